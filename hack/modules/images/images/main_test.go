@@ -106,7 +106,9 @@ func buildPrograms(dir string) error {
 func compile(src, output, architecture string, flags ...string) error {
 	command := exec.Command("go", append(append([]string{"build", "-trimpath", "-buildvcs=false"}, flags...), "-o", output, "./cmd/small")...)
 	command.Dir = src
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod", "GOOS=linux", "GOARCH="+architecture)
+	// It may be followed by other variables.
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=mod", "GOOS=linux")
+	command.Env = append(command.Env, strings.Fields("GOARCH="+architecture)...)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile for %s: %w: %s", architecture, err, out)
 	}
@@ -174,6 +176,9 @@ func TestBuildIsReproducible(t *testing.T) {
 	for path := range second {
 		t.Errorf("%s is there only in one", path)
 	}
+	if left, err := filepath.Glob(output + ".*"); err != nil || len(left) != 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
 	if len(first) < 30 {
 		t.Errorf("%d files, too few for ten images", len(first))
 	}
@@ -240,13 +245,14 @@ func TestImages(t *testing.T) {
 	images, referrers := readLayout(t, filepath.Join(build(t), "oci"))
 	for program, want := range map[string]struct {
 		path, entrypoint, capability string
+		command                      []string
 	}{
 		"kube-apiserver": {"usr/local/bin/kube-apiserver", "/go-runner",
-			"\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
-		"kube-controller-manager": {"usr/local/bin/kube-controller-manager", "/go-runner", ""},
-		"kube-scheduler":          {"usr/local/bin/kube-scheduler", "/go-runner", ""},
-		"kubelet":                 {"usr/local/bin/kubelet", "/go-runner", ""},
-		"kubectl":                 {"bin/kubectl", "/bin/kubectl", ""},
+			"\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", nil},
+		"kube-controller-manager": {"usr/local/bin/kube-controller-manager", "/go-runner", "", nil},
+		"kube-scheduler":          {"usr/local/bin/kube-scheduler", "/go-runner", "", nil},
+		"kubelet":                 {"usr/local/bin/kubelet", "/go-runner", "", []string{"kubelet", "--version"}},
+		"kubectl":                 {"bin/kubectl", "/bin/kubectl", "", nil},
 	} {
 		t.Run(program, func(t *testing.T) {
 			index := images["localhost/"+program+":"+tag]
@@ -283,6 +289,12 @@ func TestImages(t *testing.T) {
 				// As upstream's: manifests that say nothing run them as root.
 				if config.Config.User != "" {
 					t.Errorf("user %s", config.Config.User)
+				}
+				if !slices.Equal(config.Config.Cmd, want.command) || config.Config.WorkingDir != "/" {
+					t.Errorf("command %q in %s", config.Config.Cmd, config.Config.WorkingDir)
+				}
+				if want := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}; !slices.Equal(config.Config.Env, want) {
+					t.Errorf("environment %q", config.Config.Env)
 				}
 				expectLabels(t, program, config.Config.Labels)
 				expectFiles(t, image, want.path, want.capability, descriptor.Platform.Architecture)
@@ -398,11 +410,28 @@ func TestSBOMs(t *testing.T) {
 			t.Errorf("%s is missing", want)
 		}
 	}
+	// What the image contains: both programs, which here are one, and the authorities.
+	var contained []string
+	for _, relationship := range document.Relationships {
+		if relationship.Relationship == "CONTAINS" && relationship.RefA.ElementRefID == document.Packages[0].PackageSPDXIdentifier {
+			contained = append(contained, string(relationship.RefB.ElementRefID))
+		}
+	}
+	if len(contained) != 3 || contained[0] != "Package-k8s.io-kubernetes-cmd-small-v1.36.3-graceful.7" || !strings.HasPrefix(contained[2], "Package-golang.org-x-crypto-x509roots") {
+		t.Errorf("the image contains %v", contained)
+	}
 	// The artifact in the layout has the same content.
 	_, referrers := readLayout(t, filepath.Join(output, "oci"))
 	hash := v1.Hash{Algorithm: "sha256", Hex: document.Packages[0].PackageChecksums[0].Value}
 	if len(referrers[hash]) != 1 {
 		t.Fatalf("%d artifacts refer to the image that the SBOM describes", len(referrers[hash]))
+	}
+	manifest, err := referrers[hash][0].Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if title := manifest.Layers[0].Annotations["org.opencontainers.image.title"]; title != "kube-apiserver-linux-arm64.spdx.json" || manifest.Subject.Platform != nil {
+		t.Errorf("the artifact has the file %s, and refers to %+v", title, manifest.Subject)
 	}
 	layers, err := referrers[hash][0].Layers()
 	if err != nil || len(layers) != 1 {
@@ -428,7 +457,7 @@ func TestSBOMs(t *testing.T) {
 
 // TestPackageURLs is about the names by which vulnerabilities are found.
 func TestPackageURLs(t *testing.T) {
-	r := &release{version: version}
+	r := &release{version: version, revision: revision, source: source}
 	b := r.newSBOM("test", "hash")
 	b.addProgram(&buildinfo.BuildInfo{
 		GoVersion: "go1.26.8", Path: "k8s.io/component-base/logs/kube-log-runner", Main: debug.Module{Path: "k8s.io/component-base", Version: "(devel)"},
@@ -448,6 +477,20 @@ func TestPackageURLs(t *testing.T) {
 			t.Errorf("%s has the reference %+v", p.PackageName, reference)
 		}
 		got = append(got, reference.Locator+" "+p.PackageLicenseDeclared)
+	}
+	if got, want := b.document.Packages[0].PackageSourceInfo, "built from commit "+revision+" "+source; got != want {
+		t.Errorf("source %q, want %q", got, want)
+	}
+	if got := b.document.Packages[2].PackageComment; got != "sum of the module: h1:a=" {
+		t.Errorf("comment %q", got)
+	}
+	if got := b.document.DocumentNamespace; got != "https://spdx.org/spdxdocs/test-hash" {
+		t.Errorf("namespace %s", got)
+	}
+	for _, relationship := range b.document.Relationships {
+		if relationship.Relationship != "DEPENDS_ON" {
+			t.Errorf("a program %s a module", relationship.Relationship)
+		}
 	}
 	want := []string{
 		"pkg:golang/k8s.io/component-base@v0.36.3%2Bgraceful.7#logs/kube-log-runner Apache-2.0",
@@ -573,8 +616,48 @@ func digestOf(t *testing.T, image interface{ Digest() (v1.Hash, error) }) v1.Has
 	return digest
 }
 
+// A label without a value is none.
+func TestLabelsThatAreNotGiven(t *testing.T) {
+	r := &release{version: version}
+	for key, value := range r.labels(programs[0]) {
+		if value == "" {
+			t.Errorf("%s is empty", key)
+		}
+	}
+}
+
+// Ctrl-C leaves the images of before.
+func TestBuildIsInterrupted(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "images")
+	if err := copyFile("build.go", filepath.Join(output, "before")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx, buildArgs(programsDir, output), io.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if files := readFiles(t, output); len(files) != 1 {
+		t.Errorf("%d files", len(files))
+	}
+}
+
+// What check accepts or not, build does, and check writes nothing.
+func TestCheck(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "images")
+	args := buildArgs(filepath.Join(t.TempDir(), "not built yet"), output)
+	args[0] = "check"
+	mustRun(t, args...)
+	if err := run(t.Context(), append(args, "-repository", "UPPER"), io.Discard); err == nil || !strings.Contains(err.Error(), "-repository") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(output); err == nil {
+		t.Error("check has written")
+	}
+}
+
 func TestErrors(t *testing.T) {
-	mixed, linked, output := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "images")
+	mixed, linked, windows, output := t.TempDir(), t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "images")
 	if err := copyFile(filepath.Join(programsDir, "linux-arm64", "kubectl"), filepath.Join(mixed, "linux-amd64", "kubectl")); err != nil {
 		t.Fatal(err)
 	}
@@ -583,6 +666,9 @@ func TestErrors(t *testing.T) {
 	}
 	// It asks for the loader of the C library.
 	if err := compile(filepath.Join(filepath.Dir(programsDir), "src"), filepath.Join(linked, "linux-amd64", "kubectl"), "amd64", "-buildmode=pie"); err != nil {
+		t.Fatal(err)
+	}
+	if err := compile(filepath.Join(filepath.Dir(programsDir), "src"), filepath.Join(windows, "linux-amd64", "kubectl"), "amd64 GOOS=windows"); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -598,6 +684,11 @@ func TestErrors(t *testing.T) {
 		{"source", `-source "here" is not the URL of a repository`, buildArgs(programsDir, output, "-source", "here")},
 		{"repository", `-repository "UPPER case" gives no name of an image`, buildArgs(programsDir, output, "-repository", "UPPER case")},
 		{"platform", `-platforms: "windows/amd64" is not of the form linux/<architecture>`, buildArgs(programsDir, output, "-platforms", "windows/amd64")},
+		{"platform twice", "-platforms names linux/amd64 twice", buildArgs(programsDir, output, "-platforms", "linux/amd64,linux/amd64")},
+		{"platform with a path", `-platforms: "linux/../x" is not of the form`, buildArgs(programsDir, output, "-platforms", "linux/../x")},
+		{"credentials", "-source has credentials for git.example.com", buildArgs(programsDir, output, "-source", "https://a:b@git.example.com/c")},
+		{"scheme", `-repository "https://registry.example.com" gives no name of an image: a name has no scheme: it is registry.example.com/kubectl`, buildArgs(programsDir, output, "-repository", "https://registry.example.com/")},
+		{"other system", "linux-amd64/kubectl is built with GOOS=windows", buildArgs(windows, output, "-only", "kubectl", "-platforms", "linux/amd64")},
 		{"no such image", `-only: there is no image of "kube-proxy"`, buildArgs(programsDir, output, "-only", "kube-proxy")},
 		{"missing program", "/linux-amd64/kube-apiserver: no such file", buildArgs(mixed, output)},
 		{"other architecture", "linux-amd64/kubectl is built with GOARCH=arm64, not for linux/amd64", buildArgs(mixed, output, "-only", "kubectl")},
