@@ -17,14 +17,23 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
 // eventLines formats the recorded events, one per line.
@@ -142,6 +151,64 @@ func TestChangesAndEvents(t *testing.T) {
 				t.Errorf("unexpected events (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What repeats for a request that changes meanwhile is one event about it and one about its pod, each
+// in a series. Another reason, or another request, has events of its own. The recorder is the real one.
+func TestRepeatedChangesAreOneEvent(t *testing.T) {
+	client := fake.NewClientset()
+	_, ctx := ktesting.NewTestContext(t)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer broadcaster.Shutdown()
+	recorder := broadcaster.NewRecorder(scheme.Scheme, fieldManager)
+	record := func(version int, kind changeKind, changes ...func(*coordinationv1alpha1.EvictionRequest)) {
+		request := newRequest(changes...)
+		request.ResourceVersion, request.Generation = strconv.Itoa(version), int64(version)
+		recordEvents(recorder, request, []change{{kind: kind, message: fmt.Sprintf("It is the %dth time.", version)}})
+	}
+	for version := range 2 { // The recorder does not write the third time at once.
+		record(version, changeBlocked)
+		record(version, changeUnresponsive)
+	}
+	record(2, changeBlocked, func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Name, request.UID = "pod-1-uid", "request-1-uid"
+		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: "web-1", UID: "pod-1-uid"}
+	})
+
+	var recorded []eventsv1.Event
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
+		list, err := client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		recorded = list.Items
+		times := 0 // The recorder does not keep the order.
+		for _, e := range recorded {
+			if times++; e.Series != nil {
+				times += int(e.Series.Count) - 1
+			}
+		}
+		return times == 2*2*2+2, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range recorded {
+		got = append(got, fmt.Sprintf("%s: %s %s %s, %s %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Regarding.UID, e.Related.Kind, e.Related.UID))
+	}
+	slices.Sort(got)
+	var want []string
+	for _, reason := range []string{eventEvictionBlocked, eventInterceptorUnresponsive} {
+		want = append(want,
+			fmt.Sprintf("%s: EvictionRequest %s %s, Pod %s", reason, podUID, requestUID, podUID),
+			fmt.Sprintf("%s: Pod %s %s, EvictionRequest %s", reason, podName, podUID, requestUID))
+	}
+	want = append(want, "EvictionBlocked: EvictionRequest pod-1-uid request-1-uid, Pod pod-1-uid", "EvictionBlocked: Pod web-1 pod-1-uid, EvictionRequest request-1-uid")
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected events (-want, +got):\n%s", diff)
 	}
 }
 
