@@ -195,7 +195,7 @@ func TestCountOldest(t *testing.T) {
 		request := f.request1(pod)
 		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
 			Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonDisruptionBudget,
-			LastTransitionTime: metav1.NewTime(first.Add(time.Duration(10-i) * time.Minute)),
+			LastTransitionTime: metav1.NewTime(first.Add(time.Duration(8+i) * time.Minute)),
 		})
 		if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -203,13 +203,16 @@ func TestCountOldest(t *testing.T) {
 	}
 	f.settle()
 	f.clock.Step(time.Hour)
-	counts := f.count()
-	if got, want := counts.OldestMaintenance[stageDrain], f.clock.Since(first); got != want {
-		t.Errorf("the oldest drain began %s ago, want %s", got, want)
-	}
-	want := map[maintenance.HoldCause]time.Duration{maintenance.HoldDisruptionBudget: f.clock.Since(first.Add(8 * time.Minute))}
-	if diff := cmp.Diff(want, counts.OldestBlocker); diff != "" {
-		t.Errorf("oldest blockers (-want, +got):\n%s", diff)
+	var counts metrics.Counts
+	for range 20 { // Neither the cache nor the progress has an order.
+		counts = f.count()
+		if got, want := counts.OldestMaintenance[stageDrain], f.clock.Since(first); got != want {
+			t.Fatalf("the oldest drain began %s ago, want %s", got, want)
+		}
+		want := map[maintenance.HoldCause]time.Duration{maintenance.HoldDisruptionBudget: f.clock.Since(first.Add(8 * time.Minute))}
+		if diff := cmp.Diff(want, counts.OldestBlocker); diff != "" {
+			t.Fatalf("oldest blockers (-want, +got):\n%s", diff)
+		}
 	}
 	if counts.BlockedPods[maintenance.HoldDisruptionBudget] != 3 || counts.BlockingBudgets != 3 {
 		t.Errorf("%d budgets block, want 3: %v", counts.BlockingBudgets, counts)
@@ -232,6 +235,41 @@ func TestCountOldest(t *testing.T) {
 	f.clock.Step(time.Hour)
 	if counts = f.count(); len(counts.OldestMaintenance) > 0 || len(counts.OldestBlocker) > 0 || counts.BlockingBudgets != 0 {
 		t.Errorf("after the completion: %+v", counts)
+	}
+}
+
+// Blockers of nodes that are still to be released have ages, too. Only budgets that have a name are
+// counted as budgets, each once.
+func TestCountGroups(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: now.Add(-time.Duration(minutes) * time.Minute)}
+	}
+	p := newMaintenanceProgress(order{name: "m", effective: true, stage: stageDrain, plan: &maintenance.Plan{}}, 0)
+	p.unreleased["released"] = &nodeRelease{blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Since: ago(7)}}}
+	p.nodes["n"] = &nodeProgress{nodeDecision: nodeDecision{blockers: []maintenance.HoldGroup{
+		{Cause: maintenance.HoldDisruptionBudget, Pods: 1, Since: ago(1)}, // Its budget has gone.
+		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pods: 2, Since: ago(3)},
+		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 4, Since: ago(2)},
+		{Cause: maintenance.HoldInterceptorUnresponsive, Name: "a.example.com", Pods: 8, Since: ago(90), OverdueSince: ago(30)},
+		{Cause: maintenance.HoldInterceptor, Name: "b.example.com", Pods: 16, Since: ago(60)},
+	}}}
+	p.nodes["o"] = &nodeProgress{nodeDecision: nodeDecision{blockers: []maintenance.HoldGroup{
+		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 32, Since: ago(2)},
+	}}}
+	store := newProgressStore()
+	store.maintenances["m"] = p
+	want := metrics.Counts{
+		Nodes:           map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2},
+		BlockedPods:     map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 1 + 2 + 4 + 32, maintenance.HoldInterceptorUnresponsive: 8},
+		BlockedNodes:    map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 1},
+		BlockingBudgets: 2,
+		OldestBlocker: map[maintenance.HoldCause]time.Duration{
+			maintenance.HoldCordonFailed: 7 * time.Minute, maintenance.HoldDisruptionBudget: 3 * time.Minute, maintenance.HoldInterceptorUnresponsive: 30 * time.Minute,
+		},
+	}
+	if diff := cmp.Diff(want, store.count(now)); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 

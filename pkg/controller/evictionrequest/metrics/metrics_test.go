@@ -144,6 +144,51 @@ evictionrequest_controller_processed_interceptors_total{interceptor="first.examp
 	}
 }
 
+// The series of turns and of reports are bounded, too, and the oldest report of all other interceptors
+// is theirs.
+func TestSeriesOfInterceptorsAreBounded(t *testing.T) {
+	Register()
+	old := interceptorNames
+	interceptorNames = newNames()
+	t.Cleanup(func() {
+		interceptorNames = old
+		interceptorDuration.Reset()
+		processedInterceptors.Reset()
+	})
+	interceptorDuration.Reset()
+	counts := NewCounts()
+	for i := range 60 {
+		name := fmt.Sprintf("user-%d.example.com", i)
+		CountProcessedInterceptor(name, "completed", time.Second)
+		counts.OldestHeartbeats[name] = time.Duration(i) * time.Second
+	}
+	for i := range 10 { // Whatever the order in which the names come, this is the oldest of the others.
+		counts.OldestHeartbeats[fmt.Sprintf("user-%d.example.com", 50+i)] = time.Duration(100-i) * time.Second
+	}
+	if got, err := testutil.GetHistogramMetricValue(interceptorDuration.WithLabelValues("other")); err != nil || got != 10 {
+		t.Errorf("the turns of the other interceptors took %v seconds (%v), want 10", got, err)
+	}
+	stop := Track(func() Counts { return counts })
+	defer stop()
+	for range 20 {
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ages := map[string]float64{}
+		for _, family := range families {
+			if family.GetName() == "evictionrequest_controller_oldest_heartbeat_seconds" {
+				for _, series := range family.GetMetric() {
+					ages[series.GetLabel()[0].GetValue()] = series.GetGauge().GetValue()
+				}
+			}
+		}
+		if len(ages) != 51 || ages["other"] != 100 || ages["user-49.example.com"] != 49 {
+			t.Fatalf("%d series: %v", len(ages), ages)
+		}
+	}
+}
+
 // Users choose the names: the number of series is bounded.
 func TestNamesAreBounded(t *testing.T) {
 	n := newNames("known.k8s.io")

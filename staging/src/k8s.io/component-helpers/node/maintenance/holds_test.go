@@ -322,6 +322,9 @@ func TestGroupHolds(t *testing.T) {
 		{Cause: HoldUnhandled, Name: "Static", Pod: podNamed("kube-system", "proxy")},
 		{Cause: HoldDisruptionBudget, Name: "shop/web", Pod: podNamed("shop", "f")},
 		{Cause: HoldDisruptionBudget, Name: "shop/db", Pod: podNamed("shop", "g")},
+		{Cause: HoldStuckTerminating, Pod: podNamed("shop", "h"), Since: after(1), OverdueSince: after(8)},
+		{Cause: HoldStuckTerminating, Pod: podNamed("shop", "i"), Since: after(2), OverdueSince: after(7)},
+		{Cause: HoldStuckTerminating, Pod: podNamed("shop", "j"), Since: after(3), OverdueSince: after(9)},
 	}
 	want := []HoldGroup{
 		{
@@ -330,6 +333,10 @@ func TestGroupHolds(t *testing.T) {
 		},
 		{Cause: HoldDisruptionBudget, Name: "shop/db", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "g")}},
 		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "f")}},
+		{
+			Cause: HoldStuckTerminating, Pods: 3, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "h"), podNamed("shop", "i"), podNamed("shop", "j")},
+			Since: after(1), OverdueSince: after(7),
+		},
 		{Cause: HoldUnhandled, Name: "Static", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("kube-system", "proxy")}},
 		{
 			Cause: HoldInterceptor, Name: "a.example.com", Pods: 6, Nodes: 2,
