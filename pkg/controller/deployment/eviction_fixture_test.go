@@ -376,16 +376,29 @@ func turnsOverSince(t *testing.T, before map[metrics.Outcome]turnOver) map[metri
 // surgesStarted returns the number of extra replicas counted so far.
 func surgesStarted(t *testing.T) int {
 	t.Helper()
+	return metricValue(t, "deployment_controller_eviction_surges_started_total")
+}
+
+// surgeReplicas is the current number of replicas of surges in the metrics.
+func surgeReplicas(t *testing.T) int {
+	t.Helper()
+	return metricValue(t, "deployment_controller_eviction_surge_replicas")
+}
+
+// metricValue returns the value of a counter or gauge without labels.
+func metricValue(t *testing.T, name string) int {
+	t.Helper()
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == "deployment_controller_eviction_surges_started_total" {
-			return int(family.GetMetric()[0].GetCounter().GetValue())
+		if family.GetName() == name {
+			series := family.GetMetric()[0]
+			return int(series.GetCounter().GetValue() + series.GetGauge().GetValue()) // It is one of both.
 		}
 	}
-	t.Fatal("the metric of surges is missing")
+	t.Fatalf("the metric %s is missing", name)
 	return 0
 }
 

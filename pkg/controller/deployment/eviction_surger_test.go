@@ -320,6 +320,24 @@ func TestSurgeForEvictions(t *testing.T) {
 	}
 }
 
+// The metric has the surges of the controller that runs, and not what one before it had.
+func TestSurgesAreInTheMetrics(t *testing.T) {
+	withSurger(t, []runtime.Object{web(), web1(), webPod("a"), asks("a")}, func(t *testing.T, f *surgeFixture) {
+		if got := surgeReplicas(t); got != 0 {
+			t.Errorf("%d replicas before the surge, want 0", got)
+		}
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		if got := surgeReplicas(t); got != 1 {
+			t.Errorf("%d replicas during the surge, want 1", got)
+		}
+	})
+}
+
 // TestScaledToWhatTheSurgeHadGivenIt turns an extra replica into a wanted one.
 func TestScaledToWhatTheSurgeHadGivenIt(t *testing.T) {
 	rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:00:00Z"}`))
