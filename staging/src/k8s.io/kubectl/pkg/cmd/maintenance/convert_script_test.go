@@ -70,6 +70,7 @@ func TestReadShell(t *testing.T) {
 		"continued lines":            {"a b \\\n  c\nd", []string{"1: a|b|c", "3: d"}},
 		"variables":                  {`a $b "${c}" x$d'e' $1`, []string{"1: a|$b...|${c}...|x$de...|$1..."}},
 		"substitutions":              {"a $(b \"c)\" $(d)) `e f`", []string{"1: d", "1: b|c)|$(d)...", "1: e|f", "1: a|$(b \"c)\" $(d))...|`e f`..."}},
+		"escaped backquotes":         {"a `b \\`c\\` d` e", []string{"1: b|`c`|d", "1: a|`b \\`c\\` d`...|e"}},
 		"substitution in quotes":     {`a "$(b c)"`, []string{"1: b|c", "1: a|$(b c)..."}},
 		"patterns":                   {"a b* c? d[1] '*' {x,y} e{1..3} -I{} ~/b c~", []string{"1: a|b*...|c?...|d[1]...|*|{x,y}...|e{1..3}...|-I{}|~/b...|c~"}},
 		"redirections":               {"a >b 2>&1 <c >>d &>e f 2>/dev/null", []string{"1: a|f"}},
@@ -112,6 +113,41 @@ func TestReadShellErrors(t *testing.T) {
 		if _, err := readShell(script); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", script, err, want)
 		}
+	}
+}
+
+// A command that changes nothing becomes a maintenance that changes nothing, whoever would have
+// computed what it does.
+func TestConvertDryRun(t *testing.T) {
+	for flag, want := range map[string]string{
+		"": "Drain", "--dry-run=none": "Drain", "--dry-run": "Idle", "--dry-run=client": "Idle", "--dry-run=server": "Idle",
+		"--dry-run=client --pod-selector=a=b": "Idle",
+	} {
+		written, said, s := convertText(t, "a.sh", "kubectl drain node-1 "+flag)
+		if s.code != 0 || !strings.Contains(written, "  stage: "+want+"\n") {
+			t.Errorf("%q: exit code %d, wrote %q, said %q, want the stage %s", flag, s.code, written, said, want)
+		}
+	}
+}
+
+// A flag whose value says what kubectl does without it is not reported.
+func TestConvertNeutralFlags(t *testing.T) {
+	for _, flag := range []string{"--timeout=0s", "--grace-period=-1", "--skip-wait-for-delete-timeout=0", "--dry-run=none", "--disable-eviction=false"} {
+		if _, said, s := convertText(t, "a.sh", "kubectl drain node-1 "+flag); s.code != 0 || strings.Contains(said, strings.TrimSuffix(flag, "=false")) {
+			t.Errorf("%s: exit code %d, said %q", flag, s.code, said)
+		}
+	}
+	if _, said, _ := convertText(t, "a.sh", "kubectl drain node-1 --timeout=1s"); !strings.Contains(said, "--timeout=1s") {
+		t.Errorf("said %q", said)
+	}
+}
+
+// What the shell would replace is not read as a flag or a name: the error would be about a text that
+// kubectl never gets.
+func TestConvertReportsExpandedWordsOnly(t *testing.T) {
+	_, said, _ := convertText(t, "a.sh", "kubectl drain --$FLAG")
+	if strings.Count(said, "a.sh:1: ") != 1 || !strings.Contains(said, `"--$FLAG" is replaced`) {
+		t.Errorf("said %q", said)
 	}
 }
 
