@@ -213,6 +213,7 @@ func TestVersion(t *testing.T) {
 				r.try("git", "tag", base+"+graceful."+odd)
 			}
 		}, "2"},
+		{"a tag that is no version beside one", func(r *repository) { r.git("tag", base+"+graceful.9/rc") }, "2"},
 		{"tags of others", func(r *repository) {
 			r.commit("docs/a.md")
 			for _, other := range []string{base, "v1.36.2+graceful.5", "v1.36.30+graceful.5", "graceful.5", base + "+other.5"} {
