@@ -142,6 +142,28 @@ func TestConvertNeutralFlags(t *testing.T) {
 	}
 }
 
+// A single loss is enough to fail, and a single object is no List.
+func TestConvertOne(t *testing.T) {
+	const command = "kubectl drain node-1 --ignore-daemonsets --force --delete-emptydir-data"
+	written, said, s := convertText(t, "a.sh", command+" --grace-period=30", "--fail-on-loss")
+	if written != "" || s.code == 0 || !strings.Contains(said, "1 field is lost") {
+		t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
+	}
+	written, said, s = convertText(t, "a.sh", command, "--fail-on-loss", "-o=json")
+	if s.code != 0 || !strings.Contains(written, `"kind": "NodeMaintenance"`) || strings.Contains(written, `"List"`) {
+		t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
+	}
+}
+
+// Pods that the filters of NVIDIA's operator do not name would have stayed: nothing is evicted.
+func TestConvertNVIDIAFilters(t *testing.T) {
+	written, said, s := convertText(t, "in.yaml", "{apiVersion: maintenance.nvidia.com/v1alpha1, kind: NodeMaintenance, metadata: {name: a}, "+
+		"spec: {requestorID: a, nodeName: node-1, drainSpec: {podEvictionFilters: [{byResourceNameRegex: gpu}]}}}")
+	if s.code != 0 || !strings.Contains(written, "  stage: Cordon\n") {
+		t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
+	}
+}
+
 // What the shell would replace is not read as a flag or a name: the error would be about a text that
 // kubectl never gets.
 func TestConvertReportsExpandedWordsOnly(t *testing.T) {
