@@ -95,12 +95,13 @@ func (p *push) push(ctx context.Context, out io.Writer) error {
 // checkBlobs returns an error for a layout with a file that is not what its name says: not all of
 // them are compared when they are sent.
 func checkBlobs(directory string) error {
-	blobs, err := filepath.Glob(filepath.Join(directory, "blobs", "sha256", "*"))
+	blobs := filepath.Join(directory, "blobs", "sha256")
+	entries, err := os.ReadDir(blobs)
 	if err != nil {
 		return err
 	}
-	for _, blob := range blobs {
-		file, err := os.Open(blob)
+	for _, entry := range entries {
+		file, err := os.Open(filepath.Join(blobs, entry.Name()))
 		if err != nil {
 			return err
 		}
@@ -109,8 +110,8 @@ func checkBlobs(directory string) error {
 		if err != nil {
 			return err
 		}
-		if hash.Hex != filepath.Base(blob) {
-			return fmt.Errorf("-layout: %s was changed after it was written: run \"make images\" again", blob)
+		if hash.Hex != entry.Name() {
+			return fmt.Errorf("-layout: %s was changed after it was written: run \"make images\" again", file.Name())
 		}
 	}
 	return nil

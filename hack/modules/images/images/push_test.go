@@ -215,13 +215,19 @@ func TestPushIsInterrupted(t *testing.T) {
 
 // A layout of which something is missing or changed is not pushed as if it were complete.
 func TestPushOfBrokenLayout(t *testing.T) {
-	output := filepath.Join(t.TempDir(), "images")
+	// The path has characters that mean something to patterns.
+	output := filepath.Join(t.TempDir(), "a[b]", "images")
 	mustRun(t, buildArgs(programsDir, output, "-only", "kubectl", "-platforms", "linux/amd64")...)
-	blobs, err := filepath.Glob(filepath.Join(output, "oci/blobs/sha256/*"))
+	directory := filepath.Join(output, "oci/blobs/sha256")
+	blobs, err := os.ReadDir(directory)
 	if err != nil || len(blobs) < 7 {
 		t.Fatalf("%d blobs, %v", len(blobs), err)
 	}
-	for _, path := range append(blobs, filepath.Join(output, "oci/index.json")) {
+	paths := []string{filepath.Join(output, "oci/index.json")}
+	for _, blob := range blobs {
+		paths = append(paths, filepath.Join(directory, blob.Name()))
+	}
+	for _, path := range paths {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
