@@ -192,6 +192,33 @@ func TestPushWithoutSBOMs(t *testing.T) {
 	}
 }
 
+// The credentials that "docker login" has stored are used.
+func TestPushWithStoredCredentials(t *testing.T) {
+	layout := filepath.Join(build(t), "oci")
+	f, _ := newFaultyRegistry(t, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "release" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			http.Error(w, "log in", http.StatusUnauthorized)
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	configuration := t.TempDir()
+	t.Setenv("DOCKER_CONFIG", configuration)
+	args := []string{"push", "-layout", layout, "-registry", host + "/kubernetes"}
+	if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), `"docker login"`) {
+		t.Errorf("without credentials: %v", err)
+	}
+	stored := fmt.Sprintf(`{"auths": {%q: {"username": "release", "password": "secret"}}}`, host)
+	if err := os.WriteFile(filepath.Join(configuration, "config.json"), []byte(stored), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, args...)
+}
+
 // Ctrl-C ends a push before the next image.
 func TestPushIsInterrupted(t *testing.T) {
 	layout := filepath.Join(build(t), "oci")
