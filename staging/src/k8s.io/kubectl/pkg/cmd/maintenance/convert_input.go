@@ -42,6 +42,9 @@ const maxInputSize = 64 << 20
 // shellExtensions are those of files with drain commands.
 var shellExtensions = []string{".sh", ".bash", ".ksh", ".zsh"}
 
+// directoryExtensions are those of the files that are read of a directory.
+var directoryExtensions = slices.Concat(cliresource.FileExtensions, shellExtensions)
+
 // input is a file to convert.
 type input struct {
 	name string
@@ -104,7 +107,7 @@ func filesNamed(name string, recursive bool) ([]string, error) {
 	}
 	files, err := filesIn(name, recursive)
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("the directory has no file that ends in %s", strings.Join(cliresource.FileExtensions, ", "))
+		err = fmt.Errorf("the directory has no file that ends in %s", strings.Join(directoryExtensions, ", "))
 	}
 	return files, err
 }
@@ -117,7 +120,7 @@ func filesIn(directory string, recursive bool) ([]string, error) {
 			return err
 		case entry.IsDir() && path != directory && !recursive:
 			return filepath.SkipDir
-		case !entry.IsDir() && slices.Contains(cliresource.FileExtensions, filepath.Ext(path)):
+		case !entry.IsDir() && slices.Contains(directoryExtensions, filepath.Ext(path)):
 			files = append(files, path)
 		}
 		return nil

@@ -52,7 +52,14 @@ func (c *converter) addScript(in *input) {
 			c.add(isLost, at, "here-document", "is the input of another command: if that one runs it, write the command after \"--\"")
 		case kind == drainCommand:
 			drains++
+			c.reportSettings(at, command.words)
 			c.addDrainOf(at, words, command.conditional)
+		case kind == printedDrain:
+			at.object = describeWords(command.words)
+			c.add(isIgnored, at, "command", "only prints a drain command: if another command runs it, write it after \"--\"")
+		case kind == clusterSetting:
+			at.object = describeWords(command.words)
+			c.add(isLost, at, kubeconfigVariable, settingLost)
 		case kind == hiddenDrain:
 			drains++
 			at.object = describeWords(command.words)
@@ -72,6 +79,25 @@ func (c *converter) addScript(in *input) {
 	}
 	if others > 0 {
 		c.add(isLost, where, counted(others, "other command", "other commands"), "only drain commands are converted: keep the script, and create the objects in place of these")
+	}
+}
+
+// kubeconfigVariable is the variable that says which cluster kubectl talks to.
+const kubeconfigVariable = "KUBECONFIG"
+
+// settingLost is what becomes of variables.
+const settingLost = "is not part of an object: set it for the command that creates the object"
+
+// reportSettings reports the variables that are set for a drain command: they may choose the cluster.
+func (c *converter) reportSettings(where source, words []shellWord) {
+	where.object = "kubectl drain"
+	for _, word := range words {
+		switch {
+		case path.Base(word.text) == "kubectl":
+			return
+		case isAssignment(word.text):
+			c.add(isLost, where, word.text, settingLost)
+		}
 	}
 }
 
@@ -101,6 +127,10 @@ const (
 	drainCommand
 	// hiddenDrain runs "kubectl drain" by another command, such as xargs.
 	hiddenDrain
+	// printedDrain prints "kubectl drain", for a reader or for another command.
+	printedDrain
+	// clusterSetting sets KUBECONFIG for the commands that follow.
+	clusterSetting
 	// foreignDrain is the subcommand "drain" of another command, or a variable with a drain command.
 	foreignDrain
 	// schedulingCommand is "kubectl cordon" or "kubectl uncordon".
@@ -110,8 +140,15 @@ const (
 // classify returns what a command is, and the words after "kubectl".
 func classify(words []shellWord) (commandKind, []shellWord) {
 	words = withoutAssignments(words)
-	if len(words) == 0 || printing.Has(words[0].text) {
+	switch {
+	case len(words) == 0:
 		return otherCommand, nil
+	case printing.Has(words[0].text) && mentionsDrain(describeWords(words)):
+		return printedDrain, nil
+	case printing.Has(words[0].text):
+		return otherCommand, nil
+	case setsKubeconfig(words):
+		return clusterSetting, nil
 	}
 	at := slices.IndexFunc(words, func(word shellWord) bool { return !word.expanded && path.Base(word.text) == "kubectl" })
 	if at < 0 {
@@ -150,10 +187,26 @@ func classifyOther(words []shellWord) commandKind {
 			return foreignDrain
 		}
 	}
-	if len(words) > 2 && words[0].text == "oc" && words[1].text == "adm" && words[2].text == "drain" {
+	// Flags of kubectl may come before the subcommand.
+	arguments := words[1:]
+	if words[0].text == "oc" {
+		if at := slices.IndexFunc(arguments, func(word shellWord) bool { return word.text == "adm" }); at >= 0 {
+			arguments = arguments[at+1:]
+		}
+	}
+	if subcommandOf(arguments) == "drain" {
 		return foreignDrain
 	}
 	return otherCommand
+}
+
+// setsKubeconfig reports whether a command sets KUBECONFIG for those that follow.
+func setsKubeconfig(words []shellWord) bool {
+	if words[0].text == "export" {
+		words = words[1:]
+	}
+	return slices.ContainsFunc(words, func(word shellWord) bool { return strings.HasPrefix(word.text, kubeconfigVariable+"=") }) &&
+		!slices.ContainsFunc(words, func(word shellWord) bool { return !isAssignment(word.text) })
 }
 
 // withoutAssignments removes assignments before a command.

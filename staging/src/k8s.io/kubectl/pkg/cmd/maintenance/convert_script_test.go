@@ -173,6 +173,20 @@ func TestConvertReportsExpandedWordsOnly(t *testing.T) {
 	}
 }
 
+// TestConvertReportsSettings loses no variable that says which cluster is drained.
+func TestConvertReportsSettings(t *testing.T) {
+	_, said, _ := convertText(t, "a.sh", "A=1 KUBECONFIG=/b kubectl drain node-1\nenv KUBECONFIG=/c kubectl drain node-2\nexport KUBECONFIG=/d\nkubectl drain node-3")
+	for _, want := range []string{
+		"lost: a.sh:1: kubectl drain: A=1: is not part of an object", "lost: a.sh:1: kubectl drain: KUBECONFIG=/b: is not",
+		"lost: a.sh:2: kubectl drain: KUBECONFIG=/c: is not", "lost: a.sh:3: export KUBECONFIG=/d: KUBECONFIG: is not",
+	} {
+		contains(t, said, want)
+	}
+	if strings.Contains(said, "other command") {
+		t.Errorf("said %q", said)
+	}
+}
+
 // TestClassify checks which commands of a script are drain commands.
 func TestClassify(t *testing.T) {
 	for script, want := range map[string]commandKind{
@@ -186,7 +200,18 @@ func TestClassify(t *testing.T) {
 		"kubectl -n drain --context":               otherCommand,
 		"kubectl delete pod drain":                 otherCommand,
 		"kubectl":                                  otherCommand,
-		"echo kubectl drain a":                     otherCommand,
+		"echo kubectl drain a":                     printedDrain,
+		"printf \"%s kubectl drain\" a":            printedDrain,
+		"echo drained":                             otherCommand,
+		"KUBECONFIG=/a":                            clusterSetting,
+		"export A=b KUBECONFIG=/a":                 clusterSetting,
+		"export KUBECONFIG":                        otherCommand,
+		"A=KUBECONFIG=b":                           otherCommand,
+		"KUBECONFIG=/a make up":                    otherCommand,
+		"k --context a drain a":                    foreignDrain,
+		"k --context drain get nodes":              otherCommand,
+		"oc --context a adm drain a":               foreignDrain,
+		"oc -n adm get nodes drain":                otherCommand,
 		"X=\"kubectl drain\"":                      foreignDrain,
 		"alias kd='kubectl drain'":                 hiddenDrain,
 		"sudo -u root kubectl drain a":             hiddenDrain,

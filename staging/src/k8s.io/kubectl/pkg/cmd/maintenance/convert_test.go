@@ -297,6 +297,9 @@ func TestConvertReadsDirectories(t *testing.T) {
 	write("b.json", "node-2")
 	write("c.txt", "node-3")
 	write("below/d.yml", "node-4")
+	if err := os.WriteFile(filepath.Join(directory, "e.sh"), []byte("kubectl drain node-5"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	nodes := func(args ...string) []string {
 		var names []string
 		for _, line := range strings.Split(newConvertServer(t).mustRun(t, append([]string{"convert"}, args...)...), "\n") {
@@ -307,8 +310,8 @@ func TestConvertReadsDirectories(t *testing.T) {
 		return names
 	}
 	for _, tc := range []struct{ args, want []string }{
-		{[]string{"-f", directory}, []string{"node-1", "node-2"}},
-		{[]string{"-R", "-f", directory}, []string{"node-1", "node-2", "node-4"}},
+		{[]string{"-f", directory}, []string{"node-1", "node-2", "drain-node-5"}},
+		{[]string{"-R", "-f", directory}, []string{"node-1", "node-2", "node-4", "drain-node-5"}},
 		{[]string{"-f", filepath.Join(directory, "*.txt")}, []string{"node-3"}},
 	} {
 		if got := nodes(tc.args...); !slices.Equal(got, tc.want) {
