@@ -46,6 +46,7 @@ var upstream = map[string][]string{
 	"workqueue_queue_duration_seconds_sum":        {"name"},
 	"workqueue_queue_duration_seconds_count":      {"name"},
 	"workqueue_longest_running_processor_seconds": {"name"},
+	"workqueue_depth":                             {"name"},
 	"kubernetes_feature_enabled":                  {"name"},
 	"ALERTS":                                      {"alertname", "alertstate"},
 }
