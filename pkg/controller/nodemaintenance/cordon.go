@@ -63,7 +63,9 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync) (changed bool, err
 		c.nodes.AddAfter(node.Name, wait)
 		return false, nil
 	}
-	written, err := c.writer.setUnschedulable(ctx, node, true)
+	// Who has uncordoned it may be a controller that continues after it has lost its lease, or has
+	// taken over: it knows that the last claim has ended, and may have released the node since.
+	written, err := c.writer.setUnschedulable(ctx, node, true, again)
 	if err != nil {
 		return true, c.cordonFailed(ctx, node, write, err)
 	}
@@ -89,7 +91,7 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync) (changed bool, e
 		c.nodes.AddAfter(node.Name, wait)
 		return false, nil
 	}
-	written, err := c.writer.setUnschedulable(ctx, node, false)
+	written, err := c.writer.setUnschedulable(ctx, node, false, false)
 	if err != nil {
 		return true, c.cordonFailed(ctx, node, write, err)
 	}

@@ -667,7 +667,7 @@ func TestEachWriteIsRemembered(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
-	if _, err := f.writer.setUnschedulable(f.ctx, f.node("n"), true); err != nil {
+	if _, err := f.writer.setUnschedulable(f.ctx, f.node("n"), true, false); err != nil {
 		t.Fatal(err)
 	}
 	if f.writer.isCurrentNode("n") {
@@ -684,6 +684,24 @@ func TestEachWriteIsRemembered(t *testing.T) {
 		t.Error("current without the status")
 	}
 	f.deliverAll()
+}
+
+// A node that another client has uncordoned is only cordoned again as it was read: the node may have
+// been released since.
+func TestContestedCordonNeedsNodeAsRead(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.deliverAll()
+	read := f.node("n")
+	if err := f.writer.setNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.writer.setUnschedulable(f.ctx, read, true, true); !apierrors.IsConflict(err) {
+		t.Errorf("cordoned, though it has changed: %v", err)
+	}
+	if _, err := f.writer.setUnschedulable(f.ctx, read, true, false); err != nil {
+		t.Errorf("the first cordon needs the node as it was read: %v", err)
+	}
 }
 
 // Only a drain waits for finalizers. A pod type without entries is not done before the whole drain.

@@ -455,6 +455,32 @@ func TestContestedCordon(t *testing.T) {
 	}
 }
 
+// A controller whose cache is behind does not claim a node that another one, which knows that the
+// maintenance has ended, has uncordoned and released.
+func TestReleasedNodeIsNotClaimedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.settle()
+	node := f.node("n")
+	node.Spec.Unschedulable = false
+	f.update(node)
+	f.deliverNodes()
+	node = f.node("n")
+	node.Status.MaintenanceStatus = nil
+	f.update(node)
+	for f.step() {
+	}
+	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+		t.Errorf("unschedulable: %t, status: %v", node.Spec.Unschedulable, node.Status.MaintenanceStatus)
+	}
+	// If the maintenance goes on, the node is claimed when the cache has all of it.
+	f.settle()
+	if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
+		t.Errorf("in the end: unschedulable: %t, status: %v", node.Spec.Unschedulable, node.Status.MaintenanceStatus)
+	}
+}
+
 // Statuses are written at most once per interval, however often pods come and go.
 func TestStatusWritesAreSpaced(t *testing.T) {
 	f := newFixture(t)

@@ -113,10 +113,15 @@ func (w *writer) forgetMaintenance(name string) {
 	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
 }
 
-// setUnschedulable cordons or uncordons the node and returns it as it is then.
-func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable bool) (*v1.Node, error) {
+// setUnschedulable cordons or uncordons the node and returns it as it is then. If that depends on
+// what else the node has, its resourceVersion is a precondition.
+func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
+	metadata := map[string]any{"uid": node.UID}
+	if asRead {
+		metadata["resourceVersion"] = node.ResourceVersion
+	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": node.UID},
+		"metadata": metadata,
 		"spec":     map[string]any{"unschedulable": unschedulable},
 	})
 	if err != nil {
