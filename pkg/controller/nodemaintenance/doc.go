@@ -91,8 +91,9 @@ limitations under the License.
 //   - A node is uncordoned only when the last maintenance that claims it ends, and once: a client
 //     that cordons it before its status is cleared is not overruled, unless the controller has
 //     restarted in between. A claimed node that someone has uncordoned is cordoned again only as it
-//     was read: a controller that knows more may have released it. The same applies to a node that is deselected before its status was
-//     written: it is not cordoned before all nodes are counted, and its status follows the cordon.
+//     was read: a controller that knows more may have released it.
+//   - A node that is deselected before its status was written is not overruled either: it is not
+//     cordoned before all nodes are counted, and its status follows the cordon.
 //   - An event costs the same with any number of other nodes, and of maintenances that select none
 //     of its nodes by name or by the value of a label. Nothing lists all pods.
 //   - The status of an object is written at most once a second, and only if it has changed.
