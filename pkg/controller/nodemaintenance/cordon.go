@@ -63,9 +63,14 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync) (changed bool, err
 		c.nodes.AddAfter(node.Name, wait)
 		return false, nil
 	}
-	// Who has uncordoned it may be a controller that continues after it has lost its lease, or has
-	// taken over: it knows that the last claim has ended, and may have released the node since.
-	written, err := c.writer.setUnschedulable(ctx, node, true, again)
+	var written *v1.Node
+	if again {
+		// Who has uncordoned it may be a controller that continues after it has lost its lease, or has
+		// taken over: it knows that the last claim has ended, and may have released the node since.
+		written, err = c.writer.cordonAgain(ctx, node)
+	} else {
+		written, err = c.writer.setUnschedulable(ctx, node, true, false)
+	}
 	if err != nil {
 		return true, c.cordonFailed(ctx, node, write, err)
 	}

@@ -696,8 +696,16 @@ func TestContestedCordonNeedsNodeAsRead(t *testing.T) {
 	if err := f.writer.setNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.writer.setUnschedulable(f.ctx, read, true, true); !apierrors.IsConflict(err) {
+	if _, err := f.writer.cordonAgain(f.ctx, read); !apierrors.IsConflict(err) {
 		t.Errorf("cordoned, though it has changed: %v", err)
+	}
+	read = f.node("n")
+	// Changes of agents do not count.
+	changed := f.node("n")
+	changed.Annotations = map[string]string{"agent": "1"}
+	f.update(changed)
+	if written, err := f.writer.cordonAgain(f.ctx, read); err != nil || !written.Spec.Unschedulable {
+		t.Errorf("not cordoned after the change of an agent: %v", err)
 	}
 	if _, err := f.writer.setUnschedulable(f.ctx, read, true, false); err != nil {
 		t.Errorf("the first cordon needs the node as it was read: %v", err)

@@ -113,8 +113,18 @@ func (w *writer) forgetMaintenance(name string) {
 	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
 }
 
-// setUnschedulable cordons or uncordons the node and returns it as it is then. If that depends on
-// what else the node has, its resourceVersion is a precondition.
+// cordonAgain cordons a node that someone has uncordoned, unless it has changed in what the decision
+// was based on, and returns it as it is then.
+func (w *writer) cordonAgain(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
+	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
+		written, err = w.setUnschedulable(ctx, node, true, true)
+		return err
+	})
+	return written, err
+}
+
+// setUnschedulable cordons or uncordons the node and returns it as it is then. If asRead, the
+// resourceVersion of the node is a precondition.
 func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
 	metadata := map[string]any{"uid": node.UID}
 	if asRead {
@@ -136,14 +146,19 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 }
 
 // setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
-// the resourceVersion excludes targets that are based on old ones. Agents may write other parts of
-// the status so often that the version in the cache is never the latest. Therefore, after a
-// conflict, the write is repeated at once on the latest version, unless the node has changed in
-// what the decision was based on.
+// the resourceVersion excludes targets that are based on old ones.
 func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
+	return w.asDecided(ctx, node, func(node *v1.Node) error { return w.patchNodeStatus(ctx, node, status, conditions) })
+}
+
+// asDecided does a write that has the resourceVersion of the node as a precondition. Agents may
+// write other parts of the status so often that the version in the cache is never the latest.
+// Therefore, after a conflict, the write is repeated at once on the latest version, unless the node
+// has changed in what the decision was based on.
+func (w *writer) asDecided(ctx context.Context, node *v1.Node, write func(node *v1.Node) error) error {
 	var conflict error
 	for range maxStatusConflicts {
-		conflict = w.patchNodeStatus(ctx, node, status, conditions)
+		conflict = write(node)
 		if !apierrors.IsConflict(conflict) {
 			return conflict
 		}
