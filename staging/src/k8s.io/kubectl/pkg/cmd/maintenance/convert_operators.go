@@ -75,20 +75,11 @@ func (c *converter) fromMedik8s(where source, object map[string]any) {
 	if !c.decode(where, object, &old) || c.isBeingDeleted(where, &old.Metadata) {
 		return
 	}
-	if old.Spec.NodeName == "" {
-		c.fail(where, "spec.nodeName", "is missing: name the node")
+	nm := c.maintenanceOfNode(where, &old.Metadata, old.Spec.NodeName, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	if nm == nil {
 		return
 	}
-	nm := &coordinationv1alpha1.NodeMaintenance{
-		ObjectMeta: c.metadataOf(where, &old.Metadata),
-		Spec: coordinationv1alpha1.NodeMaintenanceSpec{
-			NodeSelector: nodesByName([]string{old.Spec.NodeName}),
-			Stage:        coordinationv1alpha1.NodeMaintenanceStageDrain,
-			Reason:       old.Spec.Reason,
-		},
-	}
-	c.dropNamespace(where, nm)
-	c.reportStaying(where, "pods of DaemonSets, static pods", nm)
+	nm.Spec.Reason = old.Spec.Reason
 	if old.Spec.EvictionTimeout != "" {
 		c.add(isLost, where, withValue("spec.evictionTimeout", old.Spec.EvictionTimeout), noAttempts, nameOrPrefix(nm), old.Spec.EvictionTimeout)
 	}
@@ -96,6 +87,22 @@ func (c *converter) fromMedik8s(where source, object map[string]any) {
 		c.add(isIgnored, where, "status", oldStatus)
 	}
 	c.writeMaintenance(where, nm)
+}
+
+// maintenanceOfNode returns what an object of another project becomes that is about one node, or nil
+// if it names none.
+func (c *converter) maintenanceOfNode(where source, metadata *metav1.ObjectMeta, node string, stage coordinationv1alpha1.NodeMaintenanceStage) *coordinationv1alpha1.NodeMaintenance {
+	if node == "" {
+		c.fail(where, "spec.nodeName", "is missing: name the node")
+		return nil
+	}
+	nm := &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: c.metadataOf(where, metadata),
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName([]string{node}), Stage: stage},
+	}
+	c.dropNamespace(where, nm)
+	c.reportStaying(where, "pods of DaemonSets, static pods", nm)
+	return nm
 }
 
 // reportStaying names the pods that stay when the old object or command drains a node.
@@ -165,19 +172,10 @@ func (c *converter) fromNVIDIA(where source, object map[string]any) {
 	if !c.decode(where, object, &old) || c.isBeingDeleted(where, &old.Metadata) {
 		return
 	}
-	if old.Spec.NodeName == "" {
-		c.fail(where, "spec.nodeName", "is missing: name the node")
+	nm := c.maintenanceOfNode(where, &old.Metadata, old.Spec.NodeName, nvidiaStage(&old.Spec))
+	if nm == nil {
 		return
 	}
-	nm := &coordinationv1alpha1.NodeMaintenance{
-		ObjectMeta: c.metadataOf(where, &old.Metadata),
-		Spec: coordinationv1alpha1.NodeMaintenanceSpec{
-			NodeSelector: nodesByName([]string{old.Spec.NodeName}),
-			Stage:        nvidiaStage(&old.Spec),
-		},
-	}
-	c.dropNamespace(where, nm)
-	c.reportStaying(where, "pods of DaemonSets, static pods", nm)
 	c.convertRequestors(where, &old.Spec, nm)
 	if old.Spec.Cordon != nil && !*old.Spec.Cordon && nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle {
 		c.add(isLost, where, "spec.cordon=false", "the stages Cordon and Drain cordon the node: use the stage Idle until it may be cordoned")
