@@ -24,6 +24,7 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -31,6 +32,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -199,6 +201,11 @@ func (r *repository) expectComplete(architectures []string) {
 			r.t.Errorf("SHA256SUMS has no right sum of %s", path)
 		}
 	}
+	// The same list on any machine.
+	lines := strings.Split(strings.TrimSpace(sums), "\n")
+	if !slices.IsSortedFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) }) {
+		r.t.Errorf("SHA256SUMS is not sorted by path: %s", sums)
+	}
 	if blobs := strings.Count(sums, "  images/oci/blobs/sha256/"); blobs < 10 {
 		r.t.Errorf("SHA256SUMS has %d blobs of images", blobs)
 	}
@@ -352,15 +359,37 @@ func TestReleaseWaits(t *testing.T) {
 	}
 }
 
+// newRegistry returns the name of a registry for images, and how many manifests it was sent.
+func newRegistry(t *testing.T) (target string, manifests *atomic.Int32) {
+	t.Helper()
+	manifests = &atomic.Int32{}
+	handler := registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifests/") {
+			manifests.Add(1)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return "REGISTRY=" + strings.TrimPrefix(server.URL, "http://") + "/kubernetes", manifests
+}
+
 func TestReleaseIsPushed(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
-	defer server.Close()
 	r := newTree(t)
+	r.run("programs")
+	if _, err := os.Stat(filepath.Join(r.dir, releaseDir, "images")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("programs alone have images: %v", err)
+	}
 	r.run("images")
-	target := "REGISTRY=" + strings.TrimPrefix(server.URL, "http://") + "/kubernetes"
+	target, all := newRegistry(t)
+	other, withoutSBOMs := newRegistry(t)
+	r.run("push", other, "WITHOUT_SBOMS=1")
 	if got := r.run("push", target); strings.Count(got, "/kubernetes/kube") != 5 {
 		t.Errorf("pushed %s", got)
+	}
+	if withoutSBOMs.Load() == 0 || withoutSBOMs.Load() >= all.Load() {
+		t.Errorf("%d manifests without SBOMs, %d with them", withoutSBOMs.Load(), all.Load())
 	}
 	if got := r.release("push"); !got.failed || !strings.Contains(got.stderr, "REGISTRY is missing") {
 		t.Errorf("%+v", got)
