@@ -60,9 +60,9 @@ func newWorkerPod(w worker) *v1.Pod {
 	pod.Spec.Affinity, pod.Spec.NodeSelector = nil, map[string]string{v1.LabelHostname: w.node}
 	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](60)
 	pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", fmt.Sprintf(
-		"touch /work/%[1]s.started; trap 'touch /work/%[1]s.ending; sleep %[2]d; touch /work/%[1]s.finished; exit 0' TERM; while :; do sleep 0.1; done",
+		"touch /notes/%[1]s.started; trap 'touch /notes/%[1]s.ending; sleep %[2]d; touch /notes/%[1]s.finished; exit 0' TERM; while :; do sleep 0.1; done",
 		w.notes, int(w.need.Seconds()))}
-	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: workDirectory, MountPath: "/work"}}
+	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: workDirectory, MountPath: "/notes"}}
 	pod.Spec.Volumes = []v1.Volume{{Name: workDirectory, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{
 		Path: filepath.Join("/var/lib/kubelet", workDirectory), Type: ptr.To(v1.HostPathDirectoryOrCreate),
 	}}}}
