@@ -404,7 +404,8 @@ func (m *monitoringTest) contest(tCtx ktesting.TContext) {
 		name := fmt.Sprintf("contested-%d", i)
 		m.startDrain(tCtx, name)
 		await(tCtx, name+" to be cordoned", func(tCtx ktesting.TContext) {
-			if !getNode(tCtx, faultNode(name)).Spec.Unschedulable {
+			// Before its status is written, it counts as not cordoned yet.
+			if node := getNode(tCtx, faultNode(name)); !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
 				tCtx.Fatal("it is not")
 			}
 		})
