@@ -35,6 +35,9 @@ const probeInterval = 300 * time.Millisecond
 
 // balancer connects clients to the servers that are ready, in turn.
 type balancer struct {
+	// dialTimeout is how long a server that is ready may take to accept a connection.
+	dialTimeout time.Duration
+
 	lock    sync.Mutex
 	servers []string
 	ready   map[string]bool
@@ -47,7 +50,7 @@ func balance(ctx context.Context, r record) error {
 	if err != nil {
 		return fmt.Errorf("listen for clients of the API servers: %w", err)
 	}
-	b := &balancer{ready: map[string]bool{}}
+	b := &balancer{ready: map[string]bool{}, dialTimeout: time.Second}
 	for index := range r.StaticControlPlane.Nodes {
 		b.servers = append(b.servers, fmt.Sprintf("%s:%d", networkOf(index).address, r.Port))
 	}
@@ -98,7 +101,7 @@ func (b *balancer) dial(ctx context.Context) (net.Conn, error) {
 			break
 		}
 		var conn net.Conn
-		if conn, err = (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", server); err == nil {
+		if conn, err = (&net.Dialer{Timeout: b.dialTimeout}).DialContext(ctx, "tcp", server); err == nil {
 			return conn, nil
 		}
 		b.setReady(server, false)

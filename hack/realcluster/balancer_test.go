@@ -28,11 +28,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // newBalancer returns a balancer whose servers are not ready.
 func newBalancer(servers ...string) *balancer {
-	return &balancer{servers: servers, ready: map[string]bool{}}
+	return &balancer{servers: servers, ready: map[string]bool{}, dialTimeout: time.Second}
 }
 
 func TestBalancerChoosesInTurn(t *testing.T) {
@@ -224,6 +225,7 @@ func TestBalancerProbes(t *testing.T) {
 func startBalancer(t *testing.T, servers ...net.Listener) (*balancer, string) {
 	t.Helper()
 	b := newBalancer()
+	b.dialTimeout = time.Minute
 	for _, server := range servers {
 		b.servers = append(b.servers, server.Addr().String())
 		b.setReady(server.Addr().String(), true)
@@ -243,14 +245,34 @@ func mustDial(t *testing.T, address string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-func mustAccept(t *testing.T, listener net.Listener) *net.TCPConn {
+// connect returns both ends of a connection that the balancer makes. Others may connect to the
+// listener as well: clients of a program that had the port before.
+func connect(t *testing.T, address string, listener net.Listener) (client, server *net.TCPConn) {
 	t.Helper()
-	conn, err := listener.Accept()
-	if err != nil {
+	client = mustDial(t, address)
+	token := client.LocalAddr().String()
+	if _, err := io.WriteString(client, token); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	return conn.(*net.TCPConn)
+	if err := listener.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatalf("the balancer's connection: %v", err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		got := make([]byte, len(token))
+		err = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, readErr := io.ReadFull(conn, got); err == nil && readErr == nil && string(got) == token {
+			if err := conn.SetReadDeadline(time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+			return client, conn.(*net.TCPConn)
+		}
+		conn.Close()
+	}
 }
 
 // send writes, and says that nothing follows.
@@ -274,7 +296,7 @@ func TestBalancerHalfClosedConnections(t *testing.T) {
 	for _, serverFirst := range []bool{false, true} {
 		listener := newListener(t)
 		_, address := startBalancer(t, listener)
-		first, second := mustDial(t, address), mustAccept(t, listener)
+		first, second := connect(t, address, listener)
 		if serverFirst {
 			first, second = second, first
 		}
@@ -289,10 +311,8 @@ func TestBalancerHalfClosedConnections(t *testing.T) {
 func TestBalancerSlowServer(t *testing.T) {
 	listener := newListener(t)
 	_, address := startBalancer(t, listener)
-	patient := mustDial(t, address)
-	slow := mustAccept(t, listener)
-	other := mustDial(t, address)
-	quick := mustAccept(t, listener)
+	patient, slow := connect(t, address, listener)
+	other, quick := connect(t, address, listener)
 	send(t, quick, "quick")
 	expectContent(t, other, "quick")
 	send(t, slow, "slow")
@@ -304,7 +324,7 @@ func TestBalancerSlowServer(t *testing.T) {
 func TestBalancerServerDies(t *testing.T) {
 	dying, other := newListener(t), newListener(t)
 	b, address := startBalancer(t, dying, other)
-	client, server := mustDial(t, address), mustAccept(t, dying)
+	client, server := connect(t, address, dying)
 	dying.Close()
 	// A reset, as of a process that is killed.
 	if err := errors.Join(server.SetLinger(0), server.Close()); err != nil {
@@ -314,8 +334,8 @@ func TestBalancerServerDies(t *testing.T) {
 		t.Errorf("the client of a server that has died reads %q, %v", content, err)
 	}
 	for range 3 {
-		client := mustDial(t, address)
-		send(t, mustAccept(t, other), "other")
+		client, server := connect(t, address, other)
+		send(t, server, "other")
 		expectContent(t, client, "other")
 	}
 	b.setReady(other.Addr().String(), false)
