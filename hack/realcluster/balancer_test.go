@@ -324,6 +324,8 @@ func TestBalancerSlowServer(t *testing.T) {
 func TestBalancerServerDies(t *testing.T) {
 	dying, other := newListener(t), newListener(t)
 	b, address := startBalancer(t, dying, other)
+	stranger := mustDial(t, dying.Addr().String())
+	send(t, stranger, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	client, server := connect(t, address, dying)
 	dying.Close()
 	// A reset, as of a process that is killed.

@@ -29,6 +29,7 @@ func TestDependenciesOfEvictionGates(t *testing.T) {
 		EvictionRequestAPI:            {},
 		DeclarativeNodeMaintenance:    {EvictionRequestAPI},
 		DeploymentPodSurge:            {EvictionRequestAPI},
+		EvictionLane:                  {},
 		NodeMaintenanceAwareDaemonSet: {DeclarativeNodeMaintenance},
 		NodeMaintenanceAwareKubelet:   {DeclarativeNodeMaintenance},
 		StatefulSetEvictionPacing:     {EvictionRequestAPI},
