@@ -28,13 +28,6 @@ import (
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 )
 
-// defaultEvictionsPerBudget is how many evictions of pods under one PodDisruptionBudget are in
-// flight. Each of them updates the status of the budget, as the disruption controller does. On a
-// conflict, the API server waits half a second before it retries. Two evictions at a time did not
-// evict more pods per second than one, and one call in a hundred took more than a second because it
-// had two conflicts ("make bench").
-const defaultEvictionsPerBudget = 1
-
 // candidate is a request whose pod waits for an eviction under one budget.
 type candidate struct {
 	request types.NamespacedName
@@ -63,9 +56,6 @@ func compareAge(a, b *candidate) int {
 // under it. A worker takes a request with next and returns it with done. It is safe for concurrent
 // use. It is derived from the caches: a restart empties it.
 type budgetQueues struct {
-	// perBudget is how many requests of one budget may be in flight.
-	perBudget int
-
 	lock   sync.Mutex
 	queues map[types.NamespacedName]*budgetQueue
 	// budgets holds the budgets that select the pod of each request.
@@ -86,6 +76,8 @@ type budgetQueue struct {
 	sorted bool
 
 	inFlight int
+	// pace limits inFlight.
+	pace pace
 	// spent counts the evictions since the cached version of the budget.
 	spent        int
 	spentVersion string
@@ -95,12 +87,11 @@ type budgetQueue struct {
 	pausedVersion string
 }
 
-func newBudgetQueues(perBudget int) *budgetQueues {
+func newBudgetQueues() *budgetQueues {
 	return &budgetQueues{
-		perBudget: perBudget,
-		queues:    map[types.NamespacedName]*budgetQueue{},
-		budgets:   map[types.NamespacedName][]types.NamespacedName{},
-		taken:     map[types.NamespacedName]bool{},
+		queues:  map[types.NamespacedName]*budgetQueue{},
+		budgets: map[types.NamespacedName][]types.NamespacedName{},
+		taken:   map[types.NamespacedName]bool{},
 	}
 }
 
@@ -183,7 +174,7 @@ func (b *budgetQueues) next(budget types.NamespacedName, version string, now tim
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queues[budget]
-	if queue == nil || queue.inFlight >= b.perBudget {
+	if queue == nil || queue.inFlight >= queue.pace.limit {
 		return request, false, 0
 	}
 	if pause := queue.pausedUntil.Sub(now); pause > 0 && (queue.pausedVersion == "" || queue.pausedVersion == version) {
@@ -215,6 +206,25 @@ func (b *budgetQueues) done(budget, request types.NamespacedName) (again bool) {
 	return again
 }
 
+// limit returns how many requests of the budget may be in flight.
+func (b *budgetQueues) limit(budget types.NamespacedName) int {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if queue := b.queues[budget]; queue != nil {
+		return queue.pace.limit
+	}
+	return 0
+}
+
+// observe takes note of how long a request of the budget took, and whether it failed because of
+// others. It returns whether more requests may be in flight from now on.
+func (b *budgetQueues) observe(budget types.NamespacedName, began, ended time.Time, conflict bool) (more bool) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	queue := b.queues[budget]
+	return queue != nil && queue.pace.observe(began, ended, conflict)
+}
+
 // spend records that an eviction used up a disruption of this version of the budget, and returns
 // how many have.
 func (b *budgetQueues) spend(budget types.NamespacedName, version string) int {
@@ -241,7 +251,7 @@ func (b *budgetQueues) pause(budget types.NamespacedName, until time.Time, versi
 func (b *budgetQueues) queue(budget types.NamespacedName) *budgetQueue {
 	queue := b.queues[budget]
 	if queue == nil {
-		queue = &budgetQueue{related: sets.New[types.NamespacedName](), waiting: map[types.NamespacedName]*candidate{}}
+		queue = &budgetQueue{related: sets.New[types.NamespacedName](), waiting: map[types.NamespacedName]*candidate{}, pace: newPace()}
 		b.queues[budget] = queue
 	}
 	return queue

@@ -38,7 +38,7 @@ var allAllowed = poddisruptionbudget.Allowance{Healthy: true, Unhealthy: true}
 
 // waitingFor returns queues with requests that wait for the budget, the oldest first.
 func waitingFor(budget types.NamespacedName, names ...string) *budgetQueues {
-	queues := newBudgetQueues(1)
+	queues := newBudgetQueues()
 	for i, name := range names {
 		request := keys(name)[0]
 		queues.place(request, []types.NamespacedName{budget}, &candidate{request: request, created: at(time.Duration(i) * time.Second).Time, healthy: true, dueAt: at(time.Hour).Time})
@@ -65,7 +65,7 @@ func TestBudgetQueueIsSortedByAge(t *testing.T) {
 		request := keys(name)[0]
 		queues.place(request, named("web"), &candidate{request: request, created: at(created).Time, healthy: true, dueAt: at(time.Hour).Time})
 	}
-	queues := newBudgetQueues(1)
+	queues := newBudgetQueues()
 	place(queues, "youngest", 3*time.Second)
 	place(queues, "b", 2*time.Second)
 	place(queues, "oldest", time.Second)
@@ -167,11 +167,11 @@ func TestBudgetQueueTaken(t *testing.T) {
 	}
 }
 
-// perBudget requests of a budget may be in flight.
+// As many requests of a budget may be in flight as its pace allows.
 func TestBudgetQueueInFlight(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a", "b", "c")
-	queues.perBudget = 2
+	queues.queues[web].pace.limit = 2
 	for range 2 {
 		if _, found, _ := queues.next(web, "1", start, allAllowed); !found {
 			t.Fatal("took too few")
@@ -645,7 +645,7 @@ func TestResponseResetsBackoff(t *testing.T) {
 
 // The cost of an event of one budget depends on its own requests only.
 func BenchmarkBudgetEvent(b *testing.B) {
-	queues := newBudgetQueues(1)
+	queues := newBudgetQueues()
 	for i := range 150000 {
 		request := keys(fmt.Sprintf("request-%06d", i))[0]
 		queues.place(request, named(fmt.Sprintf("budget-%d", i/100)), &candidate{request: request, created: at(time.Duration(i)).Time, dueAt: at(time.Hour).Time})

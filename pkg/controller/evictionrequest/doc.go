@@ -57,7 +57,8 @@ limitations under the License.
 //   - An idle request causes no API calls.
 //   - No decision uses a request that is older than this controller's last write.
 //   - Requests that wait for an event are also synced from the caches every few minutes.
-//   - Of the pods under one budget, one is evicted at a time: the oldest that the budget allows.
+//   - Of the pods under one budget, the oldest that the budget allows is evicted first: one at a
+//     time, or up to 32 while the API server answers quickly.
 //   - No interceptor times out right after this controller lost contact with the API server, or
 //     while it cannot write the request.
 //   - One namespace uses at most three quarters of the workers, and every call has a timeout.
@@ -76,6 +77,7 @@ limitations under the License.
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go                  whether and when it evicts; pure functions
 //	budget_queues.go               which pods wait for which budget, and which one is next
+//	pace.go                        how many evictions under one budget are in flight
 //	podeviction                    the eviction call and the classification of its response
 //	simulation_test.go             random histories, and the invariants of each
 package evictionrequest

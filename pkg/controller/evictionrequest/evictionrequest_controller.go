@@ -148,7 +148,7 @@ func newController(
 		evict:         evict,
 		pods:          c.pods,
 		writer:        writer,
-		waiting:       newBudgetQueues(defaultEvictionsPerBudget),
+		waiting:       newBudgetQueues(),
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
 		changed:       newPodSet(),

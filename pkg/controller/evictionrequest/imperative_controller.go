@@ -261,7 +261,7 @@ func (i *imperativeInterceptor) enqueueBudget(budget types.NamespacedName) {
 	if !i.waiting.has(budget) {
 		return
 	}
-	for slot := range i.waiting.perBudget {
+	for slot := range i.waiting.limit(budget) {
 		i.queue.Add(evictionItem{budget: budget, slot: slot})
 	}
 }
@@ -336,10 +336,14 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		return i.confirm(ctx, e)
 	}
 	i.changed.remove(e.pod.UID)
+	began := i.clock.Now()
 	err := i.evict(ctx, e.pod, podeviction.Preconditions(e.pod, e.budgets))
 	// The call may have taken seconds. The recorded time is the time of the response.
 	now := i.clock.Now()
 	outcome, detail := podeviction.Classify(err, e.budgets)
+	if budget := e.budget(); budget != nil && i.waiting.observe(keyOf(budget), began, now, outcome == podeviction.Retry) {
+		i.enqueueBudget(keyOf(budget))
+	}
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
 		i.addUncertain(e.pod)
 	}

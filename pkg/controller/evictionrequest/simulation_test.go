@@ -501,7 +501,7 @@ func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Pre
 		budget := known[0].Name
 		s.inFlight[budget]++
 		defer func() { s.inFlight[budget]-- }()
-		if s.inFlight[budget] > defaultEvictionsPerBudget {
+		if s.inFlight[budget] > maxEvictionsPerBudget {
 			s.t.Errorf("%d evictions under budget %s are in flight", s.inFlight[budget], budget)
 		}
 	}

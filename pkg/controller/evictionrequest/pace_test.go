@@ -1,0 +1,154 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// apiServer answers evictions under one budget on a clock of its own.
+type apiServer struct {
+	pace pace
+	now  time.Time
+	// answer returns how long an eviction takes while this many are in flight.
+	answer func(inFlight int) time.Duration
+	// inFlight has the begin and end of each eviction.
+	inFlight [][2]time.Time
+	limits   []int
+	done     int
+	slow     int
+}
+
+func newAPIServer(answer func(int) time.Duration) *apiServer {
+	return &apiServer{pace: newPace(), now: start, answer: answer}
+}
+
+// run evicts for some time, always with as many in flight as the pace allows.
+func (s *apiServer) run(duration time.Duration) {
+	for end := s.now.Add(duration); s.now.Before(end); {
+		for len(s.inFlight) < s.pace.limit {
+			s.inFlight = append(s.inFlight, [2]time.Time{s.now, s.now.Add(s.answer(len(s.inFlight) + 1))})
+		}
+		slices.SortFunc(s.inFlight, func(a, b [2]time.Time) int { return a[1].Compare(b[1]) })
+		first := s.inFlight[0]
+		s.inFlight = s.inFlight[1:]
+		s.now = first[1]
+		s.done++
+		if first[1].Sub(first[0]) >= slowEviction {
+			s.slow++
+		}
+		before := s.pace.limit
+		if grown := s.pace.observe(first[0], first[1], false); grown != (s.pace.limit > before) {
+			panic(fmt.Sprintf("grown is %t, but the limit changed from %d to %d", grown, before, s.pace.limit))
+		}
+		if s.pace.limit != before {
+			s.limits = append(s.limits, s.pace.limit)
+		}
+	}
+}
+
+// lane is an API server with EvictionLane: more evictions at a time take hardly longer.
+func lane(inFlight int) time.Duration {
+	return 5*time.Millisecond + time.Duration(inFlight)*time.Millisecond
+}
+
+// plain is one without: an eviction takes 100 ms, and half a second more for each conflict.
+func plain(inFlight int) time.Duration {
+	return 100*time.Millisecond + time.Duration(inFlight-1)*500*time.Millisecond
+}
+
+func TestPaceOfALane(t *testing.T) {
+	s := newAPIServer(lane)
+	s.run(4 * time.Second)
+	if got, want := fmt.Sprint(s.limits), "[2 4 8 16 32]"; got != want {
+		t.Errorf("limits %s, want %s", got, want)
+	}
+	// It stays at the maximum.
+	s.run(time.Hour)
+	if s.pace.limit != maxEvictionsPerBudget || len(s.limits) != 5 {
+		t.Errorf("limits %v, want no further change", s.limits)
+	}
+}
+
+func TestPaceWithoutALane(t *testing.T) {
+	s := newAPIServer(plain)
+	s.run(10 * time.Minute)
+	// More than two at a time are not tried, and two only as often as patience lets it.
+	if highest := slices.Max(s.limits); highest > 2 {
+		t.Errorf("%d evictions are in flight", highest)
+	}
+	s.done, s.slow = 0, 0
+	s.run(10 * time.Minute)
+	if s.slow*maxPacePatience > 2*s.done || s.slow == 0 {
+		t.Errorf("%d of %d answers are slow, want at most two in %d, and some", s.slow, s.done, maxPacePatience)
+	}
+}
+
+// An API server that becomes slow is relieved, and one that becomes quick again is used again.
+func TestPaceChanges(t *testing.T) {
+	s := newAPIServer(lane)
+	s.run(time.Minute)
+	s.limits = nil
+	s.answer = func(int) time.Duration { return time.Second }
+	s.run(30 * time.Second)
+	if got, want := fmt.Sprint(s.limits), "[16 8 4 2 1]"; got != want {
+		t.Errorf("limits %s of a slow API server, want %s", got, want)
+	}
+	s.answer = lane
+	s.run(5 * time.Minute)
+	if s.pace.limit != maxEvictionsPerBudget || s.pace.patience != 2 {
+		t.Errorf("limit %d with patience %d of an API server that is quick again, want %d with 2", s.pace.limit, s.pace.patience, maxEvictionsPerBudget)
+	}
+}
+
+// paceAt is a point in the life of a pace, a conflict or an answer that took some time.
+type paceAt struct {
+	began, took time.Duration
+	conflict    bool
+	want        string
+}
+
+func TestPaceSteps(t *testing.T) {
+	const quick, slow = 100 * time.Millisecond, slowEviction
+	for name, steps := range map[string][]paceAt{
+		"a slow answer at the lowest limit changes nothing": {{0, slow, false, "1/1"}, {0, time.Hour, false, "1/1"}},
+		"as slow as may be":                  {{0, slow - 1, false, "2/1"}},
+		"an increase takes quick answers":    {{0, quick, false, "2/1"}, {time.Second, quick, false, "2/1"}, {time.Second, quick, false, "4/1"}},
+		"an increase takes time":             {{0, quick, false, "2/1"}, {paceInterval, quick - 1, false, "2/1"}, {paceInterval, quick, false, "4/1"}},
+		"a conflict halves":                  {{0, quick, false, "2/1"}, {time.Second, quick, true, "1/2"}},
+		"one conflict of several halves":     {{0, quick, false, "2/1"}, {time.Second, quick, false, "2/1"}, {time.Second, quick, false, "4/1"}, {2 * time.Second, quick, true, "2/2"}, {2 * time.Second, 2 * quick, true, "2/2"}, {2*time.Second + quick, quick, true, "1/4"}},
+		"what began before an increase":      {{0, quick, false, "2/1"}, {0, slow, false, "1/2"}},
+		"after a conflict it takes patience": {{0, quick, false, "2/1"}, {time.Second, quick, true, "1/2"}, {2 * time.Second, quick, false, "1/2"}, {2 * time.Second, quick, false, "2/2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPace()
+			var got, want []string
+			for _, step := range steps {
+				began := start.Add(step.began)
+				p.observe(began, began.Add(step.took), step.conflict)
+				got, want = append(got, fmt.Sprintf("%d/%d", p.limit, p.patience)), append(want, step.want)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("limit/patience %s, want %s", strings.Join(got, " "), strings.Join(want, " "))
+			}
+		})
+	}
+}
