@@ -60,6 +60,8 @@ type way struct {
 	measured selector
 	// once is whether only the first run measures it.
 	once bool
+	// observe begins to watch something and returns what ends that, with further results.
+	observe func(context.Context) (finish func(context.Context, requests) ([]result, error), err error)
 }
 
 // byFork selects the requests of all clients that take part in an eviction by the fork.
@@ -74,9 +76,9 @@ func measureEvictions(ctx context.Context, opts options, r *report) error {
 		// It drains the one node that has all pods.
 		drain := func(ctx context.Context, _ []v1.Pod) error { return c.kubectlDrain(ctx, nodeName(0)) }
 		ways := []way{
-			{byRequests, opts.pods, c.spread, c.evictByRequests, byFork, false},
-			{byBareClient, opts.pods, c.spread, c.evictByBareClient, by(agentBare), false},
-			{byDrain, opts.drainPods, func(int) string { return nodeName(0) }, drain, by("kubectl"), false},
+			{byRequests, opts.pods, c.spread, c.evictByRequests, byFork, false, nil},
+			{byBareClient, opts.pods, c.spread, c.evictByBareClient, by(agentBare), false, nil},
+			{byDrain, opts.drainPods, func(int) string { return nodeName(0) }, drain, by("kubectl"), false, nil},
 		}
 		if err := c.measureWays(ctx, t, ways, noBudget, oneBudget); err != nil {
 			return err
@@ -110,8 +112,8 @@ func measureDrains(ctx context.Context, opts options, r *report) error {
 		maintain := func(ctx context.Context, _ []v1.Pod) error { return c.maintain(ctx, "type", "kwok") }
 		drain := func(ctx context.Context, _ []v1.Pod) error { return c.kubectlDrain(ctx, "--selector", "type=kwok") }
 		ways := []way{
-			{byMaintenance, opts.pods, c.spread, maintain, byFork, false},
-			{byLabelDrain, opts.pods, c.spread, drain, by("kubectl"), true},
+			{byMaintenance, opts.pods, c.spread, maintain, byFork, false, nil},
+			{byLabelDrain, opts.pods, c.spread, drain, by("kubectl"), true, nil},
 		}
 		if err := c.measureWays(ctx, t, ways, noBudget); err != nil {
 			return err
@@ -172,12 +174,22 @@ func (c *cluster) evict(ctx context.Context, w way, budget string) ([]result, er
 	if err := c.audit.skip(); err != nil {
 		return nil, err
 	}
+	finish := func(context.Context, requests) ([]result, error) { return nil, nil }
+	if w.observe != nil {
+		if finish, err = w.observe(ctx); err != nil {
+			return nil, err
+		}
+	}
 	start := time.Now()
 	if err := w.evict(ctx, pods); err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
 	all, err := c.audit.untilQuiet(ctx, w.measured)
+	if err != nil {
+		return nil, err
+	}
+	observed, err := finish(ctx, all)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +200,7 @@ func (c *cluster) evict(ctx context.Context, w way, budget string) ([]result, er
 	if err != nil {
 		return nil, err
 	}
-	return results, c.clean(ctx)
+	return append(results, observed...), c.clean(ctx)
 }
 
 func (w *way) results(took time.Duration, all requests) ([]result, error) {
@@ -223,7 +235,11 @@ var refusedBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Ji
 // evictByBareClient is the best that is possible: nothing but the eviction calls, as many at a
 // time as the controller makes.
 func (c *cluster) evictByBareClient(ctx context.Context, pods []v1.Pod) error {
-	return c.inParallel(ctx, len(pods), func(ctx context.Context, i int) error {
+	return c.evictAtATime(ctx, pods, c.opts.parallel)
+}
+
+func (c *cluster) evictAtATime(ctx context.Context, pods []v1.Pod, parallel int) error {
+	return inParallel(ctx, parallel, len(pods), func(ctx context.Context, i int) error {
 		pod := &pods[i]
 		err := retry.OnError(refusedBackoff, isTransient, func() error {
 			if ctx.Err() != nil {

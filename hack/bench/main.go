@@ -28,6 +28,7 @@ limitations under the License.
 //	audit.go     which requests count: read from the audit log of the API server
 //	workload.go  objects: created, waited for, removed
 //	drain.go     the ways to evict pods and to drain nodes that are compared
+//	lane.go      the API server without and with EvictionLane
 //	rest.go      what is done while no client wants anything
 //	scale.go     what maintenances cost on a cluster with thousands of nodes
 //	surge.go     what it costs that Deployments replace pods before these leave
@@ -56,6 +57,7 @@ type options struct {
 	parts                 []string
 	pods, drainPods, idle int
 	runs, parallel, nodes int
+	lanePods              int
 	scaleNodes            int
 	surge, surgeReplicas  int
 	idleTime, timeout     time.Duration
@@ -68,11 +70,11 @@ type options struct {
 }
 
 // allParts are measured in this order.
-const allParts = "evictions,idle,drain,scale,surge"
+const allParts = "evictions,lane,idle,drain,scale,surge"
 
 // parts can be measured one by one. Each adds its tables to the report.
 var parts = map[string]func(context.Context, options, *report) error{
-	"evictions": measureEvictions, "idle": measureIdle, "drain": measureDrains, "scale": measureScale, "surge": measureSurge,
+	"evictions": measureEvictions, "lane": measureLane, "idle": measureIdle, "drain": measureDrains, "scale": measureScale, "surge": measureSurge,
 }
 
 func main() {
@@ -145,6 +147,7 @@ func (o *options) numbers() []number {
 	return []number{
 		{&o.pods, "pods", 500, 1, maxPods, "pods that are evicted in each measurement, except by the drain of one node"},
 		{&o.drainPods, "drain-pods", 100, 1, maxPods, "pods that kubectl drain evicts from one node in each measurement, about 5 each second"},
+		{&o.lanePods, "lane-pods", 2000, 0, 4000, "pods that share one budget while 64 evictions are in flight; 0 skips the comparison of API servers without and with EvictionLane"},
 		{&o.idle, "idle", 1000, 0, 100000, "requests that wait while writes are counted; 0 skips this part"},
 		{&o.scaleNodes, "scale-nodes", 5000, 0, 100000, "nodes of the cluster with many nodes; 0 skips this part"},
 		{&o.surge, "surge", 200, 0, maxSurge, "Deployments with one replica whose pods are moved; 0 skips this part"},

@@ -371,8 +371,12 @@ func awaitAll[L, T runtime.Object](ctx context.Context, what string, list func(c
 
 // inParallel calls do for each index, with so many calls in flight as are asked for.
 func (c *cluster) inParallel(ctx context.Context, count int, do func(ctx context.Context, index int) error) error {
+	return inParallel(ctx, c.opts.parallel, count, do)
+}
+
+func inParallel(ctx context.Context, parallel, count int, do func(ctx context.Context, index int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(c.opts.parallel)
+	group.SetLimit(parallel)
 	for i := range count {
 		group.Go(func() error { return do(ctx, i) })
 	}

@@ -1,0 +1,184 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	laneGate            = ",EvictionLane=true"
+	disruptionAccount   = "disruption-controller"
+	laneParallel        = 64
+	laneSerialPods      = 100
+	laneSmallPods       = 500
+	withoutLane, byLane = "without the lane", "lane"
+)
+
+// measureLane compares the API server without and with EvictionLane. The clusters follow each other,
+// as the gate is one of the process.
+func measureLane(ctx context.Context, opts options, r *report) error {
+	if opts.lanePods == 0 {
+		return nil
+	}
+	t := r.table(rowPerFigure, "Evictions without and with EvictionLane, medians of %d runs, by a bare client with 1, 30 or %d calls in flight, on %d nodes,\n"+
+		"and by EvictionRequests: %d pods one after the other, %d otherwise, %d in the last case.",
+		opts.runs, laneParallel, opts.nodes, laneSerialPods, laneSmallPods, opts.lanePods)
+	for _, server := range []struct{ name, gates string }{{withoutLane, ""}, {byLane, laneGate}} {
+		err := onCluster(ctx, opts, r, featureGates+server.gates, func(c *cluster) error {
+			if err := c.measureWays(ctx, t, c.laneWays(server.name), noBudget, oneBudget); err != nil {
+				return err
+			}
+			if server.name == withoutLane {
+				return nil
+			}
+			return c.measureWays(ctx, t, []way{c.bareWay(byLane+", large", opts.lanePods, laneParallel)}, oneBudget)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	compareLane(t)
+	return nil
+}
+
+func bareName(server string, parallel int) string {
+	return fmt.Sprintf("%s, %d calls", server, parallel)
+}
+
+func (c *cluster) laneWays(server string) []way {
+	return []way{
+		c.bareWay(bareName(server, 1), laneSerialPods, 1),
+		c.bareWay(bareName(server, 30), laneSmallPods, 30),
+		c.bareWay(bareName(server, laneParallel), laneSmallPods, laneParallel),
+		{name: server + ", " + byRequests, pods: laneSmallPods, node: c.spread, evict: c.evictByRequests, measured: byFork, observe: c.observeBudget},
+	}
+}
+
+func (c *cluster) bareWay(name string, pods, parallel int) way {
+	return way{
+		name: name, pods: pods, node: c.spread, measured: by(agentBare), observe: c.observeBudget,
+		evict: func(ctx context.Context, pods []v1.Pod) error { return c.evictAtATime(ctx, pods, parallel) },
+	}
+}
+
+func compareLane(t *table) {
+	serial := bareName(byLane, 1)
+	for _, budget := range []string{noBudget, oneBudget} {
+		t.derive(serial+budget, result{Name: "of the time without the lane", digits: 3,
+			Value: t.value(serial+budget, "eviction p50") / t.value(bareName(withoutLane, 1)+budget, "eviction p50")})
+		t.want(serial+budget, "of the time without the lane", atMost, 1.0/15)
+	}
+	wide := bareName(byLane, laneParallel)
+	t.derive(wide+oneBudget, result{Name: "of the rate without a budget", digits: 2, Value: t.value(wide+oneBudget, "evicted") / t.value(wide+noBudget, "evicted")})
+	t.derive(wide+oneBudget, result{Name: "times the rate without the lane", digits: 1,
+		Value: t.value(wide+oneBudget, "evicted") / t.value(bareName(withoutLane, laneParallel)+oneBudget, "evicted")})
+	t.want(wide+oneBudget, "of the rate without a budget", atLeast, 0.85)
+	t.want(wide+oneBudget, "times the rate without the lane", atLeast, 10)
+	for _, name := range []string{wide, byLane + ", large"} {
+		t.want(name+oneBudget, "409", atMost, 0)
+		t.want(name+oneBudget, "eviction p99", atMost, 0.3)
+		t.want(name+oneBudget, "writes of the budget by evictions", atMost, 0.25)
+	}
+	t.want(byLane+", large"+oneBudget, "disrupted pods, at most", atMost, 700)
+}
+
+// budgetWatch counts the versions of the budget.
+type budgetWatch struct {
+	lock     sync.Mutex
+	last     string
+	versions int
+	// disrupted is the largest number of evicted pods that the disruption controller had yet to see.
+	disrupted int
+}
+
+func (w *budgetWatch) add(budget *policyv1.PodDisruptionBudget) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.last = budget.ResourceVersion
+	w.versions++
+	w.disrupted = max(w.disrupted, len(budget.Status.DisruptedPods))
+}
+
+// observeBudget counts who writes the one budget during a measurement.
+func (c *cluster) observeBudget(ctx context.Context) (finish func(context.Context, requests) ([]result, error), err error) {
+	budgets := c.setup.PolicyV1().PodDisruptionBudgets(namespace)
+	list, err := budgets.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing budgets: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return func(context.Context, requests) ([]result, error) { return nil, nil }, nil
+	}
+	watcher, err := budgets.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		return nil, fmt.Errorf("watching budgets: %w", err)
+	}
+	watched := &budgetWatch{last: list.Items[0].ResourceVersion}
+	go func() {
+		for event := range watcher.ResultChan() {
+			if budget, ok := event.Object.(*policyv1.PodDisruptionBudget); ok {
+				watched.add(budget)
+			}
+		}
+	}()
+	return func(ctx context.Context, all requests) ([]result, error) {
+		defer watcher.Stop()
+		if err := c.awaitBudget(ctx, watched, list.Items[0].Name); err != nil {
+			return nil, err
+		}
+		watched.lock.Lock()
+		defer watched.lock.Unlock()
+		return watched.results(all), nil
+	}, nil
+}
+
+// awaitBudget waits until the watch has the last version of the budget.
+func (c *cluster) awaitBudget(ctx context.Context, watched *budgetWatch, name string) error {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
+		budget, err := c.setup.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		watched.lock.Lock()
+		defer watched.lock.Unlock()
+		return watched.last == budget.ResourceVersion && len(budget.Status.DisruptedPods) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the disruption controller to account for all pods: %w", err)
+	}
+	return nil
+}
+
+// results are per eviction. What the disruption controller does not write, evictions do.
+func (w *budgetWatch) results(all requests) []result {
+	byController := all.of(by(disruptionAccount), to("poddisruptionbudgets"), isWrite)
+	conflicts := byController.count(answered(409))
+	evictions := all.count(isEviction, answered(201))
+	return []result{
+		{Name: "writes of the budget by evictions", Unit: "per pod", digits: 2, Value: (float64(w.versions) - byController.count(answered(200))) / evictions},
+		{Name: "conflicts of the disruption controller", sum: true, Value: conflicts},
+		{Name: "disrupted pods, at most", Value: float64(w.disrupted)},
+	}
+}
