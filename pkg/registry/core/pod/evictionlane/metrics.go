@@ -24,6 +24,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
+const subsystem = "apiserver_eviction_lane"
+
 // What calls wait for, the values of the label operation.
 const (
 	operationList      = "list"
@@ -32,8 +34,7 @@ const (
 
 var (
 	batchSize = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Namespace:      "apiserver",
-		Subsystem:      "eviction_lane",
+		Subsystem:      subsystem,
 		Name:           "batch_size",
 		Help:           "Number of evictions that share one list of the PodDisruptionBudgets of a namespace (list), or one update of the status of a PodDisruptionBudget (decrement).",
 		Buckets:        metrics.ExponentialBuckets(1, 2, 10),
@@ -41,8 +42,7 @@ var (
 	}, []string{"operation"})
 
 	waitSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Namespace:      "apiserver",
-		Subsystem:      "eviction_lane",
+		Subsystem:      subsystem,
 		Name:           "wait_seconds",
 		Help:           "Time in seconds for which an eviction waits until its list or decrement begins.",
 		Buckets:        metrics.ExponentialBuckets(0.001, 2, 15),
@@ -50,8 +50,7 @@ var (
 	}, []string{"operation"})
 
 	conflicts = metrics.NewCounter(&metrics.CounterOpts{
-		Namespace:      "apiserver",
-		Subsystem:      "eviction_lane",
+		Subsystem:      subsystem,
 		Name:           "conflicts_total",
 		Help:           "Number of times that evictions were decided again because another client had written the PodDisruptionBudget.",
 		StabilityLevel: metrics.ALPHA,
