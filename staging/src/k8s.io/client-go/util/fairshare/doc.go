@@ -31,6 +31,11 @@ limitations under the License.
 // Each of these limits is at least one place. The tenant with the fewest places gets the next one,
 // tenants with the same number take turns, and the items of one tenant keep their order.
 //
+// Beyond that, the work may belong to flows, such as maintenances, which each concern many tenants.
+// The flow with the fewest places gets the next one, and the rules above apply within it: three
+// items of one flow do not wait for 100,000 of another one. The limits of a tenant are about all
+// flows together. A tenant must not be able to choose among many flows, because each has a share.
+//
 // Every completed item counts with its duration, even if it made no call.
 //
 // WorkQueue applies this to the workers of a workqueue, Places to goroutines that wait, and Line to

@@ -57,7 +57,7 @@ const (
 )
 
 // Line holds the items that wait for a place and those that have one. Each item belongs to a
-// tenant. An item must not be waiting twice, and calls must not be concurrent.
+// tenant and to a flow. An item must not be waiting twice, and calls must not be concurrent.
 //
 // It makes progress without a timer. The places of slow and unknown tenants together, and those of
 // one tenant, are limited to one or more. So when a limit holds back a waiting item, an item that
@@ -68,14 +68,13 @@ type Line[T comparable] struct {
 	total, perTenant int // See Limit.
 
 	tenants map[string]*tenant[T]
-	waiting int
+	flows   map[string]*flow[T]
+	waiting map[T]position[T]
 	// running has the items with a place, in the order of Begin, or of Pop before Begin.
 	running []*work[T]
 	// places counts them by the class of their tenants.
 	places [numClasses]int
-	// ready holds the tenants that have waiting items and are below their own limit. turns numbers
-	// them across all heaps.
-	ready [numClasses]readyTenants[T]
+	// turns numbers flows and queues in the order in which they became ready.
 	turns uint64
 	// recent has the tenants with such an item in the window, the oldest first.
 	recent [unknown]list.List
@@ -84,6 +83,7 @@ type Line[T comparable] struct {
 // work is an item that has a place.
 type work[T comparable] struct {
 	tenant *tenant[T]
+	flow   *flow[T]
 	item   T
 	began  time.Time // Zero before Begin.
 	slow   bool      // It takes slowThreshold or longer.
@@ -93,13 +93,8 @@ type tenant[T comparable] struct {
 	name   string
 	class  class
 	places int
-	// first is served before others; waiting has the elements of both.
-	first, others list.List
-	waiting       map[T]*list.Element
-	// ready is the index in Line.ready, or -1. turn is the order among tenants with the same number
-	// of places.
-	ready int
-	turn  uint64
+	// queues has the waiting items by flow; none of them is empty.
+	queues map[*flow[T]]*queue[T]
 	// slowWork counts the slow items in progress. timesSlow counts the slow items in the window,
 	// and lastSlow is when it last increased.
 	slowWork, timesSlow int
@@ -109,39 +104,72 @@ type tenant[T comparable] struct {
 	until  [unknown]time.Time
 }
 
-// readyTenants is a heap: the first tenant has the fewest places, and the earliest turn of those
-// with the same number.
-type readyTenants[T comparable] []*tenant[T]
+// flow is who wants the work, such as a maintenance, for many tenants.
+type flow[T comparable] struct {
+	name   string
+	places int
+	// turn is the order among flows with the same number of places.
+	turn uint64
+	// ready holds the queues of the tenants that are below their own limit, and queues counts all.
+	ready  [numClasses]readyQueues[T]
+	queues int
+}
 
-func (r readyTenants[T]) Len() int           { return len(r) }
-func (r readyTenants[T]) Less(i, j int) bool { return r[i].compare(r[j]) < 0 }
-func (r readyTenants[T]) Swap(i, j int) {
+// queue holds the waiting items of one tenant in one flow. first is served before others.
+type queue[T comparable] struct {
+	tenant        *tenant[T]
+	flow          *flow[T]
+	first, others list.List
+	// ready is the index in flow.ready, or -1. turn is the order among queues whose tenants have the
+	// same number of places.
+	ready int
+	turn  uint64
+}
+
+// position is where an item waits.
+type position[T comparable] struct {
+	queue   *queue[T]
+	list    *list.List
+	element *list.Element
+}
+
+// readyQueues is a heap: the tenant of the first queue has the fewest places, and the queue the
+// earliest turn of those with the same number.
+type readyQueues[T comparable] []*queue[T]
+
+func (r readyQueues[T]) Len() int           { return len(r) }
+func (r readyQueues[T]) Less(i, j int) bool { return r[i].compare(r[j]) < 0 }
+func (r readyQueues[T]) Swap(i, j int) {
 	r[i], r[j] = r[j], r[i]
 	r[i].ready, r[j].ready = i, j
 }
 
-func (r *readyTenants[T]) Push(x any) {
-	t := x.(*tenant[T])
-	t.ready = len(*r)
-	*r = append(*r, t)
+func (r *readyQueues[T]) Push(x any) {
+	q := x.(*queue[T])
+	q.ready = len(*r)
+	*r = append(*r, q)
 }
 
-func (r *readyTenants[T]) Pop() any {
+func (r *readyQueues[T]) Pop() any {
 	last := len(*r) - 1
-	t := (*r)[last]
+	q := (*r)[last]
 	(*r)[last] = nil
 	*r = (*r)[:last]
-	t.ready = -1
-	return t
+	q.ready = -1
+	return q
 }
 
-func (t *tenant[T]) compare(other *tenant[T]) int {
-	return cmp.Or(cmp.Compare(t.places, other.places), cmp.Compare(t.turn, other.turn))
+func (q *queue[T]) compare(other *queue[T]) int {
+	return cmp.Or(cmp.Compare(q.tenant.places, other.tenant.places), cmp.Compare(q.turn, other.turn))
+}
+
+func (f *flow[T]) compare(other *flow[T]) int {
+	return cmp.Or(cmp.Compare(f.places, other.places), cmp.Compare(f.turn, other.turn))
 }
 
 // NewLine returns a line with an unlimited number of places.
 func NewLine[T comparable](clock clock.PassiveClock) *Line[T] {
-	return &Line[T]{clock: clock, tenants: map[string]*tenant[T]{}}
+	return &Line[T]{clock: clock, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}}
 }
 
 // Limit sets the total number of places and the maximum for one tenant. If total is zero, there is
@@ -156,68 +184,107 @@ func (l *Line[T]) Limit(total, perTenant int) {
 	}
 }
 
-// Push adds an item after the other items of its tenant.
-func (l *Line[T]) Push(name string, item T) {
-	t := l.tenant(name)
-	t.waiting[item] = t.others.PushBack(item)
-	l.waiting++
-	l.update(t)
+// Push adds an item after the other items of its tenant in the flow "".
+func (l *Line[T]) Push(name string, item T) { l.PushFlow("", name, item) }
+
+// PushFirst adds an item to the flow "", before the items added by Push and after those added by
+// PushFirst.
+func (l *Line[T]) PushFirst(name string, item T) { l.PushFlowFirst("", name, item) }
+
+// PushFlow adds an item after the other items of its tenant in this flow. There should be few flows
+// at a time: each Pop reads all of them.
+func (l *Line[T]) PushFlow(flow, name string, item T) {
+	q := l.queue(flow, name)
+	l.push(q, &q.others, item)
 }
 
-// PushFirst adds an item before the items added by Push and after those added by PushFirst.
-func (l *Line[T]) PushFirst(name string, item T) {
-	t := l.tenant(name)
-	t.waiting[item] = t.first.PushBack(item)
-	l.waiting++
-	l.update(t)
+// PushFlowFirst is PushFirst for this flow.
+func (l *Line[T]) PushFlowFirst(flow, name string, item T) {
+	q := l.queue(flow, name)
+	l.push(q, &q.first, item)
 }
 
-func (l *Line[T]) tenant(name string) *tenant[T] {
+func (l *Line[T]) push(q *queue[T], items *list.List, item T) {
+	l.waiting[item] = position[T]{q, items, items.PushBack(item)}
+	l.update(q.tenant)
+}
+
+// queue returns the queue of the tenant in the flow. It creates what does not exist.
+func (l *Line[T]) queue(flowName, name string) *queue[T] {
 	t := l.tenants[name]
 	if t == nil {
-		t = &tenant[T]{name: name, class: unknown, ready: -1, waiting: map[T]*list.Element{}}
+		t = &tenant[T]{name: name, class: unknown, queues: map[*flow[T]]*queue[T]{}}
 		l.tenants[name] = t
 	}
-	return t
+	f := l.flows[flowName]
+	if f == nil {
+		l.turns++
+		f = &flow[T]{name: flowName, turn: l.turns}
+		l.flows[flowName] = f
+	}
+	q := t.queues[f]
+	if q == nil {
+		q = &queue[T]{tenant: t, flow: f, ready: -1}
+		t.queues[f] = q
+		f.queues++
+	}
+	return q
 }
 
 // Len returns the number of waiting items.
-func (l *Line[T]) Len() int { return l.waiting }
+func (l *Line[T]) Len() int { return len(l.waiting) }
 
 // Pop returns the next item that may have a place. It keeps the place until Release. It belongs to
-// the tenant with the fewest places. Tenants with the same number take turns.
+// the flow with the fewest places of those with such an item, and there to the tenant with the
+// fewest places. Flows and tenants with the same number take turns.
 func (l *Line[T]) Pop() (item T, found bool) {
-	t := l.next()
-	if t == nil {
+	q := l.next()
+	if q == nil {
 		return item, false
 	}
-	element := t.first.Front()
+	element := q.first.Front()
 	if element == nil {
-		element = t.others.Front()
+		element = q.others.Front()
 	}
 	item = element.Value.(T)
-	l.drop(t, item)
-	l.removeReady(t) // It is added again as the last in turn.
-	l.running = append(l.running, &work[T]{tenant: t, item: item})
+	t, f := q.tenant, q.flow
+	l.drop(item)
+	l.removeReady(q) // It is added again as the last in turn.
+	l.turns++
+	f.turn = l.turns
+	l.running = append(l.running, &work[T]{tenant: t, flow: f, item: item})
 	t.places++
+	f.places++
 	l.places[t.class]++
 	l.update(t)
 	return item, true
 }
 
 // Remove removes an item that waits. It does nothing if the item does not wait.
-func (l *Line[T]) Remove(name string, item T) {
-	if t := l.tenants[name]; t != nil && t.waiting[item] != nil {
-		l.drop(t, item)
-		l.update(t)
+func (l *Line[T]) Remove(item T) {
+	if waiting, found := l.waiting[item]; found {
+		l.drop(item)
+		l.update(waiting.queue.tenant)
+		l.tidyFlow(waiting.queue.flow)
 	}
 }
 
-func (l *Line[T]) drop(t *tenant[T], item T) {
-	t.first.Remove(t.waiting[item])
-	t.others.Remove(t.waiting[item])
-	delete(t.waiting, item)
-	l.waiting--
+// drop removes a waiting item, and its queue if it was the last one.
+func (l *Line[T]) drop(item T) {
+	at := l.waiting[item]
+	delete(l.waiting, item)
+	at.list.Remove(at.element)
+	if q := at.queue; q.first.Len()+q.others.Len() == 0 {
+		l.removeReady(q)
+		delete(q.tenant.queues, q.flow)
+		q.flow.queues--
+	}
+}
+
+func (l *Line[T]) tidyFlow(f *flow[T]) {
+	if f.queues+f.places == 0 {
+		delete(l.flows, f.name)
+	}
 }
 
 // Begin starts to measure the duration of the work on an item that has a place. Further calls have
@@ -243,11 +310,13 @@ func (l *Line[T]) Release(item T) {
 	l.refresh(now)
 	l.running = slices.Delete(l.running, i, i+1)
 	w.tenant.places--
+	w.flow.places--
 	l.places[w.tenant.class]--
 	if !w.began.IsZero() {
 		l.recordDuration(w, now)
 	}
 	l.update(w.tenant)
+	l.tidyFlow(w.flow)
 }
 
 // place returns the index of the item in running, or -1.
@@ -255,20 +324,34 @@ func (l *Line[T]) place(item T) int {
 	return slices.IndexFunc(l.running, func(w *work[T]) bool { return w.item == item })
 }
 
-// next returns the tenant that gets the next place, or nil.
-func (l *Line[T]) next() *tenant[T] {
+// next returns the queue whose first item gets the next place, or nil.
+func (l *Line[T]) next() *queue[T] {
 	l.refresh(l.clock.Now())
 	if l.total > 0 && len(l.running) >= l.total {
 		return nil
 	}
-	var next *tenant[T]
+	var next *queue[T]
+	for _, f := range l.flows {
+		if next != nil && f.compare(next.flow) > 0 {
+			continue
+		}
+		if q := l.nextOf(f); q != nil {
+			next = q
+		}
+	}
+	return next
+}
+
+// nextOf returns the queue of the flow that gets the next place, or nil.
+func (l *Line[T]) nextOf(f *flow[T]) *queue[T] {
+	var next *queue[T]
 	for s := range numClasses {
-		if len(l.ready[s]) == 0 || !l.belowClassLimit(s) {
+		if len(f.ready[s]) == 0 || !l.belowClassLimit(s) {
 			continue
 		}
 		// If the tenant with the fewest places may not have more, no other tenant of the class may.
-		if t := l.ready[s][0]; l.leavesReserve(t) && (next == nil || t.compare(next) < 0) {
-			next = t
+		if q := f.ready[s][0]; l.leavesReserve(q.tenant) && (next == nil || q.compare(next) < 0) {
+			next = q
 		}
 	}
 	return next
@@ -359,7 +442,7 @@ func (l *Line[T]) recordItem(t *tenant[T], s class, now time.Time) {
 	l.recent[s].MoveToBack(t.recent[s])
 }
 
-// update updates the state that depends on the places and items of a tenant. A tenant that becomes
+// update updates the state that depends on the places and items of a tenant. A queue that becomes
 // ready is the last in turn.
 func (l *Line[T]) update(t *tenant[T]) {
 	now := unknown
@@ -369,28 +452,33 @@ func (l *Line[T]) update(t *tenant[T]) {
 	case t.recent[quick] != nil:
 		now = quick
 	}
-	ready := len(t.waiting) > 0 && (l.perTenant == 0 || t.places < l.maxPlaces(t))
-	if !ready || now != t.class {
-		l.removeReady(t)
+	ready := l.perTenant == 0 || t.places < l.maxPlaces(t)
+	for _, q := range t.queues {
+		if !ready || now != t.class {
+			l.removeReady(q)
+		}
 	}
 	l.places[t.class] -= t.places
 	l.places[now] += t.places
 	t.class = now
-	switch {
-	case ready && t.ready < 0:
-		l.turns++
-		t.turn = l.turns
-		heap.Push(&l.ready[now], t)
-	case ready:
-		heap.Fix(&l.ready[now], t.ready) // Its number of places may have changed.
+	for _, q := range t.queues {
+		switch {
+		case ready && q.ready < 0:
+			l.turns++
+			q.turn = l.turns
+			heap.Push(&q.flow.ready[now], q)
+		case ready:
+			heap.Fix(&q.flow.ready[now], q.ready) // The number of places may have changed.
+		}
 	}
-	if len(t.waiting)+t.places == 0 && t.recent == [unknown]*list.Element{} {
+	if len(t.queues)+t.places == 0 && t.recent == [unknown]*list.Element{} {
 		delete(l.tenants, t.name)
 	}
 }
 
-func (l *Line[T]) removeReady(t *tenant[T]) {
-	if t.ready >= 0 {
-		heap.Remove(&l.ready[t.class], t.ready)
+// removeReady is called before the class of the tenant changes.
+func (l *Line[T]) removeReady(q *queue[T]) {
+	if q.ready >= 0 {
+		heap.Remove(&q.flow.ready[q.tenant.class], q.ready)
 	}
 }

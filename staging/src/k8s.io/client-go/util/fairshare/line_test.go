@@ -104,11 +104,10 @@ func TestLine(t *testing.T) {
 		"an item without a place":               {total: 9, perTenant: 1, waiting: "aa", change: func(l *lineTest) { l.popAll(); l.Release("a1") }},
 		"a tenant that comes later":             {total: 9, perTenant: 1, waiting: "aab", change: func(l *lineTest) { l.Push("c", "c3") }, want: []string{"a0", "b2", "c3"}},
 		"items that go first":                   {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.PushFirst("a", "a?") }, want: []string{"a!", "b2", "a?", "a0", "a1"}},
-		"an item is removed":                    {waiting: "aab", change: func(l *lineTest) { l.Remove("a", "a0") }, want: []string{"a1", "b2"}},
-		"an item that goes first is removed":    {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.Remove("a", "a!") }, want: []string{"a0", "b2", "a1"}},
-		"the only item is removed":              {total: 9, perTenant: 1, waiting: "ab", change: func(l *lineTest) { l.Remove("a", "a0") }, want: []string{"b1"}},
-		"removal of an item that does not wait": {waiting: "ab", change: func(l *lineTest) { l.Remove("a", "b1") }, want: []string{"a0", "b1"}},
-		"removal for an unknown tenant":         {waiting: "a", change: func(l *lineTest) { l.Remove("z", "z0") }, want: []string{"a0"}},
+		"an item is removed":                    {waiting: "aab", change: func(l *lineTest) { l.Remove("a0") }, want: []string{"a1", "b2"}},
+		"an item that goes first is removed":    {waiting: "aab", change: func(l *lineTest) { l.PushFirst("a", "a!"); l.Remove("a!") }, want: []string{"a0", "b2", "a1"}},
+		"the only item is removed":              {total: 9, perTenant: 1, waiting: "ab", change: func(l *lineTest) { l.Remove("a0") }, want: []string{"b1"}},
+		"removal of an item that does not wait": {waiting: "ab", change: func(l *lineTest) { l.Remove("b0") }, want: []string{"a0", "b1"}},
 		"the limit is raised":                   {total: 9, perTenant: 1, waiting: "aaa", change: func(l *lineTest) { l.popAll(); l.Limit(9, 2) }, want: []string{"a1"}},
 		"the limit falls":                       {total: 9, perTenant: 3, waiting: "aaab", change: func(l *lineTest) { l.Pop(); l.Limit(9, 1) }, want: []string{"b3"}},
 		"fewest places first":                   {waiting: "aab", change: func(l *lineTest) { l.popAll(); l.fill("aabbb"); l.Release("b2") }, want: []string{"b2", "b3", "a0", "b4", "a1"}},
@@ -294,8 +293,62 @@ func TestTenantsAreForgotten(t *testing.T) {
 func (l *lineTest) expectEmpty() {
 	l.t.Helper()
 	l.popAll()
-	if len(l.tenants)+len(l.running)+l.Len()+l.recent[slow].Len()+l.recent[quick].Len() > 0 || l.places != [numClasses]int{} {
+	if len(l.tenants)+len(l.flows)+len(l.running)+l.Len()+l.recent[slow].Len()+l.recent[quick].Len() > 0 || l.places != [numClasses]int{} {
 		l.t.Errorf("tenants %v with places %v and recent items %v remain", l.tenants, l.places, l.recent)
+	}
+}
+
+// Flows take turns, whatever the number of their items and tenants.
+func TestLineWithFlows(t *testing.T) {
+	for name, test := range map[string]struct {
+		total, perTenant int
+		change           func(l *lineTest)
+		want             []string
+	}{
+		"a flow that comes later": {change: func(l *lineTest) { l.PushFlow("2", "c", "c!") }, want: []string{"a0", "c!", "b3", "a1", "b4", "a2"}},
+		"a flow of the same tenants": {
+			change: func(l *lineTest) { l.PushFlow("2", "a", "a!"); l.PushFlow("2", "a", "a?") },
+			want:   []string{"a0", "a!", "b3", "a?", "b4", "a1", "a2"},
+		},
+		"a flow without a place while others have some": {
+			total: 4, perTenant: 0,
+			change: func(l *lineTest) {
+				l.popAll()
+				l.PushFlow("2", "a", "a!")
+				l.PushFlow("2", "a", "a?")
+				l.releaseAll("a0", "b3")
+			},
+			want: []string{"a!", "a?"},
+		},
+		"the limit of a tenant is about all flows": {
+			total: 9, perTenant: 2,
+			change: func(l *lineTest) { l.PushFlow("2", "a", "a!"); l.PushFlow("2", "c", "c!") },
+			want:   []string{"a0", "c!", "b3", "a!", "b4"},
+		},
+		"a flow at the limits of its tenants does not hold up others": {
+			total: 9, perTenant: 1,
+			change: func(l *lineTest) {
+				l.popAll()
+				l.PushFlow("2", "a", "a!")
+				l.PushFlow("3", "c", "c!")
+			},
+			want: []string{"c!"},
+		},
+		"items of a flow that go first": {
+			change: func(l *lineTest) { l.PushFlow("2", "a", "a!"); l.PushFlowFirst("2", "a", "a?") },
+			want:   []string{"a0", "a?", "b3", "a!", "b4", "a1", "a2"},
+		},
+		"the only item of a flow is removed": {
+			change: func(l *lineTest) { l.PushFlow("2", "c", "c!"); l.Remove("c!") },
+			want:   []string{"a0", "b3", "a1", "b4", "a2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLineTest(t, test.total, test.perTenant, "abc")
+			l.fill("aaabb")
+			test.change(l)
+			l.expect("unexpected items", test.want...)
+		})
 	}
 }
 
@@ -304,7 +357,7 @@ func TestLineInRandomHistories(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		total := 1 + random.IntN(20)
-		perTenant := 1 + random.IntN(total)
+		perTenant, flows := 1+random.IntN(total), 1+random.IntN(3)
 		l := newLineTest(t, total, perTenant, "")
 		m := &lineModel{waiting: map[string][]string{}, slow: map[string][]time.Time{}, quick: map[string]time.Time{}}
 		for next := range 400 {
@@ -312,9 +365,10 @@ func TestLineInRandomHistories(t *testing.T) {
 			m.now = l.clock.Now()
 			switch name := string(rune('a' + random.IntN(6))); random.IntN(6) {
 			case 0, 1:
-				item := fmt.Sprintf("%s%d", name, next)
-				l.Push(name, item)
-				m.waiting[name] = append(m.waiting[name], item)
+				flow := string(rune('1' + random.IntN(flows)))
+				item := fmt.Sprintf("%s%s %d", name, flow, next)
+				l.PushFlow(flow, name, item)
+				m.waiting[item[:2]] = append(m.waiting[item[:2]], item)
 			case 2, 3:
 				item, found := l.Line.Pop()
 				if err := m.pop(item, found, total, perTenant); err != nil {
@@ -336,9 +390,9 @@ func TestLineInRandomHistories(t *testing.T) {
 				}
 			}
 		}
-		for name, items := range m.waiting {
+		for _, items := range m.waiting {
 			for _, item := range items {
-				l.Remove(name, item)
+				l.Remove(item)
 			}
 		}
 		for _, w := range m.running {
@@ -349,10 +403,11 @@ func TestLineInRandomHistories(t *testing.T) {
 	}
 }
 
-// lineModel is a simple implementation of the rules of a line.
+// lineModel is a simple implementation of the rules of a line. Items start with their tenant and
+// their flow, one character each.
 type lineModel struct {
 	now     time.Time
-	waiting map[string][]string
+	waiting map[string][]string // By tenant and flow.
 	running []work[string]
 	slow    map[string][]time.Time // When slow items were counted, and the last slow item.
 	quick   map[string]time.Time   // The last quick item.
@@ -399,6 +454,15 @@ func (m *lineModel) places(name string) (places int) {
 	return places
 }
 
+func (m *lineModel) placesOfFlow(flow string) (places int) {
+	for _, w := range m.running {
+		if w.item[1:2] == flow {
+			places++
+		}
+	}
+	return places
+}
+
 // mayBegin reports whether the limits allow a tenant another place.
 func (m *lineModel) mayBegin(name string, total, perTenant int) bool {
 	slow, unknown := 0, 0
@@ -422,7 +486,7 @@ func (m *lineModel) mayBegin(name string, total, perTenant int) bool {
 func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
 	if !found {
 		for name, items := range m.waiting {
-			if len(items) > 0 && m.mayBegin(name, total, perTenant) {
+			if len(items) > 0 && m.mayBegin(name[:1], total, perTenant) {
 				return fmt.Errorf("took nothing although %s may begin", items[0])
 			}
 			if len(items) > 0 && len(m.running) == 0 {
@@ -431,19 +495,25 @@ func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
 		}
 		return nil
 	}
-	name := item[:1]
+	name, flow := item[:1], item[1:2]
 	if !m.mayBegin(name, total, perTenant) {
 		return fmt.Errorf("took %s, which may not begin", item)
 	}
-	if want := m.waiting[name][0]; item != want {
+	if want := m.waiting[item[:2]][0]; item != want {
 		return fmt.Errorf("took %s, want %s", item, want)
 	}
 	for other, items := range m.waiting {
-		if len(items) > 0 && m.places(other) < m.places(name) && m.mayBegin(other, total, perTenant) {
+		if len(items) == 0 || !m.mayBegin(other[:1], total, perTenant) {
+			continue
+		}
+		if m.placesOfFlow(other[1:]) < m.placesOfFlow(flow) {
+			return fmt.Errorf("took %s although flow %s has fewer places", item, other[1:])
+		}
+		if other[1:] == flow && m.places(other[:1]) < m.places(name) {
 			return fmt.Errorf("took %s although %s has fewer places", item, other)
 		}
 	}
-	m.waiting[name] = m.waiting[name][1:]
+	m.waiting[item[:2]] = m.waiting[item[:2]][1:]
 	m.running = append(m.running, work[string]{item: item})
 	return nil
 }

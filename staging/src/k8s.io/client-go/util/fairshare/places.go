@@ -64,7 +64,7 @@ func NewPlaces(total, perTenant int, clock clock.PassiveClock) *Places {
 // TryAcquire acquires a place for the tenant. It returns nil if none is free.
 func (p *Places) TryAcquire(tenant string) *Place {
 	place := p.enqueue(tenant)
-	if p.cancel(tenant, place) {
+	if p.cancel(place) {
 		return nil
 	}
 	return place
@@ -79,7 +79,7 @@ func (p *Places) Acquire(ctx context.Context, tenant string) (*Place, error) {
 		return place, nil
 	case <-ctx.Done():
 	}
-	if !p.cancel(tenant, place) {
+	if !p.cancel(place) {
 		place.Release() // It was assigned at the same time.
 	}
 	return nil, context.Cause(ctx)
@@ -95,14 +95,14 @@ func (p *Places) enqueue(tenant string) *Place {
 }
 
 // cancel stops waiting. It returns false if the place was already assigned.
-func (p *Places) cancel(tenant string, place *Place) bool {
+func (p *Places) cancel(place *Place) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	select {
 	case <-place.acquired:
 		return false
 	default:
-		p.line.Remove(tenant, place)
+		p.line.Remove(place)
 		return true
 	}
 }

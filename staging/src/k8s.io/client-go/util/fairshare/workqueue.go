@@ -37,10 +37,16 @@ type WorkQueue[T comparable] struct {
 // NewWorkQueue returns a queue with this configuration, whose Queue must not be set. The workers
 // per tenant are unlimited until Limit is called.
 func NewWorkQueue[T comparable](config workqueue.TypedQueueConfig[T], tenantOf func(T) string) *WorkQueue[T] {
+	return NewFlowQueue(config, func(T) string { return "" }, tenantOf)
+}
+
+// NewFlowQueue is NewWorkQueue with several flows. An item belongs to the flow and the tenant that
+// the functions return when it starts to wait. They must not use the queue.
+func NewFlowQueue[T comparable](config workqueue.TypedQueueConfig[T], flowOf, tenantOf func(T) string) *WorkQueue[T] {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	items := &items[T]{tenantOf: tenantOf, line: NewLine[T](config.Clock)}
+	items := &items[T]{flowOf: flowOf, tenantOf: tenantOf, line: NewLine[T](config.Clock)}
 	items.changed = sync.NewCond(&items.lock)
 	config.Queue = items
 	return &WorkQueue[T]{TypedInterface: workqueue.NewTypedWithConfig(config), items: items}
@@ -79,7 +85,7 @@ func (q *WorkQueue[T]) ShutDownWithDrain() {
 // items is the storage of a workqueue. The workqueue calls Touch, Push, Len and Pop with its own
 // lock held.
 type items[T comparable] struct {
-	tenantOf func(T) string
+	flowOf, tenantOf func(T) string
 
 	lock sync.Mutex
 	// changed is signaled when an item may have become ready. It wakes one worker, which wakes the
@@ -95,9 +101,10 @@ type items[T comparable] struct {
 func (i *items[T]) Touch(T) {}
 
 func (i *items[T]) Push(item T) {
+	flow, tenant := i.flowOf(item), i.tenantOf(item)
 	i.lock.Lock()
 	defer i.lock.Unlock()
-	i.line.Push(i.tenantOf(item), item)
+	i.line.PushFlow(flow, tenant, item)
 	i.signal()
 }
 
