@@ -99,6 +99,10 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
+	requestClient, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
 	eventClient, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return nil, err
@@ -111,6 +115,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		controllerContext.InformerFactory.Core().V1().Pods(),
 		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
 		client,
+		requestClient,
 		eventClient,
 		unservedInterceptors(controllerContext),
 	)

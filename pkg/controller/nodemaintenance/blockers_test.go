@@ -520,9 +520,7 @@ func TestRefusedUncordonIsNoRefusedCordon(t *testing.T) {
 	node.Spec.Unschedulable = false
 	f.update(node)
 	f.deliverAll()
-	if err := f.syncNode(f.ctx, "n"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("n")
 	if !f.node("n").Spec.Unschedulable {
 		t.Error("the failed uncordon delays the cordon")
 	}

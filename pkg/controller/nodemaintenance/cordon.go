@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,45 +27,72 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 )
 
-// reconcileCordon makes the node unschedulable while a maintenance claims it, and schedulable once
-// when the last claim ends. A node that was never claimed stays as it is. A write, or its failure,
-// gives the node a new view.
-func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) error {
-	changed, err := false, error(nil)
+// cordonWrite is a write of spec.unschedulable that a node needs.
+type cordonWrite struct {
+	writeKey
+	// again is whether another client has uncordoned the node.
+	again bool
+}
+
+// neededCordon returns the write that the node needs, and after which delay: it is unschedulable
+// while a maintenance claims it, and schedulable once when the last claim ends. A node that was never
+// claimed stays as it is: nil.
+func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.Duration) {
+	node := s.node
 	switch {
-	case s.view.claimed() && !s.node.Spec.Unschedulable:
-		changed, err = c.cordon(ctx, s)
-	case c.mustUncordon(s.node, s.view):
-		changed, err = c.uncordon(ctx, s)
+	case s.view.claimed() && !node.Spec.Unschedulable:
+		// A node that could not be cordoned yet was not uncordoned by another client.
+		needed = &cordonWrite{writeKey{writeCordon, node.UID}, node.Status.MaintenanceStatus != nil && !s.view.cordonRefused}
+	case c.mustUncordon(node, s.view):
+		needed = &cordonWrite{writeKey: writeKey{writeUncordon, node.UID}}
+	default:
+		return nil, 0
 	}
-	if changed {
-		// The written node has the latest targets, and may be newer than the cache.
-		s.view = c.computeView(s)
-		c.recordDecisions(s)
+	wait = c.failures.wait(node.Name, needed.writeKey, s.now)
+	if needed.again {
+		wait = max(wait, c.recordons.wait(node.Name, s.now))
 	}
+	return needed, wait
+}
+
+// noteUncordoned records that a node is schedulable: now, and not when it is released, because
+// withdrawals may take long.
+func (c *Controller) noteUncordoned(s *nodeSync) {
 	if !s.node.Spec.Unschedulable && (c.hasUncordoned(s.node) || s.node.Status.MaintenanceStatus == nil) {
-		// Now, and not when the node is released: withdrawals may take long.
 		c.progress.uncordoned(s.node.Name, s.facts.revision)
 	}
+}
+
+// reconcileCordon cordons or uncordons the node, if that is due. A write, or its failure, gives the
+// node a new view.
+func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) (err error) {
+	needed, wait := c.neededCordon(s)
+	switch {
+	case needed == nil:
+		return nil
+	case wait > 0:
+		c.nodes.AddAfter(s.node.Name, wait)
+		return nil
+	case needed.kind == writeUncordon:
+		err = c.uncordon(ctx, s, needed)
+	default:
+		err = c.cordon(ctx, s, needed)
+	}
+	// The written node has the latest targets, and may be newer than the cache. Its counts may be
+	// outdated, so that only a sync records them.
+	s.view = c.computeView(s)
+	c.noteUncordoned(s)
+	c.nodes.Add(s.node.Name)
 	return err
 }
 
 // cordon makes the node unschedulable. If another client keeps uncordoning it, this emits an event
 // and slows down.
-func (c *Controller) cordon(ctx context.Context, s *nodeSync) (changed bool, err error) {
-	node, write := s.node, writeKey{writeCordon, s.node.UID}
-	// A node that could not be cordoned yet was not uncordoned by another client.
-	again := node.Status.MaintenanceStatus != nil && !s.view.cordonRefused
-	wait := c.failures.wait(node.Name, write, s.now)
-	if again {
-		wait = max(wait, c.recordons.wait(node.Name, s.now))
-	}
-	if wait > 0 {
-		c.nodes.AddAfter(node.Name, wait)
-		return false, nil
-	}
+func (c *Controller) cordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
+	node := s.node
 	var written *v1.Node
-	if again {
+	var err error
+	if write.again {
 		// Who has uncordoned it may be a controller that continues after it has lost its lease, or has
 		// taken over: it knows that the last claim has ended, and may have released the node since.
 		written, err = c.writer.cordonAgain(ctx, node)
@@ -72,40 +100,36 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync) (changed bool, err
 		written, err = c.writer.setUnschedulable(ctx, node, true, false)
 	}
 	if err != nil {
-		return true, c.cordonFailed(ctx, node, write, err)
+		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
 	s.node = written
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, true})
 	c.enqueueAfterWrite(node)
-	c.failures.succeeded(node.Name, write)
-	if !again {
+	c.failures.succeeded(node.Name, write.writeKey)
+	if !write.again {
 		c.events.cordoned(node, s.view.claiming)
-		return true, nil
+		return nil
 	}
 	metrics.CountContestedCordon()
 	if c.recordons.wrote(node.Name, s.now) {
 		c.events.contested(node, s.view.claiming)
 	}
-	return true, nil
+	return nil
 }
 
 // uncordon makes the node schedulable.
-func (c *Controller) uncordon(ctx context.Context, s *nodeSync) (changed bool, err error) {
-	node, write := s.node, writeKey{writeUncordon, s.node.UID}
-	if wait := c.failures.wait(node.Name, write, s.now); wait > 0 {
-		c.nodes.AddAfter(node.Name, wait)
-		return false, nil
-	}
+func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
+	node := s.node
 	written, err := c.writer.setUnschedulable(ctx, node, false, false)
 	if err != nil {
-		return true, c.cordonFailed(ctx, node, write, err)
+		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
 	s.node = written
-	c.failures.succeeded(node.Name, write)
+	c.failures.succeeded(node.Name, write.writeKey)
 	c.recordons.forget(node.Name)
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
 	c.events.uncordoned(node)
-	return true, nil
+	return nil
 }
 
 // cordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It

@@ -80,6 +80,10 @@ limitations under the License.
 //     never because of a maintenance whose finalizer is removed.
 //   - A slow admission webhook of a namespace delays only requests in this namespace: no sync
 //     writes a request.
+//   - Progress is current: the sync of a node makes no API call, so that neither the status of a
+//     maintenance nor the metrics wait for the writes that thousands of nodes need.
+//   - A maintenance of few nodes does not wait for one of thousands: in each queue of nodes and of
+//     requests, maintenances have equal shares.
 //   - A request is never withdrawn while a maintenance drains the node, or if its interceptor
 //     forbids cancellation.
 //   - Drained is True only if no pod is left on any selected node, all of them are stored as
@@ -112,12 +116,13 @@ limitations under the License.
 //
 //	nodemaintenance_controller.go  the type, its constructors and Run
 //	event_handlers.go              which event enqueues which node or maintenance
-//	node_sync.go                   one node: its phases, in order
+//	node_sync.go                   one node: its phases, in order, and the writes to it
 //	node_facts.go                  what the caches say about it and its pods
 //	node_view.go, node_status.go   what is decided, and the status that says so
 //	cordon.go                      when it is cordoned and uncordoned
 //	request_sync.go                one pod: request its eviction, or withdraw
-//	request_queue.go               which of these writes is next, with a share for each namespace
+//	request_queue.go               which of these writes is next, with shares for maintenances and
+//	                               namespaces
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	maintenance_status.go          its desired status; pure functions
 //	plan.go                        positions, targets and messages; pure functions

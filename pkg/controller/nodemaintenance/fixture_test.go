@@ -65,7 +65,7 @@ type fixture struct {
 	clock   *testingclock.FakeClock
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
-	nodeQueue, maintenanceQueue                                                     *recordedQueue
+	nodeQueue, maintenanceQueue, writeQueue, refreshQueue                           *recordedQueue
 	// events are the emitted events, as "kind name: reason: note".
 	events []string
 	uids   int
@@ -99,17 +99,20 @@ func (f *fixture) restart() {
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
 	f.budgetInformer = &handledInformer{SharedIndexInformer: budgets.Informer()}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, handledBudgets{budgets, f.budgetInformer}, f.client, f.client, f.disabled, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, handledBudgets{budgets, f.budgetInformer}, f.client, f.client, f.client, f.disabled, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
 	c.broadcaster.Shutdown()
 	c.events.recorder = f
 	// The real queues run in the background.
-	c.nodes.ShutDown()
-	c.maintenances.ShutDown()
-	f.nodeQueue, f.maintenanceQueue = newRecordedQueue(f.clock), newRecordedQueue(f.clock)
-	c.nodes, c.maintenances = f.nodeQueue, f.maintenanceQueue
+	for queue, recorded := range map[*workqueue.TypedRateLimitingInterface[string]]**recordedQueue{
+		&c.nodes: &f.nodeQueue, &c.maintenances: &f.maintenanceQueue, &c.writes: &f.writeQueue, &c.refreshes: &f.refreshQueue,
+	} {
+		(*queue).ShutDown()
+		*recorded = newRecordedQueue(f.clock)
+		*queue = *recorded
+	}
 	f.Controller, f.running = c, nil
 	f.deliverAll()
 	logger, _ := ktesting.NewTestContext(f.t)
@@ -243,7 +246,7 @@ func (f *fixture) settle() {
 		}
 		f.advanceTo(due)
 	}
-	f.t.Fatalf("the controller does not settle; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
+	f.t.Fatalf("the controller does not settle; queues: %v", f.queues())
 }
 
 // run runs the controller with up-to-date caches for that time.
@@ -262,13 +265,13 @@ func (f *fixture) run(duration time.Duration) {
 		}
 		f.advanceTo(due)
 	}
-	f.t.Fatalf("the controller never becomes idle; queues: %v %v", f.nodeQueue, f.maintenanceQueue)
+	f.t.Fatalf("the controller never becomes idle; queues: %v", f.queues())
 }
 
 // nextDue returns when the next delayed key is due.
 func (f *fixture) nextDue() (time.Time, bool) {
 	var next time.Time
-	for _, queue := range []*recordedQueue{f.nodeQueue, f.maintenanceQueue} {
+	for _, queue := range f.queues() {
 		for _, due := range queue.later {
 			if next.IsZero() || due.Before(next) {
 				next = due
@@ -282,8 +285,13 @@ func (f *fixture) advanceTo(due time.Time) {
 	if due.After(f.clock.Now()) {
 		f.clock.SetTime(due)
 	}
-	f.nodeQueue.release()
-	f.maintenanceQueue.release()
+	for _, queue := range f.queues() {
+		queue.release()
+	}
+}
+
+func (f *fixture) queues() []*recordedQueue {
+	return []*recordedQueue{f.nodeQueue, f.maintenanceQueue, f.writeQueue, f.refreshQueue}
 }
 
 // step handles one write of a request or one key, and reports whether there was one.
@@ -303,7 +311,28 @@ func (f *fixture) stepSyncs() bool {
 		f.try(f.syncNode(f.ctx, name), f.nodeQueue, name)
 		return true
 	}
+	for _, queue := range []*recordedQueue{f.writeQueue, f.refreshQueue} {
+		if name, ok := queue.next(); ok {
+			f.try(f.writeNode(f.ctx, name), queue, name)
+			return true
+		}
+	}
 	return false
+}
+
+// reconcile syncs a node and makes the writes to the node that follow.
+func (f *fixture) reconcile(name string) {
+	f.t.Helper()
+	if err := f.syncNode(f.ctx, name); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, queue := range []*recordedQueue{f.writeQueue, f.refreshQueue} {
+		if due, ok := queue.next(); ok {
+			if err := f.writeNode(f.ctx, due); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // stepRequests ends a running write or starts one, and reports whether there was one.

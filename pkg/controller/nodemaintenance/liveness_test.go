@@ -274,9 +274,7 @@ func TestOldSyncDoesNotDeselect(t *testing.T) {
 	if err := f.syncMaintenance(f.ctx, "m"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.syncNode(f.ctx, "n1"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("n1")
 	if left, _ := f.progress.deselect("n2", orders, observed); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}

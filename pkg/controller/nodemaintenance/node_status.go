@@ -108,6 +108,20 @@ func ownConditions(conditions []v1.NodeCondition) []v1.NodeCondition {
 	return own
 }
 
+// differsInCounts reports whether the node has this status except for counts of pods.
+func differsInCounts(node *v1.Node, status *nodeStatus) bool {
+	current := node.Status.MaintenanceStatus
+	if current == nil || status.maintenance == nil {
+		return false
+	}
+	counted := current.DeepCopy()
+	counted.PodsPendingEvictionRequest = status.maintenance.PodsPendingEvictionRequest
+	counted.ActiveEvictionRequests = status.maintenance.ActiveEvictionRequests
+	counted.BlockedPods = status.maintenance.BlockedPods
+	return apiequality.Semantic.DeepEqual(counted, status.maintenance) &&
+		apiequality.Semantic.DeepEqual(ownConditions(node.Status.Conditions), status.conditions)
+}
+
 // sameNodeStatus reports whether the node has this status and these conditions already.
 func sameNodeStatus(node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) bool {
 	return apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, status) &&

@@ -398,9 +398,7 @@ func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	node.Spec.Unschedulable = true
 	f.update(node)
 	f.deliverAll()
-	if err := f.syncNode(f.ctx, "n"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("n")
 	if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 		t.Errorf("counts %v", got)
 	}

@@ -24,23 +24,98 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 )
 
-// syncNode reconciles one node. A node that no maintenance selects or has selected stays as it is.
-func (c *Controller) syncNode(ctx context.Context, name string) error {
+// syncNode counts the pods of one node, decides on it, and queues the writes that follow. It makes
+// no API call: how far the maintenances are does not wait for writes. A node that no maintenance
+// selects or has selected stays as it is.
+func (c *Controller) syncNode(_ context.Context, name string) error {
+	c.deciding.LockKey(name)
+	defer c.unlock(name)
+	s, err := c.decide(name)
+	if s == nil || err != nil {
+		return err
+	}
+	// Each phase waits until the one before is stored.
+	for _, phase := range []func(*nodeSync) (done bool){
+		// Pods that may stay depend on no other write: they do not wait for a cordon or status
+		// that fails.
+		c.withdraw,
+		// A node that takes new pods cannot be drained.
+		c.queueCordon,
+		// The targets are decided on the cordoned node. The status also remembers that the node has
+		// to be uncordoned, so that it is cleared after that.
+		c.queueStatus,
+		// Only pods that the stored targets include are requested to be evicted: interceptors and
+		// a controller that takes over rely on it.
+		c.request,
+		// A maintenance may complete when nothing of it is left on the node.
+		c.release,
+	} {
+		if !phase(s) {
+			break
+		}
+	}
+	return nil
+}
+
+// writeNode decides on a node again, and makes the writes to the node itself that are due. The next
+// sync decides what follows from them.
+func (c *Controller) writeNode(ctx context.Context, name string) error {
+	if _, running := c.writing.LoadOrStore(name, nil); running {
+		c.nodes.AddAfter(name, staleInterval)
+		return nil
+	}
+	defer c.writing.Delete(name)
+	s, err := c.decideLocked(name)
+	if s == nil || err != nil {
+		return err
+	}
+	if err := c.reconcileCordon(ctx, s); err != nil {
+		return err
+	}
+	return c.publishStatus(ctx, s)
+}
+
+// refreshNode is writeNode where only counts are outdated: at most one write per refreshInterval.
+func (c *Controller) refreshNode(ctx context.Context, name string) error {
+	err := c.writeNode(ctx, name)
+	select {
+	case <-c.clock.After(refreshInterval):
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// decideLocked is decide while no other worker decides on the node.
+func (c *Controller) decideLocked(name string) (*nodeSync, error) {
+	c.deciding.LockKey(name)
+	defer c.unlock(name)
+	return c.decide(name)
+}
+
+func (c *Controller) unlock(node string) {
+	utilruntime.HandleError(c.deciding.UnlockKey(node)) // It never fails: the node is locked.
+}
+
+// decide counts the pods of a node and records what is decided on it. It returns nil if there is
+// nothing to do before the next event or delayed sync. The caller has locked the node: otherwise an
+// older count could replace a newer one.
+func (c *Controller) decide(name string) (*nodeSync, error) {
 	if !c.writer.isCurrentNode(name) {
 		// The event of our last write need not enqueue this node: the pod that was written about
 		// may be gone by then.
 		c.nodes.AddAfter(name, c.staleNodes.wait(name))
-		return nil
+		return nil, nil
 	}
 	now := c.clock.Now()
 	node, err := c.nodeLister.Get(name)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading the node: %w", err)
+		return nil, fmt.Errorf("reading the node: %w", err)
 	}
 	if apierrors.IsNotFound(err) {
 		node = nil
@@ -52,15 +127,25 @@ func (c *Controller) syncNode(ctx context.Context, name string) error {
 	c.enqueueMaintenances(deselected)
 	facts, err := c.readFacts(name, orders, now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	facts.revision, facts.quiet = revision, quiet
 	if node == nil {
 		c.forgetNode(name, facts)
-		return nil
+		return nil, nil
 	}
 	facts.awaitsFinalizers = awaitsFinalizers(node, orders)
-	return c.reconcileNode(ctx, &nodeSync{node: node, orders: orders, facts: facts, now: now})
+	s := &nodeSync{node: node, orders: orders, facts: facts, now: now}
+	s.view = c.computeView(s)
+	c.failures.keep(node.Name, c.wantedWrites(s))
+	c.forgetOwnCordon(s)
+	if !facts.ready {
+		// No decision is possible before all nodes are counted. In particular no cordon: if the
+		// node was deselected before its status was written, the cordon would stay.
+		return nil, nil
+	}
+	c.recordDecisions(s)
+	return s, nil
 }
 
 // dropRequests drops the requests that wait to be written for pods of a node that no maintenance
@@ -94,7 +179,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))
 }
 
-// nodeSync is the state of one reconciliation of a node.
+// nodeSync is what was decided on a node.
 type nodeSync struct {
 	// node is what the API server had when it was read, or when it was last cordoned.
 	node   *v1.Node
@@ -102,81 +187,94 @@ type nodeSync struct {
 	facts  *nodeFacts
 	view   *nodeView
 	now    time.Time
-	// published is whether the status of the node says what was decided.
+	// published is whether the status of the node says what was decided. See neededStatus.
 	published bool
 }
 
-// reconcileNode brings a node into the desired state. What it has not done when it returns nil is
-// in a queue, or an event will enqueue the node.
-func (c *Controller) reconcileNode(ctx context.Context, s *nodeSync) error {
-	s.view = c.computeView(s)
-	c.failures.keep(s.node.Name, c.wantedWrites(s))
-	c.forgetOwnCordon(s)
-	if !s.facts.ready {
-		// No decision is possible before all nodes are counted. In particular no cordon: if the
-		// node was deselected before its status was written, the cordon would stay.
-		return nil
-	}
-	c.recordDecisions(s)
-	for _, phase := range []func(context.Context, *nodeSync) error{
-		// Pods that may stay depend on no other write: they do not wait for a cordon or status
-		// that fails.
-		c.withdraw,
-		// A node that takes new pods cannot be drained. After a write, the node has a new view.
-		c.reconcileCordon,
-		// The targets are decided on the cordoned node. The status also remembers that the node has
-		// to be uncordoned, so that it is cleared after that.
-		c.publishStatus,
-		// Only pods that the stored targets include are requested to be evicted: interceptors and
-		// a controller that takes over rely on it.
-		c.request,
-		// A maintenance may complete when nothing of it is left on the node.
-		c.release,
-	} {
-		if err := phase(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withdraw enqueues the withdrawals of requests on a node that no maintenance drains.
-func (c *Controller) withdraw(_ context.Context, s *nodeSync) error {
+// withdraw queues the withdrawals of requests on a node that no maintenance drains.
+func (c *Controller) withdraw(s *nodeSync) bool {
 	if !s.view.drains() {
 		c.setWrites(s.node.Name, s.facts.withdrawals(), writeWithdrawal)
 	}
-	return nil
+	return true
 }
 
-// publishStatus writes the status of the node, at most once per statusInterval.
-func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
-	if !s.view.drains() && (!s.facts.quiet || c.mustUncordon(s.node, s.view)) {
-		// Until the node is schedulable, its status remembers that it has to be. The targets stay
-		// as long as a request that follows from them may be written.
-		return nil
+// queueCordon queues the node if it has to be cordoned or uncordoned now, and reports whether the
+// next phase may follow.
+func (c *Controller) queueCordon(s *nodeSync) bool {
+	needed, wait := c.neededCordon(s)
+	switch {
+	case needed == nil:
+		c.noteUncordoned(s)
+	case wait > 0:
+		c.nodes.AddAfter(s.node.Name, wait)
+	default:
+		c.writes.Add(s.node.Name)
+		return false
 	}
-	node := s.node
-	status, conditions := computeMaintenanceStatus(s.view), computeConditions(s.view, node.Status.Conditions, s.now)
-	write := writeKey{writeStatus, node.UID}
-	if sameNodeStatus(node, status, conditions) {
+	return true
+}
+
+// nodeStatus is the desired status of a node.
+type nodeStatus struct {
+	maintenance *v1.MaintenanceStatus
+	conditions  []v1.NodeCondition
+}
+
+// neededStatus returns the status that has to be written, and after which delay; nil if the node has
+// it already. Until the node is schedulable, its status remembers that it has to be. The targets stay
+// as long as a request that follows from them may be written.
+func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Duration) {
+	if !s.view.drains() && (!s.facts.quiet || c.mustUncordon(s.node, s.view)) {
+		return nil, 0
+	}
+	node, write := s.node, writeKey{writeStatus, s.node.UID}
+	needed = &nodeStatus{computeMaintenanceStatus(s.view), computeConditions(s.view, node.Status.Conditions, s.now)}
+	if sameNodeStatus(node, needed.maintenance, needed.conditions) {
 		s.published = true
 		if c.failures.succeeded(node.Name, write) {
 			// Its blocker has to be removed.
 			c.nodes.Add(node.Name)
 		}
+		return nil, 0
+	}
+	return needed, max(c.nodeWrites.wait(node.Name, s.now), c.failures.wait(node.Name, write, s.now))
+}
+
+// queueStatus queues the node if its status has to be written, at most once per statusInterval. What
+// follows does not wait for it. Counts of pods alone, which change with every pod, are less urgent.
+func (c *Controller) queueStatus(s *nodeSync) bool {
+	needed, wait := c.neededStatus(s)
+	switch {
+	case needed == nil:
+	case wait > 0:
+		c.nodes.AddAfter(s.node.Name, wait)
+	case differsInCounts(s.node, needed):
+		c.refreshes.Add(s.node.Name)
+	default:
+		c.writes.Add(s.node.Name)
+	}
+	return true
+}
+
+// publishStatus writes the status of the node, if it is due.
+func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
+	needed, wait := c.neededStatus(s)
+	if needed == nil {
 		return nil
 	}
-	if wait := max(c.nodeWrites.wait(node.Name, s.now), c.failures.wait(node.Name, write, s.now)); wait > 0 {
+	node := s.node
+	if wait > 0 {
 		c.nodes.AddAfter(node.Name, wait)
 		return nil
 	}
-	if err := c.writer.setNodeStatus(ctx, node, status, conditions); err != nil {
+	if err := c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
-	c.failures.succeeded(node.Name, write)
+	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
 	c.nodeWrites.wrote(node.Name, s.now)
 	c.enqueueAfterWrite(node)
-	c.events.nodeChanged(node, conditions)
+	c.events.nodeChanged(node, needed.conditions)
 	return nil
 }
 
@@ -204,8 +302,8 @@ func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error)
 	return nil
 }
 
-// request enqueues the requests for the pods that the stored targets of the node include.
-func (c *Controller) request(_ context.Context, s *nodeSync) error {
+// request queues the requests for the pods that the stored targets of the node include.
+func (c *Controller) request(s *nodeSync) bool {
 	switch {
 	case !s.view.drains():
 	case s.view.cordonRefused:
@@ -213,17 +311,17 @@ func (c *Controller) request(_ context.Context, s *nodeSync) error {
 	default:
 		c.setWrites(s.node.Name, s.facts.requests(storedTargets(s.node)), writeRequest)
 	}
-	return nil
+	return true
 }
 
 // release records that the maintenances that do not claim the node any more have nothing left to
 // do there. Requests on a node that is still drained do not concern them: another maintenance
 // wants these.
-func (c *Controller) release(_ context.Context, s *nodeSync) error {
+func (c *Controller) release(s *nodeSync) bool {
 	if s.published && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
 		c.enqueueMaintenances(c.progress.release(s.node.Name, s.facts.revision))
 	}
-	return nil
+	return true
 }
 
 // recordDecisions records for each maintenance of the node what was decided there.
@@ -337,5 +435,5 @@ func (c *Controller) setWrites(node string, pods []*v1.Pod, kind writeKind) {
 			due = append(due, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node, uid: pod.UID, withdraw: kind == writeWithdrawal})
 		}
 	}
-	c.requests.set(node, due)
+	c.requests.set(node, c.flowOf(node), due)
 }

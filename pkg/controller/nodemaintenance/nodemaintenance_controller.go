@@ -39,11 +39,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
 )
 
 // Controller drains nodes as NodeMaintenances specify. An administrator specifies once which nodes,
@@ -60,6 +62,10 @@ type Controller struct {
 	progress *progressStore
 	writer   *writer
 	events   *eventWriter
+	// deciding is locked for a node while its pods are counted and decided on, and writing has the
+	// nodes that are being written.
+	deciding keymutex.KeyMutex
+	writing  sync.Map
 	// nodeWrites and maintenanceWrites delay the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
 	recordons                     *recordonBackoff
@@ -78,14 +84,19 @@ type Controller struct {
 
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
-	// nodes and maintenances are the queues, by name.
+	// nodes and maintenances are the queues of what has changed, by name. They wait for no API call
+	// to a node or about a pod, so that the status of a maintenance is current.
 	nodes, maintenances workqueue.TypedRateLimitingInterface[string]
-	clock               clock.WithTicker
+	// writes has the nodes that are to be cordoned, or whose status is to be written, and refreshes
+	// those where only the counts of pods are outdated.
+	writes, refreshes workqueue.TypedRateLimitingInterface[string]
+	clock             clock.WithTicker
 }
 
-// New returns a controller that reads from the informers, writes through client, and records events
-// through eventClient. The two clients need separate rate limits: calls come in waves, and the
-// cordons of thousands of nodes must not wait for their events. disabled has, by the names of
+// New returns a controller that reads from the informers, writes nodes and maintenances through
+// client and requests through requestClient, and records events through eventClient. The clients need
+// separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
+// for the requests of 100,000 pods nor for events. disabled has, by the names of
 // interceptors that this process could run, why it does not, which blockers repeat.
 func New(
 	ctx context.Context,
@@ -94,10 +105,10 @@ func New(
 	nodeInformer coreinformers.NodeInformer,
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, eventClient clientset.Interface,
+	client, requestClient, eventClient clientset.Interface,
 	disabled map[string]string,
 ) (*Controller, error) {
-	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, eventClient, disabled, clock.RealClock{})
+	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, disabled, clock.RealClock{})
 }
 
 // NewWithClock is New with a clock of the caller's choice.
@@ -108,7 +119,7 @@ func NewWithClock(
 	nodeInformer coreinformers.NodeInformer,
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, eventClient clientset.Interface,
+	client, requestClient, eventClient clientset.Interface,
 	disabled map[string]string,
 	clock clock.WithTicker,
 ) (*Controller, error) {
@@ -116,7 +127,7 @@ func NewWithClock(
 	if err := controller.AddPodNodeNameIndexer(podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by node: %w", err)
 	}
-	writer, err := newWriter(client, nodeInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore())
+	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore())
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +143,7 @@ func NewWithClock(
 		progress:          newProgressStore(),
 		writer:            writer,
 		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
+		deciding:          keymutex.NewHashed(0),
 		nodeWrites:        newWriteTimes(),
 		maintenanceWrites: newWriteTimes(),
 		recordons:         newRecordonBackoff(),
@@ -141,7 +153,6 @@ func NewWithClock(
 		staleMaintenances: newStaleWaits(),
 		disabled:          disabled,
 		broadcaster:       broadcaster,
-		nodes:             newQueue("nodemaintenance_nodes", clock),
 		maintenances:      newQueue("nodemaintenance", clock),
 		clock:             clock,
 		cachesSynced: []cache.InformerSynced{
@@ -149,6 +160,9 @@ func NewWithClock(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
+	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
+	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)
+	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", clock, c.flowOf)
 	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
@@ -167,13 +181,26 @@ func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingIn
 	)
 }
 
+// newFlowQueue is newQueue for nodes. Each flow has the same share of the workers: a maintenance of
+// three nodes does not wait for one of thousands.
+func newFlowQueue(name string, clock clock.WithTicker, flowOf func(string) string) workqueue.TypedRateLimitingInterface[string] {
+	queue := fairshare.NewFlowQueue(workqueue.TypedQueueConfig[string]{Name: name, Clock: clock}, flowOf, func(string) string { return "" })
+	return workqueue.NewTypedRateLimitingQueueWithConfig(newRateLimiter(), workqueue.TypedRateLimitingQueueConfig[string]{
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: name, Clock: clock, Queue: queue}),
+	})
+}
+
+// flowOf returns in whose flow a node is queued.
+func (c *Controller) flowOf(node string) string { return c.progress.flowOf(node) }
+
 // newRateLimiter returns one without an overall limit: many keys that fail must not delay the first
 // retry of another one.
 func newRateLimiter() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxRetry)
 }
 
-// Run reconciles until ctx ends. workers is how many nodes are reconciled at a time.
+// Run reconciles until ctx ends. workers is how many nodes are decided on at a time, and how many
+// are written.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -181,8 +208,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	defer func() {
 		logger.Info("Shutting down controller", "controller", "nodemaintenance")
-		c.nodes.ShutDown()
-		c.maintenances.ShutDown()
+		for _, queue := range []workqueue.TypedRateLimitingInterface[string]{c.nodes, c.writes, c.refreshes, c.maintenances} {
+			queue.ShutDown()
+		}
 		c.requests.shutDown()
 		running.Wait()
 		c.broadcaster.Shutdown()
@@ -202,7 +230,13 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.nodes, c.syncNode) }, time.Second)
 		})
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.writes, c.writeNode) }, time.Second)
+		})
 	}
+	running.Go(func() {
+		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.refreshes, c.refreshNode) }, time.Second)
+	})
 	for range requestWorkers {
 		running.Go(func() { wait.UntilWithContext(ctx, c.writeRequests, time.Second) })
 	}

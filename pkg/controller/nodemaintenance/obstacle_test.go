@@ -327,9 +327,7 @@ func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 			change(f)
 			f.syncOnly("m")
 			// The other node is reconciled first.
-			if err := f.syncNode(f.ctx, "o"); err != nil {
-				t.Fatal(err)
-			}
+			f.reconcile("o")
 			f.run(time.Minute)
 			if slices.Contains(counts, 0) || f.maintenance("m").Status.ObservedGeneration != f.maintenance("m").Generation {
 				t.Errorf("%s, %s: blockers were counted as %v", stage, name, counts)

@@ -53,9 +53,7 @@ func TestNoCordonBeforeAllAreCounted(t *testing.T) {
 		f.deliverAll()
 		f.syncOnly("m")
 	}
-	if err := f.syncNode(f.ctx, "n2"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("n2")
 	if node := f.node("n2"); node.Spec.Unschedulable && node.Status.MaintenanceStatus == nil {
 		t.Error("cordoned without a status")
 	}
@@ -82,9 +80,7 @@ func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 	for range 3 {
 		f.deliverAll()
 		f.syncOnly("m")
-		if err := f.syncNode(f.ctx, "n"); err != nil {
-			t.Fatal(err)
-		}
+		f.reconcile("n")
 	}
 	if node := f.node("n"); !node.Spec.Unschedulable || !storedTargets(node).IsEmpty() {
 		t.Fatalf("the drain does not wait: %+v", node)
@@ -144,9 +140,7 @@ func TestCordonAfterAnUncordonEnds(t *testing.T) {
 		f.deliverAll()
 		f.syncOnly("m2")
 	}
-	if err := f.syncNode(f.ctx, "n"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("n")
 	f.complete("m2")
 	for range 3 {
 		f.deliverAll()

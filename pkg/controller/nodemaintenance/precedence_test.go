@@ -229,9 +229,7 @@ func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 	for range 3 {
 		f.clock.Step(statusInterval)
 		f.deliverAll()
-		if err := f.syncNode(f.ctx, "joins"); err != nil {
-			t.Fatal(err)
-		}
+		f.reconcile("joins")
 		f.syncOnly("m")
 	}
 	m := f.maintenance("m")

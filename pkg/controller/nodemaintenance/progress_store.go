@@ -128,6 +128,22 @@ func (s *progressStore) selecting(node *v1.Node) (orders []order, revision int) 
 	return orders, revision
 }
 
+// flowOf returns the name of the maintenance in whose flow the node is: of those that have selected
+// it or have to release it, the one with the fewest nodes, so that it does not wait for the nodes of
+// a larger one. It is empty if there is none.
+func (s *progressStore) flowOf(node string) string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	flow, size := "", 0
+	for p := range s.having(node) {
+		n := len(p.nodes) + len(p.unreleased)
+		if flow == "" || n < size || n == size && p.name < flow {
+			flow, size = p.name, n
+		}
+	}
+	return flow
+}
+
 // isDraining reports whether a maintenance that drains is known to select the node.
 func (s *progressStore) isDraining(node string) bool {
 	s.lock.Lock()

@@ -42,9 +42,10 @@ type requestWrite struct {
 	withdraw             bool
 }
 
-// requestQueue has the writes that are due, in one line for each namespace. The next write is of a
-// namespace with the fewest running, so slow writes delay only their own namespace. Withdrawals go
-// first, because an administrator waits for them. Only the sync of a node adds or removes waiting
+// requestQueue has the writes that are due, by maintenance and namespace. The next write is for a
+// maintenance with the fewest running, and there of a namespace with the fewest running. So a drain
+// of three nodes does not wait for one of thousands, and slow writes delay only their own namespace.
+// Withdrawals go first, because an administrator waits for them. Only the sync of a node adds or removes waiting
 // writes, also those that have failed. At most one write for a pod exists at a time.
 type requestQueue struct {
 	lock sync.Mutex
@@ -84,9 +85,9 @@ func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {
 	return q
 }
 
-// set makes these the waiting writes of the node. Those that wait already keep their places, and
-// pods with a running write are left out: see done.
-func (q *requestQueue) set(node string, writes []requestWrite) {
+// set makes these the waiting writes of the node, in the flow of a maintenance. Those that wait
+// already keep their places, and pods with a running write are left out: see done.
+func (q *requestQueue) set(node, flow string, writes []requestWrite) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	wanted := make(map[types.UID]requestWrite, len(writes))
@@ -95,7 +96,7 @@ func (q *requestQueue) set(node string, writes []requestWrite) {
 	}
 	q.drop(node, func(w requestWrite) bool { return wanted[w.uid] != w })
 	for _, w := range writes {
-		q.add(w)
+		q.add(flow, w)
 	}
 }
 
@@ -113,7 +114,7 @@ func (q *requestQueue) dropRequests(node string) (running bool) {
 	return running
 }
 
-func (q *requestQueue) add(w requestWrite) {
+func (q *requestQueue) add(flow string, w requestWrite) {
 	writes := q.nodes[w.node]
 	if writes == nil {
 		writes = &nodeWrites{waiting: map[types.UID]requestWrite{}, running: map[types.UID]*runningWrite{}}
@@ -125,9 +126,9 @@ func (q *requestQueue) add(w requestWrite) {
 	}
 	writes.waiting[w.uid] = w
 	if w.withdraw {
-		q.line.PushFirst(w.namespace, w)
+		q.line.PushFlowFirst(flow, w.namespace, w)
 	} else {
-		q.line.Push(w.namespace, w)
+		q.line.PushFlow(flow, w.namespace, w)
 	}
 	q.changed.Signal()
 }
@@ -141,7 +142,7 @@ func (q *requestQueue) drop(node string, drop func(requestWrite) bool) {
 	for uid, w := range writes.waiting {
 		if drop(w) {
 			delete(writes.waiting, uid)
-			q.line.Remove(w.namespace, w)
+			q.line.Remove(w)
 		}
 	}
 	q.tidy(node)

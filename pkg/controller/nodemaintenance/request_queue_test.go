@@ -65,7 +65,7 @@ func writeFor(node, namespace string, number int) requestWrite {
 // fill adds writes for pods of the namespace, each on a different node.
 func (q *queueTest) fill(namespace string, count int) {
 	for i := range count {
-		q.set(fmt.Sprintf("%s-%d", namespace, i), []requestWrite{writeFor(fmt.Sprintf("%s-%d", namespace, i), namespace, i)})
+		q.set(fmt.Sprintf("%s-%d", namespace, i), "m", []requestWrite{writeFor(fmt.Sprintf("%s-%d", namespace, i), namespace, i)})
 	}
 }
 
@@ -164,9 +164,9 @@ func TestSetReplacesWhatWaits(t *testing.T) {
 	q.expectNext("first", "a/0", "a/1")
 	withdrawal := writeFor("n", "a", 4)
 	withdrawal.withdraw = true
-	q.set("n", []requestWrite{writeFor("n", "a", 2), writeFor("n", "a", 3), writeFor("n", "a", 4), writeFor("n", "b", 5)})
-	q.set("o", []requestWrite{writeFor("o", "a", 6)})
-	q.set("n", []requestWrite{writeFor("n", "a", 3), withdrawal})
+	q.set("n", "m", []requestWrite{writeFor("n", "a", 2), writeFor("n", "a", 3), writeFor("n", "a", 4), writeFor("n", "b", 5)})
+	q.set("o", "m", []requestWrite{writeFor("o", "a", 6)})
+	q.set("n", "m", []requestWrite{writeFor("n", "a", 3), withdrawal})
 	q.expectNext("dropped")
 	q.end("a/0")
 	q.end("a/1")
@@ -176,7 +176,7 @@ func TestSetReplacesWhatWaits(t *testing.T) {
 	}
 	q.end("a/3")
 	q.expectNext("the last one", "a/6")
-	q.set("n", nil)
+	q.set("n", "m", nil)
 	q.end("a/6")
 	q.end("a/4")
 	q.expectEmpty()
@@ -187,13 +187,13 @@ func TestOneWriteForAPodAtATime(t *testing.T) {
 	q := newQueueTest(t)
 	request, withdrawal := writeFor("n", "a", 1), writeFor("n", "a", 1)
 	withdrawal.withdraw = true
-	q.set("n", []requestWrite{request})
+	q.set("n", "m", []requestWrite{request})
 	q.expectNext("request", "a/1")
-	q.set("n", []requestWrite{withdrawal})
+	q.set("n", "m", []requestWrite{withdrawal})
 	q.expectNext("running")
 	q.end("a/1")
 	q.expectNext("dropped until the next sync of the node")
-	q.set("n", []requestWrite{withdrawal})
+	q.set("n", "m", []requestWrite{withdrawal})
 	q.expectNext("withdrawal", "a/1")
 }
 
@@ -201,7 +201,7 @@ func TestDropRequests(t *testing.T) {
 	q := newQueueTest(t)
 	withdrawal := writeFor("n", "a", 3)
 	withdrawal.withdraw = true
-	q.set("n", []requestWrite{writeFor("n", "a", 1), writeFor("n", "a", 2), withdrawal})
+	q.set("n", "m", []requestWrite{writeFor("n", "a", 1), writeFor("n", "a", 2), withdrawal})
 	if q.dropRequests("o") || q.isRequestingFor("m") {
 		t.Error("nothing is running")
 	}
@@ -232,7 +232,7 @@ func TestWithdrawalsGoFirst(t *testing.T) {
 	for _, number := range []int{7, 8} {
 		withdrawal := writeFor(fmt.Sprintf("n-%d", number), "a", number)
 		withdrawal.withdraw = true
-		q.set(withdrawal.node, []requestWrite{withdrawal})
+		q.set(withdrawal.node, "m", []requestWrite{withdrawal})
 	}
 	q.end("a/0")
 	q.end("a/1")
@@ -321,4 +321,17 @@ func TestAllWaitingWorkersAreWoken(t *testing.T) {
 		}
 		q.shutDown()
 	})
+}
+
+// Maintenances take turns, whatever the number of their writes and namespaces.
+func TestMaintenancesTakeTurns(t *testing.T) {
+	q := newQueueTest(t)
+	for i, namespace := range []string{"a", "b", "c", "a", "b", "c"} {
+		node := fmt.Sprintf("large-%d", i)
+		q.set(node, "large", []requestWrite{writeFor(node, namespace, i)})
+	}
+	q.set("small", "small", []requestWrite{writeFor("small", "a", 6), writeFor("small", "a", 7)})
+	q.expectNext("turns", "a/0", "a/6", "b/1", "c/2", "b/4", "c/5")
+	q.end("a/0")
+	q.expectNext("the one with fewer writes running", "a/7")
 }

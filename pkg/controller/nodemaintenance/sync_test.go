@@ -84,9 +84,9 @@ func TestOrderOfWrites(t *testing.T) {
 	f.settle()
 	f.expectWrites("its completion",
 		"update nodemaintenances/status",
+		"patch evictionrequests",
 		"patch nodes",
 		"patch nodes/status",
-		"patch evictionrequests",
 		"update nodemaintenances")
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
 		t.Errorf("finalizers are left: %v", m.Finalizers)
@@ -298,9 +298,7 @@ func TestNothingIsDecidedBeforeAllNodesAreCounted(t *testing.T) {
 	}
 	f.restart()
 	f.client.ClearActions()
-	if err := f.syncNode(f.ctx, "first"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("first")
 	f.expectWrites("one node of two")
 	f.settle()
 	f.expectWrites("both")
@@ -363,9 +361,7 @@ func TestLostFinalizer(t *testing.T) {
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
 	f.restart()
 	f.client.ClearActions()
-	if err := f.syncNode(f.ctx, "n"); err != nil {
-		t.Fatal(err)
-	}
+	f.reconcile("n")
 	f.expectWrites("before the finalizer is back")
 	f.settle()
 	f.expectWrites("after it", "update nodemaintenances")
@@ -557,12 +553,10 @@ func TestPodThatCannotBeAsked(t *testing.T) {
 		return false, nil, nil
 	})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	for range 20 {
+	for range 40 {
 		f.deliverAll()
 		f.step()
-		f.clock.Step(statusInterval)
-		f.nodeQueue.release()
-		f.maintenanceQueue.release()
+		f.advanceTo(f.clock.Now().Add(statusInterval))
 	}
 	if got := f.drains("n")["n"]; got != "1/2 Draining Default<=1000000000" {
 		t.Errorf("the node: %s", got)

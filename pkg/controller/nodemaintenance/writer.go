@@ -78,8 +78,8 @@ type writer struct {
 	unseen   *unseenWrites
 }
 
-func newWriter(client kubernetes.Interface, nodes, requests, maintenances cache.Store) (*writer, error) {
-	requester, err := evictionrequest.NewRequester(client, coordinationv1alpha1.NodeMaintenanceRequester,
+func newWriter(client, requestClient kubernetes.Interface, nodes, requests, maintenances cache.Store) (*writer, error) {
+	requester, err := evictionrequest.NewRequester(requestClient, coordinationv1alpha1.NodeMaintenanceRequester,
 		evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: heartbeatDeadlineSeconds})
 	if err != nil {
 		return nil, fmt.Errorf("making a requester: %w", err)

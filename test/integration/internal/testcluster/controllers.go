@@ -50,7 +50,7 @@ func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clo
 		factory.Core().V1().Nodes(),
 		factory.Core().V1().Pods(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, nil, now)
+		client, client, client, nil, now)
 	if err != nil {
 		c.T.Fatalf("creating the nodemaintenance controller: %v", err)
 	}
