@@ -672,7 +672,7 @@ func TestEvictionRequestControllerStandsIn(t *testing.T) {
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
-	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller", "statefulset-controller"}; !slices.Equal(builder.names, want) {
+	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller", "statefulset-controller"}; !slices.Equal(builder.names, want) {
 		t.Errorf("asked for the clients %v, want %v", builder.names, want)
 	}
 	controllerContext.InformerFactory.Start(ctx.Done())

@@ -57,14 +57,20 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
+	eventClient, err := newEvictionClient(controllerContext, controllerName)
+	if err != nil {
+		return nil, err
+	}
 	config := controllerContext.ComponentConfig.EvictionRequestController
 	controller, err := evictionrequest.New(
 		ctx,
 		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
 		controllerContext.InformerFactory.Core().V1().Pods(),
+		controllerContext.InformerFactory.Core().V1().Nodes(),
 		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
 		client,
 		evictionClient,
+		eventClient,
 		config.EvictionRequestTTLAfterFinished.Duration,
 	)
 	if err != nil {

@@ -149,9 +149,9 @@ func TestNewEvictionRequestController(t *testing.T) {
 	if got := controller.Name(); got != "evictionrequest-controller" {
 		t.Errorf("the name is %q", got)
 	}
-	// One client for the controller, one for evictions and one for the reports of the stand-ins,
-	// all under the name that the role is bound to.
-	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller"}; !slices.Equal(builder.names, want) {
+	// One client for the controller, one for evictions, one for events and one for the reports
+	// of the stand-ins, all under the name that the role is bound to.
+	if want := []string{"evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller", "evictionrequest-controller"}; !slices.Equal(builder.names, want) {
 		t.Errorf("asked for the clients %v, want %v", builder.names, want)
 	}
 	stop()

@@ -168,6 +168,21 @@ func (b *budgetQueues) used(budget types.NamespacedName, version string) int {
 	return queue.inFlight
 }
 
+// first returns the oldest request that waits for the budget, as far as known. If none waits, it
+// returns only the namespace of the budget.
+func (b *budgetQueues) first(budget types.NamespacedName) types.NamespacedName {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if queue := b.queues[budget]; queue != nil {
+		for _, c := range queue.order {
+			if !c.removed {
+				return c.request
+			}
+		}
+	}
+	return types.NamespacedName{Namespace: budget.Namespace}
+}
+
 // next takes the oldest request that may be evicted now. If there is none, it returns the delay
 // after which there may be one without any change. Zero means never.
 func (b *budgetQueues) next(budget types.NamespacedName, version string, now time.Time, allowance poddisruptionbudget.Allowance) (request types.NamespacedName, found bool, wait time.Duration) {

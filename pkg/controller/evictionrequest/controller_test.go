@@ -48,6 +48,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -448,13 +449,13 @@ func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	controller, err := newController(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(), client, evict, ttl, fakeClock)
+		factory.Core().V1().Nodes(), factory.Policy().V1().PodDisruptionBudgets(), client, client, evict, ttl, fakeClock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
 	factory.Start(ctx.Done())
 	// The fake keeps no history: a change before the watch starts would be lost.
-	for range 3 {
+	for range 4 {
 		receive(t, "a watch to begin", watching)
 	}
 	ended := make(chan struct{})
@@ -524,8 +525,8 @@ func TestRunStopsWithoutCaches(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
 	stop()
-	f.queue, f.limitWorkers = newQueue(f.clock)
-	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
+	f.queue, f.limitWorkers = newQueue(f.clock, f.owners.of)
+	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock, f.imperative.ownerOf)
 	f.queue.Add(requestKeyOfPod)
 	f.Run(ctx, 1, 1)
 	f.expectWrites(t)
@@ -537,8 +538,8 @@ func TestRunStopsWithoutCaches(t *testing.T) {
 // The controller waits for every informer that it reads from.
 func TestControllerWaitsForItsCaches(t *testing.T) {
 	f := newFixture(t)
-	if got := len(f.cachesSynced); got != 3 {
-		t.Fatalf("waits for %d caches, want 3", got)
+	if got := len(f.cachesSynced); got != 4 {
+		t.Fatalf("waits for %d caches, want 4", got)
 	}
 	for i, synced := range f.cachesSynced {
 		if synced() {
@@ -575,7 +576,7 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	_, ctx := ktesting.NewTestContext(t)
 	controller, err := New(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(), client, evictionClient, ttl)
+		factory.Core().V1().Nodes(), factory.Policy().V1().PodDisruptionBudgets(), client, evictionClient, client, ttl)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
@@ -607,7 +608,7 @@ func TestNewReportsBrokenInformers(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(f.client, 0)
 	requests := brokenRequests{factory.Coordination().V1alpha1().EvictionRequests(), f.requests}
 	_, ctx := ktesting.NewTestContext(t)
-	if _, err := New(ctx, requests, factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, ttl); err == nil {
+	if _, err := New(ctx, requests, factory.Core().V1().Pods(), factory.Core().V1().Nodes(), factory.Policy().V1().PodDisruptionBudgets(), f.client, f.client, f.client, ttl); err == nil {
 		t.Error("got no error")
 	}
 }
@@ -642,8 +643,8 @@ func TestWork(t *testing.T) {
 // A queue with another clock would wait in real time.
 func TestQueuesWaitOnTheirClock(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	queue, _ := newQueue(fakeClock)
-	evictions, _ := newEvictionQueue(fakeClock)
+	queue, _ := newQueue(fakeClock, func(types.NamespacedName) fairshare.Owner { return fairshare.Owner{} })
+	evictions, _ := newEvictionQueue(fakeClock, func(evictionItem) fairshare.Owner { return fairshare.Owner{} })
 	defer queue.ShutDown()
 	defer evictions.ShutDown()
 	queue.AddAfter(requestKeyOfPod, 20*time.Minute)
@@ -688,7 +689,7 @@ func TestRetriesDelayOnlyThemselves(t *testing.T) {
 // The real queue of requests retries thousands of failed requests after a second.
 func TestRequestsAreRetriedSoon(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
-	queue, _ := newQueue(fakeClock)
+	queue, _ := newQueue(fakeClock, func(types.NamespacedName) fairshare.Owner { return fairshare.Owner{} })
 	defer queue.ShutDown()
 	for i := range 5000 {
 		queue.AddRateLimited(types.NamespacedName{Name: fmt.Sprint(i)})

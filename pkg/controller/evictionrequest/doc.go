@@ -78,6 +78,7 @@ limitations under the License.
 //	imperative.go                  whether and when it evicts; pure functions
 //	budget_queues.go               which pods wait for which budget, and which one is next
 //	pace.go                        how many evictions under one budget are in flight
+//	owners.go                      for whom a request is processed: the queues are shared between them
 //	podeviction                    the eviction call and the classification of its response
 //	simulation_test.go             random histories, and the invariants of each
 package evictionrequest

@@ -70,24 +70,26 @@ type Controller struct {
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
 	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	// limitWorkers sets how many workers of the queue the namespaces share.
+	// limitWorkers sets how many workers of the queue its owners share.
 	limitWorkers func(workers int)
+	owners       *owners
 	clock        clock.WithTicker
 }
 
-// New returns a controller that reads from the informers, writes through client, and evicts through
-// evictionClient. evictionClient has rate limits of its own: evictions wait for budgets, and
-// neither status writes nor evictions may delay each other. Finished requests are deleted after
-// ttlAfterFinished. Zero keeps them.
+// New returns a controller that reads from the informers, writes through client, evicts through
+// evictionClient, and records events through eventClient. Each client has rate limits of its own:
+// evictions wait for budgets, and neither status writes, evictions nor events may delay each other.
+// Finished requests are deleted after ttlAfterFinished. Zero keeps them.
 func New(
 	ctx context.Context,
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	podInformer coreinformers.PodInformer,
+	nodeInformer coreinformers.NodeInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, evictionClient clientset.Interface,
+	client, evictionClient, eventClient clientset.Interface,
 	ttlAfterFinished time.Duration,
 ) (*Controller, error) {
-	return NewWithClock(ctx, requestInformer, podInformer, budgetInformer, client, evictionClient, ttlAfterFinished, clock.RealClock{})
+	return NewWithClock(ctx, requestInformer, podInformer, nodeInformer, budgetInformer, client, evictionClient, eventClient, ttlAfterFinished, clock.RealClock{})
 }
 
 // NewWithClock is New with a given clock. Integration tests, which cannot wait for a deadline, use
@@ -96,13 +98,14 @@ func NewWithClock(
 	ctx context.Context,
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	podInformer coreinformers.PodInformer,
+	nodeInformer coreinformers.NodeInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, evictionClient clientset.Interface,
+	client, evictionClient, eventClient clientset.Interface,
 	ttlAfterFinished time.Duration,
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
-	c, err := newController(ctx, requestInformer, podInformer, budgetInformer, client, podeviction.NewEvictor(evictionClient), ttlAfterFinished, clock)
+	c, err := newController(ctx, requestInformer, podInformer, nodeInformer, budgetInformer, client, eventClient, podeviction.NewEvictor(evictionClient), ttlAfterFinished, clock)
 	if err != nil {
 		return nil, err
 	}
@@ -114,19 +117,18 @@ func newController(
 	ctx context.Context,
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	podInformer coreinformers.PodInformer,
+	nodeInformer coreinformers.NodeInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client clientset.Interface,
+	client, eventClient clientset.Interface,
 	evict podeviction.Evictor,
 	ttlAfterFinished time.Duration,
 	localClock clock.WithTicker,
 ) (*Controller, error) {
 	clock := newServerClock(localClock)
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
 	outages := newOutages(clock, localClock)
 	outages.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
-	queue, limitWorkers := newQueue(localClock)
-	evictionQueue, limitEvictionWorkers := newEvictionQueue(localClock)
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
@@ -135,8 +137,7 @@ func newController(
 		outages:       outages,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
-		queue:         queue,
-		limitWorkers:  limitWorkers,
+		owners:        &owners{requestLister: requestInformer.Lister(), podLister: podInformer.Lister(), nodeLister: nodeInformer.Lister()},
 		clock:         clock,
 
 		ttlAfterFinished: ttlAfterFinished,
@@ -153,14 +154,16 @@ func newController(
 		retryAfter:    newPodTimes(),
 		changed:       newPodSet(),
 		uncertain:     newPodSet(),
-		queue:         evictionQueue,
-		limitWorkers:  limitEvictionWorkers,
+		owners:        c.owners,
 		backoff:       workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxRetryDelay),
 		clock:         clock,
 	}
+	c.queue, c.limitWorkers = newQueue(localClock, c.owners.of)
+	c.imperative.queue, c.imperative.limitWorkers = newEvictionQueue(localClock, c.imperative.ownerOf)
 	c.cachesSynced = []cache.InformerSynced{
 		requestInformer.Informer().HasSynced,
 		podInformer.Informer().HasSynced,
+		nodeInformer.Informer().HasSynced,
 		budgetInformer.Informer().HasSynced,
 	}
 	if err := c.addEventHandlers(klog.FromContext(ctx), requestInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
@@ -183,8 +186,8 @@ const (
 // newQueue returns the queue of the requests to sync, which uses the given clock, and a function
 // that limits the workers per namespace. KEP-4563 (Monitoring Requirements) defines the name of the
 // queue.
-func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[types.NamespacedName], func(workers int)) {
-	delaying, limitWorkers := newFairQueue("evictionrequests", clock, func(key types.NamespacedName) string { return key.Namespace })
+func newQueue(clock clock.WithTicker, ownerOf func(types.NamespacedName) fairshare.Owner) (workqueue.TypedRateLimitingInterface[types.NamespacedName], func(workers int)) {
+	delaying, limitWorkers := newFairQueue("evictionrequests", clock, ownerOf)
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetryDelay, maxDecisionRetryDelay),
 		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{DelayingQueue: delaying},
@@ -193,13 +196,13 @@ func newQueue(clock clock.WithTicker) (workqueue.TypedRateLimitingInterface[type
 
 // newEvictionQueue returns the queue of evictions, which uses the given clock, and a function that
 // limits the workers per namespace.
-func newEvictionQueue(clock clock.WithTicker) (workqueue.TypedDelayingInterface[evictionItem], func(workers int)) {
-	return newFairQueue("evictionrequests_imperative", clock, evictionItem.namespace)
+func newEvictionQueue(clock clock.WithTicker, ownerOf func(evictionItem) fairshare.Owner) (workqueue.TypedDelayingInterface[evictionItem], func(workers int)) {
+	return newFairQueue("evictionrequests_imperative", clock, ownerOf)
 }
 
-// newFairQueue returns a queue whose workers are shared fairly between namespaces.
-func newFairQueue[T comparable](name string, clock clock.WithTicker, namespaceOf func(T) string) (workqueue.TypedDelayingInterface[T], func(workers int)) {
-	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[T]{Name: name, Clock: clock}, namespaceOf)
+// newFairQueue returns a queue whose workers are shared fairly between owners.
+func newFairQueue[T comparable](name string, clock clock.WithTicker, ownerOf func(T) fairshare.Owner) (workqueue.TypedDelayingInterface[T], func(workers int)) {
+	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[T]{Name: name, Clock: clock}, ownerOf)
 	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[T]{Name: name, Clock: clock, Queue: queue}), func(workers int) {
 		queue.Limit(workers, workersPerNamespace(workers))
 	}

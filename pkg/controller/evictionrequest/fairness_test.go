@@ -198,8 +198,8 @@ func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 	f.imperative.evict = func(ctx context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
 		return h.call(ctx, pod.Namespace, pod.Name)
 	}
-	f.queue, f.limitWorkers = newQueue(f.clock)
-	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
+	f.queue, f.limitWorkers = newQueue(f.clock, f.owners.of)
+	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock, f.imperative.ownerOf)
 	f.cachesSynced = nil
 	workers, evictionWorkers := 2, 2
 	for _, object := range objects {
@@ -230,15 +230,6 @@ func TestWorkersPerNamespace(t *testing.T) {
 	}
 }
 
-// The evictions under a budget use the workers of the budget's namespace.
-func TestNamespaceOfItems(t *testing.T) {
-	for _, item := range []evictionItem{itemOf(requestKeyOfPod), budgetItem("web")} {
-		if got := item.namespace(); got != namespace {
-			t.Errorf("%v is in namespace %q, want %q", item, got, namespace)
-		}
-	}
-}
-
 // A panic of a worker releases its slot of the namespace.
 func TestPanicReleasesTheSlot(t *testing.T) {
 	for what, workOnce := range map[string]func(context.Context, *fixture) bool{
@@ -247,8 +238,8 @@ func TestPanicReleasesTheSlot(t *testing.T) {
 	} {
 		another, anotherPod := pairIn(namespace, "another")
 		f := newFixture(t, newRequest(having(targets(), active(builtIn, 0))), newPod(), another, anotherPod)
-		f.queue, f.limitWorkers = newQueue(f.clock)
-		f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
+		f.queue, f.limitWorkers = newQueue(f.clock, f.owners.of)
+		f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock, f.imperative.ownerOf)
 		f.limitWorkers(1)
 		f.imperative.limitWorkers(1)
 		f.writer.client, f.imperative.evict = nil, nil

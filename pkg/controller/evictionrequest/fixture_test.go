@@ -54,9 +54,9 @@ type fixture struct {
 	client *fake.Clientset
 	clock  *testingclock.FakeClock
 
-	requests, pods, budgets *handledInformer
-	decisions               *recordedQueue[types.NamespacedName]
-	evictions               *recordedQueue[evictionItem]
+	requests, pods, budgets, nodes *handledInformer
+	decisions                      *recordedQueue[types.NamespacedName]
+	evictions                      *recordedQueue[evictionItem]
 
 	// events are the recorded events.
 	events []recordedEvent
@@ -89,11 +89,12 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	f.requests = &handledInformer{SharedIndexInformer: requests.Informer()}
 	f.pods = &handledInformer{SharedIndexInformer: pods.Informer()}
 	f.budgets = &handledInformer{SharedIndexInformer: budgets.Informer()}
+	f.nodes = &handledInformer{SharedIndexInformer: factory.Core().V1().Nodes().Informer()}
 
 	_, ctx := ktesting.NewTestContext(t)
 	controller, err := newController(ctx,
-		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, handledBudgets{budgets, f.budgets},
-		f.client, f.evictPod, ttl, f.clock)
+		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, factory.Core().V1().Nodes(), handledBudgets{budgets, f.budgets},
+		f.client, f.client, f.evictPod, ttl, f.clock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
 	}
@@ -176,6 +177,8 @@ func (f *fixture) informerOf(t testing.TB, object runtime.Object) *handledInform
 		return f.requests
 	case *v1.Pod:
 		return f.pods
+	case *v1.Node:
+		return f.nodes
 	case *policyv1.PodDisruptionBudget:
 		return f.budgets
 	}

@@ -17,7 +17,6 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,6 +32,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
@@ -53,9 +53,6 @@ type evictionItem struct {
 }
 
 func itemOf(request types.NamespacedName) evictionItem { return evictionItem{request: request} }
-
-// namespace returns the namespace of the pod. A budget is in the namespace of its pods.
-func (i evictionItem) namespace() string { return cmp.Or(i.request.Namespace, i.budget.Namespace) }
 
 const (
 	// contentionPause is how long no eviction under a budget is attempted after the API server has
@@ -104,8 +101,9 @@ type imperativeInterceptor struct {
 	uncertain *podSet
 
 	queue workqueue.TypedDelayingInterface[evictionItem]
-	// limitWorkers sets how many workers of the queue the namespaces share.
+	// limitWorkers sets how many workers of the queue its owners share.
 	limitWorkers func(workers int)
+	owners       *owners
 	// backoff computes the delay of a request that fails repeatedly.
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	clock   clock.WithTicker
@@ -123,6 +121,14 @@ func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to process an eviction, will retry", "evictionRequest", request)
 		i.queue.AddAfter(itemOf(request), i.backoff.When(request))
 	}
+}
+
+// ownerOf returns for whom an item is processed: under a budget, the oldest request that waits for it.
+func (i *imperativeInterceptor) ownerOf(item evictionItem) fairshare.Owner {
+	if item.request != (types.NamespacedName{}) {
+		return i.owners.of(item.request)
+	}
+	return i.owners.of(i.waiting.first(item.budget))
 }
 
 // eviction is a request with its pod and its budgets, as read from the caches.

@@ -351,8 +351,8 @@ func startAndStop(t *testing.T, f *fixture, until func() bool) {
 	t.Helper()
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, stop := context.WithCancel(ctx)
-	f.queue, f.limitWorkers = newQueue(f.clock)
-	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock)
+	f.queue, f.limitWorkers = newQueue(f.clock, f.owners.of)
+	f.imperative.queue, f.imperative.limitWorkers = newEvictionQueue(f.clock, f.imperative.ownerOf)
 	f.cachesSynced = nil
 	ended := make(chan struct{})
 	go func() {

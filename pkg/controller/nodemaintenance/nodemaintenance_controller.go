@@ -184,7 +184,9 @@ func newQueue(name string, clock clock.WithTicker) workqueue.TypedRateLimitingIn
 // newFlowQueue is newQueue for nodes. Each flow has the same share of the workers: a maintenance of
 // three nodes does not wait for one of thousands.
 func newFlowQueue(name string, clock clock.WithTicker, flowOf func(string) string) workqueue.TypedRateLimitingInterface[string] {
-	queue := fairshare.NewFlowQueue(workqueue.TypedQueueConfig[string]{Name: name, Clock: clock}, flowOf, func(string) string { return "" })
+	queue := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[string]{Name: name, Clock: clock}, func(node string) fairshare.Owner {
+		return fairshare.Owner{Flow: flowOf(node)}
+	})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(newRateLimiter(), workqueue.TypedRateLimitingQueueConfig[string]{
 		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: name, Clock: clock, Queue: queue}),
 	})

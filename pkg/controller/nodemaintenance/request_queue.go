@@ -125,10 +125,11 @@ func (q *requestQueue) add(flow string, w requestWrite) {
 		return
 	}
 	writes.waiting[w.uid] = w
+	owner := fairshare.Owner{Flow: flow, Tenant: w.namespace}
 	if w.withdraw {
-		q.line.PushFlowFirst(flow, w.namespace, w)
+		q.line.PushFirst(owner, w)
 	} else {
-		q.line.PushFlow(flow, w.namespace, w)
+		q.line.Push(owner, w)
 	}
 	q.changed.Signal()
 }

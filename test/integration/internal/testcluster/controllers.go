@@ -66,8 +66,9 @@ func (c *Cluster) StartEvictionController(client clientset.Interface, namespace 
 	controller, err := evictionrequest.NewWithClock(ctx,
 		factory.Coordination().V1alpha1().EvictionRequests(),
 		factory.Core().V1().Pods(),
+		factory.Core().V1().Nodes(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, time.Hour, now)
+		client, client, client, time.Hour, now)
 	if err != nil {
 		c.T.Fatalf("creating the evictionrequest controller: %v", err)
 	}

@@ -54,6 +54,8 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			rbacv1helpers.NewRule("update", "patch", coordinationv1alpha1.EvictionRequestControlVerb).Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 			rbacv1helpers.NewRule("get", "list", "watch").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("create").Groups(legacyGroup).Resources("pods/eviction").RuleOrDie(),
+			// Nodes say which drain a request is for.
+			rbacv1helpers.NewRule("list", "watch").Groups(legacyGroup).Resources("nodes").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
 			eventsRule(),
 		},

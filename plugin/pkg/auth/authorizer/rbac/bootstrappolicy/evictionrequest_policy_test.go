@@ -78,6 +78,7 @@ func TestEvictionRequestRules(t *testing.T) {
 			rule([]string{"control", "patch", "update"}, coordination, []string{"evictionrequests/status"}),
 			rule([]string{"get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"create"}, core, []string{"pods/eviction"}),
+			rule([]string{"list", "watch"}, core, []string{"nodes"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
 			rule([]string{"create", "patch", "update"}, []string{"", "events.k8s.io"}, []string{"events"}),
 		},

@@ -34,7 +34,7 @@ limitations under the License.
 // Beyond that, the work may belong to flows, such as maintenances, which each concern many tenants.
 // The flow with the fewest places gets the next one, and the rules above apply within it: three
 // items of one flow do not wait for 100,000 of another one. The limits of a tenant are about all
-// flows together. A tenant must not be able to choose among many flows, because each has a share.
+// flows together. Within a tenant, sources such as requesters may take turns. See Owner.
 //
 // Every completed item counts with its duration, even if it made no call.
 //

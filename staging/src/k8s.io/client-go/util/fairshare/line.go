@@ -56,8 +56,21 @@ const (
 	numClasses
 )
 
-// Line holds the items that wait for a place and those that have one. Each item belongs to a
-// tenant and to a flow. An item must not be waiting twice, and calls must not be concurrent.
+// Owner says to whom an item belongs.
+type Owner struct {
+	// Flow is for what the work is done, such as a maintenance, which concerns many tenants. Flows
+	// have equal shares. There should be few at a time: each Pop reads all of them. A tenant must not
+	// be able to choose among many, because each one adds to its share.
+	Flow string
+	// Tenant is whose webhooks can make the work slow, such as a namespace. The limits are for tenants,
+	// in all flows together.
+	Tenant string
+	// Source is who wants the work, such as a requester. The sources of a tenant in a flow take turns.
+	Source string
+}
+
+// Line holds the items that wait for a place and those that have one. An item must not be waiting
+// twice, and calls must not be concurrent.
 //
 // It makes progress without a timer. The places of slow and unknown tenants together, and those of
 // one tenant, are limited to one or more. So when a limit holds back a waiting item, an item that
@@ -104,7 +117,6 @@ type tenant[T comparable] struct {
 	until  [unknown]time.Time
 }
 
-// flow is who wants the work, such as a maintenance, for many tenants.
 type flow[T comparable] struct {
 	name   string
 	places int
@@ -115,23 +127,69 @@ type flow[T comparable] struct {
 	queues int
 }
 
-// queue holds the waiting items of one tenant in one flow. first is served before others.
+// queue holds the waiting items of one tenant in one flow.
 type queue[T comparable] struct {
-	tenant        *tenant[T]
-	flow          *flow[T]
-	first, others list.List
+	tenant *tenant[T]
+	flow   *flow[T]
+	// first is served before the others, which sources has by name; none of them is empty. turns has
+	// the sources in the order in which they are next.
+	first   list.List
+	sources map[string]*source
+	turns   list.List
 	// ready is the index in flow.ready, or -1. turn is the order among queues whose tenants have the
 	// same number of places.
 	ready int
 	turn  uint64
 }
 
-// position is where an item waits.
+// source holds the waiting items of one source in a queue.
+type source struct {
+	name  string
+	items list.List
+	// turn is the element in queue.turns.
+	turn *list.Element
+}
+
+// position is where an item waits. Without a source, it is one of those that go first.
 type position[T comparable] struct {
 	queue   *queue[T]
-	list    *list.List
+	source  *source
 	element *list.Element
 }
+
+// next returns the first item of the queue, which is not empty.
+func (q *queue[T]) next() T {
+	if q.first.Len() > 0 {
+		return q.first.Front().Value.(T)
+	}
+	return q.turns.Front().Value.(*source).items.Front().Value.(T)
+}
+
+// push adds an item of the source.
+func (q *queue[T]) push(name string, item T) position[T] {
+	s := q.sources[name]
+	if s == nil {
+		s = &source{name: name}
+		s.turn = q.turns.PushBack(s)
+		q.sources[name] = s
+	}
+	return position[T]{q, s, s.items.PushBack(item)}
+}
+
+// remove removes an item.
+func (q *queue[T]) remove(at position[T]) {
+	s := at.source
+	if s == nil {
+		q.first.Remove(at.element)
+		return
+	}
+	if s.items.Remove(at.element); s.items.Len() == 0 {
+		q.turns.Remove(s.turn)
+		delete(q.sources, s.name)
+	}
+}
+
+func (q *queue[T]) isEmpty() bool { return q.first.Len()+q.turns.Len() == 0 }
 
 // readyQueues is a heap: the tenant of the first queue has the fewest places, and the queue the
 // earliest turn of those with the same number.
@@ -184,47 +242,37 @@ func (l *Line[T]) Limit(total, perTenant int) {
 	}
 }
 
-// Push adds an item after the other items of its tenant in the flow "".
-func (l *Line[T]) Push(name string, item T) { l.PushFlow("", name, item) }
-
-// PushFirst adds an item to the flow "", before the items added by Push and after those added by
-// PushFirst.
-func (l *Line[T]) PushFirst(name string, item T) { l.PushFlowFirst("", name, item) }
-
-// PushFlow adds an item after the other items of its tenant in this flow. There should be few flows
-// at a time: each Pop reads all of them.
-func (l *Line[T]) PushFlow(flow, name string, item T) {
-	q := l.queue(flow, name)
-	l.push(q, &q.others, item)
+// Push adds an item after the other items of its owner.
+func (l *Line[T]) Push(owner Owner, item T) {
+	q := l.queue(owner)
+	l.waiting[item] = q.push(owner.Source, item)
+	l.update(q.tenant)
 }
 
-// PushFlowFirst is PushFirst for this flow.
-func (l *Line[T]) PushFlowFirst(flow, name string, item T) {
-	q := l.queue(flow, name)
-	l.push(q, &q.first, item)
-}
-
-func (l *Line[T]) push(q *queue[T], items *list.List, item T) {
-	l.waiting[item] = position[T]{q, items, items.PushBack(item)}
+// PushFirst adds an item before the items added by Push for the tenant in the flow, and after those
+// added by PushFirst.
+func (l *Line[T]) PushFirst(owner Owner, item T) {
+	q := l.queue(owner)
+	l.waiting[item] = position[T]{queue: q, element: q.first.PushBack(item)}
 	l.update(q.tenant)
 }
 
 // queue returns the queue of the tenant in the flow. It creates what does not exist.
-func (l *Line[T]) queue(flowName, name string) *queue[T] {
-	t := l.tenants[name]
+func (l *Line[T]) queue(owner Owner) *queue[T] {
+	t := l.tenants[owner.Tenant]
 	if t == nil {
-		t = &tenant[T]{name: name, class: unknown, queues: map[*flow[T]]*queue[T]{}}
-		l.tenants[name] = t
+		t = &tenant[T]{name: owner.Tenant, class: unknown, queues: map[*flow[T]]*queue[T]{}}
+		l.tenants[owner.Tenant] = t
 	}
-	f := l.flows[flowName]
+	f := l.flows[owner.Flow]
 	if f == nil {
 		l.turns++
-		f = &flow[T]{name: flowName, turn: l.turns}
-		l.flows[flowName] = f
+		f = &flow[T]{name: owner.Flow, turn: l.turns}
+		l.flows[owner.Flow] = f
 	}
 	q := t.queues[f]
 	if q == nil {
-		q = &queue[T]{tenant: t, flow: f, ready: -1}
+		q = &queue[T]{tenant: t, flow: f, sources: map[string]*source{}, ready: -1}
 		t.queues[f] = q
 		f.queues++
 	}
@@ -236,18 +284,17 @@ func (l *Line[T]) Len() int { return len(l.waiting) }
 
 // Pop returns the next item that may have a place. It keeps the place until Release. It belongs to
 // the flow with the fewest places of those with such an item, and there to the tenant with the
-// fewest places. Flows and tenants with the same number take turns.
+// fewest places. Flows and tenants with the same number take turns, and so do the sources of a tenant.
 func (l *Line[T]) Pop() (item T, found bool) {
 	q := l.next()
 	if q == nil {
 		return item, false
 	}
-	element := q.first.Front()
-	if element == nil {
-		element = q.others.Front()
-	}
-	item = element.Value.(T)
+	item = q.next()
 	t, f := q.tenant, q.flow
+	if s := l.waiting[item].source; s != nil {
+		q.turns.MoveToBack(s.turn)
+	}
 	l.drop(item)
 	l.removeReady(q) // It is added again as the last in turn.
 	l.turns++
@@ -273,8 +320,8 @@ func (l *Line[T]) Remove(item T) {
 func (l *Line[T]) drop(item T) {
 	at := l.waiting[item]
 	delete(l.waiting, item)
-	at.list.Remove(at.element)
-	if q := at.queue; q.first.Len()+q.others.Len() == 0 {
+	q := at.queue
+	if q.remove(at); q.isEmpty() {
 		l.removeReady(q)
 		delete(q.tenant.queues, q.flow)
 		q.flow.queues--

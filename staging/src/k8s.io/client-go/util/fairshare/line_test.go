@@ -44,6 +44,14 @@ func newLineTest(t *testing.T, total, perTenant int, tenants string) *lineTest {
 	return l
 }
 
+func (l *lineTest) Push(tenant, item string) { l.Line.Push(Owner{Tenant: tenant}, item) }
+
+func (l *lineTest) PushFirst(tenant, item string) { l.Line.PushFirst(Owner{Tenant: tenant}, item) }
+
+func (l *lineTest) PushFlow(flow, tenant, item string) {
+	l.Line.Push(Owner{Flow: flow, Tenant: tenant}, item)
+}
+
 // Pop also begins the work on the item.
 func (l *lineTest) Pop() (item string, found bool) {
 	if item, found = l.Line.Pop(); found {
@@ -335,8 +343,20 @@ func TestLineWithFlows(t *testing.T) {
 			want: []string{"c!"},
 		},
 		"items of a flow that go first": {
-			change: func(l *lineTest) { l.PushFlow("2", "a", "a!"); l.PushFlowFirst("2", "a", "a?") },
+			change: func(l *lineTest) { l.PushFlow("2", "a", "a!"); l.Line.PushFirst(Owner{Flow: "2", Tenant: "a"}, "a?") },
 			want:   []string{"a0", "a?", "b3", "a!", "b4", "a1", "a2"},
+		},
+		"sources of a tenant take turns": {
+			change: func(l *lineTest) {
+				l.Line.Push(Owner{Tenant: "a", Source: "x"}, "ax")
+				l.Line.Push(Owner{Tenant: "a", Source: "x"}, "ax2")
+				l.Line.Push(Owner{Tenant: "a", Source: "y"}, "ay")
+			},
+			want: []string{"a0", "b3", "ax", "b4", "ay", "a1", "ax2", "a2"},
+		},
+		"the only item of a source is removed": {
+			change: func(l *lineTest) { l.Line.Push(Owner{Tenant: "a", Source: "x"}, "ax"); l.Remove("ax") },
+			want:   []string{"a0", "b3", "a1", "b4", "a2"},
 		},
 		"the only item of a flow is removed": {
 			change: func(l *lineTest) { l.PushFlow("2", "c", "c!"); l.Remove("c!") },
@@ -526,7 +546,7 @@ func BenchmarkLine(b *testing.B) {
 			l := NewLine[int](clock)
 			l.Limit(80, 60)
 			for i := range 20000 { // Each tenant twice.
-				l.Push(fmt.Sprint(i%10000), i)
+				l.Push(Owner{Tenant: fmt.Sprint(i % 10000)}, i)
 				l.Pop()
 				l.Begin(i)
 				clock.Step(took)
@@ -534,7 +554,7 @@ func BenchmarkLine(b *testing.B) {
 				clock.Step(-took)
 			}
 			for i := range 20000 {
-				l.Push(fmt.Sprint(i%10000), i)
+				l.Push(Owner{Tenant: fmt.Sprint(i % 10000)}, i)
 			}
 			var running []int
 			for b.Loop() {
@@ -544,7 +564,7 @@ func BenchmarkLine(b *testing.B) {
 					running = append(running, item)
 				}
 				l.Release(running[0])
-				l.Push(fmt.Sprint(running[0]%10000), running[0])
+				l.Push(Owner{Tenant: fmt.Sprint(running[0] % 10000)}, running[0])
 				running = running[1:]
 			}
 		})

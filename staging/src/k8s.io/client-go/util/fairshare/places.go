@@ -89,7 +89,7 @@ func (p *Places) enqueue(tenant string) *Place {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	place := &Place{places: p, acquired: make(chan struct{})}
-	p.line.Push(tenant, place)
+	p.line.Push(Owner{Tenant: tenant}, place)
 	p.assign()
 	return place
 }

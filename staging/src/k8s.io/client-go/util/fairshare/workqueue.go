@@ -34,19 +34,14 @@ type WorkQueue[T comparable] struct {
 	items *items[T]
 }
 
-// NewWorkQueue returns a queue with this configuration, whose Queue must not be set. The workers
-// per tenant are unlimited until Limit is called.
-func NewWorkQueue[T comparable](config workqueue.TypedQueueConfig[T], tenantOf func(T) string) *WorkQueue[T] {
-	return NewFlowQueue(config, func(T) string { return "" }, tenantOf)
-}
-
-// NewFlowQueue is NewWorkQueue with several flows. An item belongs to the flow and the tenant that
-// the functions return when it starts to wait. They must not use the queue.
-func NewFlowQueue[T comparable](config workqueue.TypedQueueConfig[T], flowOf, tenantOf func(T) string) *WorkQueue[T] {
+// NewWorkQueue returns a queue with this configuration, whose Queue must not be set. An item belongs
+// to the owner that ownerOf returns when it starts to wait; the function must not use the queue. The
+// workers per tenant are unlimited until Limit is called.
+func NewWorkQueue[T comparable](config workqueue.TypedQueueConfig[T], ownerOf func(T) Owner) *WorkQueue[T] {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	items := &items[T]{flowOf: flowOf, tenantOf: tenantOf, line: NewLine[T](config.Clock)}
+	items := &items[T]{ownerOf: ownerOf, line: NewLine[T](config.Clock)}
 	items.changed = sync.NewCond(&items.lock)
 	config.Queue = items
 	return &WorkQueue[T]{TypedInterface: workqueue.NewTypedWithConfig(config), items: items}
@@ -85,7 +80,7 @@ func (q *WorkQueue[T]) ShutDownWithDrain() {
 // items is the storage of a workqueue. The workqueue calls Touch, Push, Len and Pop with its own
 // lock held.
 type items[T comparable] struct {
-	flowOf, tenantOf func(T) string
+	ownerOf func(T) Owner
 
 	lock sync.Mutex
 	// changed is signaled when an item may have become ready. It wakes one worker, which wakes the
@@ -101,10 +96,10 @@ type items[T comparable] struct {
 func (i *items[T]) Touch(T) {}
 
 func (i *items[T]) Push(item T) {
-	flow, tenant := i.flowOf(item), i.tenantOf(item)
+	owner := i.ownerOf(item)
 	i.lock.Lock()
 	defer i.lock.Unlock()
-	i.line.PushFlow(flow, tenant, item)
+	i.line.Push(owner, item)
 	i.signal()
 }
 

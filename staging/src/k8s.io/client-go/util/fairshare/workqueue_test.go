@@ -32,9 +32,11 @@ import (
 
 func tenantOf(item string) string { return item[:1] }
 
+func ownerOf(item string) Owner { return Owner{Tenant: tenantOf(item)} }
+
 func newTestQueue(t *testing.T, limit int) *WorkQueue[string] {
 	t.Helper()
-	queue := NewWorkQueue(workqueue.TypedQueueConfig[string]{}, tenantOf)
+	queue := NewWorkQueue(workqueue.TypedQueueConfig[string]{}, ownerOf)
 	queue.Limit(8, limit)
 	t.Cleanup(queue.ShutDown)
 	for _, tenant := range []string{"a", "b", "c"} { // All of them are quick.
@@ -295,9 +297,9 @@ func TestWorkQueueDrains(t *testing.T) {
 func TestWorkQueueAddsAgainBeforeThePlaceIsFree(t *testing.T) {
 	var queue *WorkQueue[string]
 	var places []int
-	queue = NewWorkQueue(workqueue.TypedQueueConfig[string]{}, func(item string) string {
+	queue = NewWorkQueue(workqueue.TypedQueueConfig[string]{}, func(item string) Owner {
 		places = append(places, len(queue.items.line.running))
-		return tenantOf(item)
+		return ownerOf(item)
 	})
 	defer queue.ShutDown()
 	queue.Add("a1")
