@@ -55,6 +55,13 @@ rules:
   verbs: [watch]
 - level: Metadata
 `
+
+	// silentPolicy records nothing.
+	silentPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+rules:
+- level: None
+`
 )
 
 // cluster is the running cluster with its clients. Each has a user agent of its own,
@@ -65,6 +72,8 @@ type cluster struct {
 	kubeconfig string
 	version    string
 	audit      *auditLog
+	// heaps counts the profiles of the controller manager.
+	heaps int
 
 	setup, requester, bare, interceptor kubernetes.Interface
 }
@@ -121,7 +130,11 @@ func (c *cluster) auditFile() string { return filepath.Join(c.opts.resultsDir(),
 // auditArgs are flags by which an API server writes a new audit log, as name=value.
 func (c *cluster) auditArgs() ([]string, error) {
 	policy := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
+	rules := auditPolicy
+	if c.opts.silent {
+		rules = silentPolicy
+	}
+	if err := os.WriteFile(policy, []byte(rules), 0o644); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	if err := c.removeAuditLog(); err != nil {

@@ -32,6 +32,8 @@ limitations under the License.
 //	rest.go      what is done while no client wants anything
 //	scale.go     what maintenances cost on a cluster with thousands of nodes
 //	surge.go     what it costs that Deployments replace pods before these leave
+//	mass.go      one drain of thousands of nodes with all their pods, and what others notice of it
+//	metrics.go   metrics of the API server, and the heap of the controller manager
 package main
 
 import (
@@ -60,9 +62,12 @@ type options struct {
 	lanePods              int
 	scaleNodes            int
 	surge, surgeReplicas  int
-	idleTime, timeout     time.Duration
-	bin, base, output     string
-	enforce               bool
+	massPods              int
+	// silent is whether the API server writes no audit log.
+	silent            bool
+	idleTime, timeout time.Duration
+	bin, base, output string
+	enforce           bool
 	// args are further flags of components, in the order in which they were given.
 	args []string
 	// flags has the values of all flags.
@@ -70,11 +75,12 @@ type options struct {
 }
 
 // allParts are measured in this order.
-const allParts = "evictions,lane,idle,drain,scale,surge"
+const allParts = "evictions,lane,idle,drain,scale,surge,mass"
 
 // parts can be measured one by one. Each adds its tables to the report.
 var parts = map[string]func(context.Context, options, *report) error{
-	"evictions": measureEvictions, "lane": measureLane, "idle": measureIdle, "drain": measureDrains, "scale": measureScale, "surge": measureSurge,
+	"evictions": measureEvictions, "lane": measureLane, "idle": measureIdle, "drain": measureDrains, "scale": measureScale,
+	"surge": measureSurge, "mass": measureMass,
 }
 
 func main() {
@@ -152,7 +158,8 @@ func (o *options) numbers() []number {
 		{&o.scaleNodes, "scale-nodes", 5000, 0, 100000, "nodes of the cluster with many nodes; 0 skips this part"},
 		{&o.surge, "surge", 200, 0, maxSurge, "Deployments with one replica whose pods are moved; 0 skips this part"},
 		{&o.surgeReplicas, "surge-replicas", 1000, 0, maxSurgeReplicas, "replicas of the one Deployment a quarter of whose pods is moved; 0 leaves it out"},
-		{&o.runs, "runs", 5, 1, 100, "how often everything is measured, except idle, scale and surge, and kubectl drain -l; the tables have the medians"},
+		{&o.massPods, "mass-pods", 150000, 0, 300000, "pods on nodes of 30 each that one maintenance drains; 0 skips this part"},
+		{&o.runs, "runs", 5, 1, 100, "how often everything is measured, except idle, scale, surge and mass, and kubectl drain -l; the tables have the medians"},
 		{&o.parallel, "parallel", 30, 1, 1000, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time"},
 		{&o.nodes, "nodes", 10, 1, 1000, "simulated nodes"},
 	}

@@ -1,0 +1,426 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	podsPerMassNode = 30
+
+	// comparedPods are drained first on the same cluster: the rate must not fall much with more.
+	comparedPods = 1000
+
+	// fewNodes have a pod each, and a maintenance of their own that begins in the middle. One more
+	// node has the pod that a user requests to be evicted.
+	fewNodes = 3
+
+	massTimeout = 45 * time.Minute
+
+	// massLabel is the label by which the maintenances of this part select their nodes.
+	massLabel = "example.com/mass"
+
+	// Names of the cases.
+	massCompared = "before: 1,000 pods"
+	massDrain    = "one NodeMaintenance"
+	massKubectl  = "kubectl drain, extrapolated from one node"
+)
+
+// measureMass measures the drain of thousands of nodes at once, with all their pods, and what it
+// does to others. Like in measureScale, the nodes are only objects.
+func measureMass(ctx context.Context, opts options, r *report) error {
+	if opts.massPods == 0 {
+		return nil
+	}
+	opts.scaleNodes = (opts.massPods+podsPerMassNode-1)/podsPerMassNode + fewNodes + 1
+	opts.silent = true // The audit log of a million requests would slow down what is measured.
+	t := r.table(rowPerFigure, "One NodeMaintenance over %d nodes with %d Ready pods, no PDB, and what others notice of it.",
+		opts.scaleNodes-fewNodes-1, opts.massPods)
+	return onScaleCluster(ctx, opts, r, "", func(c *cluster) error {
+		m := &mass{cluster: c, table: t}
+		if err := m.measure(ctx); err != nil {
+			return err
+		}
+		m.compare()
+		return nil
+	})
+}
+
+// mass is the measurement of one drain.
+type mass struct {
+	*cluster
+	table *table
+	// heapEmpty and heapFull are the heap of the controller manager without pods and with all.
+	heapEmpty, heapFull float64
+}
+
+func (m *mass) measure(ctx context.Context) (err error) {
+	if m.heapEmpty, err = m.managerHeap(ctx); err != nil {
+		return err
+	}
+	compared := min(comparedPods, m.opts.massPods)
+	for _, run := range []struct {
+		name   string
+		pods   int
+		others bool
+	}{{massCompared, compared, false}, {massDrain, m.opts.massPods, true}} {
+		if err := m.drain(ctx, run.name, run.pods, run.others); err != nil {
+			return fmt.Errorf("%s: %w", run.name, err)
+		}
+	}
+	after, err := m.managerHeap(ctx)
+	if err != nil {
+		return err
+	}
+	m.table.derive(massDrain, result{Name: "heap after the end, times the one before", digits: 2, Value: after / m.heapEmpty})
+	return m.sampleKubectl(ctx)
+}
+
+// drain creates the pods, drains their nodes by a maintenance, and removes what is left.
+func (m *mass) drain(ctx context.Context, name string, pods int, others bool) (err error) {
+	fmt.Printf("%s: creating %d pods\n", name, pods)
+	if err := m.createMassPods(ctx, pods); err != nil {
+		return err
+	}
+	nodes := (pods + podsPerMassNode - 1) / podsPerMassNode
+	if err := m.labelNodes(ctx, 0, nodes, name); err != nil {
+		return err
+	}
+	if err := m.awaitCalm(ctx); err != nil {
+		return err
+	}
+	if m.heapFull, err = m.managerHeap(ctx); err != nil {
+		return err
+	}
+	before, err := m.apiMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	watched := newObserver(m, pods)
+	wanted := newMaintenance(maintenanceName, coordinationv1alpha1.NodeMaintenanceStageDrain, massLabel, labelValue(name))
+	if _, err := m.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating a maintenance: %w", err)
+	}
+	started := time.Now()
+	var disturbed []result
+	err = wait.PollUntilContextTimeout(ctx, time.Second, massTimeout, true, func(ctx context.Context) (bool, error) {
+		drained, err := watched.observe(ctx)
+		if err == nil && others && disturbed == nil && watched.left < pods*2/3 {
+			disturbed, err = m.disturb(ctx, nodes)
+		}
+		return drained, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the maintenance to be drained: %w", err)
+	}
+	took := time.Since(started)
+	fmt.Printf("%s: drained after %.1f s\n", name, took.Seconds())
+	after, err := m.apiMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	results := []result{
+		{Name: "drained after", Unit: "s", digits: 1, Value: took.Seconds()},
+		{Name: "drained", Unit: "pods/s", digits: 1, Value: float64(pods) / took.Seconds()},
+		{Name: "status behind, at most", Unit: "s", digits: 1, Value: watched.behind.Seconds()},
+		{Name: "API server, p99 of writes", Unit: "s", digits: 3, Value: after.writeLatency(99, before)},
+		{Name: "writes of all clients", Unit: "per pod", digits: 2, Value: (after.writes() - before.writes()) / float64(pods)},
+	}
+	m.table.add(name, append(results, disturbed...)...)
+	return m.clean(ctx)
+}
+
+// labelValue returns the name of a case as the value of a label.
+func labelValue(name string) string {
+	return strings.NewReplacer(" ", "", ":", "", ",", "").Replace(name)
+}
+
+// createMassPods creates ready pods, so many on each node, from the first node on.
+func (m *mass) createMassPods(ctx context.Context, count int) error {
+	return m.inParallel(ctx, count, func(ctx context.Context, i int) error {
+		_, err := m.createReadyPod(ctx, newPod(i, nodeName(i/podsPerMassNode)))
+		return err
+	})
+}
+
+// createReadyPod creates a pod whose kubelet has reported it as ready: nothing runs behind it.
+func (m *mass) createReadyPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
+	pods := m.setup.CoreV1().Pods(namespace)
+	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating a pod: %w", err)
+	}
+	created.Status.Phase = v1.PodRunning
+	created.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+	if created, err = pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+		return nil, fmt.Errorf("reporting that a pod is ready: %w", err)
+	}
+	return created, nil
+}
+
+// labelNodes gives nodes the label by which the maintenance of this case selects them.
+func (m *mass) labelNodes(ctx context.Context, first, count int, name string) error {
+	return m.inParallel(ctx, count, func(ctx context.Context, i int) error {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, massLabel, labelValue(name))
+		if _, err := m.setup.CoreV1().Nodes().Patch(ctx, nodeName(first+i), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("labeling a node: %w", err)
+		}
+		return nil
+	})
+}
+
+// observer compares the status of the maintenance with the pods and requests that exist.
+type observer struct {
+	*mass
+	pods int
+	// left is how many pods exist, and requested how many requests.
+	left, requested int
+	// gone and asked are earlier values of pods that were gone, and of requests.
+	gone, asked history
+	// behind is by how much the status was behind at most.
+	behind time.Duration
+}
+
+func newObserver(m *mass, pods int) *observer { return &observer{mass: m, pods: pods, left: pods} }
+
+// observe reads everything once, and reports whether the maintenance is drained.
+func (o *observer) observe(ctx context.Context) (drained bool, err error) {
+	got, err := o.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("reading the maintenance: %w", err)
+	}
+	// What exists is counted after the status was read: then the status is never ahead.
+	if o.left, err = countObjects(ctx, o.setup.CoreV1().Pods(namespace).List); err != nil {
+		return false, err
+	}
+	if o.requested, err = countObjects(ctx, o.setup.CoordinationV1alpha1().EvictionRequests(namespace).List); err != nil {
+		return false, err
+	}
+	now, status := time.Now(), got.Status.DrainStatus
+	o.gone.add(now, o.pods-o.left)
+	o.asked.add(now, o.requested)
+	if drained := meta.FindStatusCondition(got.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); drained != nil {
+		pending, active := int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
+		o.behind = max(o.behind, o.gone.behind(now, o.pods-pending-active), o.asked.behind(now, o.pods-pending))
+	} else {
+		o.behind = max(o.behind, o.asked.behind(now, 0))
+	}
+	return isDrained(got), nil
+}
+
+// countObjects counts the objects of a kind without reading them.
+func countObjects[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error)) (int, error) {
+	first, err := list(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, fmt.Errorf("counting objects: %w", err)
+	}
+	if remaining := first.GetRemainingItemCount(); remaining != nil {
+		return int(*remaining) + 1, nil
+	}
+	all, err := list(ctx, metav1.ListOptions{Limit: 2})
+	if err != nil {
+		return 0, fmt.Errorf("counting objects: %w", err)
+	}
+	return meta.LenList(any(all).(runtime.Object)), nil
+}
+
+// history has the values of a number that only grows.
+type history []struct {
+	at    time.Time
+	value int
+}
+
+func (h *history) add(at time.Time, value int) {
+	*h = append(*h, struct {
+		at    time.Time
+		value int
+	}{at, value})
+}
+
+// behind returns how long ago the number was this value.
+func (h history) behind(now time.Time, value int) time.Duration {
+	for i := len(h) - 1; i >= 0; i-- {
+		if h[i].value <= value {
+			if i == len(h)-1 {
+				return 0
+			}
+			return now.Sub(h[i].at)
+		}
+	}
+	if len(h) == 0 {
+		return 0
+	}
+	return now.Sub(h[0].at)
+}
+
+// disturb measures what others notice in the middle of the drain: a maintenance of a few nodes, the
+// request of a user, and kubectl maintenance status. It also reads the heap of the controller manager.
+func (m *mass) disturb(ctx context.Context, nodes int) ([]result, error) {
+	const name = "few"
+	if err := m.labelNodes(ctx, nodes, fewNodes, name); err != nil {
+		return nil, err
+	}
+	var pods []*v1.Pod
+	for i := range fewNodes + 1 {
+		pod, err := m.createReadyPod(ctx, newPod(nodes*podsPerMassNode+i, nodeName(nodes+i)))
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, pod)
+	}
+	few, user := pods[:fewNodes], pods[fewNodes]
+	started := time.Now()
+	wanted := newMaintenance(maintenanceName+"-"+name, coordinationv1alpha1.NodeMaintenanceStageDrain, massLabel, name)
+	if _, err := m.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("creating a second maintenance: %w", err)
+	}
+	if _, err := m.requester.CoordinationV1alpha1().EvictionRequests(namespace).Create(ctx, newRequest(user), metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("requesting an eviction as a user: %w", err)
+	}
+	asked, evicted, alone := time.Duration(0), time.Duration(0), time.Duration(0)
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, massTimeout, true, func(ctx context.Context) (bool, error) {
+		for _, step := range []struct {
+			took *time.Duration
+			pods []*v1.Pod
+			done func(context.Context, *v1.Pod) (bool, error)
+		}{{&asked, few, m.isRequested}, {&evicted, few, m.isGone}, {&alone, []*v1.Pod{user}, m.isGone}} {
+			if *step.took > 0 {
+				continue
+			}
+			all := true
+			for _, pod := range step.pods {
+				done, err := step.done(ctx, pod)
+				if err != nil {
+					return false, err
+				}
+				all = all && done
+			}
+			if all {
+				*step.took = time.Since(started)
+			}
+		}
+		return asked > 0 && evicted > 0 && alone > 0, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the second maintenance and the user: %w", err)
+	}
+	status, err := m.timeStatus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	heap, err := m.managerHeap(ctx)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := countObjects(ctx, m.setup.CoordinationV1alpha1().EvictionRequests(namespace).List)
+	if err != nil {
+		return nil, err
+	}
+	left, err := countObjects(ctx, m.setup.CoreV1().Pods(namespace).List)
+	if err != nil {
+		return nil, err
+	}
+	// The pods that are gone do not count: what the rest needs is known from before.
+	without := m.heapEmpty + (m.heapFull-m.heapEmpty)*float64(left)/float64(m.opts.massPods)
+	return []result{
+		{Name: "second maintenance of 3 nodes, all evictions requested after", Unit: "s", digits: 1, Value: asked.Seconds()},
+		{Name: "second maintenance of 3 nodes, all pods evicted after", Unit: "s", digits: 1, Value: evicted.Seconds()},
+		{Name: "request of a user, evicted after", Unit: "s", digits: 1, Value: alone.Seconds()},
+		{Name: "kubectl maintenance status", Unit: "s", digits: 1, Value: status.Seconds()},
+		{Name: "heap of the controller manager per request", Unit: "KiB", digits: 2, Value: (heap - without) / 1024 / float64(requests)},
+	}, nil
+}
+
+func (m *mass) isRequested(ctx context.Context, pod *v1.Pod) (bool, error) {
+	_, err := m.setup.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (m *mass) isGone(ctx context.Context, pod *v1.Pod) (bool, error) {
+	_, err := m.setup.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// timeStatus returns how long kubectl takes to print the status of the large maintenance.
+func (m *mass) timeStatus(ctx context.Context) (time.Duration, error) {
+	command := exec.CommandContext(ctx, filepath.Join(m.opts.bin, "kubectl-maintenance"), "status", maintenanceName, "--kubeconfig", m.kubeconfig)
+	started := time.Now()
+	err := runCommand(command)
+	return time.Since(started), err
+}
+
+// sampleKubectl drains one node with kubectl of the base. Its rate does not depend on the number of
+// nodes: the client sends five requests a second.
+func (m *mass) sampleKubectl(ctx context.Context) error {
+	if err := m.createMassPods(ctx, min(podsPerMassNode, m.opts.massPods)); err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := m.kubectlDrain(ctx, nodeName(0)); err != nil {
+		return err
+	}
+	took := time.Since(started) * time.Duration(m.opts.massPods) / time.Duration(min(podsPerMassNode, m.opts.massPods))
+	m.table.add(massKubectl,
+		result{Name: "drained after", Unit: "s", digits: 1, Value: took.Seconds()},
+		result{Name: "drained", Unit: "pods/s", digits: 1, Value: float64(m.opts.massPods) / took.Seconds()})
+	return m.clean(ctx)
+}
+
+// compare sets the targets. The time is that for 150,000 pods, in proportion.
+func (m *mass) compare() {
+	t := m.table
+	t.derive(massDrain, result{Name: "pods/s, times that with 1,000 pods", digits: 2,
+		Value: t.value(massDrain, "drained") / t.value(massCompared, "drained")})
+	for _, target := range []struct {
+		figure, relation string
+		wanted           float64
+	}{
+		{"drained after", atMost, 720 * float64(m.opts.massPods) / 150000},
+		{"pods/s, times that with 1,000 pods", atLeast, 0.8},
+		{"API server, p99 of writes", atMost, 1},
+		{"status behind, at most", atMost, 5},
+		{"second maintenance of 3 nodes, all evictions requested after", atMost, 5},
+		{"second maintenance of 3 nodes, all pods evicted after", atMost, 15},
+		{"request of a user, evicted after", atMost, 15},
+		{"kubectl maintenance status", atMost, 2},
+		{"heap of the controller manager per request", atMost, 1.5},
+		{"heap after the end, times the one before", atMost, 1.1},
+	} {
+		t.want(massDrain, target.figure, target.relation, target.wanted)
+	}
+}
