@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,7 @@ func measureMass(ctx context.Context, opts options, r *report) error {
 		return nil
 	}
 	opts.scaleNodes = (opts.massPods+podsPerMassNode-1)/podsPerMassNode + fewNodes + 1
+	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*")
 	opts.silent = true // The audit log of a million requests would slow down what is measured.
 	t := r.table(rowPerFigure, "One NodeMaintenance over %d nodes with %d Ready pods, no PDB, and what others notice of it.",
 		opts.scaleNodes-fewNodes-1, opts.massPods)
@@ -136,6 +138,7 @@ func (m *mass) drain(ctx context.Context, name string, pods int, others bool) (e
 		drained, err := watched.observe(ctx)
 		if err == nil && others && disturbed == nil && watched.left < pods*2/3 {
 			disturbed, err = m.disturb(ctx, nodes)
+			watched.others = fewNodes + 1
 		}
 		return drained, err
 	})
@@ -202,8 +205,9 @@ func (m *mass) labelNodes(ctx context.Context, first, count int, name string) er
 type observer struct {
 	*mass
 	pods int
-	// left is how many pods exist, and requested how many requests.
-	left, requested int
+	// left is how many pods exist, and requested how many requests, except for others, which are not
+	// of this maintenance and are over.
+	left, requested, others int
 	// gone and asked are earlier values of pods that were gone, and of requests.
 	gone, asked history
 	// behind is by how much the status was behind at most.
@@ -227,7 +231,7 @@ func (o *observer) observe(ctx context.Context) (drained bool, err error) {
 	}
 	now, status := time.Now(), got.Status.DrainStatus
 	o.gone.add(now, o.pods-o.left)
-	o.asked.add(now, o.requested)
+	o.asked.add(now, o.requested-o.others)
 	if drained := meta.FindStatusCondition(got.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); drained != nil {
 		pending, active := int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
 		o.behind = max(o.behind, o.gone.behind(now, o.pods-pending-active), o.asked.behind(now, o.pods-pending))
