@@ -52,20 +52,20 @@ type requestQueue struct {
 	// changed is signaled when a write may have become ready: to one worker, which signals the
 	// next one.
 	changed *sync.Cond
-	line    *fairshare.Line[requestWrite]
+	line    *fairshare.Line[*requestWrite]
 	nodes   map[string]*nodeWrites
 	closed  bool
 }
 
 // nodeWrites are the writes of one node, by pod.
 type nodeWrites struct {
-	waiting map[types.UID]requestWrite
+	waiting map[types.UID]*requestWrite
 	running map[types.UID]*runningWrite
 }
 
 // runningWrite is a write that a worker has taken.
 type runningWrite struct {
-	requestWrite
+	*requestWrite
 	// causes are the maintenances that want it; nil until the worker has read them.
 	causes []string
 }
@@ -79,7 +79,7 @@ func (w requestWrite) key() writeKey {
 }
 
 func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {
-	q := &requestQueue{line: fairshare.NewLine[requestWrite](clock), nodes: map[string]*nodeWrites{}}
+	q := &requestQueue{line: fairshare.NewLine[*requestWrite](clock), nodes: map[string]*nodeWrites{}}
 	q.line.Limit(workers, workers/namespaceShare)
 	q.changed = sync.NewCond(&q.lock)
 	return q
@@ -117,19 +117,19 @@ func (q *requestQueue) dropRequests(node string) (running bool) {
 func (q *requestQueue) add(flow string, w requestWrite) {
 	writes := q.nodes[w.node]
 	if writes == nil {
-		writes = &nodeWrites{waiting: map[types.UID]requestWrite{}, running: map[types.UID]*runningWrite{}}
+		writes = &nodeWrites{waiting: map[types.UID]*requestWrite{}, running: map[types.UID]*runningWrite{}}
 		q.nodes[w.node] = writes
 	}
 	_, waiting := writes.waiting[w.uid]
 	if _, running := writes.running[w.uid]; running || waiting {
 		return
 	}
-	writes.waiting[w.uid] = w
+	writes.waiting[w.uid] = &w
 	owner := fairshare.Owner{Flow: flow, Tenant: w.namespace}
 	if w.withdraw {
-		q.line.PushFirst(owner, w)
+		q.line.PushFirst(owner, &w)
 	} else {
-		q.line.Push(owner, w)
+		q.line.Push(owner, &w)
 	}
 	q.changed.Signal()
 }
@@ -141,7 +141,7 @@ func (q *requestQueue) drop(node string, drop func(requestWrite) bool) {
 		return
 	}
 	for uid, w := range writes.waiting {
-		if drop(w) {
+		if drop(*w) {
 			delete(writes.waiting, uid)
 			q.line.Remove(w)
 		}
@@ -173,14 +173,15 @@ func (q *requestQueue) get() (requestWrite, bool) {
 // next begins a write, if one may begin.
 func (q *requestQueue) next() (requestWrite, bool) {
 	w, ok := q.line.Pop()
-	if ok {
-		writes := q.nodes[w.node]
-		delete(writes.waiting, w.uid)
-		writes.running[w.uid] = &runningWrite{requestWrite: w}
-		q.line.Begin(w)
-		q.changed.Signal()
+	if !ok {
+		return requestWrite{}, false
 	}
-	return w, ok
+	writes := q.nodes[w.node]
+	delete(writes.waiting, w.uid)
+	writes.running[w.uid] = &runningWrite{requestWrite: w}
+	q.line.Begin(w)
+	q.changed.Signal()
+	return *w, true
 }
 
 // decided records which maintenances want a running write.
@@ -209,9 +210,10 @@ func (q *requestQueue) isRequestingFor(maintenance string) bool {
 func (q *requestQueue) done(w requestWrite) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	delete(q.nodes[w.node].running, w.uid)
+	running := q.nodes[w.node].running
+	q.line.Release(running[w.uid].requestWrite)
+	delete(running, w.uid)
 	q.tidy(w.node)
-	q.line.Release(w)
 	q.changed.Signal()
 }
 
