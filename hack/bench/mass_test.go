@@ -1,0 +1,150 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+)
+
+func TestHistoryBehind(t *testing.T) {
+	start := time.Now()
+	var h history
+	for i, value := range []int{0, 10, 20, 20, 30} {
+		h.add(start.Add(time.Duration(i)*time.Second), value)
+	}
+	now := start.Add(4 * time.Second)
+	for value, want := range map[int]time.Duration{
+		30: 0, // It is current.
+		31: 0, // It is ahead: it was read later.
+		29: time.Second,
+		20: time.Second,
+		19: 3 * time.Second,
+		0:  4 * time.Second,
+		-1: 4 * time.Second,
+	} {
+		if got := h.behind(now, value); got != want {
+			t.Errorf("%d: behind by %s, want %s", value, got, want)
+		}
+	}
+	if got := (history{}).behind(now, 0); got != 0 {
+		t.Errorf("without a history: behind by %s", got)
+	}
+}
+
+func TestCountObjects(t *testing.T) {
+	for name, test := range map[string]struct {
+		pods      int
+		remaining *int64
+		want      int
+	}{
+		"none": {},
+		"one":  {pods: 1, want: 1},
+		"many": {pods: 1, remaining: ptr.To[int64](41), want: 42},
+	} {
+		list := &v1.PodList{ListMeta: metav1.ListMeta{RemainingItemCount: test.remaining}, Items: make([]v1.Pod, test.pods)}
+		client := fake.NewClientset()
+		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, list, nil })
+		if got, err := countObjects(t.Context(), client.CoreV1().Pods(namespace).List); err != nil || got != test.want {
+			t.Errorf("%s: counted %d, %v, want %d", name, got, err, test.want)
+		}
+	}
+}
+
+func TestNamesOfMassCasesAreLabels(t *testing.T) {
+	for _, name := range []string{massCompared, massDrain} {
+		if problems := validation.IsValidLabelValue(labelValue(name)); len(problems) > 0 {
+			t.Errorf("%q: %v", labelValue(name), problems)
+		}
+	}
+}
+
+func metricsOf(t *testing.T, text string) apiMetrics {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	metrics, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return metrics
+}
+
+const metricsBefore = `# TYPE apiserver_request_total counter
+apiserver_request_total{verb="POST",resource="pods"} 10
+apiserver_request_total{verb="APPLY",resource="evictionrequests"} 2
+apiserver_request_total{verb="LIST",resource="pods"} 100
+# TYPE apiserver_request_duration_seconds histogram
+apiserver_request_duration_seconds_bucket{verb="POST",le="0.1"} 10
+apiserver_request_duration_seconds_bucket{verb="POST",le="1"} 10
+apiserver_request_duration_seconds_bucket{verb="POST",le="+Inf"} 10
+apiserver_request_duration_seconds_sum{verb="POST"} 1
+apiserver_request_duration_seconds_count{verb="POST"} 10
+`
+
+const metricsAfter = `# TYPE apiserver_request_duration_seconds histogram
+apiserver_request_duration_seconds_bucket{verb="POST",le="0.1"} 105
+apiserver_request_duration_seconds_bucket{verb="POST",le="1"} 110
+apiserver_request_duration_seconds_bucket{verb="POST",le="+Inf"} 110
+apiserver_request_duration_seconds_sum{verb="POST"} 20
+apiserver_request_duration_seconds_count{verb="POST"} 110
+apiserver_request_duration_seconds_bucket{verb="LIST",le="0.1"} 0
+apiserver_request_duration_seconds_bucket{verb="LIST",le="1"} 0
+apiserver_request_duration_seconds_bucket{verb="LIST",le="+Inf"} 1000
+apiserver_request_duration_seconds_sum{verb="LIST"} 20000
+apiserver_request_duration_seconds_count{verb="LIST"} 1000
+`
+
+func TestAPIMetrics(t *testing.T) {
+	before, after := metricsOf(t, metricsBefore), metricsOf(t, metricsAfter)
+	if got := before.writes(); got != 12 {
+		t.Errorf("%v writes, want 12", got)
+	}
+	for p, want := range map[float64]float64{50: 0.1, 95: 0.1, 96: 1, 99: 1} {
+		if got := after.writeLatency(p, before); got != want {
+			t.Errorf("p%v is %v s, want %v", p, got, want)
+		}
+	}
+}
+
+func TestCompareMass(t *testing.T) {
+	opts := options{massPods: 75000}
+	m := &mass{cluster: &cluster{opts: opts}, table: (&report{}).table(rowPerFigure, "")}
+	m.table.add(massCompared, result{Name: "drained", Value: 100})
+	m.table.add(massDrain, result{Name: "drained", Value: 90}, result{Name: "drained after", Value: 361}, result{Name: "kubectl maintenance status", Value: 2})
+	m.compare()
+	for figure, met := range map[string]bool{
+		"drained after":                      false, // 12 minutes are for twice as many.
+		"pods/s, times that with 1,000 pods": true,
+		"kubectl maintenance status":         true,
+		"status behind, at most":             false, // It was not measured.
+	} {
+		if got := m.table.find(massDrain, figure); got == nil || got.target == nil || got.Met != met {
+			t.Errorf("%s: %+v, want it to be met: %t", figure, got, met)
+		}
+	}
+}
