@@ -124,7 +124,7 @@ func TestAPIMetrics(t *testing.T) {
 	if got := before.writes(); got != 12 {
 		t.Errorf("%v writes, want 12", got)
 	}
-	for p, want := range map[float64]float64{50: 0.1, 95: 0.1, 96: 1, 99: 1} {
+	for p, want := range map[float64]float64{50: 0.1, 95: 0.1, 95.2: 1, 99: 1} {
 		if got := after.writeLatency(p, before); got != want {
 			t.Errorf("p%v is %v s, want %v", p, got, want)
 		}
