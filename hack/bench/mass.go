@@ -41,6 +41,13 @@ const (
 	// comparedPods are drained first on the same cluster: the rate must not fall much with more.
 	comparedPods = 1000
 
+	// restartedPods are drained while the controller manager is killed.
+	restartedPods = 3000
+
+	// inFlight is how many writes may be on the way when the controller manager is killed: 80 requests,
+	// 30 evictions, and as many statuses. Whether they were done it cannot know.
+	inFlight = 140
+
 	// fewNodes have a pod each, and a maintenance of their own that begins in the middle. One more
 	// node has the pod that a user requests to be evicted.
 	fewNodes = 3
@@ -53,6 +60,7 @@ const (
 	// Names of the cases.
 	massCompared = "before: 1,000 pods"
 	massDrain    = "one NodeMaintenance"
+	massRestart  = "controller manager killed in the middle"
 	massKubectl  = "kubectl drain, extrapolated from one node"
 )
 
@@ -89,13 +97,13 @@ func (m *mass) measure(ctx context.Context) (err error) {
 	if m.heapEmpty, err = m.managerHeap(ctx); err != nil {
 		return err
 	}
-	compared := min(comparedPods, m.opts.massPods)
+	nothing := func(context.Context, int) ([]result, error) { return []result{}, nil }
 	for _, run := range []struct {
 		name   string
 		pods   int
-		others bool
-	}{{massCompared, compared, false}, {massDrain, m.opts.massPods, true}} {
-		if err := m.drain(ctx, run.name, run.pods, run.others); err != nil {
+		middle func(ctx context.Context, nodes int) ([]result, error)
+	}{{massCompared, comparedPods, nothing}, {massDrain, m.opts.massPods, m.disturb}} {
+		if err := m.drain(ctx, run.name, run.pods, run.middle); err != nil {
 			return fmt.Errorf("%s: %w", run.name, err)
 		}
 	}
@@ -104,11 +112,17 @@ func (m *mass) measure(ctx context.Context) (err error) {
 		return err
 	}
 	m.table.derive(massDrain, result{Name: "heap after the end, times the one before", digits: 2, Value: after / m.heapEmpty})
+	restart := func(ctx context.Context, _ int) ([]result, error) { return []result{}, m.restartManager(ctx) }
+	if err := m.drain(ctx, massRestart, restartedPods, restart); err != nil {
+		return fmt.Errorf("%s: %w", massRestart, err)
+	}
 	return m.sampleKubectl(ctx)
 }
 
-// drain creates the pods, drains their nodes by a maintenance, and removes what is left.
-func (m *mass) drain(ctx context.Context, name string, pods int, others bool) (err error) {
+// drain creates the pods, at most all, drains their nodes by a maintenance, and removes what is left.
+// middle is called when a third of the pods is gone.
+func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx context.Context, nodes int) ([]result, error)) (err error) {
+	pods = min(pods, m.opts.massPods)
 	fmt.Printf("%s: creating %d pods\n", name, pods)
 	if err := m.createMassPods(ctx, pods); err != nil {
 		return err
@@ -133,12 +147,13 @@ func (m *mass) drain(ctx context.Context, name string, pods int, others bool) (e
 		return fmt.Errorf("creating a maintenance: %w", err)
 	}
 	started := time.Now()
-	var disturbed []result
+	var more []result
 	err = wait.PollUntilContextTimeout(ctx, time.Second, massTimeout, true, func(ctx context.Context) (bool, error) {
 		drained, err := watched.observe(ctx)
-		if err == nil && others && disturbed == nil && watched.left < pods*2/3 {
-			disturbed, err = m.disturb(ctx, nodes)
-			watched.others = fewNodes + 1
+		if err == nil && more == nil && watched.left < pods*2/3 {
+			if more, err = middle(ctx, nodes); len(more) > 0 {
+				watched.others = fewNodes + 1
+			}
 		}
 		return drained, err
 	})
@@ -157,8 +172,9 @@ func (m *mass) drain(ctx context.Context, name string, pods int, others bool) (e
 		{Name: "status behind, at most", Unit: "s", digits: 1, Value: watched.behind.Seconds()},
 		{Name: "API server, p99 of writes", Unit: "s", digits: 3, Value: after.writeLatency(99, before)},
 		{Name: "writes of all clients", Unit: "per pod", digits: 2, Value: (after.writes() - before.writes()) / float64(pods)},
+		{Name: "repeated writes of requests and evictions", Value: after.writesOfRequests() - before.writesOfRequests() - 4*float64(pods+watched.others)},
 	}
-	m.table.add(name, append(results, disturbed...)...)
+	m.table.add(name, append(results, more...)...)
 	return m.clean(ctx)
 }
 
@@ -427,4 +443,5 @@ func (m *mass) compare() {
 	} {
 		t.want(massDrain, target.figure, target.relation, target.wanted)
 	}
+	t.want(massRestart, "repeated writes of requests and evictions", atMost, inFlight)
 }

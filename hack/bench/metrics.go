@@ -107,6 +107,22 @@ func (c *cluster) apiMetrics(ctx context.Context) (apiMetrics, error) {
 	return metrics, nil
 }
 
+// writesOfRequests counts the writes that an eviction consists of: one that creates the request, two
+// of its status, and the eviction.
+func (a apiMetrics) writesOfRequests() float64 {
+	total := 0.0
+	for _, metric := range a["apiserver_request_total"].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range metric.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		if isMutation(metric) && labels["verb"] != "DELETE" && (labels["resource"] == "evictionrequests" || labels["subresource"] == "eviction") {
+			total += metric.GetCounter().GetValue()
+		}
+	}
+	return total
+}
+
 // isMutation reports whether the metric is about requests that write.
 func isMutation(metric *dto.Metric) bool {
 	return slices.ContainsFunc(metric.GetLabel(), func(label *dto.LabelPair) bool {

@@ -18,14 +18,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/hack/controlplane"
 )
 
 // quiet is a time in which no client wants anything.
@@ -98,31 +104,75 @@ func (c *cluster) sleepIdle(ctx context.Context) error {
 // managerCPUSeconds is what the controller manager has used since it was started.
 func (c *cluster) managerCPUSeconds() (float64, error) {
 	// The program was started by the path that the cluster has resolved.
-	return cpuSeconds(c.local.Output, filepath.Join("clusters", clusterName, "bin", "kube-controller-manager"))
+	return cpuSeconds(c.local.Output, managerProgram)
+}
+
+// managerProgram is where a local cluster has its controller manager.
+var managerProgram = filepath.Join("clusters", clusterName, "bin", controlplane.ControllerManager)
+
+// restartManager kills the controller manager and starts it again, as something that supervises it
+// would do.
+func (c *cluster) restartManager(ctx context.Context) error {
+	_, args, err := findProcess(c.local.Output, managerProgram)
+	if err != nil {
+		return fmt.Errorf("restarting the controller manager: %w", err)
+	}
+	if err := c.local.Signal(controlplane.ControllerManager, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("killing the controller manager: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(context.Context) (bool, error) {
+		_, _, err := findProcess(c.local.Output, managerProgram)
+		return err != nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the end of the controller manager: %w", err)
+	}
+	log, err := os.OpenFile(filepath.Join(c.local.Logs(), controlplane.ControllerManager+".log"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("opening the log of the controller manager: %w", err)
+	}
+	defer log.Close()
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // As the first one: the cluster finds it by its path.
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting the controller manager again: %w", err)
+	}
+	go func() { _ = command.Wait() }() // The log says how it ended.
+	return nil
 }
 
 // cpuSeconds is what the process of a program has used whose path is below a directory and ends
 // like this.
 func cpuSeconds(dir, program string) (float64, error) {
+	process, _, err := findProcess(dir, program)
+	if err != nil {
+		return 0, fmt.Errorf("reading the CPU time of %s: %w", program, err)
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("reading the CPU time of %s: %w", program, err)
+	}
+	return stat.CPUTime(), nil
+}
+
+// findProcess returns the process of a program whose path is below a directory and ends like this,
+// and its arguments.
+func findProcess(dir, program string) (procfs.Proc, []string, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
-		return 0, fmt.Errorf("listing processes: %w", err)
+		return procfs.Proc{}, nil, fmt.Errorf("listing processes: %w", err)
 	}
 	for _, process := range processes {
 		args, err := process.CmdLine()
 		if err != nil || len(args) == 0 {
 			continue // It is about to end.
 		}
-		if !strings.HasPrefix(args[0], dir+"/") || !strings.HasSuffix(args[0], "/"+program) {
-			continue
+		if strings.HasPrefix(args[0], dir+"/") && strings.HasSuffix(args[0], "/"+program) {
+			return process, args, nil
 		}
-		stat, err := process.Stat()
-		if err != nil {
-			return 0, fmt.Errorf("reading the CPU time of %s: %w", program, err)
-		}
-		return stat.CPUTime(), nil
 	}
-	return 0, fmt.Errorf("reading the CPU time of %s: it does not run", program)
+	return procfs.Proc{}, nil, errors.New("it does not run")
 }
 
 // idleInterceptor takes its time.
