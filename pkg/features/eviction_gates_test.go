@@ -27,6 +27,7 @@ import (
 func TestDependenciesOfEvictionGates(t *testing.T) {
 	for gate, want := range map[featuregate.Feature][]featuregate.Feature{
 		EvictionRequestAPI:            {},
+		EvictionRequestForEvictions:   {EvictionRequestAPI},
 		DeclarativeNodeMaintenance:    {EvictionRequestAPI},
 		DeploymentPodSurge:            {EvictionRequestAPI},
 		EvictionLane:                  {},
