@@ -35,6 +35,7 @@ const (
 	changeBlocked
 	changeEvicted
 	changeCanceled
+	changeCallsExpired
 )
 
 // change is one change of a request. Events and metrics are derived from it.

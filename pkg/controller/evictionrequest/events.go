@@ -42,6 +42,8 @@ const (
 	eventEvicted = "Evicted"
 	// eventEvictionCanceled: the eviction was canceled.
 	eventEvictionCanceled = "EvictionCanceled"
+	// eventEvictionCallsExpired: whoever called pods/eviction for the pod has given up.
+	eventEvictionCallsExpired = "EvictionCallsExpired"
 )
 
 // maxNoteLength is the maximum length of the note of an event, in bytes.
@@ -84,6 +86,9 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 		// If the target was not found, there is no pod to record an event for.
 		return event{v1.EventTypeNormal, eventEvictionCanceled, "Cancel", c.message,
 			c.reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed}, true
+	case changeCallsExpired:
+		return event{v1.EventTypeNormal, eventEvictionCallsExpired, "Withdraw",
+			fmt.Sprintf("Withdrew requester %s: pods/eviction was not called for %v.", coordinationv1alpha1.EvictionRequesterEvictions, callTTL), true}, true
 	}
 	return event{}, false
 }

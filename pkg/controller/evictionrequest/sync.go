@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -81,7 +82,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 			return nil
 		}
 	}
-	status, nextSync := computeStatus(c.clock.Now(), c.outages.noTimeoutBefore(key), request, pod)
+	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
+	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request)
+	status, nextSync := computeStatus(now, noTimeoutBefore, request, pod)
 	written, err := c.writer.writeStatus(ctx, request, status)
 	if err != nil {
 		c.outages.noteRefused(key)
@@ -90,8 +93,8 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if written {
 		c.outages.noteWritten(key)
 	}
-	c.queue.AddAfter(key, earliest(nextSync, safetyDelay()))
-	return labelsErr
+	c.queue.AddAfter(key, earliest(untilExpiry, earliest(nextSync, safetyDelay())))
+	return errors.Join(labelsErr, callsErr)
 }
 
 // forget drops the state of this process about a finished request and its pod.

@@ -181,8 +181,11 @@ func TestEvictor(t *testing.T) {
 				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
 			}
 			want := policyv1.Eviction{
-				TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
-				ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: podName},
+				TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: namespace, Name: podName,
+					Annotations: map[string]string{"coordination.k8s.io/bypass-interceptors": "true"},
+				},
 				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(podUID)}},
 			}
 			if diff := cmp.Diff(want, test.server.body); diff != "" {

@@ -158,6 +158,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 // A pod that is gone needs no such request: the controller cancels it. The request cannot have
 // finalizers, because it is unknown whether the user had permission on that pod.
 func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest) error {
+	if err := validateEvictionsRequester(a, request, nil); err != nil {
+		return err
+	}
 	if err := p.authorize(ctx, a, request); err != nil {
 		return err
 	}
@@ -213,8 +216,11 @@ func (p *Plugin) waitForPods(ctx context.Context) error {
 }
 
 func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
-	if isHousekeeping(request, old) {
+	if isHousekeeping(request, old) || p.mayWithdrawEvictions(ctx, a, request, old) {
 		return nil
+	}
+	if err := validateEvictionsRequester(a, request, old); err != nil {
+		return err
 	}
 	err := p.authorize(ctx, a, old)
 	if err == nil {

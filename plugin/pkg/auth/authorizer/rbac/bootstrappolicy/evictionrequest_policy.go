@@ -41,7 +41,7 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
 		return
 	}
-	addControllerRole(roles, bindings, rbacv1.ClusterRole{
+	role := rbacv1.ClusterRole{
 		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
 		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "evictionrequest-controller"},
 		Rules: []rbacv1.PolicyRule{
@@ -59,7 +59,12 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
 			eventsRule(),
 		},
-	})
+	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestForEvictions) {
+		// It evicts pods whose interceptors are done, which the API server may not know yet.
+		role.Rules = append(role.Rules, rbacv1helpers.NewRule(coordinationv1alpha1.EvictionBypassVerb).Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie())
+	}
+	addControllerRole(roles, bindings, role)
 }
 
 // interceptorRules returns the permissions that k8s.io/client-go/tools/evictionrequest needs to act

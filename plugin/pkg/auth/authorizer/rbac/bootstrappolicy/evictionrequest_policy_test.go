@@ -39,7 +39,7 @@ func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
-		features.DeploymentPodSurge: false, features.NodeMaintenanceAwareDaemonSet: false, features.NodeMaintenanceAwareKubelet: false, features.StatefulSetEvictionPacing: false,
+		features.EvictionRequestForEvictions: false, features.DeploymentPodSurge: false, features.NodeMaintenanceAwareDaemonSet: false, features.NodeMaintenanceAwareKubelet: false, features.StatefulSetEvictionPacing: false,
 	})
 }
 
@@ -90,6 +90,19 @@ func TestEvictionRequestRules(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{evictionRequestController}, sets.List(sets.KeySet(on).Difference(sets.KeySet(off)))); diff != "" {
 		t.Errorf("unexpected roles that the gate adds (-want, +got):\n%s", diff)
+	}
+}
+
+// Only the controller bypasses interceptors by default, with the verb by name: a wildcard is not
+// enough.
+func TestEvictionRequestForEvictionsRules(t *testing.T) {
+	off := rulesByRole(t, true)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestForEvictions, true)
+	want := map[string][]rbacv1.PolicyRule{
+		evictionRequestController: {rule([]string{"bypass"}, []string{"coordination.k8s.io"}, []string{"evictionrequests"})},
+	}
+	if diff := cmp.Diff(want, addedRules(t, off, allRules())); diff != "" {
+		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,101 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+)
+
+// callTTL is how long a call of pods/eviction keeps the requester that stands for all callers.
+const callTTL = coordinationv1alpha1.EvictionCallTTLSeconds * time.Second
+
+// callsExpireAt returns when the last call of pods/eviction for the pod no longer counts. expires is
+// false if nobody requests the eviction by such calls. No call expires before noTimeoutBefore:
+// evictors could not call during an outage either.
+func callsExpireAt(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest) (expiry time.Time, expires bool) {
+	if !slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+		return time.Time{}, false
+	}
+	called, known := evictionrequesttools.EvictionCallTime(request)
+	// A client may remove the time, or set one with which the request would never end.
+	if !known || called.Sub(now) > evictionrequesttools.MaxClockSkew {
+		called = request.CreationTimestamp.Time
+	}
+	expiry = called.Add(callTTL)
+	if expiry.Before(noTimeoutBefore) {
+		expiry = noTimeoutBefore
+	}
+	return expiry, true
+}
+
+// isCallers reports whether the requester is the one that stands for all callers of pods/eviction.
+func isCallers(requester coordinationv1alpha1.Requester) bool {
+	return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
+}
+
+// expireCalls withdraws the callers of pods/eviction if they have given up, whatever the gate that
+// makes such calls request evictions: without it there are no calls. It returns the request as it is
+// then, and the delay until the calls expire, which is zero if they do not.
+func (c *Controller) expireCalls(ctx context.Context, now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest) (*coordinationv1alpha1.EvictionRequest, time.Duration, error) {
+	expiry, expires := callsExpireAt(now, noTimeoutBefore, request)
+	if !expires {
+		return request, 0, nil
+	}
+	if now.Before(expiry) {
+		return request, expiry.Sub(now), nil
+	}
+	withdrawn, err := c.writer.withdrawCalls(ctx, request)
+	if withdrawn == nil {
+		return request, 0, err
+	}
+	return withdrawn, 0, nil
+}
+
+// withdrawCalls removes the requester that stands for all callers of pods/eviction and the time of
+// their last call. It returns nil if the request has changed concurrently, such as by a call.
+func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (*coordinationv1alpha1.EvictionRequest, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid":             request.UID,
+			"resourceVersion": request.ResourceVersion,
+			"annotations":     map[string]any{coordinationv1alpha1.EvictionCallTimeAnnotation: nil},
+		},
+		"spec": map[string]any{"requesters": slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
+		Patch(callCtx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, ignoreStale(ctx, request, "withdrawing "+coordinationv1alpha1.EvictionRequesterEvictions, err)
+	}
+	w.wrote(written)
+	recordEvents(w.recorder, written, []change{{kind: changeCallsExpired}})
+	return written, nil
+}

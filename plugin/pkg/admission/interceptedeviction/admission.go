@@ -1,0 +1,229 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package interceptedeviction implements the admission plugin that lets the interceptors of a pod
+// act before pods/eviction ends the pod, whoever calls it.
+//
+// # What it does
+//
+// For a pod that has interceptors, the first call creates the EvictionRequest of the pod, or joins
+// it, as the requester eviction.k8s.io. This call and all others are refused with the status 429,
+// which evictors know from budgets and retry, until the interceptors are done. Then calls are
+// admitted. The controller evicts the pod at the same time, and either may come first.
+//
+// # What it never does
+//
+//   - It admits no eviction while an interceptor has yet to act, whatever prevents the request.
+//   - It sets no Retry-After: client-go would retry inside of the call, and use up the timeouts of
+//     evictors, which have retries of their own.
+//   - It makes no API request for a pod without interceptors.
+//   - It does not touch the deletion of a pod, which is not an eviction.
+//
+// # Reading order
+//
+//	admission.go  the plugin: which evictions it admits at once
+//	request.go    creates, joins and renews the request
+//	progress.go   whose turn it is; pure functions
+//	status.go     the texts of the status 429
+//	rights.go     who does not have to wait
+package interceptedeviction
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/component-base/featuregate"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/kubernetes/pkg/features"
+	evictionrequestregistry "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
+	"k8s.io/utils/clock"
+)
+
+// PluginName is the name of the plugin in the flags of kube-apiserver.
+const PluginName = "InterceptedEviction"
+
+// Register registers the plugin.
+func Register(plugins *admission.Plugins) {
+	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return NewPlugin(), nil })
+}
+
+// Plugin decides whether an eviction has to wait for the interceptors of its pod.
+//
+// It has no state: everything that one call has to know of another is in the EvictionRequest. It
+// decides on cached objects as long as that can only delay an eviction, and reads from the API
+// server what would let one through.
+//
+// It writes as kube-apiserver, so who may evict the pod needs no permission on EvictionRequests.
+// Therefore it is the last plugin: it must not write for an eviction that another one refuses.
+type Plugin struct {
+	*admission.Handler
+	enabled    bool
+	inspected  bool
+	authorizer authorizer.Authorizer
+	client     kubernetes.Interface
+	pods       corelisters.PodLister
+	requests   coordinationlisters.EvictionRequestLister
+	clock      clock.PassiveClock
+}
+
+var (
+	_ admission.ValidationInterface                = &Plugin{}
+	_ initializer.WantsFeatures                    = &Plugin{}
+	_ initializer.WantsAuthorizer                  = &Plugin{}
+	_ initializer.WantsExternalKubeClientSet       = &Plugin{}
+	_ initializer.WantsExternalKubeInformerFactory = &Plugin{}
+)
+
+// NewPlugin returns a plugin that is not initialized yet.
+func NewPlugin() *Plugin {
+	return &Plugin{
+		Handler: admission.NewHandler(admission.Create),
+		// The status of requests has the times of this clock as well.
+		clock: evictionrequestregistry.StatusStrategy.Clock,
+	}
+}
+
+// InspectFeatureGates enables the plugin by its gate.
+func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
+	p.enabled = gates.Enabled(features.EvictionRequestForEvictions)
+	p.inspected = true
+}
+
+// SetAuthorizer sets the authorizer.
+func (p *Plugin) SetAuthorizer(authorizer authorizer.Authorizer) { p.authorizer = authorizer }
+
+// SetExternalKubeClientSet sets the client that reads pods, and reads and writes EvictionRequests.
+func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) { p.client = client }
+
+// SetExternalKubeInformerFactory sets the listers, if the plugin is enabled.
+func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformerFactory) {
+	if !p.enabled {
+		return
+	}
+	// Informers are started only if they are asked for.
+	p.pods = factory.Core().V1().Pods().Lister()
+	p.requests = factory.Coordination().V1alpha1().EvictionRequests().Lister()
+}
+
+// ValidateInitialization returns an error if the initialization is incomplete.
+func (p *Plugin) ValidateInitialization() error {
+	switch {
+	case !p.inspected:
+		return fmt.Errorf("%s has not inspected the feature gates", PluginName)
+	case p.enabled && p.authorizer == nil:
+		return fmt.Errorf("%s has no authorizer", PluginName)
+	case p.enabled && p.client == nil:
+		return fmt.Errorf("%s has no client", PluginName)
+	case p.enabled && (p.pods == nil || p.requests == nil):
+		return fmt.Errorf("%s has no informers", PluginName)
+	}
+	return nil
+}
+
+// eviction is one call of pods/eviction for a pod that has interceptors.
+type eviction struct {
+	admission.Attributes
+	pod *v1.Pod
+	// interceptors are those of the pod that the call has to wait for, in order.
+	interceptors []string
+	// bypass is set if the caller asks to evict the pod without its interceptors.
+	bypass bool
+	// dryRun is the field of that name in the options of writes.
+	dryRun []string
+}
+
+// Validate returns the status 429 if the eviction has to wait for interceptors of the pod.
+func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !p.enabled || a.GetResource().GroupResource() != api.Resource("pods") || a.GetSubresource() != "eviction" {
+		return nil
+	}
+	object, ok := a.GetObject().(*policy.Eviction)
+	if !ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("unexpected object in an eviction: %T", a.GetObject()))
+	}
+	options := metav1.DeleteOptions{}
+	if object.DeleteOptions != nil {
+		options = *object.DeleteOptions
+	}
+	pod, err := p.runningPod(ctx, a, options.Preconditions)
+	if pod == nil || err != nil {
+		return err
+	}
+	e := &eviction{Attributes: a, pod: pod, interceptors: ownInterceptors(pod)}
+	if len(e.interceptors) == 0 {
+		return nil
+	}
+	e.bypass = object.Annotations[coordinationv1alpha1.EvictionBypassAnnotation] == "true"
+	if a.IsDryRun() || dryrun.IsDryRun(options.DryRun) {
+		e.dryRun = []string{metav1.DryRunAll}
+	}
+	if p.mayBypass(ctx, e) {
+		return nil
+	}
+	return p.await(ctx, e)
+}
+
+// runningPod returns the pod to evict, or nil if the eviction cannot harm it or fails anyway: the
+// pod is gone, has finished, terminates, or does not meet the preconditions.
+//
+// A pod from the cache is sufficient in all other cases. Where the cache may have a predecessor of
+// the same name, that one terminates.
+func (p *Plugin) runningPod(ctx context.Context, a admission.Attributes, preconditions *metav1.Preconditions) (*v1.Pod, error) {
+	pod, err := p.pods.Pods(a.GetNamespace()).Get(a.GetName())
+	if err == nil && mayBeHarmed(pod, preconditions) {
+		return pod, nil
+	}
+	pod, err = p.client.CoreV1().Pods(a.GetNamespace()).Get(ctx, a.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, which is to be evicted: %w", a.GetName(), a.GetNamespace(), err))
+	case !mayBeHarmed(pod, preconditions):
+		return nil, nil
+	}
+	return pod, nil
+}
+
+// mayBeHarmed reports whether the eviction of the pod with these preconditions would end a pod that
+// is neither finished nor terminating.
+func mayBeHarmed(pod *v1.Pod, preconditions *metav1.Preconditions) bool {
+	if pod.DeletionTimestamp != nil || podutil.IsPodPhaseTerminal(pod.Status.Phase) {
+		return false
+	}
+	if preconditions == nil {
+		return true
+	}
+	// Neither a UID nor a resourceVersion that has changed ever comes back.
+	sameUID := preconditions.UID == nil || *preconditions.UID == "" || *preconditions.UID == pod.UID
+	sameVersion := preconditions.ResourceVersion == nil || *preconditions.ResourceVersion == "" || *preconditions.ResourceVersion == pod.ResourceVersion
+	return sameUID && sameVersion
+}

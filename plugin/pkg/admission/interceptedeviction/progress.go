@@ -1,0 +1,109 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package interceptedeviction
+
+import (
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
+)
+
+const (
+	// renewalInterval is the minimum time between two writes of the time of the last call. Evictors
+	// call every few seconds, and each write is received by all watchers.
+	renewalInterval = time.Minute
+)
+
+// ownInterceptors returns the interceptors of the pod for which an eviction has to wait, in the
+// order in which they act. It excludes those that every request for such a pod has:
+// imperative-eviction.k8s.io, and for pods of DaemonSets and static pods the controller that acts
+// in a maintenance only. Without a maintenance, an eviction would wait for it forever.
+func ownInterceptors(pod *v1.Pod) []string {
+	if pod.Spec.SchedulingGroup != nil {
+		return nil // Its request would be canceled, so no interceptor ever acts.
+	}
+	var named []string
+	for _, interceptor := range pod.Spec.EvictionInterceptors {
+		named = append(named, interceptor.Name)
+	}
+	all := evictioninterceptor.TargetNames(named, pod.Annotations, nil)
+	return slices.DeleteFunc(all, func(name string) bool { return isBuiltIn(name, pod) })
+}
+
+// isBuiltIn reports whether the interceptor is one that the pod has even if it does not name it.
+func isBuiltIn(name string, pod *v1.Pod) bool {
+	return name == coordinationv1alpha1.EvictionInterceptorImperative || slices.Contains(evictionrequesttools.DefaultInterceptors(pod), name)
+}
+
+// progress is how far a request is, for an eviction of its pod.
+type progress int
+
+const (
+	// missing: there is no request.
+	missing progress = iota
+	// waiting: interceptors have yet to act.
+	waiting
+	// done: all interceptors have acted, except for built-in ones.
+	done
+	// canceled: no interceptor acts any more, and the pod stays. A new request is needed.
+	canceled
+	// deleting: finalizers keep a request that counts as canceled.
+	deleting
+)
+
+// progressOf returns how far the request is. The request is nil if there is none.
+func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) progress {
+	if request == nil {
+		return missing
+	}
+	isTrue := func(condition coordinationv1alpha1.EvictionRequestConditionType) bool {
+		return meta.IsStatusConditionTrue(request.Status.Conditions, string(condition))
+	}
+	forbidsCancellation := request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+	switch {
+	case isTrue(coordinationv1alpha1.EvictionRequestConditionEvicted):
+		return done
+	case request.DeletionTimestamp != nil && !forbidsCancellation:
+		return deleting
+	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled):
+		return canceled
+	}
+	if len(request.Status.TargetInterceptors) == 0 {
+		return waiting
+	}
+	for _, interceptor := range request.Status.TargetInterceptors {
+		if !isBuiltIn(interceptor.Name, pod) && !slices.Contains(request.Status.ProcessedInterceptors, interceptor.Name) {
+			return waiting
+		}
+	}
+	return done
+}
+
+// isRenewed reports whether the request already says that pods/eviction is called for its pod.
+func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
+	isRequester := slices.ContainsFunc(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) bool {
+		return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
+	})
+	called, known := evictionrequesttools.EvictionCallTime(request)
+	// A time in the future comes from a client or from a clock that is ahead.
+	return isRequester && known && now.Sub(called) < renewalInterval && called.Sub(now) <= evictionrequesttools.MaxClockSkew
+}

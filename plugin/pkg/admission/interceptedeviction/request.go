@@ -1,0 +1,190 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package interceptedeviction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+)
+
+// maxAttempts is how often a call tries to write while others change the request. A call that has
+// tried so often is refused like any other, and its caller tries again.
+const maxAttempts = 5
+
+// fieldManager is the field manager of the writes.
+var fieldManager = evictionrequesttools.FieldManager(coordinationv1alpha1.EvictionRequesterEvictions)
+
+// await admits the eviction if all interceptors are done, and otherwise makes sure that the eviction
+// is requested and returns the status 429.
+func (p *Plugin) await(ctx context.Context, e *eviction) error {
+	request, live := p.cachedRequest(e), false
+	// An interceptor may evict the pod as soon as it knows that it is active, which the cache may
+	// not know yet.
+	acting := p.interceptorsOf(ctx, e)
+	for range maxAttempts {
+		progress := progressOf(request, e.pod)
+		if !live && (progress == done || progress == canceled || progress == deleting || len(acting) > 0 && progress == waiting) {
+			// The cache may have a request that was replaced, whose successor is not done.
+			var err error
+			if request, err = p.liveRequest(ctx, e); err != nil {
+				return e.refused(err)
+			}
+			live = true
+			continue
+		}
+
+		var err error
+		switch progress {
+		case done:
+			return nil
+		case deleting:
+			return e.refused(fmt.Errorf("a canceled request for the pod is being deleted, and kept by its finalizers %q", request.Finalizers))
+		case waiting:
+			if live && slices.ContainsFunc(request.Status.ActiveInterceptors, func(name string) bool { return slices.Contains(acting, name) }) {
+				return nil
+			}
+			err = p.renew(ctx, e, request)
+		case canceled:
+			err = p.replace(ctx, e, request)
+		case missing:
+			request, err = p.create(ctx, e)
+		}
+		switch {
+		case err == nil:
+			return e.waits(request)
+		case isNotServed(err):
+			return nil // Nothing could ever tell an interceptor that it is active.
+		case !isStale(err):
+			return e.refused(err)
+		}
+		if request, err = p.liveRequest(ctx, e); err != nil {
+			return e.refused(err)
+		}
+		live = true
+	}
+	return e.refused(fmt.Errorf("the request was changed %d times at the same time", maxAttempts))
+}
+
+// isStale reports whether a write failed because the request is not what it was when it was read.
+func isStale(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || isRequestNotFound(err)
+}
+
+// isRequestNotFound reports whether the request does not exist.
+func isRequestNotFound(err error) bool { return apierrors.IsNotFound(err) && !isNotServed(err) }
+
+// isNotServed reports whether kube-apiserver, with which the plugin talks directly, does not serve
+// EvictionRequests: its --runtime-config disables them.
+func isNotServed(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+func (p *Plugin) requestsOf(e *eviction) coordinationclient.EvictionRequestInterface {
+	return p.client.CoordinationV1alpha1().EvictionRequests(e.GetNamespace())
+}
+
+// cachedRequest returns the request for the pod, or nil if the cache has none.
+func (p *Plugin) cachedRequest(e *eviction) *coordinationv1alpha1.EvictionRequest {
+	request, err := p.requests.EvictionRequests(e.GetNamespace()).Get(string(e.pod.UID))
+	if err != nil {
+		return nil // A lister that reads from a cache returns no other error.
+	}
+	return request
+}
+
+// liveRequest returns the request for the pod, or nil if there is none.
+func (p *Plugin) liveRequest(ctx context.Context, e *eviction) (*coordinationv1alpha1.EvictionRequest, error) {
+	request, err := p.requestsOf(e).Get(ctx, string(e.pod.UID), metav1.GetOptions{})
+	if isRequestNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return request, nil
+}
+
+// create creates the request, with the labels of the pod: then the controller does not have to copy
+// them.
+func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1.EvictionRequest, error) {
+	return p.requestsOf(e).Create(ctx, &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        string(e.pod.UID),
+			Namespace:   e.GetNamespace(),
+			Labels:      e.pod.Labels,
+			Annotations: map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()},
+		},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target: coordinationv1alpha1.EvictionTarget{
+				Pod: &coordinationv1alpha1.LocalPodReference{Name: e.pod.Name, UID: string(e.pod.UID)},
+			},
+			Requesters: []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.EvictionRequesterEvictions}},
+		},
+	}, metav1.CreateOptions{FieldManager: fieldManager, DryRun: e.dryRun})
+}
+
+// renew writes that pods/eviction is called for the pod, unless the request says so already. The
+// first call joins the request of others.
+func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
+	if isRenewed(request, p.clock.Now()) {
+		return nil
+	}
+	// The version prevents two writes by calls at the same time.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid":             request.UID,
+			"resourceVersion": request.ResourceVersion,
+			"annotations":     map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()},
+		},
+		"spec": map[string]any{
+			"requesters": []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.EvictionRequesterEvictions}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	_, err = p.requestsOf(e).Patch(ctx, request.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, DryRun: e.dryRun})
+	return err
+}
+
+// replace deletes a canceled request, whose name the next one needs. Otherwise the controller would
+// have to delete it first, and evictors that call once in ten minutes would wait for as long. It
+// returns a conflict, so that the next attempt creates the new one.
+func (p *Plugin) replace(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
+	if len(e.dryRun) > 0 {
+		return nil
+	}
+	err := p.requestsOf(e).Delete(ctx, request.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion},
+	})
+	if err != nil {
+		return err
+	}
+	return apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), request.Name, fmt.Errorf("the canceled request was deleted"))
+}
+
+func (p *Plugin) callTime() string { return p.clock.Now().UTC().Format(time.RFC3339) }

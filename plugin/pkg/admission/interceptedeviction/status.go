@@ -1,0 +1,92 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package interceptedeviction
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
+)
+
+// maxReportLength is how much of the message of an interceptor the status repeats, in bytes. Evictors
+// log the status with every call, and copy it into events, which have room for 1024.
+const maxReportLength = 256
+
+// waits returns the status for an eviction that has to wait. The request may be a canceled one whose
+// successor does not exist, because nothing is written in a dry run.
+func (e *eviction) waits(request *coordinationv1alpha1.EvictionRequest) error {
+	turn, cause := turnOf(request, e)
+	message := fmt.Sprintf("%s: pod %s/%s is evicted when its interceptors are done. %s%s See: kubectl -n %s get evictionrequest %s",
+		coordinationv1alpha1.EvictionInterceptedMessage, e.GetNamespace(), e.pod.Name, turn, e.bypassHint(), e.GetNamespace(), e.pod.UID)
+	return tooManyRequests(message, cause)
+}
+
+// turnOf says whose turn it is, and for how long, in a sentence and in a few words.
+func turnOf(request *coordinationv1alpha1.EvictionRequest, e *eviction) (sentence, words string) {
+	entry := evictionrequesttools.ActiveInterceptor(request)
+	if entry == nil || progressOf(request, e.pod) != waiting {
+		return fmt.Sprintf("The evictionrequest-controller has not activated the first of them yet: %s.", strings.Join(e.interceptors, ", ")),
+			"waiting for the evictionrequest-controller"
+	}
+	sentence = "Interceptor " + entry.Name + " is active"
+	if activated := request.Status.ActivationTime; activated != nil {
+		sentence += " since " + formatTime(*activated)
+	}
+	if finish := entry.ExpectedFinishTime; finish != nil {
+		sentence += ", expects to finish at " + formatTime(*finish)
+	}
+	if entry.Message != "" {
+		sentence += fmt.Sprintf(", and reports: %q", plaintext.Truncate(entry.Message, maxReportLength))
+	} else if entry.HeartbeatTime == nil {
+		sentence += ", and has not reported yet"
+	}
+	return sentence + ".", "waiting for the interceptor " + entry.Name
+}
+
+// bypassHint says why a caller that asks for it does not bypass the interceptors.
+func (e *eviction) bypassHint() string {
+	if !e.bypass {
+		return ""
+	}
+	return fmt.Sprintf(" Evicting it without them requires the verb %q on evictionrequests in API group %q, which user %q does not have.",
+		coordinationv1alpha1.EvictionBypassVerb, coordinationv1alpha1.GroupName, e.GetUserInfo().GetName())
+}
+
+// refused returns the status for an eviction that cannot even be requested. It is 429 as well,
+// because evictors try again after it, and after others they may give up or delete the pod.
+func (e *eviction) refused(reason error) error {
+	return tooManyRequests(
+		fmt.Sprintf("Cannot evict pod %s/%s: its interceptors (%s) have to act first, and its EvictionRequest %s cannot be written: %v",
+			e.GetNamespace(), e.pod.Name, strings.Join(e.interceptors, ", "), e.pod.UID, reason),
+		"the EvictionRequest of the pod cannot be written")
+}
+
+// tooManyRequests returns a status 429 without Retry-After, as budgets do.
+func tooManyRequests(message, cause string) error {
+	err := apierrors.NewTooManyRequests(message, 0)
+	// Cluster API prints the message of the cause after that of the status.
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionInterceptedCause, Message: cause}}
+	return err
+}
+
+func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }

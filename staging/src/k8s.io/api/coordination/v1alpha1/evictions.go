@@ -1,0 +1,52 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package v1alpha1
+
+// With the feature gate EvictionRequestForEvictions, whoever evicts a pod that has interceptors
+// through pods/eviction causes its EvictionRequest, and gets the status 429 until the interceptors
+// are done.
+const (
+	// EvictionRequesterEvictions is the requester that stands for all callers of pods/eviction.
+	// Only kube-apiserver can add it. The eviction request controller withdraws it when no call
+	// has come for EvictionCallTTLSeconds: a caller that gives up withdraws nothing.
+	EvictionRequesterEvictions = "eviction.k8s.io"
+
+	// EvictionCallTimeAnnotation, of an EvictionRequest, is when pods/eviction was last called for
+	// the pod, in RFC 3339. Written by kube-apiserver, at most once a minute.
+	EvictionCallTimeAnnotation = "coordination.k8s.io/eviction-call-time"
+
+	// EvictionCallTTLSeconds is how long a call of pods/eviction counts. It is longer than any
+	// known caller waits before its next call: the descheduler waits for ten minutes.
+	EvictionCallTTLSeconds = 15 * 60
+
+	// EvictionInterceptedMessage begins the message of the status 429. The descheduler and
+	// KubeVirt know it: the pod is on its way, and the caller has to wait.
+	EvictionInterceptedMessage = "Eviction triggered evacuation"
+
+	// EvictionInterceptedCause is the type of the cause in the details of that status.
+	EvictionInterceptedCause = "EvictionIntercepted"
+
+	// EvictionBypassVerb, on evictionrequests, permits evicting pods without their interceptors.
+	// A user who has it explicitly always does so. A user who has all verbs ("*") does so only
+	// with EvictionBypassAnnotation: administrators and drain tools have all verbs, and should not
+	// bypass interceptors by accident.
+	EvictionBypassVerb = "bypass"
+
+	// EvictionBypassAnnotation, with the value "true" in the metadata of an Eviction, asks to evict
+	// the pod without its interceptors. It has no effect without the permission.
+	EvictionBypassAnnotation = "coordination.k8s.io/bypass-interceptors"
+)
