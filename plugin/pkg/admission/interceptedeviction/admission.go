@@ -151,7 +151,12 @@ func (p *Plugin) ValidateInitialization() error {
 // eviction is one call of pods/eviction for a pod that has interceptors.
 type eviction struct {
 	admission.Attributes
+	preconditions *metav1.Preconditions
+	// pod is the pod to evict. It is nil if the eviction cannot harm it or fails anyway: the pod is
+	// gone, has finished, terminates, or does not meet the preconditions.
 	pod *v1.Pod
+	// live is set if the pod was read from the API server.
+	live bool
 	// interceptors are those of the pod that the call has to wait for, in order.
 	interceptors []string
 	// bypass is set if the caller asks to evict the pod without its interceptors.
@@ -173,13 +178,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if object.DeleteOptions != nil {
 		options = *object.DeleteOptions
 	}
-	pod, err := p.runningPod(ctx, a, options.Preconditions)
-	if pod == nil || err != nil {
+	e := &eviction{Attributes: a, preconditions: options.Preconditions}
+	if err := p.findPod(ctx, e); err != nil || len(e.interceptors) == 0 {
 		return err
-	}
-	e := &eviction{Attributes: a, pod: pod, interceptors: ownInterceptors(pod)}
-	if len(e.interceptors) == 0 {
-		return nil
 	}
 	e.bypass = object.Annotations[coordinationv1alpha1.EvictionBypassAnnotation] == "true"
 	if a.IsDryRun() || dryrun.IsDryRun(options.DryRun) {
@@ -191,26 +192,40 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return p.await(ctx, e)
 }
 
-// runningPod returns the pod to evict, or nil if the eviction cannot harm it or fails anyway: the
-// pod is gone, has finished, terminates, or does not meet the preconditions.
-//
-// A pod from the cache is sufficient in all other cases. Where the cache may have a predecessor of
-// the same name, that one terminates.
-func (p *Plugin) runningPod(ctx context.Context, a admission.Attributes, preconditions *metav1.Preconditions) (*v1.Pod, error) {
-	pod, err := p.pods.Pods(a.GetNamespace()).Get(a.GetName())
-	if err == nil && mayBeHarmed(pod, preconditions) {
-		return pod, nil
+// findPod sets the pod of the eviction, from the cache if that has one that runs. If the cache has a
+// predecessor of the same name instead, that one terminates.
+func (p *Plugin) findPod(ctx context.Context, e *eviction) error {
+	pod, err := p.pods.Pods(e.GetNamespace()).Get(e.GetName())
+	if err == nil && mayBeHarmed(pod, e.preconditions) {
+		e.setPod(pod)
+		return nil
 	}
-	pod, err = p.client.CoreV1().Pods(a.GetNamespace()).Get(ctx, a.GetName(), metav1.GetOptions{})
+	return p.readPod(ctx, e)
+}
+
+// readPod sets the pod of the eviction to the one that the API server has.
+func (p *Plugin) readPod(ctx context.Context, e *eviction) error {
+	e.live = true
+	pod, err := p.client.CoreV1().Pods(e.GetNamespace()).Get(ctx, e.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		e.setPod(nil)
+		return nil
 	case err != nil:
-		return nil, apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, which is to be evicted: %w", a.GetName(), a.GetNamespace(), err))
-	case !mayBeHarmed(pod, preconditions):
-		return nil, nil
+		return apierrors.NewInternalError(fmt.Errorf("reading pod %q in namespace %q, which is to be evicted: %w", e.GetName(), e.GetNamespace(), err))
+	case !mayBeHarmed(pod, e.preconditions):
+		e.setPod(nil)
+		return nil
 	}
-	return pod, nil
+	e.setPod(pod)
+	return nil
+}
+
+func (e *eviction) setPod(pod *v1.Pod) {
+	e.pod, e.interceptors = pod, nil
+	if pod != nil {
+		e.interceptors = ownInterceptors(pod)
+	}
 }
 
 // mayBeHarmed reports whether the eviction of the pod with these preconditions would end a pod that

@@ -47,6 +47,14 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 	acting := p.interceptorsOf(ctx, e)
 	for range maxAttempts {
 		progress := progressOf(request, e.pod)
+		if progress == missing && !e.live {
+			// Nothing is written for a pod that has just been deleted or replaced.
+			if err := p.readPod(ctx, e); err != nil || len(e.interceptors) == 0 {
+				return err
+			}
+			request = p.cachedRequest(e)
+			continue
+		}
 		if !live && (progress == done || progress == canceled || progress == deleting || len(acting) > 0 && progress == waiting) {
 			// The cache may have a request that was replaced, whose successor is not done.
 			var err error
