@@ -62,6 +62,14 @@ func TestWriterResponses(t *testing.T) {
 			}
 			return err
 		}},
+		"callers": {verb: "patch", operation: "withdrawing eviction.k8s.io", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
+			_, ctx := ktesting.NewTestContext(t)
+			written, err := w.withdrawCalls(ctx, request)
+			if written != nil {
+				t.Errorf("returned a request that was not written")
+			}
+			return err
+		}},
 		"deletion": {verb: "delete", operation: "deleting the request", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
 			_, ctx := ktesting.NewTestContext(t)
 			return w.remove(ctx, request)

@@ -54,7 +54,8 @@ func isBuiltIn(name string, pod *v1.Pod) bool {
 	return name == coordinationv1alpha1.EvictionInterceptorImperative || slices.Contains(evictionrequesttools.DefaultInterceptors(pod), name)
 }
 
-// progress is how far a request is, for an eviction of its pod.
+// progress is how far a request is, for an eviction of its pod. All after waiting have to be read
+// from the API server.
 type progress int
 
 const (

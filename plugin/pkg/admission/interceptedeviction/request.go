@@ -42,52 +42,38 @@ var fieldManager = evictionrequesttools.FieldManager(coordinationv1alpha1.Evicti
 // is requested and returns the status 429.
 func (p *Plugin) await(ctx context.Context, e *eviction) error {
 	request, live := p.cachedRequest(e), false
-	// An interceptor may evict the pod as soon as it knows that it is active, which the cache may
-	// not know yet.
 	acting := p.interceptorsOf(ctx, e)
 	for range maxAttempts {
 		progress := progressOf(request, e.pod)
 		if progress == missing && !e.live {
 			// Nothing is written for a pod that has just been deleted or replaced.
+			uid := e.pod.UID
 			if err := p.readPod(ctx, e); err != nil || len(e.interceptors) == 0 {
 				return err
 			}
-			request = p.cachedRequest(e)
+			if e.pod.UID != uid {
+				return p.await(ctx, e)
+			}
 			continue
 		}
-		if !live && (progress == done || progress == canceled || progress == deleting || len(acting) > 0 && progress == waiting) {
-			// The cache may have a request that was replaced, whose successor is not done.
-			var err error
-			if request, err = p.liveRequest(ctx, e); err != nil {
+		var err error
+		switch {
+		case !live && (progress > waiting || progress == waiting && len(acting) > 0):
+			// The cache may have a request that was replaced, whose successor is not done. And it
+			// may not know yet that the caller is active.
+		case progress == done || progress == waiting && isActive(request, acting):
+			return nil
+		default:
+			var stored *coordinationv1alpha1.EvictionRequest
+			if stored, err = p.write(ctx, e, request, progress); err == nil {
+				return e.waits(stored)
+			}
+			if isNotServed(err) {
+				return nil // Nothing could ever tell an interceptor that it is active.
+			}
+			if !isStale(err) {
 				return e.refused(err)
 			}
-			live = true
-			continue
-		}
-
-		var err error
-		switch progress {
-		case done:
-			return nil
-		case deleting:
-			return e.refused(fmt.Errorf("a canceled request for the pod is being deleted, and kept by its finalizers %q", request.Finalizers))
-		case waiting:
-			if live && slices.ContainsFunc(request.Status.ActiveInterceptors, func(name string) bool { return slices.Contains(acting, name) }) {
-				return nil
-			}
-			err = p.renew(ctx, e, request)
-		case canceled:
-			err = p.replace(ctx, e, request)
-		case missing:
-			request, err = p.create(ctx, e)
-		}
-		switch {
-		case err == nil:
-			return e.waits(request)
-		case isNotServed(err):
-			return nil // Nothing could ever tell an interceptor that it is active.
-		case !isStale(err):
-			return e.refused(err)
 		}
 		if request, err = p.liveRequest(ctx, e); err != nil {
 			return e.refused(err)
@@ -95,6 +81,24 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 		live = true
 	}
 	return e.refused(fmt.Errorf("the request was changed %d times at the same time", maxAttempts))
+}
+
+// isActive reports whether one of these interceptors is active.
+func isActive(request *coordinationv1alpha1.EvictionRequest, names []string) bool {
+	return slices.ContainsFunc(request.Status.ActiveInterceptors, func(active string) bool { return slices.Contains(names, active) })
+}
+
+// write makes sure that the eviction is requested, and returns the request that says so.
+func (p *Plugin) write(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest, progress progress) (*coordinationv1alpha1.EvictionRequest, error) {
+	switch progress {
+	case missing:
+		return p.create(ctx, e)
+	case canceled:
+		return request, p.replace(ctx, e, request)
+	case deleting:
+		return nil, fmt.Errorf("a canceled request for the pod is being deleted, and kept by its finalizers %q", request.Finalizers)
+	}
+	return request, p.renew(ctx, e, request)
 }
 
 // isStale reports whether a write failed because the request is not what it was when it was read.
