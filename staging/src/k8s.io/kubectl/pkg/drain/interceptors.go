@@ -22,6 +22,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // workloadInterceptors are added to pods by the controllers that create them, not by the author of
@@ -94,4 +95,24 @@ func (d *Helper) interceptedPodFilter(pod corev1.Pod) PodDeleteStatus {
 		return MakePodDeleteStatusOkay()
 	}
 	return MakePodDeleteStatusWithWarning(false, interceptedWarning)
+}
+
+// evictionAnnotations returns the annotations of the eviction of a pod. Interceptors that are the
+// controllers of its workload are not bypassed: they give up by themselves, and nothing is lost by
+// waiting for a replacement.
+func (d *Helper) evictionAnnotations(pod *corev1.Pod) map[string]string {
+	if !d.BypassInterceptors || !isIntercepted(pod) {
+		return nil
+	}
+	return map[string]string{coordinationv1alpha1.EvictionBypassAnnotation: "true"}
+}
+
+// refusalFormat returns what is printed for an eviction that is refused for now: name and namespace
+// of the pod, the delay until the next attempt, and the error. It is no error that the interceptors
+// of the pod are at work.
+func refusalFormat(err error) string {
+	if apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionInterceptedCause) {
+		return "waiting for the interceptors of pods/%q -n %q (will retry after %v): %v\n"
+	}
+	return "error when evicting pods/%q -n %q (will retry after %v): %v\n"
 }

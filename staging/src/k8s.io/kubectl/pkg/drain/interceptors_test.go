@@ -17,13 +17,22 @@ limitations under the License.
 package drain
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -135,4 +144,58 @@ func podNames(pods []corev1.Pod) []string {
 		names = append(names, pod.Name)
 	}
 	return names
+}
+
+// Only interceptors of its own are bypassed, with both versions of evictions, and only if the helper
+// is told so.
+func TestEvictionsBypassInterceptors(t *testing.T) {
+	pods := []corev1.Pod{
+		interceptedPod("plain"),
+		interceptedPod("spec", "a.example.com"),
+		registered(interceptedPod("annotated"), "a.example.com"),
+		interceptedPod("deployed", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet),
+	}
+	for _, version := range []schema.GroupVersion{policyv1.SchemeGroupVersion, policyv1beta1.SchemeGroupVersion} {
+		for _, bypass := range []bool{true, false} {
+			client := fake.NewClientset()
+			client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+			helper := Helper{Client: client, BypassInterceptors: bypass}
+			var got []string
+			for _, pod := range pods {
+				if err := helper.EvictPod(pod, version); err != nil {
+					t.Fatalf("evicting %s: %v", pod.Name, err)
+				}
+			}
+			for _, action := range client.Actions() {
+				eviction, err := meta.Accessor(action.(clienttesting.CreateAction).GetObject())
+				if err != nil {
+					t.Fatalf("reading an eviction: %v", err)
+				}
+				switch value := eviction.GetAnnotations()["coordination.k8s.io/bypass-interceptors"]; {
+				case value == "true":
+					got = append(got, eviction.GetName())
+				case len(eviction.GetAnnotations()) > 0:
+					t.Errorf("the eviction of %s has the annotations %v", eviction.GetName(), eviction.GetAnnotations())
+				}
+			}
+			var want []string
+			if bypass {
+				want = []string{"spec", "annotated"}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, bypass %t: unexpected pods without interceptors (-want +got):\n%s", version, bypass, diff)
+			}
+		}
+	}
+}
+
+func TestRefusalFormat(t *testing.T) {
+	byBudget := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+	byInterceptor := apierrors.NewTooManyRequests("Eviction triggered evacuation", 0)
+	byInterceptor.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionInterceptedCause}}
+	for err, want := range map[error]string{byBudget: "error when evicting pods/", byInterceptor: "waiting for the interceptors of pods/"} {
+		if got := refusalFormat(err); !strings.HasPrefix(got, want) {
+			t.Errorf("%v is printed as %q, want %q", err, got, want)
+		}
+	}
 }

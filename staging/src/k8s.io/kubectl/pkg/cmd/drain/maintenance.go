@@ -69,11 +69,13 @@ var (
 		Where the server serves EvictionRequests, 'drain' does not evict pods that have eviction
 		interceptors. A node on which such pods are left does not count as drained: the command
 		names them and fails. Use --evict-intercepted-pods to evict them too, without their
-		interceptors.
+		interceptors. Where the server lets interceptors act before every eviction (its feature gate
+		EvictionRequestForEvictions), this requires the verb "bypass" on evictionrequests. Without
+		it, drain waits for the interceptors.
 
 		Pods whose only interceptors are the controllers of their workload (Deployment, ReplicaSet,
-		StatefulSet, DaemonSet) are evicted as before. Only kubectl maintenance lets a Deployment
-		start a replacement before its pod is evicted.`))
+		StatefulSet, DaemonSet) are evicted as before. Only kubectl maintenance, or a server with
+		that gate, lets a Deployment start a replacement before its pod is evicted.`))
 )
 
 // maintenanceOptions have what the commands need for NodeMaintenances.
@@ -236,7 +238,10 @@ func (h *holders) draining() *holders {
 // for the nodes without a maintenance.
 func (o *DrainCmdOptions) prepareDrain() {
 	o.maintenance.draining = true
-	o.drainer.SkipInterceptedPods = o.maintenance.serves(evictionRequests) && !o.maintenance.evictInterceptedPods
+	if o.maintenance.serves(evictionRequests) {
+		o.drainer.SkipInterceptedPods = !o.maintenance.evictInterceptedPods
+		o.drainer.BypassInterceptors = o.maintenance.evictInterceptedPods
+	}
 	if !o.maintenance.serves(nodeMaintenances) {
 		return
 	}
