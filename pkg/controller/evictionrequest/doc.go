@@ -40,7 +40,7 @@ limitations under the License.
 //
 // # Writers of each field
 //
-//	spec                                 requesters
+//	spec                                 requesters; this controller withdraws eviction.k8s.io
 //	status.interceptors[own entry]       the active interceptor
 //	status.evictionRequestCancellationPolicy  the active interceptor
 //	everything else in the status        this controller
@@ -69,6 +69,7 @@ limitations under the License.
 //	event_handlers.go              which event enqueues which request
 //	sync.go                        one request: read, decide, write
 //	status.go, interceptors.go     the desired status; pure functions
+//	calls.go                       when callers of pods/eviction have given up
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
 //	server_clock.go                the clock of the API server, which deadlines use
 //	labels.go, garbage.go          label synchronization and deletion; pure functions
