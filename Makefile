@@ -197,6 +197,11 @@ test-surge: control-plane local-cluster-tools base ## drain a node with ten sing
 	@echo '==> surge (about 80 seconds)'
 	@$(call test-system,TestSurge,20m)
 
+.PHONY: test-interop
+test-interop: control-plane local-cluster-tools base _output/bin/descheduler _output/bin/capi-drain ## drain nodes with stock kubectl, Cluster API and the descheduler, for which interceptors act as well
+	@echo '==> interop (about 4 minutes)'
+	@$(call test-system,TestInterop,30m)
+
 .PHONY: test-chaos
 test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions: SEED=...
 	@echo '==> chaos (about 90 seconds)'
@@ -296,6 +301,14 @@ local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml
 _output/bin/etcd: hack/modules/etcd/go.mod hack/modules/etcd/go.sum | go-and-git
 	@echo '==> building etcd (a minute, once)'
 	@$(call build-tool,etcd,go.etcd.io/etcd/server/v3)
+
+_output/bin/descheduler: hack/modules/descheduler/go.mod hack/modules/descheduler/go.sum | go-and-git
+	@echo '==> building the descheduler (3 minutes, once)'
+	@$(call build-tool,descheduler,-ldflags "$(STRIP)" sigs.k8s.io/descheduler/cmd/descheduler)
+
+_output/bin/capi-drain: $(wildcard hack/modules/cluster-api/*) | go-and-git
+	@echo '==> building the drain of Cluster API (2 minutes, once)'
+	@$(call build-tool,cluster-api,-ldflags "$(STRIP)" .)
 
 _output/bin/kwok: hack/modules/kwok/go.mod hack/modules/kwok/go.sum | go-and-git
 	@echo '==> building kwok (2 minutes, once)'

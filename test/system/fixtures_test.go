@@ -38,6 +38,10 @@ const (
 	// appLabel is a label of pods with the name of their workload: hack/availability reads it too.
 	appLabel = "app"
 
+	// deschedulerInBackground is the annotation of pods whose eviction the descheduler expects to
+	// take long.
+	deschedulerInBackground = "descheduler.alpha.kubernetes.io/request-evict-only"
+
 	// nodeName is the node of all pods in tests without a scheduler.
 	nodeName = "node"
 )
@@ -106,6 +110,7 @@ func newSlowPod(name string, start, end time.Duration) *v1.Pod {
 	pod.Annotations = map[string]string{
 		"pod-ready.stage.kwok.x-k8s.io/delay":  start.String(),
 		"pod-delete.stage.kwok.x-k8s.io/delay": end.String(),
+		deschedulerInBackground:                "",
 	}
 	return pod
 }

@@ -22,6 +22,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -190,18 +191,24 @@ func createWorkloads(tCtx ktesting.TContext, r *drainResult) {
 	createBudget(tCtx, statefulSet, fmt.Sprintf("minAvailable: %d", statefulSetBudget), statefulSetReplicas)
 }
 
-// recordDrain drains the node with kubectl. It records from before the drain until the workloads
-// have settled after it.
+// recordDrain drains the node with kubectl.
 func recordDrain(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult, args ...string) {
+	tCtx.Helper()
+	recordCommand(tCtx, r, c.Command(tCtx, args...))
+}
+
+// recordCommand drains the node with a command. It records from before the drain until the workloads
+// have settled after it.
+func recordCommand(tCtx ktesting.TContext, r *drainResult, command *exec.Cmd) {
 	tCtx.Helper()
 	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
 	tCtx.ExpectNoError(err)
 	r.from = time.Now()
-	output, err := c.Command(tCtx, args...).CombinedOutput()
+	output, err := command.CombinedOutput()
 	took := time.Since(r.from)
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-		r.complaint = fmt.Sprintf("kubectl %s: %v after %.0f s:\n%s", strings.Join(args, " "), err, took.Seconds(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n"))
+		r.complaint = fmt.Sprintf("%s %s: %v after %.0f s:\n%s", filepath.Base(command.Path), strings.Join(command.Args[1:], " "), err, took.Seconds(), strings.Join(lines[max(0, len(lines)-lastLines):], "\n"))
 	}
 	// If they do not settle, the checks report why.
 	tCtx.WithStep("waiting for the workloads to settle").

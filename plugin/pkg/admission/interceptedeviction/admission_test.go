@@ -1,0 +1,287 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package interceptedeviction
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/kubernetes/pkg/features"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+)
+
+// The integration tests in test/integration/evictionrequest have the behavior with a real API
+// server. Here are its errors, and caches that are stale.
+
+var requestResource = coordinationv1alpha1.Resource("evictionrequests")
+
+// rights is an authorizer that allows verbs, and fails if err is set.
+type rights struct {
+	verbs []string
+	err   error
+}
+
+func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	for _, verb := range r.verbs {
+		if verb == a.GetVerb() {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionNoOpinion, "", r.err
+}
+
+// world is what the plugin sees: stored objects, and those in its caches.
+type world struct {
+	stored, cached []runtime.Object
+	rights         rights
+	off            bool
+}
+
+func (w world) newPlugin(t *testing.T) (*Plugin, *fake.Clientset) {
+	t.Helper()
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: true, features.EvictionRequestForEvictions: !w.off,
+	})
+	client := fake.NewClientset(w.stored...)
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	for _, object := range w.cached {
+		store := factory.Core().V1().Pods().Informer().GetStore()
+		if _, isRequest := object.(*coordinationv1alpha1.EvictionRequest); isRequest {
+			store = factory.Coordination().V1alpha1().EvictionRequests().Informer().GetStore()
+		}
+		if err := store.Add(object); err != nil {
+			t.Fatalf("filling a cache: %v", err)
+		}
+	}
+	plugin := NewPlugin()
+	plugin.clock = testingclock.NewFakePassiveClock(noon)
+	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+	plugin.SetAuthorizer(w.rights)
+	plugin.SetExternalKubeClientSet(client)
+	plugin.SetExternalKubeInformerFactory(factory)
+	if err := plugin.ValidateInitialization(); err != nil {
+		t.Fatalf("initialization: %v", err)
+	}
+	return plugin, client
+}
+
+// call returns the attributes of a call for an object.
+func call(resource, subresource string, object runtime.Object) admission.Attributes {
+	return admission.NewAttributesRecord(object, nil, policy.Kind("Eviction").WithVersion("v1"), namespace, podName,
+		schema.GroupVersionResource{Version: "v1", Resource: resource}, subresource, admission.Create, nil, false, &user.DefaultInfo{Name: "evictor"})
+}
+
+func newEviction(preconditions *metav1.Preconditions) *policy.Eviction {
+	return &policy.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: podName},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
+	}
+}
+
+// requests returns the API requests that were made, such as "get pods".
+func requests(client *fake.Clientset) []string {
+	var requests []string
+	for _, action := range client.Actions() {
+		requests = append(requests, action.GetVerb()+" "+action.GetResource().Resource)
+	}
+	return requests
+}
+
+func TestInitialization(t *testing.T) {
+	for name, incomplete := range map[string]func(*Plugin){
+		"feature gates": func(p *Plugin) { p.inspected = false },
+		"authorizer":    func(p *Plugin) { p.authorizer = nil },
+		"client":        func(p *Plugin) { p.client = nil },
+		"informers":     func(p *Plugin) { p.requests = nil },
+	} {
+		plugin, _ := world{}.newPlugin(t)
+		incomplete(plugin)
+		if err := plugin.ValidateInitialization(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: got error %v", name, err)
+		}
+	}
+	// With the gate off it asks for no informer, which would watch a kind that is not served.
+	plugin, _ := world{off: true}.newPlugin(t)
+	if plugin.pods != nil || plugin.requests != nil {
+		t.Error("it asks for informers although its gate is off")
+	}
+}
+
+func TestOnlyEvictions(t *testing.T) {
+	pod := newPod(interceptedBy(first))
+	for name, test := range map[string]struct {
+		off  bool
+		call admission.Attributes
+		want string
+	}{
+		"gate off":             {off: true, call: call("pods", "eviction", newEviction(nil))},
+		"another resource":     {call: call("nodes", "eviction", newEviction(nil))},
+		"another subresource":  {call: call("pods", "binding", newEviction(nil))},
+		"a pod":                {call: call("pods", "", &v1.Pod{})},
+		"an unexpected object": {call: call("pods", "eviction", &v1.Pod{}), want: "unexpected object in an eviction: *v1.Pod"},
+		"an eviction":          {call: call("pods", "eviction", newEviction(nil)), want: "Eviction triggered evacuation"},
+		"one without options":  {call: call("pods", "eviction", &policy.Eviction{}), want: "Eviction triggered evacuation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, client := world{off: test.off, stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}.newPlugin(t)
+			err := plugin.Validate(t.Context(), test.call, nil)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+			if test.want == "" && len(client.Actions()) > 0 {
+				t.Errorf("got requests %v, want none", requests(client))
+			}
+		})
+	}
+}
+
+// TestCaches: a stale cache may delay an eviction, and never lets one through.
+func TestCaches(t *testing.T) {
+	const waits, admitted = "Eviction triggered evacuation", ""
+	plain, pod := newPod(), newPod(interceptedBy(first))
+	predecessor := newPod(terminating, func(pod *v1.Pod) { pod.UID = "f0e1d2c3-0000-4000-8000-000000000002" })
+	atFirst, atLast := newRequest(processing(first, first, imperative)), newRequest(processing(imperative, first, imperative))
+	over := newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	uid := &metav1.Preconditions{UID: ptr.To(podUID)}
+
+	for name, test := range map[string]struct {
+		world         world
+		preconditions *metav1.Preconditions
+		want          string
+		wantRequests  []string
+	}{
+		"a pod without interceptors":             {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{plain}}, want: admitted},
+		"an uncached pod without interceptors":   {world: world{stored: []runtime.Object{plain}}, want: admitted, wantRequests: []string{"get pods"}},
+		"an uncached pod":                        {world: world{stored: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a cached predecessor":                   {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{predecessor}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a cached pod of another UID":            {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{newPod(func(pod *v1.Pod) { pod.UID = "1" })}}, preconditions: uid, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a pod that is gone, but cached":         {world: world{cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that terminates, cached before":   {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating)}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that has finished":                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodFailed))}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that is pending":                  {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodPending))}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a pod that was replaced, cached before": {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{newPod(interceptedBy(first), func(pod *v1.Pod) { pod.UID = "1" })}}, want: admitted, wantRequests: []string{"get pods"}},
+		"the first call":                         {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"an uncached request":                    {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests", "get evictionrequests"}},
+		"an uncached request that is done":       {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"get pods", "create evictionrequests", "get evictionrequests"}},
+		"a cached request":                       {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, want: waits},
+		"a cached request that is done now":      {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atFirst}}, want: waits},
+		"a cached request that is done":          {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests"}},
+		"a cached request that was replaced":     {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests"}},
+		"a cached request that is gone":          {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests", "get pods", "create evictionrequests"}},
+		"a canceled request":                     {world: world{stored: []runtime.Object{pod, over}, cached: []runtime.Object{pod, over}}, want: waits, wantRequests: []string{"get evictionrequests", "delete evictionrequests", "get evictionrequests", "get pods", "create evictionrequests"}},
+		"a canceled request that was replaced":   {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, over}}, want: waits, wantRequests: []string{"get evictionrequests"}},
+		"an interceptor that the cache does not know to be active": {
+			world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, newRequest()}, rights: rights{verbs: []string{"intercept"}}},
+			want:  admitted, wantRequests: []string{"get evictionrequests"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, client := test.world.newPlugin(t)
+			err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(test.preconditions)), nil)
+			if test.want == admitted && err != nil || test.want != admitted && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+			if diff := cmp.Diff(test.wantRequests, requests(client)); diff != "" {
+				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFailures: an eviction waits whatever fails. The only exception is a server that does not serve
+// EvictionRequests.
+func TestFailures(t *testing.T) {
+	failed := errors.New("etcd is unavailable")
+	pod := newPod(interceptedBy(first))
+	stale := newRequest(processing(first, first, imperative), calledAt(""))
+	notServed := apierrors.NewGenericServerResponse(404, "post", requestResource, "", "404 page not found", 0, true)
+	for name, test := range map[string]struct {
+		verb, resource string
+		err            error
+		request        *coordinationv1alpha1.EvictionRequest
+		rights         rights
+		want           string // admitted if empty
+		wantInternal   bool
+		attempts       int // of the verb; 1 if 0
+	}{
+		"reading the pod":              {verb: "get", resource: "pods", err: failed, want: `reading pod "web-0" in namespace "shop"`, wantInternal: true},
+		"creating the request":         {verb: "create", resource: "evictionrequests", err: failed, want: "cannot be written: etcd is unavailable"},
+		"creating is forbidden":        {verb: "create", resource: "evictionrequests", err: apierrors.NewForbidden(requestResource, string(podUID), errors.New("exceeded quota")), want: "exceeded quota"},
+		"renewing the request":         {verb: "patch", resource: "evictionrequests", err: failed, request: stale, want: "cannot be written: etcd is unavailable"},
+		"renewing conflicts":           {verb: "patch", resource: "evictionrequests", err: apierrors.NewConflict(requestResource, string(podUID), failed), request: stale, want: "changed 5 times at the same time", attempts: maxAttempts},
+		"reading the request":          {verb: "get", resource: "evictionrequests", err: failed, request: newRequest(processing(imperative, first, imperative)), want: "etcd is unavailable"},
+		"replacing a canceled request": {verb: "delete", resource: "evictionrequests", err: failed, request: newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled)), want: "etcd is unavailable"},
+		"the authorizer":               {verb: "create", resource: "evictionrequests", err: failed, rights: rights{err: failed}, want: "etcd is unavailable"},
+		"requests are not served":      {verb: "create", resource: "evictionrequests", err: notServed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}, rights: test.rights}
+			if test.request != nil {
+				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
+			}
+			plugin, client := w.newPlugin(t)
+			client.PrependReactor(test.verb, test.resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.err })
+			err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
+			switch {
+			case test.want == "" && err != nil, test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got error %v, want %q", err, test.want)
+			case test.want != "" && apierrors.IsTooManyRequests(err) == test.wantInternal:
+				t.Errorf("got error %v with reason %s", err, apierrors.ReasonForError(err))
+			}
+			attempts := 0
+			for _, action := range client.Actions() {
+				if action.Matches(test.verb, test.resource) {
+					attempts++
+				}
+			}
+			if want := max(1, test.attempts); attempts != want {
+				t.Errorf("%d attempts, want %d", attempts, want)
+			}
+		})
+	}
+}
+
+// TestLongReports: the message fits into an event, and shows no control characters.
+func TestLongReports(t *testing.T) {
+	request := newRequest(processing(first, first, imperative))
+	request.Status.Interceptors[0].Message = "\x1b[31m" + strings.Repeat("x", 30000)
+	pod := newPod(interceptedBy(first))
+	plugin, _ := world{stored: []runtime.Object{pod, request}, cached: []runtime.Object{pod, request}}.newPlugin(t)
+	err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
+	if err == nil || len(err.Error()) > 1024 || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "xxx...") {
+		t.Errorf("got error %q", err)
+	}
+}
