@@ -139,7 +139,8 @@ func (l *Lane) Decrement(ctx context.Context, budget types.NamespacedName, decid
 	return err
 }
 
-// errNothingTaken ends an update that would change nothing.
+// errNothingTaken ends an update that would change nothing. No call hears it: all have errors of
+// their own.
 var errNothingTaken = errors.New("no call takes a disruption")
 
 // decrement decides all calls on one version of the budget, in order.
@@ -158,9 +159,6 @@ func (l *Lane) decrement(key types.NamespacedName, calls []*call[Decide, struct{
 		pause = pauseAfter(len(budget.Status.DisruptedPods))
 		return budget, nil
 	})
-	if errors.Is(err, errNothingTaken) {
-		return 0
-	}
 	err = errorOf(err, "updating the disruption budget "+key.Name)
 	for _, c := range calls {
 		if c.err == nil { // Otherwise it was refused, which needs no write.

@@ -17,6 +17,7 @@ limitations under the License.
 package evictionlane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (s *fakeStore) errorAfter(ctx context.Context) error {
 	if s.err == context.DeadlineExceeded {
 		<-ctx.Done()
 	}
-	return s.err
+	return cmp.Or(s.err, ctx.Err())
 }
 
 func (s *fakeStore) updateStatus(ctx context.Context, of types.NamespacedName, update func(*policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudget, error)) error {
@@ -229,8 +230,12 @@ func TestDecrementFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				lane, store := newFakeLane(1)
 				store.err = test.err
+				begin := time.Now()
 				if got := describe(decrementAll(t.Context(), lane, "a", "b")); got != test.want {
 					t.Errorf("answers %s, want %s", got, test.want)
+				}
+				if took := time.Since(begin); took > batchTimeout+time.Second {
+					t.Errorf("it takes %s", took)
 				}
 			})
 		})
@@ -308,6 +313,20 @@ func TestList(t *testing.T) {
 			if got := list(); got != want {
 				t.Errorf("lists %q, want %q", got, want)
 			}
+		}
+	})
+}
+
+// A batch goes on when its first caller goes away.
+func TestListOfACallerThatWentAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lane, _ := newFakeLane(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := []*call[struct{}, *policyv1.PodDisruptionBudgetList]{{ctx: ctx}, {ctx: t.Context()}}
+		cancel()
+		lane.list("shop", calls)
+		if err := calls[1].err; err != nil {
+			t.Errorf("the other caller hears %v", err)
 		}
 	})
 }
