@@ -134,6 +134,9 @@ run_phase() {
       # One package at a time: each starts API servers, and they share two cores. Never
       # from the cache: what they start, such as etcd, is no part of the cached key.
       run integration "${TREE}" -count 1 -p 1 -timeout 20m "${PACKAGES[@]}"
+      # Upstream's tests of what one of our gates replaces.
+      [[ $# -gt 0 ]] || run integration-gates "${TREE}" -count 1 -timeout 20m \
+        -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" ./test/integration/evictions
       ;;
     e2e)
       # Their clusters have names of their own, so that one that is in use stays.
