@@ -92,6 +92,7 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 		{"calls expire after fifteen minutes", testCallsExpire},
 		{"calls that are repeated do not expire", testCallsRenewed},
 		{"many callers at the same time", testConcurrentEvictions},
+		{"a caller does not evict the successor of its pod", testEvictionOfSuccessor},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -371,6 +372,7 @@ func testEvictionWithoutHarm(t *testing.T, c *cluster) {
 
 	finished := c.createPod(newPod("finished", withInterceptors(first)))
 	c.setPodStatus(finished, v1.PodStatus{Phase: v1.PodSucceeded})
+	c.awaitDryRun(finished)
 	if err := c.evict(finished); err != nil {
 		t.Errorf("evicting a pod that has finished: %v", err)
 	}
@@ -381,6 +383,7 @@ func testEvictionWithoutHarm(t *testing.T, c *cluster) {
 	if err := c.client.CoreV1().Pods(c.namespace).Delete(t.Context(), terminating.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatalf("deleting a pod: %v", err)
 	}
+	c.awaitDryRun(terminating)
 	if err := c.evict(terminating); err != nil {
 		t.Errorf("evicting a terminating pod: %v", err)
 	}
@@ -392,6 +395,18 @@ func testEvictionWithoutHarm(t *testing.T, c *cluster) {
 	}
 	c.expectGone(grouped)
 	c.expectNoRequest(grouped)
+}
+
+// awaitDryRun waits until the eviction of the pod would succeed: the cache of admission may have it as
+// it was.
+func (c *cluster) awaitDryRun(pod *v1.Pod) {
+	c.t.Helper()
+	c.Eventually("the pod in the cache of admission", func(context.Context) (bool, string) {
+		err := c.evictWith(c.ClientOf(evictor), pod, func(eviction *policyv1.Eviction) {
+			eviction.DeleteOptions = &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+		})
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // testEvictionAfterCancellation has a canceled request, whose name the next request needs.
@@ -772,6 +787,25 @@ func testConcurrentEvictions(t *testing.T, c *cluster) {
 		t.Errorf("the request has generation %d and the requesters %v, want one write", request.Generation, request.Spec.Requesters)
 	}
 	c.expectUntouched(pod)
+}
+
+// testEvictionOfSuccessor has a pod that comes back under its name, like those of StatefulSets. Its
+// caller does not say which one it means, like kubectl.
+func testEvictionOfSuccessor(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createRunningPod(newPod("db-0", withInterceptors(first)), v1.ConditionTrue)
+	c.expectWaits("evicting", c.evict(pod))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
+	c.report(pod, completed(first, metav1.Now()))
+	c.awaitRequest(pod, "the end of the request", evicted)
+
+	successor := c.createRunningPod(newPod("db-0", withInterceptors(first)), v1.ConditionTrue)
+	if err := c.evict(successor); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), string(pod.UID)) {
+		t.Errorf("evicting the successor: %v, want NotFound because the pod is gone", err)
+	}
+	c.expectNoRequest(successor)
+	c.expectUntouched(successor)
+	c.expectWaits("evicting the successor again", c.evict(successor))
 }
 
 // TestEvictionRequestForEvictionsRollback disables the gate while an eviction waits for an

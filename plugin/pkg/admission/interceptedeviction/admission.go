@@ -36,6 +36,7 @@ limitations under the License.
 //
 //	admission.go  the plugin: which evictions it admits at once
 //	request.go    creates, joins and renews the request
+//	replaced.go   callers that name a pod which was replaced under its name
 //	progress.go   whose turn it is; pure functions
 //	status.go     the texts of the status 429
 //	rights.go     who does not have to wait
@@ -77,7 +78,7 @@ func Register(plugins *admission.Plugins) {
 
 // Plugin decides whether an eviction has to wait for the interceptors of its pod.
 //
-// It has no state: everything that one call has to know of another is in the EvictionRequest. It
+// What one call has to know of another is in the EvictionRequest, except for recent refusals. It
 // decides on cached objects as long as that can only delay an eviction, and reads from the API
 // server what would let one through.
 //
@@ -91,6 +92,7 @@ type Plugin struct {
 	client     kubernetes.Interface
 	pods       corelisters.PodLister
 	requests   coordinationlisters.EvictionRequestLister
+	refusals   *refusals
 	clock      clock.PassiveClock
 }
 
@@ -105,7 +107,8 @@ var (
 // NewPlugin returns a plugin that is not initialized yet.
 func NewPlugin() *Plugin {
 	return &Plugin{
-		Handler: admission.NewHandler(admission.Create),
+		Handler:  admission.NewHandler(admission.Create),
+		refusals: newRefusals(),
 		// The status of requests has the times of this clock as well.
 		clock: evictionrequestregistry.StatusStrategy.Clock,
 	}
@@ -179,17 +182,33 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		options = *object.DeleteOptions
 	}
 	e := &eviction{Attributes: a, preconditions: options.Preconditions}
-	if err := p.findPod(ctx, e); err != nil || len(e.interceptors) == 0 {
-		return err
-	}
 	e.bypass = object.Annotations[coordinationv1alpha1.EvictionBypassAnnotation] == "true"
 	if a.IsDryRun() || dryrun.IsDryRun(options.DryRun) {
 		e.dryRun = []string{metav1.DryRunAll}
 	}
-	if p.mayBypass(ctx, e) {
+	if err := p.findPod(ctx, e); err != nil {
+		return err
+	}
+	return p.decide(ctx, e)
+}
+
+// decide admits the eviction of the pod that was found, or returns why it does not.
+func (p *Plugin) decide(ctx context.Context, e *eviction) error {
+	if former, replaced := p.refusals.replacedBy(e); replaced {
+		return e.gone(former)
+	}
+	if len(e.interceptors) == 0 || p.mayBypass(ctx, e) {
+		p.refusals.forget(e)
 		return nil
 	}
-	return p.await(ctx, e)
+	err := p.await(ctx, e)
+	switch {
+	case err == nil:
+		p.refusals.forget(e)
+	case apierrors.IsTooManyRequests(err):
+		p.refusals.note(e)
+	}
+	return err
 }
 
 // findPod sets the pod of the eviction, from the cache if that has one that runs. If the cache has a

@@ -172,10 +172,11 @@ func TestOnlyEvictions(t *testing.T) {
 func TestCaches(t *testing.T) {
 	const waits, admitted = "Eviction triggered evacuation", ""
 	plain, pod := newPod(), newPod(interceptedBy(first))
-	predecessor := newPod(terminating, func(pod *v1.Pod) { pod.UID = "f0e1d2c3-0000-4000-8000-000000000002" })
+	predecessor := newPod(terminating, withUID(successorUID))
 	atFirst, atLast := newRequest(processing(first, first, imperative)), newRequest(processing(imperative, first, imperative))
 	over := newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled))
 	uid := &metav1.Preconditions{UID: ptr.To(podUID)}
+	successor := newPod(interceptedBy(first), withUID(successorUID))
 
 	for name, test := range map[string]struct {
 		world         world
@@ -183,29 +184,34 @@ func TestCaches(t *testing.T) {
 		want          string
 		wantRequests  []string
 	}{
-		"a pod without interceptors":             {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{plain}}, want: admitted},
-		"an uncached pod without interceptors":   {world: world{stored: []runtime.Object{plain}}, want: admitted, wantRequests: []string{"get pods"}},
-		"an uncached pod":                        {world: world{stored: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a cached predecessor":                   {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{predecessor}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a cached pod of another UID":            {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{newPod(func(pod *v1.Pod) { pod.UID = "1" })}}, preconditions: uid, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a pod that is gone, but cached":         {world: world{cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"get pods"}},
-		"a pod that terminates, cached before":   {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating)}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"get pods"}},
-		"a pod that has finished":                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodFailed))}}, want: admitted, wantRequests: []string{"get pods"}},
-		"a pod that is pending":                  {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodPending))}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a pod that was replaced, cached before": {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{newPod(interceptedBy(first), func(pod *v1.Pod) { pod.UID = "1" })}}, want: admitted, wantRequests: []string{"get pods"}},
-		"the first call":                         {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"an uncached request":                    {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests", "get evictionrequests"}},
-		"an uncached request that is done":       {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"get pods", "create evictionrequests", "get evictionrequests"}},
-		"a cached request":                       {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, want: waits},
-		"a cached request that is done now":      {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atFirst}}, want: waits},
-		"a cached request that is done":          {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests"}},
-		"a cached request that was replaced":     {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests"}},
-		"a cached request that is gone":          {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests", "get pods", "create evictionrequests"}},
-		"a canceled request":                     {world: world{stored: []runtime.Object{pod, over}, cached: []runtime.Object{pod, over}}, want: waits, wantRequests: []string{"get evictionrequests", "delete evictionrequests", "get evictionrequests", "get pods", "create evictionrequests"}},
-		"a canceled request that was replaced":   {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, over}}, want: waits, wantRequests: []string{"get evictionrequests"}},
+		"a pod without interceptors":           {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{plain}}, want: admitted},
+		"an uncached pod without interceptors": {world: world{stored: []runtime.Object{plain}}, want: admitted, wantRequests: []string{"get pods"}},
+		"an uncached pod":                      {world: world{stored: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a cached predecessor":                 {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{predecessor}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a cached pod of another UID":          {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{newPod(withUID("1"))}}, preconditions: uid, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a pod that is gone, but cached":       {world: world{cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
+		"a pod that terminates":                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating)}, cached: []runtime.Object{newPod(interceptedBy(first), terminating)}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that has finished":              {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodFailed))}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that is pending":                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodPending))}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"the first call":                       {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
+		"an uncached request":                  {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests", "get evictionrequests"}},
+		"an uncached request that is done":     {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"create evictionrequests", "get evictionrequests", "get pods"}},
+		"a cached request":                     {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, want: waits},
+		"a cached request that is done now":    {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atFirst}}, want: waits},
+		"a cached request that is done":        {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a request that is done, of a pod that is gone": {
+			world: world{stored: []runtime.Object{atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"},
+		},
+		"a request that is done, of a pod that was replaced": {
+			world: world{stored: []runtime.Object{successor, atLast}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests", "get pods", "create evictionrequests"},
+		},
+		"a cached request that was replaced":   {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests"}},
+		"a cached request that is gone":        {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod, atLast}}, want: waits, wantRequests: []string{"get evictionrequests", "create evictionrequests"}},
+		"a canceled request":                   {world: world{stored: []runtime.Object{pod, over}, cached: []runtime.Object{pod, over}}, want: waits, wantRequests: []string{"get evictionrequests", "delete evictionrequests", "get evictionrequests", "create evictionrequests"}},
+		"a canceled request that was replaced": {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, over}}, want: waits, wantRequests: []string{"get evictionrequests"}},
 		"an interceptor that the cache does not know to be active": {
 			world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, newRequest()}, rights: rights{verbs: []string{"intercept"}}},
-			want:  admitted, wantRequests: []string{"get evictionrequests"},
+			want:  admitted, wantRequests: []string{"get evictionrequests", "get pods"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +243,7 @@ func TestFailures(t *testing.T) {
 		wantInternal   bool
 		attempts       int // of the verb; 1 if 0
 	}{
-		"reading the pod":              {verb: "get", resource: "pods", err: failed, want: `reading pod "web-0" in namespace "shop"`, wantInternal: true},
+		"reading the pod":              {verb: "get", resource: "pods", err: failed, request: newRequest(processing(imperative, first, imperative)), want: `reading pod "web-0" in namespace "shop"`, wantInternal: true},
 		"creating the request":         {verb: "create", resource: "evictionrequests", err: failed, want: "cannot be written: etcd is unavailable"},
 		"creating is forbidden":        {verb: "create", resource: "evictionrequests", err: apierrors.NewForbidden(requestResource, string(podUID), errors.New("exceeded quota")), want: "exceeded quota"},
 		"renewing the request":         {verb: "patch", resource: "evictionrequests", err: failed, request: stale, want: "cannot be written: etcd is unavailable"},

@@ -29,10 +29,12 @@ import (
 )
 
 const (
-	namespace  = "shop"
-	podName    = "web-0"
-	podUID     = types.UID("6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91")
-	requestUID = types.UID("0a1b2c3d-0000-4000-8000-000000000003")
+	namespace = "shop"
+	podName   = "web-0"
+	podUID    = types.UID("6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91")
+	// successorUID is that of another pod of this name.
+	successorUID = types.UID("f0e1d2c3-0000-4000-8000-000000000002")
+	requestUID   = types.UID("0a1b2c3d-0000-4000-8000-000000000003")
 
 	first      = "first.example.com"
 	second     = "second.example.com"
@@ -55,6 +57,8 @@ func newPod(options ...podOption) *v1.Pod {
 	}
 	return pod
 }
+
+func withUID(uid types.UID) podOption { return func(pod *v1.Pod) { pod.UID = uid } }
 
 func interceptedBy(names ...string) podOption {
 	return func(pod *v1.Pod) {

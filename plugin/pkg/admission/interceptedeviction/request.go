@@ -45,24 +45,13 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 	acting := p.interceptorsOf(ctx, e)
 	for range maxAttempts {
 		progress := progressOf(request, e.pod)
-		if progress == missing && !e.live {
-			// Nothing is written for a pod that has just been deleted or replaced.
-			uid := e.pod.UID
-			if err := p.readPod(ctx, e); err != nil || len(e.interceptors) == 0 {
-				return err
-			}
-			if e.pod.UID != uid {
-				return p.await(ctx, e)
-			}
-			continue
-		}
 		var err error
 		switch {
 		case !live && (progress > waiting || progress == waiting && len(acting) > 0):
 			// The cache may have a request that was replaced, whose successor is not done. And it
 			// may not know yet that the caller is active.
 		case progress == done || progress == waiting && isActive(request, acting):
-			return nil
+			return p.admit(ctx, e)
 		default:
 			var stored *coordinationv1alpha1.EvictionRequest
 			if stored, err = p.write(ctx, e, request, progress); err == nil {
@@ -81,6 +70,22 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 		live = true
 	}
 	return e.refused(fmt.Errorf("the request was changed %d times at the same time", maxAttempts))
+}
+
+// admit admits the eviction of a pod whose interceptors are done, unless another pod has its name by
+// now: the eviction would end that one.
+func (p *Plugin) admit(ctx context.Context, e *eviction) error {
+	if e.live {
+		return nil
+	}
+	uid := e.pod.UID
+	if err := p.readPod(ctx, e); err != nil {
+		return err
+	}
+	if e.pod != nil && e.pod.UID != uid {
+		return p.decide(ctx, e)
+	}
+	return nil
 }
 
 // isActive reports whether one of these interceptors is active.

@@ -1,0 +1,81 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package interceptedeviction
+
+import (
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/utils/ptr"
+)
+
+// TestReplacedPods has calls for a pod that another one replaces under its name.
+func TestReplacedPods(t *testing.T) {
+	const waits, gone, admitted = "Eviction triggered evacuation", "the pod with the UID " + string(podUID) + ", which was to be evicted, has left", ""
+	type step struct {
+		pod    *v1.Pod // nil if there is none
+		user   string  // kubectl if empty
+		uid    types.UID
+		dryRun bool
+		want   string
+	}
+	pod, successor := newPod(interceptedBy(first)), newPod(interceptedBy(first), withUID(successorUID))
+	plain, leaving := newPod(withUID(successorUID)), newPod(interceptedBy(first), terminating)
+	for name, steps := range map[string][]step{
+		"told once":                              {{pod: pod, want: waits}, {pod: pod, want: waits}, {pod: successor, want: gone}, {pod: successor, want: waits}},
+		"the successor has no interceptors":      {{pod: pod, want: waits}, {pod: plain, want: gone}, {pod: plain, want: admitted}},
+		"another caller":                         {{pod: pod, want: waits}, {pod: successor, user: "karpenter", want: waits}, {pod: successor, want: gone}},
+		"the pod was seen to leave":              {{pod: pod, want: waits}, {pod: leaving, want: admitted}, {pod: successor, want: waits}},
+		"the pod was seen to be gone":            {{pod: pod, want: waits}, {want: admitted}, {pod: successor, want: waits}},
+		"the UID of the pod":                     {{pod: pod, uid: podUID, want: waits}, {pod: successor, want: waits}},
+		"the UID of the successor":               {{pod: pod, want: waits}, {pod: successor, uid: successorUID, want: waits}, {pod: successor, want: gone}},
+		"a dry run is no call":                   {{pod: pod, dryRun: true, want: waits}, {pod: successor, want: waits}},
+		"a dry run is not told in place of that": {{pod: pod, want: waits}, {pod: successor, dryRun: true, want: waits}, {pod: successor, want: gone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusals := newRefusals()
+			for i, step := range steps {
+				var objects []runtime.Object
+				if step.pod != nil {
+					objects = append(objects, step.pod)
+				}
+				plugin, _ := world{stored: objects, cached: objects}.newPlugin(t)
+				plugin.refusals = refusals
+				eviction := newEviction(&metav1.Preconditions{UID: ptr.To(step.uid)})
+				if step.user == "" {
+					step.user = "kubectl"
+				}
+				err := plugin.Validate(t.Context(), admission.NewAttributesRecord(eviction, nil, policy.Kind("Eviction").WithVersion("v1"), namespace, podName,
+					v1.SchemeGroupVersion.WithResource("pods"), "eviction", admission.Create, nil, step.dryRun, &user.DefaultInfo{Name: step.user}), nil)
+				switch {
+				case step.want == admitted && err != nil, step.want != admitted && (err == nil || !strings.Contains(err.Error(), step.want)):
+					t.Errorf("step %d: got error %v, want %q", i, err, step.want)
+				case step.want == gone && !apierrors.IsNotFound(err):
+					t.Errorf("step %d: got reason %s, want NotFound", i, apierrors.ReasonForError(err))
+				}
+			}
+		})
+	}
+}
