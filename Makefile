@@ -306,6 +306,10 @@ _output/bin/descheduler: hack/modules/descheduler/go.mod hack/modules/deschedule
 	@echo '==> building the descheduler (3 minutes, once)'
 	@$(call build-tool,descheduler,-ldflags "$(STRIP)" sigs.k8s.io/descheduler/cmd/descheduler)
 
+_output/bin/karpenter-kwok: hack/modules/karpenter/go.mod hack/modules/karpenter/go.sum | go-and-git
+	@echo '==> building Karpenter with simulated machines (4 minutes, once)'
+	@$(call build-tool,karpenter,-ldflags "$(STRIP)" sigs.k8s.io/karpenter/kwok)
+
 _output/bin/capi-drain: $(wildcard hack/modules/cluster-api/*) | go-and-git
 	@echo '==> building the drain of Cluster API (2 minutes, once)'
 	@$(call build-tool,cluster-api,-ldflags "$(STRIP)" .)

@@ -31,6 +31,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/ktesting"
@@ -52,17 +53,17 @@ func testInterop(tCtx ktesting.TContext) {
 	tCtx = tCtx.WithTimeout(25*time.Minute, "the test took too long")
 	for _, evictor := range []struct {
 		name    string
-		command func(tCtx ktesting.TContext, c *localcluster.Cluster) *exec.Cmd
+		command func(ctx context.Context, c *localcluster.Cluster) *exec.Cmd
 	}{
-		{"kubectl", func(tCtx ktesting.TContext, c *localcluster.Cluster) *exec.Cmd {
-			return evictorCommand(tCtx, c, filepath.Join(p.base, "kubectl"), "drain", drainedNode, "--ignore-daemonsets", drainTimeout)
+		{"kubectl", func(ctx context.Context, c *localcluster.Cluster) *exec.Cmd {
+			return evictorCommand(ctx, c, filepath.Join(p.base, "kubectl"), "drain", drainedNode, "--ignore-daemonsets", drainTimeout)
 		}},
-		{"Cluster API", func(tCtx ktesting.TContext, c *localcluster.Cluster) *exec.Cmd {
+		{"Cluster API", func(ctx context.Context, c *localcluster.Cluster) *exec.Cmd {
 			// Every 20 seconds, as Cluster API.
-			return evictorCommand(tCtx, c, filepath.Join(p.fork, "capi-drain"), "--node="+drainedNode, "--retry=20s", drainTimeout)
+			return evictorCommand(ctx, c, filepath.Join(p.fork, "capi-drain"), "--node="+drainedNode, "--retry=20s", drainTimeout)
 		}},
-		{"descheduler", func(tCtx ktesting.TContext, c *localcluster.Cluster) *exec.Cmd {
-			return evictorCommand(tCtx, c, filepath.Join(p.fork, "descheduler"), "--policy-config-file="+deschedulerPolicy(tCtx, c), "--descheduling-interval=5s",
+		{"descheduler", func(ctx context.Context, c *localcluster.Cluster) *exec.Cmd {
+			return evictorCommand(ctx, c, filepath.Join(p.fork, "descheduler"), "--policy-config-file="+deschedulerPolicyFile(c), "--descheduling-interval=5s",
 				"--secure-port=0", "--feature-gates=EvictionsInBackground=true", "--v=3")
 		}},
 	} {
@@ -74,7 +75,8 @@ func testInterop(tCtx ktesting.TContext) {
 			if evictor.name == "descheduler" {
 				// It does not cordon the node, and never ends.
 				cordon(tCtx)
-				recordUntilEmpty(tCtx, r, evictor.command(tCtx, &c))
+				writeDeschedulerPolicy(tCtx, &c)
+				recordUntilEmpty(tCtx, r, func(ctx context.Context) *exec.Cmd { return evictor.command(ctx, &c) })
 			} else {
 				recordCommand(tCtx, r, evictor.command(tCtx, &c))
 			}
@@ -106,25 +108,29 @@ func evictorCommand(ctx context.Context, c *localcluster.Cluster, program string
 }
 
 // recordUntilEmpty is recordCommand for a program that does not end: it is killed when the pods have
-// left the node, so it is not there when the last of them has moved.
-func recordUntilEmpty(tCtx ktesting.TContext, r *drainResult, command *exec.Cmd) {
+// left the node, or after a long time, and then the checks report what is left.
+func recordUntilEmpty(tCtx ktesting.TContext, r *drainResult, newCommand func(ctx context.Context) *exec.Cmd) {
 	tCtx.Helper()
+	ctx, kill := context.WithTimeout(tCtx, pollTimeout)
+	defer kill()
+	command := newCommand(ctx)
+	command.Cancel = func() error { return command.Process.Kill() }
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for tCtx.Err() == nil {
-			pods, err := tCtx.Client().CoreV1().Pods(metav1.NamespaceAll).List(tCtx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + drainedNode})
-			if err == nil && !slices.ContainsFunc(pods.Items, func(pod v1.Pod) bool { return pod.Labels[appLabel] != daemonSet }) && command.Process != nil {
-				_ = command.Process.Kill() // It may have ended.
-				return
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			pods, err := tCtx.Client().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + drainedNode})
+			if err == nil && !slices.ContainsFunc(pods.Items, func(pod v1.Pod) bool { return pod.Labels[appLabel] != daemonSet }) {
+				kill()
 			}
-			time.Sleep(pollInterval)
-		}
+		}, pollInterval)
 	})
 	recordCommand(tCtx, r, command)
-	watching.Wait()
-	if strings.Contains(r.complaint, "signal: killed") {
-		r.complaint = ""
+	if ctx.Err() == nil {
+		tCtx.Errorf("the program ended by itself: %s", r.complaint)
 	}
+	kill()
+	watching.Wait()
+	r.complaint = ""
 }
 
 func cordon(tCtx ktesting.TContext) {
@@ -133,26 +139,27 @@ func cordon(tCtx ktesting.TContext) {
 	tCtx.ExpectNoError(err, "cordoning the node")
 }
 
-// deschedulerPolicy writes a policy that evicts all pods of the drained node. It calls once for a
-// pod, and again after ten minutes.
-func deschedulerPolicy(tCtx ktesting.TContext, c *localcluster.Cluster) string {
+func deschedulerPolicyFile(c *localcluster.Cluster) string {
+	return filepath.Join(c.Dir(), "descheduler.yaml")
+}
+
+// writeDeschedulerPolicy writes a policy that evicts the pods of cordoned nodes. The descheduler
+// calls once for a pod, and again after ten minutes.
+func writeDeschedulerPolicy(tCtx ktesting.TContext, c *localcluster.Cluster) {
 	tCtx.Helper()
-	file := filepath.Join(c.Dir(), "descheduler.yaml")
-	policy := fmt.Sprintf(`apiVersion: descheduler/v1alpha2
+	const policy = `apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
-nodeSelector: kubernetes.io/hostname=%s
 profiles:
 - name: interop
   pluginConfig:
   - name: DefaultEvictor
     args: {}
-  - name: PodLifeTime
-    args: {maxPodLifeTimeSeconds: 1, namespaces: {include: [surge, saved]}}
+  - name: RemovePodsViolatingNodeTaints
+    args: {namespaces: {include: [surge, saved]}}
   plugins:
-    deschedule: {enabled: [PodLifeTime]}
-`, drainedNode)
-	tCtx.ExpectNoError(os.WriteFile(file, []byte(policy), 0o644), "writing the policy of the descheduler")
-	return file
+    deschedule: {enabled: [RemovePodsViolatingNodeTaints]}
+`
+	tCtx.ExpectNoError(os.WriteFile(deschedulerPolicyFile(c), []byte(policy), 0o644), "writing the policy of the descheduler")
 }
 
 // savedPods are the turns of the interceptor saver.
