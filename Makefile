@@ -198,9 +198,9 @@ test-surge: control-plane local-cluster-tools base ## drain a node with ten sing
 	@$(call test-system,TestSurge,20m)
 
 .PHONY: test-interop
-test-interop: control-plane local-cluster-tools base _output/bin/descheduler _output/bin/capi-drain ## drain nodes with stock kubectl, Cluster API and the descheduler, for which interceptors act as well
+test-interop: control-plane local-cluster-tools base _output/bin/descheduler _output/bin/capi-drain _output/bin/karpenter-kwok ## drain nodes with stock kubectl, Cluster API, the descheduler and Karpenter, for which interceptors act as well
 	@echo '==> interop (about 4 minutes)'
-	@$(call test-system,TestInterop,30m)
+	@$(call test-system,TestInterop.*,30m)
 
 .PHONY: test-chaos
 test-chaos: control-plane _output/bin/etcd ## kill kube-apiserver and kube-controller-manager again and again during 200 evictions: SEED=...
@@ -309,6 +309,8 @@ _output/bin/descheduler: hack/modules/descheduler/go.mod hack/modules/deschedule
 _output/bin/karpenter-kwok: hack/modules/karpenter/go.mod hack/modules/karpenter/go.sum | go-and-git
 	@echo '==> building Karpenter with simulated machines (4 minutes, once)'
 	@$(call build-tool,karpenter,-ldflags "$(STRIP)" sigs.k8s.io/karpenter/kwok)
+	@dir=$$($(ROOT_GO) list -C hack/modules/karpenter -m -f '{{.Dir}}' sigs.k8s.io/karpenter); mkdir -p _output/karpenter; \
+	install -m 644 "$$dir"/pkg/apis/crds/*.yaml "$$dir"/kwok/apis/crds/*.yaml _output/karpenter/
 
 _output/bin/capi-drain: $(wildcard hack/modules/cluster-api/*) | go-and-git
 	@echo '==> building the drain of Cluster API (2 minutes, once)'
