@@ -17,11 +17,18 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // apiServer answers evictions under one budget on a clock of its own.
@@ -132,7 +139,7 @@ func TestPaceSteps(t *testing.T) {
 		"a slow answer at the lowest limit changes nothing": {{0, slow, false, "1/1"}, {0, time.Hour, false, "1/1"}},
 		"as slow as may be":                  {{0, slow - 1, false, "2/1"}},
 		"an increase takes quick answers":    {{0, quick, false, "2/1"}, {time.Second, quick, false, "2/1"}, {time.Second, quick, false, "4/1"}},
-		"an increase takes time":             {{0, quick, false, "2/1"}, {paceInterval, quick - 1, false, "2/1"}, {paceInterval, quick, false, "4/1"}},
+		"an increase takes time":             {{0, quick, false, "2/1"}, {0, 2 * quick, false, "2/1"}, {paceInterval, quick - 1, false, "2/1"}, {paceInterval, quick, false, "4/1"}},
 		"a conflict halves":                  {{0, quick, false, "2/1"}, {time.Second, quick, true, "1/2"}},
 		"one conflict of several halves":     {{0, quick, false, "2/1"}, {time.Second, quick, false, "2/1"}, {time.Second, quick, false, "4/1"}, {2 * time.Second, quick, true, "2/2"}, {2 * time.Second, 2 * quick, true, "2/2"}, {2*time.Second + quick, quick, true, "1/4"}},
 		"what began before an increase":      {{0, quick, false, "2/1"}, {0, slow, false, "1/2"}},
@@ -148,6 +155,41 @@ func TestPaceSteps(t *testing.T) {
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("limit/patience %s, want %s", strings.Join(got, " "), strings.Join(want, " "))
+			}
+		})
+	}
+}
+
+// The queue of a budget has as many evictions in flight as the answers allow.
+func TestPaceOfABudget(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("changed"))
+	for name, test := range map[string]struct {
+		took time.Duration
+		err  error
+		want []int
+	}{
+		"quick answers": {want: []int{1, 1, 2, 2, 2}},
+		"slow answers":  {took: slowEviction, want: []int{1, 1, 1, 1, 1}},
+		"conflicts":     {err: conflict, want: []int{1, 1, 1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newBudget("web", allowing(5)))
+			var inFlight []int
+			now := 0
+			f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+				now++
+				inFlight = append(inFlight, now)
+				f.runEvictions(t) // Other workers.
+				f.clock.Step(test.took)
+				now--
+				return test.err
+			}
+			for i := range 5 {
+				f.enqueue(t)(pair(fmt.Sprint(i), time.Duration(i)*time.Second))
+			}
+			f.runEvictions(t)
+			if !slices.Equal(inFlight, test.want) {
+				t.Errorf("evictions in flight %d, want %d", inFlight, test.want)
 			}
 		})
 	}

@@ -18,10 +18,11 @@ package server
 
 import (
 	"k8s.io/kubernetes/plugin/pkg/admission/evictionrequest"
+	"k8s.io/kubernetes/plugin/pkg/admission/interceptedeviction"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodemaintenance"
 )
 
 // A generic control plane has neither pods nor nodes, so the plugins for draining are off.
 func init() {
-	intentionallyOffPlugins.Insert(evictionrequest.PluginName, nodemaintenance.PluginName)
+	intentionallyOffPlugins.Insert(evictionrequest.PluginName, interceptedeviction.PluginName, nodemaintenance.PluginName)
 }
