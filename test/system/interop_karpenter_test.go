@@ -30,15 +30,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
 const (
-	// karpenterNode is a label of the nodes that Karpenter creates, and of its revisions.
-	karpenterNode     = "interop"
-	karpenterRevision = "interop-revision"
+	// karpenterNode is a label of the nodes that Karpenter creates.
+	karpenterNode = "interop"
 
 	// karpenterTimeout is how long Karpenter may take to replace its nodes: it waits between most
 	// of its steps.
@@ -53,7 +53,7 @@ kind: NodePool
 metadata: {name: default}
 spec:
   template:
-    metadata: {labels: {interop: karpenter, interop-revision: "1"}}
+    metadata: {labels: {interop: karpenter}}
     spec:
       requirements:
       - {key: kubernetes.io/arch, operator: In, values: [amd64]}
@@ -69,8 +69,8 @@ spec:
 `
 )
 
-// TestInteropKarpenter lets Karpenter replace its nodes, because their template has changed. Each of
-// the Deployments on them has one replica, and a budget that never allows its eviction.
+// TestInteropKarpenter lets Karpenter drain and replace its nodes. Each of the Deployments on them has
+// one replica, and a budget that never allows its eviction.
 func TestInteropKarpenter(t *testing.T) { testInteropKarpenter(ktesting.Init(t)) }
 func testInteropKarpenter(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -101,12 +101,11 @@ func testInteropKarpenter(tCtx ktesting.TContext) {
 	recorder, err := availability.Start(tCtx, tCtx.Client(), tCtx.Namespace())
 	tCtx.ExpectNoError(err)
 	from := time.Now()
-	kubectl(tCtx, c, "", "patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"`+karpenterRevision+`":"2"}}}}}`)
+	old := karpenterNodes(tCtx)
+	kubectl(tCtx, c, "", "delete", "nodeclaims", "--all", "--wait=false")
 	awaitWithin(tCtx, karpenterTimeout, "the old nodes to be gone", func(tCtx ktesting.TContext) {
-		old, err := tCtx.Client().CoreV1().Nodes().List(tCtx, metav1.ListOptions{LabelSelector: karpenterRevision + "=1"})
-		tCtx.ExpectNoError(err)
-		if len(old.Items) > 0 {
-			tCtx.Fatalf("%d are left", len(old.Items))
+		if left := old.Intersection(karpenterNodes(tCtx)); len(left) > 0 {
+			tCtx.Fatalf("these are left: %v", sets.List(left))
 		}
 	})
 	to := time.Now()
@@ -131,6 +130,18 @@ func testInteropKarpenter(tCtx ktesting.TContext) {
 			tCtx.Errorf("the requesters of %s are %s", request.Spec.Target.Pod.Name, got)
 		}
 	}
+}
+
+// karpenterNodes returns the names of the nodes of Karpenter.
+func karpenterNodes(tCtx ktesting.TContext) sets.Set[string] {
+	tCtx.Helper()
+	list, err := tCtx.Client().CoreV1().Nodes().List(tCtx, metav1.ListOptions{LabelSelector: karpenterNode})
+	tCtx.ExpectNoError(err)
+	names := sets.New[string]()
+	for _, node := range list.Items {
+		names.Insert(node.Name)
+	}
+	return names
 }
 
 // startKarpenter starts Karpenter with simulated machines, and stops it after the test.
