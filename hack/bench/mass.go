@@ -162,7 +162,7 @@ func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx
 	}
 	took := time.Since(started)
 	fmt.Printf("%s: drained after %.1f s\n", name, took.Seconds())
-	after, err := m.apiMetrics(ctx)
+	after, err := m.settledMetrics(ctx)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/hack/controlplane"
 )
 
@@ -105,6 +106,22 @@ func (c *cluster) apiMetrics(ctx context.Context) (apiMetrics, error) {
 		return nil, fmt.Errorf("reading the metrics of the API server: %w", err)
 	}
 	return metrics, nil
+}
+
+// settledMetrics returns the metrics once no more requests and evictions are written: the end of the
+// last evictions is recorded after the pods are gone.
+func (c *cluster) settledMetrics(ctx context.Context) (metrics apiMetrics, err error) {
+	last := math.NaN()
+	err = wait.PollUntilContextTimeout(ctx, quietTime, stepTimeout, true, func(ctx context.Context) (bool, error) {
+		if metrics, err = c.apiMetrics(ctx); err != nil {
+			return false, err
+		}
+		writes := metrics.writesOfRequests()
+		settled := writes == last
+		last = writes
+		return settled, nil
+	})
+	return metrics, err
 }
 
 // writesOfRequests counts the writes that an eviction consists of: one that creates the request, two

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,12 +118,20 @@ func (c *cluster) restartManager(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("restarting the controller manager: %w", err)
 	}
+	ports, err := c.local.Ports()
+	if err != nil {
+		return err
+	}
 	if err := c.local.Signal(controlplane.ControllerManager, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("killing the controller manager: %w", err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(context.Context) (bool, error) {
-		_, _, err := findProcess(c.local.Output, managerProgram)
-		return err != nil, nil
+		// A process that is about to end has no arguments any more, but may still listen.
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports[controlplane.ControllerManager]))
+		if err != nil {
+			return false, nil
+		}
+		return true, listener.Close()
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the end of the controller manager: %w", err)
