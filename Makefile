@@ -237,10 +237,10 @@ test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base
 	@_output/bin/e2e $(call flag,mode,MODE) $(call flag,focus,FOCUS)
 
 .PHONY: bench
-bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the surge of Deployments, 150,000 pods at once, and the targets, about 60 minutes: PARTS=evictions,idle,drain,scale,surge,mass PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000
+bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, and the targets, about 70 minutes: PARTS=evictions,lane,idle,drain,scale,surge,mass PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000
 	@$(call build-in-tree,./hack/bench)
-	@echo '==> benchmark (about 60 minutes)'
-	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
+	@echo '==> benchmark (about 70 minutes)'
+	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,lane-pods,LANE_PODS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum _output/bin/promtool
