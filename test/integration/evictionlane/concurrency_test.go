@@ -212,29 +212,46 @@ func TestCallersGoAway(t *testing.T) {
 	c := start(t, true, 1)
 	c.createRunningPods(pods, "web")
 	budget := newBudget("budget", "web")
-	budget.Status.DisruptionsAllowed = 2 * pods
+	budget.Status.DisruptionsAllowed = 100 * pods
 	c.createBudget(budget)
-	parallel(t, 64, pods, func(index int) error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(60))*time.Millisecond)
-		defer cancel()
-		_ = c.evict(ctx, 0, fmt.Sprintf("pod-%d", index), nil) // Whatever it is, nobody hears it.
-		return nil
-	})
-	left, err := c.Client.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+	attempts := 0
+	evictAll := func(names []string, evict func(name string) error) {
+		attempts += len(names)
+		parallel(t, 64, len(names), func(index int) error { return evict(names[index]) })
 	}
-	if len(left.Items) == 0 || len(left.Items) == pods {
-		t.Errorf("%d of %d pods are left: callers go away too late or too early to test anything", len(left.Items), pods)
+	left := c.podNames()
+	// How long an eviction takes depends on the machine: until some succeed, callers become more patient.
+	for patience := 20 * time.Millisecond; len(left) > pods*9/10; patience *= 2 {
+		evictAll(left, func(name string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), rand.N(patience))
+			defer cancel()
+			_ = c.evict(ctx, 0, name, nil) // Whatever it is, nobody hears it.
+			return nil
+		})
+		left = c.podNames()
 	}
-	parallel(t, 64, len(left.Items), func(index int) error {
-		if err := c.evict(t.Context(), 0, left.Items[index].Name, nil); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("evict pod %s: %w", left.Items[index].Name, err)
+	t.Logf("%d of %d pods are left after %d attempts", len(left), pods, attempts)
+	evictAll(left, func(name string) error {
+		if err := c.evict(t.Context(), 0, name, nil); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("evict pod %s: %w", name, err)
 		}
 		return nil
 	})
 	status := c.budget("budget").Status
-	if spent := 2*pods - int(status.DisruptionsAllowed); spent < pods || spent > pods+len(left.Items) || len(status.DisruptedPods) != pods {
-		t.Errorf("%d disruptions are spent, and %d pods disrupted, for %d pods and %d second attempts", spent, len(status.DisruptedPods), pods, len(left.Items))
+	if spent := 100*pods - int(status.DisruptionsAllowed); spent < pods || spent > attempts || len(status.DisruptedPods) != pods {
+		t.Errorf("%d disruptions are spent, and %d pods disrupted, for %d pods and %d attempts", spent, len(status.DisruptedPods), pods, attempts)
 	}
+}
+
+func (c *cluster) podNames() []string {
+	c.T.Helper()
+	list, err := c.Client.CoreV1().Pods(c.Namespace).List(c.T.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	var names []string
+	for _, pod := range list.Items {
+		names = append(names, pod.Name)
+	}
+	return names
 }
