@@ -39,7 +39,9 @@ func TestReplacedPods(t *testing.T) {
 		user   string  // kubectl if empty
 		uid    types.UID
 		dryRun bool
-		want   string
+		// done is set if all interceptors of the pod have acted.
+		done bool
+		want string
 	}
 	pod, successor := newPod(interceptedBy(first)), newPod(interceptedBy(first), withUID(successorUID))
 	plain, leaving := newPod(withUID(successorUID)), newPod(interceptedBy(first), terminating)
@@ -48,6 +50,7 @@ func TestReplacedPods(t *testing.T) {
 		"the successor has no interceptors":      {{pod: pod, want: waits}, {pod: plain, want: gone}, {pod: plain, want: admitted}},
 		"another caller":                         {{pod: pod, want: waits}, {pod: successor, user: "karpenter", want: waits}, {pod: successor, want: gone}},
 		"the pod was seen to leave":              {{pod: pod, want: waits}, {pod: leaving, want: admitted}, {pod: successor, want: waits}},
+		"the pod was evicted by the caller":      {{pod: pod, want: waits}, {pod: pod, done: true, want: admitted}, {pod: successor, want: waits}},
 		"the pod was seen to be gone":            {{pod: pod, want: waits}, {want: admitted}, {pod: successor, want: waits}},
 		"the UID of the pod":                     {{pod: pod, uid: podUID, want: waits}, {pod: successor, want: waits}},
 		"the UID of the successor":               {{pod: pod, want: waits}, {pod: successor, uid: successorUID, want: waits}, {pod: successor, want: gone}},
@@ -60,6 +63,9 @@ func TestReplacedPods(t *testing.T) {
 				var objects []runtime.Object
 				if step.pod != nil {
 					objects = append(objects, step.pod)
+				}
+				if step.done {
+					objects = append(objects, newRequest(processing(imperative, first, imperative)))
 				}
 				plugin, _ := world{stored: objects, cached: objects}.newPlugin(t)
 				plugin.refusals = refusals
