@@ -32,6 +32,7 @@ import (
 
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/hack/availability"
@@ -158,7 +159,8 @@ func startSurge(tCtx ktesting.TContext, c *localcluster.Cluster, r *drainResult)
 	return tCtx
 }
 
-// openOthers makes the nodes that are not drained schedulable or unschedulable.
+// openOthers makes the nodes that are not drained schedulable or unschedulable. The taint follows
+// later, so by then the scheduler knows as well.
 func openOthers(tCtx ktesting.TContext, open bool) {
 	tCtx.Helper()
 	for i := range nodes {
@@ -168,6 +170,16 @@ func openOthers(tCtx ktesting.TContext, open bool) {
 			tCtx.ExpectNoError(err, "making %s schedulable: %t", node, open)
 		}
 	}
+	await(tCtx, "the taints of the nodes", func(tCtx ktesting.TContext) {
+		list, err := tCtx.Client().CoreV1().Nodes().List(tCtx, metav1.ListOptions{})
+		tCtx.ExpectNoError(err)
+		for _, node := range list.Items {
+			tainted := slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == v1.TaintNodeUnschedulable })
+			if node.Name != drainedNode && tainted == open {
+				tCtx.Fatalf("%s is tainted: %t", node.Name, tainted)
+			}
+		}
+	})
 }
 
 // createWorkloads waits until all pods are ready, and their Services and budgets have counted them.
