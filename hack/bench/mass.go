@@ -155,6 +155,9 @@ func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx
 				watched.others = fewNodes + 1
 			}
 		}
+		if err == nil && watched.left <= inFlight {
+			err = m.endTerminating(ctx)
+		}
 		return drained, err
 	})
 	if err != nil {
@@ -176,6 +179,25 @@ func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx
 	}
 	m.table.add(name, append(results, more...)...)
 	return m.clean(ctx)
+}
+
+// endTerminating removes the pods that terminate. If the caller of an eviction is killed, the API server
+// may leave the pod so, which a kubelet would end, and there is none.
+func (m *mass) endTerminating(ctx context.Context) error {
+	list, err := m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing pods: %w", err)
+	}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			continue
+		}
+		err := m.setup.CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("removing a terminating pod: %w", err)
+		}
+	}
+	return nil
 }
 
 // labelValue returns the name of a case as the value of a label.
