@@ -39,6 +39,10 @@ const (
 
 	// slowInterval is how long after slow work other work must begin to count as slow again.
 	slowInterval = time.Minute
+
+	// keptWaiting is for how many waiting items a line keeps its map when none waits any more. A map
+	// never shrinks: after 100,000 items, it would hold megabytes for ever.
+	keptWaiting = 1000
 )
 
 var window = [unknown]time.Duration{slow: slowWindow, quick: quickWindow}
@@ -83,6 +87,8 @@ type Line[T comparable] struct {
 	tenants map[string]*tenant[T]
 	flows   map[string]*flow[T]
 	waiting map[T]position[T]
+	// mostWaiting is how many items have waited at a time since the map was made.
+	mostWaiting int
 	// running has the items with a place, in the order of Begin, or of Pop before Begin.
 	running []*work[T]
 	// places counts them by the class of their tenants.
@@ -245,16 +251,20 @@ func (l *Line[T]) Limit(total, perTenant int) {
 // Push adds an item after the other items of its owner.
 func (l *Line[T]) Push(owner Owner, item T) {
 	q := l.queue(owner)
-	l.waiting[item] = q.push(owner.Source, item)
-	l.update(q.tenant)
+	l.wait(item, q.push(owner.Source, item))
 }
 
 // PushFirst adds an item before the items added by Push for the tenant in the flow, and after those
 // added by PushFirst.
 func (l *Line[T]) PushFirst(owner Owner, item T) {
 	q := l.queue(owner)
-	l.waiting[item] = position[T]{queue: q, element: q.first.PushBack(item)}
-	l.update(q.tenant)
+	l.wait(item, position[T]{queue: q, element: q.first.PushBack(item)})
+}
+
+func (l *Line[T]) wait(item T, at position[T]) {
+	l.waiting[item] = at
+	l.mostWaiting = max(l.mostWaiting, len(l.waiting))
+	l.update(at.queue.tenant)
 }
 
 // queue returns the queue of the tenant in the flow. It creates what does not exist.
@@ -320,6 +330,9 @@ func (l *Line[T]) Remove(item T) {
 func (l *Line[T]) drop(item T) {
 	at := l.waiting[item]
 	delete(l.waiting, item)
+	if len(l.waiting) == 0 && l.mostWaiting > keptWaiting {
+		l.waiting, l.mostWaiting = map[T]position[T]{}, 0
+	}
 	q := at.queue
 	if q.remove(at); q.isEmpty() {
 		l.removeReady(q)

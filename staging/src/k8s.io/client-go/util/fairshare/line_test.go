@@ -372,6 +372,24 @@ func TestLineWithFlows(t *testing.T) {
 	}
 }
 
+// After many items, the line does not hold their memory.
+func TestLineForgetsManyItems(t *testing.T) {
+	for count, want := range map[int]int{keptWaiting: keptWaiting, keptWaiting + 1: 0} {
+		l := NewLine[int](testingclock.NewFakeClock(time.Now()))
+		for i := range count {
+			l.Push(Owner{}, i)
+		}
+		for range count {
+			if item, found := l.Pop(); found {
+				l.Release(item)
+			}
+		}
+		if l.Len() != 0 || l.mostWaiting != want {
+			t.Errorf("%d items: %d wait, at most %d in this map, want none and %d", count, l.Len(), l.mostWaiting, want)
+		}
+	}
+}
+
 // In random histories, no limit is exceeded, and each waiting item is held back by one of them.
 func TestLineInRandomHistories(t *testing.T) {
 	for seed := range uint64(300) {
