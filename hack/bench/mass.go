@@ -57,7 +57,7 @@ const (
 	// The heap after the end is read until it is small enough.
 	maxHeapAfterEnd = 1.1
 	heapInterval    = 20 * time.Second
-	heapTimeout     = 8 * time.Minute
+	heapTimeout     = 13 * time.Minute
 
 	// massLabel is the label by which the maintenances of this part select their nodes.
 	massLabel = "example.com/mass"
@@ -124,7 +124,7 @@ func (m *mass) measure(ctx context.Context) (err error) {
 }
 
 // heapAfterEnd returns the heap when nothing is left, in times of the one before. Events are kept for
-// six minutes, in case that the same happens again, and so are the checks of requests.
+// six to twelve minutes, in case that the same happens again, and the checks of requests for six.
 func (m *mass) heapAfterEnd(ctx context.Context) (times float64, err error) {
 	err = wait.PollUntilContextTimeout(ctx, heapInterval, heapTimeout, true, func(ctx context.Context) (bool, error) {
 		heap, err := m.managerHeap(ctx)
