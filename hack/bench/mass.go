@@ -128,8 +128,11 @@ func (m *mass) measure(ctx context.Context) (err error) {
 func (m *mass) heapAfterEnd(ctx context.Context) (times float64, err error) {
 	err = wait.PollUntilContextTimeout(ctx, heapInterval, heapTimeout, true, func(ctx context.Context) (bool, error) {
 		heap, err := m.managerHeap(ctx)
+		if err != nil {
+			return false, err // The last read may be interrupted: the one before counts.
+		}
 		times = heap / m.heapEmpty
-		return times <= maxHeapAfterEnd, err
+		return times <= maxHeapAfterEnd, nil
 	})
 	if wait.Interrupted(err) {
 		return times, context.Cause(ctx) // Nil after heapTimeout.
