@@ -231,13 +231,22 @@ func (b *budgetQueues) limit(budget types.NamespacedName) int {
 	return 0
 }
 
-// observe takes note of how long a request of the budget took, and whether it failed because of
-// others. It returns whether more requests may be in flight from now on.
-func (b *budgetQueues) observe(budget types.NamespacedName, began, ended time.Time, conflict bool) (more bool) {
+// began takes note of an eviction under the budget.
+func (b *budgetQueues) began(budget types.NamespacedName, now time.Time) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if queue := b.queues[budget]; queue != nil {
+		queue.pace.begin(now)
+	}
+}
+
+// ended takes note of its answer, and of whether it failed because of others. It returns whether more
+// requests may be in flight from now on.
+func (b *budgetQueues) ended(budget types.NamespacedName, began, ended time.Time, conflict bool) (more bool) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queues[budget]
-	return queue != nil && queue.pace.observe(began, ended, conflict)
+	return queue != nil && queue.pace.end(began, ended, conflict)
 }
 
 // spend records that an eviction used up a disruption of this version of the budget, and returns

@@ -343,11 +343,14 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	}
 	i.changed.remove(e.pod.UID)
 	began := i.clock.Now()
+	if budget := e.budget(); budget != nil {
+		i.waiting.began(keyOf(budget), began)
+	}
 	err := i.evict(ctx, e.pod, podeviction.Preconditions(e.pod, e.budgets))
 	// The call may have taken seconds. The recorded time is the time of the response.
 	now := i.clock.Now()
 	outcome, detail := podeviction.Classify(err, e.budgets)
-	if budget := e.budget(); budget != nil && i.waiting.observe(keyOf(budget), began, now, outcome == podeviction.Retry) {
+	if budget := e.budget(); budget != nil && i.waiting.ended(keyOf(budget), began, now, outcome == podeviction.Retry) {
 		i.enqueueBudget(keyOf(budget))
 	}
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {

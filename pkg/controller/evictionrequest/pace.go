@@ -16,7 +16,10 @@ limitations under the License.
 
 package evictionrequest
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// maxEvictionsPerBudget is the maximum number of evictions under one budget that are in flight.
@@ -27,9 +30,9 @@ const (
 	// one that has no conflict takes a fifth of that.
 	slowEviction = 400 * time.Millisecond
 
-	// paceInterval is the minimum time between two increases. It is longer than the wait after a
-	// conflict, so that the next increase comes after the answers that the last one made slow.
-	paceInterval = 700 * time.Millisecond
+	// lateEviction is the duration from which on an eviction that is in flight may be a slow one. It is
+	// twice what one without a conflict takes.
+	lateEviction = 200 * time.Millisecond
 
 	// maxPacePatience limits how many rounds of quick answers an increase takes.
 	maxPacePatience = 64
@@ -49,12 +52,20 @@ type pace struct {
 	changed time.Time
 	// grew is whether that change was an increase.
 	grew bool
+	// inFlight has the times at which the evictions in flight began.
+	inFlight []time.Time
 }
 
 func newPace() pace { return pace{limit: 1, patience: 1} }
 
-// observe takes note of an answer, and returns whether the limit has grown.
-func (p *pace) observe(began, ended time.Time, conflict bool) (grown bool) {
+// begin takes note of an eviction.
+func (p *pace) begin(now time.Time) { p.inFlight = append(p.inFlight, now) }
+
+// end takes note of its answer, and returns whether the limit has grown.
+func (p *pace) end(began, ended time.Time, conflict bool) (grown bool) {
+	if index := slices.IndexFunc(p.inFlight, began.Equal); index >= 0 {
+		p.inFlight = slices.Delete(p.inFlight, index, index+1)
+	}
 	if conflict || ended.Sub(began) >= slowEviction {
 		// Those that began before the limit was halved are slow for the same reason.
 		if p.limit > 1 && (p.grew || !began.Before(p.changed)) {
@@ -64,7 +75,7 @@ func (p *pace) observe(began, ended time.Time, conflict bool) (grown bool) {
 		return false
 	}
 	p.quick++
-	if p.limit == maxEvictionsPerBudget || p.quick < p.limit*p.patience || ended.Before(p.changed.Add(paceInterval)) {
+	if p.limit == maxEvictionsPerBudget || p.quick < p.limit*p.patience || p.isLate(ended) {
 		return false
 	}
 	if p.patience == 1 {
@@ -77,4 +88,10 @@ func (p *pace) observe(began, ended time.Time, conflict bool) (grown bool) {
 	}
 	p.quick, p.changed, p.grew = 0, ended, true
 	return true
+}
+
+// isLate returns whether an eviction in flight may be a slow one. Its answer decides: of several
+// evictions with a conflict, the first answers are quick.
+func (p *pace) isLate(now time.Time) bool {
+	return slices.ContainsFunc(p.inFlight, func(began time.Time) bool { return now.Sub(began) >= lateEviction })
 }

@@ -53,6 +53,7 @@ func (s *apiServer) run(duration time.Duration) {
 	for end := s.now.Add(duration); s.now.Before(end); {
 		for len(s.inFlight) < s.pace.limit {
 			s.inFlight = append(s.inFlight, [2]time.Time{s.now, s.now.Add(s.answer(len(s.inFlight) + 1))})
+			s.pace.begin(s.now)
 		}
 		slices.SortFunc(s.inFlight, func(a, b [2]time.Time) int { return a[1].Compare(b[1]) })
 		first := s.inFlight[0]
@@ -63,7 +64,7 @@ func (s *apiServer) run(duration time.Duration) {
 			s.slow++
 		}
 		before := s.pace.limit
-		if grown := s.pace.observe(first[0], first[1], false); grown != (s.pace.limit > before) {
+		if grown := s.pace.end(first[0], first[1], false); grown != (s.pace.limit > before) {
 			panic(fmt.Sprintf("grown is %t, but the limit changed from %d to %d", grown, before, s.pace.limit))
 		}
 		if s.pace.limit != before {
@@ -84,7 +85,7 @@ func plain(inFlight int) time.Duration {
 
 func TestPaceOfALane(t *testing.T) {
 	s := newAPIServer(lane)
-	s.run(4 * time.Second)
+	s.run(time.Second)
 	if got, want := fmt.Sprint(s.limits), "[2 4 8 16 32]"; got != want {
 		t.Errorf("limits %s, want %s", got, want)
 	}
@@ -126,35 +127,47 @@ func TestPaceChanges(t *testing.T) {
 	}
 }
 
-// paceAt is a point in the life of a pace, a conflict or an answer that took some time.
-type paceAt struct {
+// paceStep is an eviction with the limit and the patience after its answer.
+type paceStep struct {
 	began, took time.Duration
 	conflict    bool
 	want        string
 }
 
 func TestPaceSteps(t *testing.T) {
-	const quick, slow = 100 * time.Millisecond, slowEviction
-	for name, steps := range map[string][]paceAt{
-		"a slow answer at the lowest limit changes nothing": {{0, slow, false, "1/1"}, {0, time.Hour, false, "1/1"}},
-		"as slow as may be":                  {{0, slow - 1, false, "2/1"}},
-		"an increase takes quick answers":    {{0, quick, false, "2/1"}, {time.Second, quick, false, "2/1"}, {time.Second, quick, false, "4/1"}},
-		"an increase takes time":             {{0, quick, false, "2/1"}, {0, 2 * quick, false, "2/1"}, {paceInterval, quick - 1, false, "2/1"}, {paceInterval, quick, false, "4/1"}},
-		"a conflict halves":                  {{0, quick, false, "2/1"}, {time.Second, quick, true, "1/2"}},
-		"one conflict of several halves":     {{0, quick, false, "2/1"}, {time.Second, quick, false, "2/1"}, {time.Second, quick, false, "4/1"}, {2 * time.Second, quick, true, "2/2"}, {2 * time.Second, 2 * quick, true, "2/2"}, {2*time.Second + quick, quick, true, "1/4"}},
-		"what began before an increase":      {{0, quick, false, "2/1"}, {0, slow, false, "1/2"}},
-		"after a conflict it takes patience": {{0, quick, false, "2/1"}, {time.Second, quick, true, "1/2"}, {2 * time.Second, quick, false, "1/2"}, {2 * time.Second, quick, false, "2/2"}},
+	const quick, slow, second = 100 * time.Millisecond, slowEviction, time.Second
+	for name, test := range map[string]struct {
+		// others are evictions without an answer.
+		others []time.Duration
+		steps  []paceStep
+	}{
+		"a slow answer at the lowest limit changes nothing": {steps: []paceStep{{0, slow, false, "1/1"}, {0, time.Hour, false, "1/1"}}},
+		"as slow as may be":                  {steps: []paceStep{{0, slow - 1, false, "2/1"}}},
+		"an increase takes quick answers":    {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, false, "2/1"}, {second, quick, false, "4/1"}}},
+		"an increase waits for late answers": {others: []time.Duration{0}, steps: []paceStep{{0, lateEviction, false, "1/1"}, {second, quick, false, "1/1"}}},
+		"others that are not late":           {others: []time.Duration{0, 1}, steps: []paceStep{{0, lateEviction - 1, false, "2/1"}}},
+		"a conflict halves":                  {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, true, "1/2"}}},
+		"one conflict of several halves":     {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, false, "2/1"}, {second, quick, false, "4/1"}, {2 * second, quick, true, "2/2"}, {2 * second, 2 * quick, true, "2/2"}, {2*second + quick, quick, true, "1/4"}}},
+		"what began before an increase":      {steps: []paceStep{{0, quick, false, "2/1"}, {0, slow, false, "1/2"}}},
+		"after a conflict it takes patience": {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, true, "1/2"}, {2 * second, quick, false, "1/2"}, {2 * second, quick, false, "2/2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPace()
+			for _, began := range test.others {
+				p.begin(start.Add(began))
+			}
 			var got, want []string
-			for _, step := range steps {
+			for _, step := range test.steps {
 				began := start.Add(step.began)
-				p.observe(began, began.Add(step.took), step.conflict)
+				p.begin(began)
+				p.end(began, began.Add(step.took), step.conflict)
 				got, want = append(got, fmt.Sprintf("%d/%d", p.limit, p.patience)), append(want, step.want)
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("limit/patience %s, want %s", strings.Join(got, " "), strings.Join(want, " "))
+			}
+			if len(p.inFlight) != len(test.others) {
+				t.Errorf("%d evictions are in flight, want %d", len(p.inFlight), len(test.others))
 			}
 		})
 	}
