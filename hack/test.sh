@@ -38,7 +38,7 @@ Phases:
   tools        the tools of this repository; that a later release reads what this one stores
   unit         packages that hold one of our files or patches, our gates off
   unit-gates   the same, our gates on
-  integration  our integration tests, and upstream's that a patch touches
+  integration  our integration tests, and upstream's that a patch touches; upstream's of evictions, our gates on
   e2e          the demos and the tutorial, on clusters of their own
   all          all of these, in this order
   race         tests of ours under the race detector, unit and integration; no part of all

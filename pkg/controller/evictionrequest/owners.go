@@ -55,8 +55,8 @@ func (o *owners) of(key types.NamespacedName) fairshare.Owner {
 // drain it, so it is the same for all nodes of a maintenance.
 func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	pod, err := o.podLister.Pods(request.Namespace).Get(targetName(request))
-	if err != nil {
-		return ""
+	if err != nil || string(pod.UID) != request.Name {
+		return "" // The cache has another pod of this name.
 	}
 	node, err := o.nodeLister.Get(pod.Spec.NodeName)
 	if err != nil {

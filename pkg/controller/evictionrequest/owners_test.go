@@ -55,17 +55,24 @@ func TestOwners(t *testing.T) {
 	for name, test := range map[string]struct {
 		requesters []string
 		node       string
-		want       fairshare.Owner
+		// uid is that of the pod that has the name, if it is another one.
+		uid  types.UID
+		want fairshare.Owner
 	}{
 		"a user":                                 {requesters: []string{user}, node: "node-of-m", want: fairshare.Owner{Tenant: namespace, Source: user}},
 		"a drain":                                {requesters: []string{drain}, node: "node-of-m", want: fairshare.Owner{Flow: "NodeMaintenance m", Tenant: namespace, Source: drain}},
 		"a drain that has joined a user":         {requesters: []string{user, drain}, node: "node-of-m", want: fairshare.Owner{Flow: "NodeMaintenance m", Tenant: namespace, Source: drain}},
 		"a drain that the cache does not have":   {requesters: []string{drain}, node: "node-of-other", want: fairshare.Owner{Tenant: namespace, Source: drain}},
+		"another pod has the name":               {requesters: []string{drain}, node: "node-of-m", uid: "another", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain of a node that is gone":         {requesters: []string{drain}, node: "gone", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a request that nobody wants any longer": {node: "node-of-m", want: fairshare.Owner{Tenant: namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, newRequest(requestedBy(test.requesters...)), newPod(on(test.node)), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse))
+			f := newFixture(t, newRequest(requestedBy(test.requesters...)), newPod(on(test.node), func(pod *v1.Pod) {
+				if test.uid != "" {
+					pod.UID = test.uid
+				}
+			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse))
 			for _, item := range []evictionItem{itemOf(requestKeyOfPod), budgetItem("web")} {
 				f.imperative.waiting.place(requestKeyOfPod, []types.NamespacedName{{Namespace: namespace, Name: "web"}}, &candidate{request: requestKeyOfPod})
 				if diff := cmp.Diff(test.want, f.imperative.ownerOf(item)); diff != "" {
