@@ -42,18 +42,12 @@ func measureLane(ctx context.Context, opts options, r *report) error {
 	if opts.lanePods == 0 {
 		return nil
 	}
-	t := r.table(rowPerFigure, "Evictions without and with EvictionLane, medians of %d runs, by a bare client with 1, 30 or %d calls in flight, on %d nodes,\n"+
-		"and by EvictionRequests: %d pods one after the other, %d otherwise, %d in the last case.",
-		opts.runs, laneParallel, opts.nodes, laneSerialPods, laneSmallPods, opts.lanePods)
+	t := r.table(rowPerFigure, "Evictions without and with EvictionLane, medians of %d runs, on %d nodes, by a bare client with 1, 30 or %d calls in flight\n"+
+		"(%d, %d and %d pods) and by EvictionRequests (%d pods).",
+		opts.runs, opts.nodes, laneParallel, laneSerialPods, laneSmallPods, opts.lanePods, laneSmallPods)
 	for _, server := range []struct{ name, gates string }{{withoutLane, ""}, {byLane, laneGate}} {
 		err := onCluster(ctx, opts, r, featureGates+server.gates, func(c *cluster) error {
-			if err := c.measureWays(ctx, t, c.laneWays(server.name), noBudget, oneBudget); err != nil {
-				return err
-			}
-			if server.name == withoutLane {
-				return nil
-			}
-			return c.measureWays(ctx, t, []way{c.bareWay(byLane+", large", opts.lanePods, laneParallel)}, oneBudget)
+			return c.measureWays(ctx, t, c.laneWays(server.name), noBudget, oneBudget)
 		})
 		if err != nil {
 			return err
@@ -71,7 +65,7 @@ func (c *cluster) laneWays(server string) []way {
 	return []way{
 		c.bareWay(bareName(server, 1), laneSerialPods, 1),
 		c.bareWay(bareName(server, 30), laneSmallPods, 30),
-		c.bareWay(bareName(server, laneParallel), laneSmallPods, laneParallel),
+		c.bareWay(bareName(server, laneParallel), c.opts.lanePods, laneParallel),
 		{name: server + ", " + byRequests, pods: laneSmallPods, node: c.spread, evict: c.evictByRequests, measured: byFork, observe: c.observeBudget},
 	}
 }
@@ -99,12 +93,10 @@ func compareLane(t *table) {
 	t.derive(wide+oneBudget, result{Name: "of the rate without a budget", digits: 2, Value: t.value(wide+oneBudget, "evicted") / t.value(wide+noBudget, "evicted")})
 	t.want(wide+oneBudget, "of the rate without a budget", atLeast, 0.85)
 	t.want(wide+oneBudget, speedup, atLeast, 10)
-	for _, name := range []string{wide, byLane + ", large"} {
-		t.want(name+oneBudget, "409", atMost, 0)
-		t.want(name+oneBudget, "eviction p99", atMost, 0.3)
-		t.want(name+oneBudget, "writes of the budget by evictions", atMost, 0.25)
-	}
-	t.want(byLane+", large"+oneBudget, "disrupted pods, at most", atMost, 700)
+	t.want(wide+oneBudget, "409", atMost, 0)
+	t.want(wide+oneBudget, "eviction p99", atMost, 0.3)
+	t.want(wide+oneBudget, "writes of the budget by evictions", atMost, 0.25)
+	t.want(wide+oneBudget, "disrupted pods, at most", atMost, 700)
 }
 
 // budgetWatch counts the versions of the budget.

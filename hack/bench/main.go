@@ -153,7 +153,7 @@ func (o *options) numbers() []number {
 	return []number{
 		{&o.pods, "pods", 500, 1, maxPods, "pods that are evicted in each measurement, except by the drain of one node"},
 		{&o.drainPods, "drain-pods", 100, 1, maxPods, "pods that kubectl drain evicts from one node in each measurement, about 5 each second"},
-		{&o.lanePods, "lane-pods", 2000, 0, 4000, "pods that share one budget while 64 evictions are in flight; 0 skips the comparison of API servers without and with EvictionLane"},
+		{&o.lanePods, "lane-pods", 2000, 0, 4000, "pods that are evicted with 64 calls in flight; 0 skips the comparison of API servers without and with EvictionLane"},
 		{&o.idle, "idle", 1000, 0, 100000, "requests that wait while writes are counted; 0 skips this part"},
 		{&o.scaleNodes, "scale-nodes", 5000, 0, 100000, "nodes of the cluster with many nodes; 0 skips this part"},
 		{&o.surge, "surge", 200, 0, maxSurge, "Deployments with one replica whose pods are moved; 0 skips this part"},

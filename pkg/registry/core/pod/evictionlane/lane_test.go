@@ -359,8 +359,8 @@ func TestDestroy(t *testing.T) {
 
 func TestPauseAfter(t *testing.T) {
 	for disrupted, want := range map[int]time.Duration{
-		0: 5 * time.Millisecond, 25: 5 * time.Millisecond, 100: 20 * time.Millisecond,
-		500: 100 * time.Millisecond, 1000: 200 * time.Millisecond, 2000: 200 * time.Millisecond,
+		0: 5 * time.Millisecond, 100: 5 * time.Millisecond, 101: 5050 * time.Microsecond,
+		500: 25 * time.Millisecond, 2000: 100 * time.Millisecond,
 	} {
 		if got := pauseAfter(disrupted); got != want {
 			t.Errorf("pause of %s after %d disrupted pods, want %s", got, disrupted, want)
@@ -385,7 +385,7 @@ func TestDecrementPauses(t *testing.T) {
 		for _, step := range []struct {
 			pod  string
 			want time.Duration
-		}{{"a", 100 * time.Millisecond}, {"panic", 0}, {"b", 100*time.Millisecond + pausePerPod}, {"c", 0}} {
+		}{{"a", 25 * time.Millisecond}, {"panic", 0}, {"b", 25*time.Millisecond + pausePerPod}, {"c", 0}} {
 			if got := batch(step.pod); got != step.want {
 				t.Errorf("pause of %s after %s, want %s", got, step.pod, step.want)
 			}

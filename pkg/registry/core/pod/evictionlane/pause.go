@@ -19,12 +19,11 @@ package evictionlane
 import "time"
 
 const (
-	// pausePerPod, minPause and maxPause are the pause between two batches of one budget while calls
-	// wait: a length for each pod that was evicted and that the disruption controller has not
-	// accounted for yet, within these bounds.
-	pausePerPod = 200 * time.Microsecond
+	// pausePerPod and minPause are the pause between two batches of one budget while calls wait: a
+	// length for each pod that was evicted and that the disruption controller has not accounted for
+	// yet, of which there are at most MaxDisruptedPodSize.
+	pausePerPod = 50 * time.Microsecond
 	minPause    = 5 * time.Millisecond
-	maxPause    = 200 * time.Millisecond
 )
 
 // pauseAfter is how long the next batch waits after one that left this many disrupted pods in the
@@ -34,5 +33,5 @@ const (
 // The more of them there are, the more time it gets. Batches grow by as much as they have to wait, so
 // that the pause costs little throughput.
 func pauseAfter(disruptedPods int) time.Duration {
-	return min(max(time.Duration(disruptedPods)*pausePerPod, minPause), maxPause)
+	return max(time.Duration(disruptedPods)*pausePerPod, minPause)
 }
