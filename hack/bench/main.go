@@ -110,7 +110,7 @@ func parseOptions(args []string) (options, error) {
 		flags.IntVar(n.to, n.name, n.value, n.usage)
 	}
 	flags.DurationVar(&o.idleTime, "idle-time", time.Minute, "duration of the measurement of an idle cluster")
-	flags.DurationVar(&o.timeout, "timeout", time.Hour, "maximum duration of the whole benchmark")
+	flags.DurationVar(&o.timeout, "timeout", 4*time.Hour, "maximum duration of the whole benchmark")
 	flags.StringVar(&o.bin, "bin", "_output/bin", "directory of the binaries to measure")
 	flags.StringVar(&o.base, "base", "_output/base/bin", "directory of the binaries of the pristine base")
 	flags.StringVar(&o.output, "output", "_output", "directory for the cluster; results go into bench in it")
