@@ -28,16 +28,20 @@ import (
 )
 
 const (
-	laneGate            = ",EvictionLane=true"
-	disruptionAccount   = "disruption-controller"
-	laneParallel        = 64
-	laneSerialPods      = 100
-	laneSmallPods       = 500
-	withoutLane, byLane = "without the lane", "lane"
+	laneGate          = ",EvictionLane=true"
+	interceptGate     = ",EvictionRequestForEvictions=true"
+	disruptionAccount = "disruption-controller"
+	laneParallel      = 64
+	laneSerialPods    = 100
+	laneSmallPods     = 500
+
+	withoutLane = "without the lane"
+	byLane      = "lane"
+	intercepted = "lane, interceptors for evictions"
 )
 
-// measureLane compares the API server without and with EvictionLane. The clusters follow each other,
-// as the gate is one of the process.
+// measureLane compares the API server without and with EvictionLane, and with
+// EvictionRequestForEvictions as well. The clusters follow each other, as gates are of the process.
 func measureLane(ctx context.Context, opts options, r *report) error {
 	if opts.lanePods == 0 {
 		return nil
@@ -45,8 +49,11 @@ func measureLane(ctx context.Context, opts options, r *report) error {
 	t := r.table(rowPerFigure, "Evictions without and with EvictionLane, medians of %d runs, on %d nodes, by a bare client with 1, 30 or %d calls in flight\n"+
 		"(%d, %d and %d pods) and by EvictionRequests (%d pods).",
 		opts.runs, opts.nodes, laneParallel, laneSerialPods, laneSmallPods, opts.lanePods, laneSmallPods)
-	for _, server := range []struct{ name, gates string }{{withoutLane, ""}, {byLane, laneGate}} {
+	for _, server := range []struct{ name, gates string }{{withoutLane, ""}, {byLane, laneGate}, {intercepted, laneGate + interceptGate}} {
 		err := onCluster(ctx, opts, r, featureGates+server.gates, func(c *cluster) error {
+			if server.name == intercepted {
+				return c.measureWays(ctx, t, []way{c.bareWay(bareName(intercepted, laneParallel), opts.lanePods, laneParallel)}, noBudget)
+			}
 			return c.measureWays(ctx, t, c.laneWays(server.name), noBudget, oneBudget)
 		})
 		if err != nil {
@@ -97,6 +104,13 @@ func compareLane(t *table) {
 	t.want(wide+oneBudget, "eviction p99", atMost, 0.3)
 	t.want(wide+oneBudget, "writes of the budget by evictions", atMost, 0.25)
 	t.want(wide+oneBudget, "disrupted pods, at most", atMost, 700)
+
+	// No pod has interceptors.
+	checked := bareName(intercepted, laneParallel) + noBudget
+	t.derive(checked, result{Name: "of the rate without the check", digits: 2, Value: t.value(checked, "evicted") / t.value(wide+noBudget, "evicted")})
+	t.derive(checked, result{Name: "more requests of all clients", Unit: "per pod", digits: 2, Value: t.value(checked, "of all clients") - t.value(wide+noBudget, "of all clients")})
+	t.want(checked, "of the rate without the check", atLeast, 0.99)
+	t.want(checked, "more requests of all clients", atMost, 0.1)
 }
 
 // budgetWatch counts the versions of the budget.

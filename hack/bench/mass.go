@@ -25,14 +25,16 @@ import (
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/hack/controlplane"
 )
 
 const (
@@ -83,8 +85,13 @@ func measureMass(ctx context.Context, opts options, r *report) error {
 	opts.silent = true // The audit log of a million requests would slow down what is measured.
 	t := r.table(rowPerFigure, "One NodeMaintenance over %d nodes with %d Ready pods, no PDB, and what others notice of it.",
 		opts.scaleNodes-fewNodes-1, opts.massPods)
-	return onScaleCluster(ctx, opts, r, "", func(c *cluster) error {
-		m := &mass{cluster: c, table: t}
+	return onScaleCluster(ctx, opts, r, featureGates+laneGate, "", func(c *cluster) error {
+		stored, err := c.connectEtcd()
+		if err != nil {
+			return err
+		}
+		defer stored.Close()
+		m := &mass{cluster: c, table: t, stored: stored}
 		if err := m.measure(ctx); err != nil {
 			return err
 		}
@@ -96,10 +103,23 @@ func measureMass(ctx context.Context, opts options, r *report) error {
 // mass is the measurement of one drain.
 type mass struct {
 	*cluster
-	table *table
+	table  *table
+	stored clientv3.KV
 	// heapEmpty and heapFull are the heap of the controller manager without pods, after an earlier
 	// drain, and with all.
 	heapEmpty, heapFull float64
+}
+
+func (c *cluster) connectEtcd() (*clientv3.Client, error) {
+	ports, err := c.local.Ports()
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", ports[controlplane.Etcd])}, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd: %w", err)
+	}
+	return client, nil
 }
 
 func (m *mass) measure(ctx context.Context) (err error) {
@@ -317,10 +337,10 @@ func (o *observer) observe(ctx context.Context) (drained bool, err error) {
 		return false, fmt.Errorf("reading the maintenance: %w", err)
 	}
 	// What exists is counted after the status was read: then the status is never ahead.
-	if o.left, err = countObjects(ctx, o.setup.CoreV1().Pods(namespace).List); err != nil {
+	if o.left, err = o.countStored(ctx, "pods"); err != nil {
 		return false, err
 	}
-	if o.requested, err = countObjects(ctx, o.setup.CoordinationV1alpha1().EvictionRequests(namespace).List); err != nil {
+	if o.requested, err = o.countStored(ctx, "evictionrequests"); err != nil {
 		return false, err
 	}
 	now, status := time.Now(), got.Status.DrainStatus
@@ -335,20 +355,14 @@ func (o *observer) observe(ctx context.Context) (drained bool, err error) {
 	return isDrained(got), nil
 }
 
-// countObjects counts the objects of a kind without reading them.
-func countObjects[L metav1.ListInterface](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error)) (int, error) {
-	first, err := list(ctx, metav1.ListOptions{Limit: 1})
+// countStored counts the objects of a resource in the namespace. It asks etcd: for each list, also of
+// one object, the API server copies a list of all, which takes a tenth of its time at this size.
+func (m *mass) countStored(ctx context.Context, resource string) (int, error) {
+	response, err := m.stored.Get(ctx, "/registry/"+resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
-		return 0, fmt.Errorf("counting objects: %w", err)
+		return 0, fmt.Errorf("counting %s: %w", resource, err)
 	}
-	if remaining := first.GetRemainingItemCount(); remaining != nil {
-		return int(*remaining) + 1, nil
-	}
-	all, err := list(ctx, metav1.ListOptions{Limit: 2})
-	if err != nil {
-		return 0, fmt.Errorf("counting objects: %w", err)
-	}
-	return meta.LenList(any(all).(runtime.Object)), nil
+	return int(response.Count), nil
 }
 
 // history has the values of a number that only grows.
@@ -439,11 +453,11 @@ func (m *mass) disturb(ctx context.Context, nodes int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := countObjects(ctx, m.setup.CoordinationV1alpha1().EvictionRequests(namespace).List)
+	requests, err := m.countStored(ctx, "evictionrequests")
 	if err != nil {
 		return nil, err
 	}
-	left, err := countObjects(ctx, m.setup.CoreV1().Pods(namespace).List)
+	left, err := m.countStored(ctx, "pods")
 	if err != nil {
 		return nil, err
 	}

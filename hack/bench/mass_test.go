@@ -17,19 +17,16 @@ limitations under the License.
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 )
 
 func TestHistoryBehind(t *testing.T) {
@@ -57,22 +54,28 @@ func TestHistoryBehind(t *testing.T) {
 	}
 }
 
-func TestCountObjects(t *testing.T) {
-	for name, test := range map[string]struct {
-		pods      int
-		remaining *int64
-		want      int
-	}{
-		"none": {},
-		"one":  {pods: 1, want: 1},
-		"many": {pods: 1, remaining: ptr.To[int64](41), want: 42},
-	} {
-		list := &v1.PodList{ListMeta: metav1.ListMeta{RemainingItemCount: test.remaining}, Items: make([]v1.Pod, test.pods)}
-		client := fake.NewClientset()
-		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, list, nil })
-		if got, err := countObjects(t.Context(), client.CoreV1().Pods(namespace).List); err != nil || got != test.want {
-			t.Errorf("%s: counted %d, %v, want %d", name, got, err, test.want)
-		}
+// fakeKV is an etcd with as many keys below one prefix.
+type fakeKV struct {
+	clientv3.KV
+	prefix string
+	count  int64
+}
+
+func (f fakeKV) Get(_ context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	op := clientv3.OpGet(key, options...)
+	if key != f.prefix || !op.IsCountOnly() || string(op.RangeBytes()) != clientv3.GetPrefixRangeEnd(f.prefix) {
+		return nil, fmt.Errorf("%s is not counted", key)
+	}
+	return &clientv3.GetResponse{Count: f.count}, nil
+}
+
+func TestCountStored(t *testing.T) {
+	m := &mass{stored: fakeKV{prefix: "/registry/pods/" + namespace + "/", count: 42}}
+	if got, err := m.countStored(t.Context(), "pods"); err != nil || got != 42 {
+		t.Errorf("counted %d, %v, want 42", got, err)
+	}
+	if got, err := m.countStored(t.Context(), "nodes"); err == nil {
+		t.Errorf("counted %d of another resource, want an error", got)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -29,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/hack/controlplane"
 )
 
 const (
@@ -66,13 +68,13 @@ func measureScale(ctx context.Context, opts options, r *report) error {
 	}
 	atRest := r.table(rowPerCase, "%d nodes that exist as objects alone, each of which reports once per measurement.", opts.scaleNodes)
 	drain := r.table(rowPerCase, "One NodeMaintenance over all of these nodes.")
-	err := onScaleCluster(ctx, opts, r, ",-"+maintenanceController, func(c *cluster) error {
+	err := onScaleCluster(ctx, opts, r, featureGates, ",-"+maintenanceController, func(c *cluster) error {
 		return c.measureSteady(ctx, atRest, scaleOff)
 	})
 	if err != nil {
 		return err
 	}
-	err = onScaleCluster(ctx, opts, r, "", func(c *cluster) error {
+	err = onScaleCluster(ctx, opts, r, featureGates, "", func(c *cluster) error {
 		if err := c.measureAllNodes(ctx, drain); err != nil {
 			return err
 		}
@@ -88,13 +90,17 @@ func measureScale(ctx context.Context, opts options, r *report) error {
 	return err
 }
 
-// onScaleCluster measures something on a cluster with many nodes and without some controllers.
-func onScaleCluster(ctx context.Context, opts options, r *report, without string, measure func(*cluster) error) error {
+// onScaleCluster measures something on a cluster with many nodes, and without kwok and some controllers.
+func onScaleCluster(ctx context.Context, opts options, r *report, gates, without string, measure func(*cluster) error) error {
 	opts.nodes = 0
 	// These would miss the kubelets.
 	controllers := "*,-node-lifecycle-controller,-taint-eviction-controller,-pod-garbage-collector-controller" + without
 	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:controllers="+controllers)
-	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+	return onCluster(ctx, opts, r, gates, func(c *cluster) error {
+		// It has no nodes, but watches pods.
+		if err := c.local.Signal(controlplane.Kwok, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("ending kwok: %w", err)
+		}
 		fmt.Printf("creating %d nodes\n", opts.scaleNodes)
 		if err := createAll(ctx, c, opts.scaleNodes, c.setup.CoreV1().Nodes().Create, newNode); err != nil {
 			return err
