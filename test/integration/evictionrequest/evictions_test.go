@@ -91,6 +91,7 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 		{"only the controller withdraws the callers without permission on the pod", testWithdrawalOfCallers},
 		{"calls expire after fifteen minutes", testCallsExpire},
 		{"calls that are repeated do not expire", testCallsRenewed},
+		{"calls that a budget refuses do not expire", testCallsBesideBudget},
 		{"many callers at the same time", testConcurrentEvictions},
 		{"a caller does not evict the successor of its pod", testEvictionOfSuccessor},
 	}
@@ -189,12 +190,12 @@ func testEvictionWaits(t *testing.T, c *cluster) {
 
 	c.startController(clock.RealClock{})
 	const stamp = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
-	expectMessage("the activation of the first", `Interceptor first\.example\.com is active since `+stamp+`, and has not reported yet\.`)
+	expectMessage("the activation of the first", `Interceptor first\.example\.com is active since `+stamp+`, and has not reported yet\. Without a heartbeat until `+stamp+` it loses its turn\.`)
 	now := metav1.Now()
 	c.report(pod, started(first, now).WithExpectedFinishTime(metav1.NewTime(now.Add(time.Hour))))
-	expectMessage("the report of the first", `Interceptor first\.example\.com is active since `+stamp+`, expects to finish at `+stamp+`, and reports: "at work"\.`)
+	expectMessage("the report of the first", `Interceptor first\.example\.com is active since `+stamp+`, expects to finish at `+stamp+`, sent its last heartbeat at `+stamp+`, and reports: "at work"\. Without a heartbeat until `+stamp+` it loses its turn\.`)
 	c.report(pod, completed(first, now))
-	expectMessage("the activation of the second", `Interceptor second\.example\.com is active since `+stamp+`, and has not reported yet\.`)
+	expectMessage("the activation of the second", `Interceptor second\.example\.com is active since `+stamp+`, and has not reported yet\. Without a heartbeat until `+stamp+` it loses its turn\.`)
 	c.expectUntouched(pod)
 	c.report(pod, completed(second, metav1.Now()))
 	c.awaitRequest(pod, "the end of the request", evicted)
@@ -471,9 +472,10 @@ func testEvictionBypass(t *testing.T, c *cluster) {
 	bypass := func(verb string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{requestsGroup}, Resources: []string{requestsResource}, Verbs: []string{verb}}
 	}
-	const firefighter, owner = "firefighter@example.com", "owner@example.com"
+	const firefighter, owner, both = "firefighter@example.com", "owner@example.com", "both@example.com"
 	c.grantEvictions(firefighter, bypass("bypass"))
 	c.grantEvictions(owner, bypass("*"))
+	c.grantEvictions(both, bypass("*"), bypass("bypass"))
 	asks := func(eviction *policyv1.Eviction) {
 		eviction.Annotations = map[string]string{coordinationv1alpha1.EvictionBypassAnnotation: "true"}
 	}
@@ -492,6 +494,8 @@ func testEvictionBypass(t *testing.T, c *cluster) {
 		{what: "asking for it with the permission", client: c.ClientOf(firefighter), change: asks, bypasses: true},
 		{what: "with all permissions on requests", client: c.ClientOf(owner)},
 		{what: "asking for it with all permissions on requests", client: c.ClientOf(owner), change: asks, bypasses: true},
+		{what: "with the permission, but as one of all", client: c.ClientOf(both)},
+		{what: "asking for it with all permissions", client: c.ClientOf(both), change: asks, bypasses: true},
 		{what: "as the administrator", client: c.client},
 		{what: "asking for it as the administrator", client: c.client, change: asks, bypasses: true},
 	} {
@@ -755,6 +759,35 @@ func testCallsRenewed(t *testing.T, c *cluster) {
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, coordinationv1alpha1.EvictionCallTimeAnnotation, forged), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("forging the time: %v", err)
 	}
+	c.awaitRequest(pod, "the end of the request", canceled)
+	c.expectUntouched(pod)
+}
+
+// testCallsBesideBudget has a budget that refuses an eviction for longer than a call counts. The
+// interceptors have acted, and must not act again while the evictor goes on calling.
+func testCallsBesideBudget(t *testing.T, c *cluster) {
+	now := newFakeClock()
+	c.StartDisruptionController(c.namespace)
+	c.startController(now)
+	pod := c.createRunningPod(newPod("stuck", withInterceptors(first)), v1.ConditionTrue)
+	c.createBudget("guard", pod, 1, policyv1.IfHealthyBudget)
+	c.expectWaits("evicting", c.evict(pod))
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
+	c.report(pod, completed(first, metav1.NewTime(now.Now())))
+	request := c.awaitRequest(pod, "the budget to block the eviction", blocked)
+	for range 3 { // As rarely as the descheduler.
+		now.Step(10 * time.Minute)
+		if err := c.evict(pod); !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+			t.Errorf("evicting: %v, want a refusal by the budget", err)
+		}
+		want := now.Now().UTC().Format(time.RFC3339)
+		current := c.getRequest(pod)
+		if got := current.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation]; got != want || current.UID != request.UID || canceled(current) {
+			t.Errorf("the request %s is %s, and the last call is stored as %q, want the request %s and %q", current.UID, describe(current), got, request.UID, want)
+		}
+	}
+	c.expectRequesters(pod, evictions)
+	now.Step(15 * time.Minute)
 	c.awaitRequest(pod, "the end of the request", canceled)
 	c.expectUntouched(pod)
 }

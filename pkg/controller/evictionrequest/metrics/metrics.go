@@ -100,7 +100,7 @@ var (
 		coordinationv1alpha1.EvictionInterceptorReplicaSet,
 		coordinationv1alpha1.EvictionInterceptorStatefulSet,
 	)
-	requesterNames = newNames(coordinationv1alpha1.NodeMaintenanceRequester)
+	requesterNames = newNames(coordinationv1alpha1.NodeMaintenanceRequester, coordinationv1alpha1.EvictionRequesterEvictions)
 )
 
 var register sync.Once

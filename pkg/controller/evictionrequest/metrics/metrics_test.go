@@ -225,7 +225,7 @@ func TestOwnNamesAreNeverOther(t *testing.T) {
 			coordinationv1alpha1.EvictionInterceptorKubelet, coordinationv1alpha1.EvictionInterceptorReplicaSet,
 			coordinationv1alpha1.EvictionInterceptorStatefulSet,
 		}},
-		"requester": {requesterNames, []string{coordinationv1alpha1.NodeMaintenanceRequester}},
+		"requester": {requesterNames, []string{coordinationv1alpha1.NodeMaintenanceRequester, coordinationv1alpha1.EvictionRequesterEvictions}},
 	} {
 		full := &names{known: limit.names.known.Clone()}
 		for _, name := range limit.own {

@@ -19,6 +19,7 @@ package interceptedeviction
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -174,6 +175,8 @@ func TestCaches(t *testing.T) {
 	plain, pod := newPod(), newPod(interceptedBy(first))
 	predecessor := newPod(terminating, withUID(successorUID))
 	atFirst, atLast := newRequest(processing(first, first, imperative)), newRequest(processing(imperative, first, imperative))
+	lapsing, others := newRequest(processing(imperative, first, imperative), calledAt("")), newRequest(processing(imperative, first, imperative), requestedBy("drain.example.com"))
+	evicted := newRequest(processing("", first, imperative), having(coordinationv1alpha1.EvictionRequestConditionEvicted), calledAt(""))
 	over := newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled))
 	uid := &metav1.Preconditions{UID: ptr.To(podUID)}
 	successor := newPod(interceptedBy(first), withUID(successorUID))
@@ -184,21 +187,24 @@ func TestCaches(t *testing.T) {
 		want          string
 		wantRequests  []string
 	}{
-		"a pod without interceptors":           {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{plain}}, want: admitted},
-		"an uncached pod without interceptors": {world: world{stored: []runtime.Object{plain}}, want: admitted, wantRequests: []string{"get pods"}},
-		"an uncached pod":                      {world: world{stored: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a cached predecessor":                 {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{predecessor}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a cached pod of another UID":          {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{newPod(withUID("1"))}}, preconditions: uid, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"a pod that is gone, but cached":       {world: world{cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
-		"a pod that terminates":                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating)}, cached: []runtime.Object{newPod(interceptedBy(first), terminating)}}, want: admitted, wantRequests: []string{"get pods"}},
-		"a pod that has finished":              {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodFailed))}}, want: admitted, wantRequests: []string{"get pods"}},
-		"a pod that is pending":                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodPending))}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
-		"the first call":                       {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
-		"an uncached request":                  {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests", "get evictionrequests"}},
-		"an uncached request that is done":     {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"create evictionrequests", "get evictionrequests", "get pods"}},
-		"a cached request":                     {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, want: waits},
-		"a cached request that is done now":    {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atFirst}}, want: waits},
-		"a cached request that is done":        {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a pod without interceptors":                             {world: world{stored: []runtime.Object{plain}, cached: []runtime.Object{plain}}, want: admitted},
+		"an uncached pod without interceptors":                   {world: world{stored: []runtime.Object{plain}}, want: admitted, wantRequests: []string{"get pods"}},
+		"an uncached pod":                                        {world: world{stored: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a cached predecessor":                                   {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{predecessor}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a cached pod of another UID":                            {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{newPod(withUID("1"))}}, preconditions: uid, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"a pod that is gone, but cached":                         {world: world{cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
+		"a pod that terminates":                                  {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating)}, cached: []runtime.Object{newPod(interceptedBy(first), terminating)}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that has finished":                                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodFailed))}}, want: admitted, wantRequests: []string{"get pods"}},
+		"a pod that is pending":                                  {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodPending))}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"the first call":                                         {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
+		"an uncached request":                                    {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests", "get evictionrequests"}},
+		"an uncached request that is done":                       {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"create evictionrequests", "get evictionrequests", "get pods"}},
+		"a cached request":                                       {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, want: waits},
+		"a cached request that is done now":                      {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atFirst}}, want: waits},
+		"a cached request that is done":                          {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a request that is done, and was called for long ago":    {world: world{stored: []runtime.Object{pod, lapsing}, cached: []runtime.Object{pod, lapsing}}, want: admitted, wantRequests: []string{"get evictionrequests", "patch evictionrequests", "get pods"}},
+		"a request that is done, and that only others have made": {world: world{stored: []runtime.Object{pod, others}, cached: []runtime.Object{pod, others}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a request that is over, and was called for long ago":    {world: world{stored: []runtime.Object{pod, evicted}, cached: []runtime.Object{pod, evicted}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
 		"a request that is done, of a pod that is gone": {
 			world: world{stored: []runtime.Object{atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"},
 		},
@@ -227,8 +233,8 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// TestFailures: an eviction waits whatever fails. The only exception is a server that does not serve
-// EvictionRequests.
+// TestFailures: an eviction waits whatever fails, until its interceptors are done. The only exception
+// is a server that does not serve EvictionRequests.
 func TestFailures(t *testing.T) {
 	failed := errors.New("etcd is unavailable")
 	pod := newPod(interceptedBy(first))
@@ -248,6 +254,8 @@ func TestFailures(t *testing.T) {
 		"creating is forbidden":        {verb: "create", resource: "evictionrequests", err: apierrors.NewForbidden(requestResource, string(podUID), errors.New("exceeded quota")), want: "exceeded quota"},
 		"renewing the request":         {verb: "patch", resource: "evictionrequests", err: failed, request: stale, want: "cannot be written: etcd is unavailable"},
 		"renewing conflicts":           {verb: "patch", resource: "evictionrequests", err: apierrors.NewConflict(requestResource, string(podUID), failed), request: stale, want: "changed 5 times at the same time", attempts: maxAttempts},
+		"keeping the request":          {verb: "patch", resource: "evictionrequests", err: failed, request: newRequest(processing(imperative, first, imperative), calledAt(""))},
+		"keeping conflicts":            {verb: "patch", resource: "evictionrequests", err: apierrors.NewConflict(requestResource, string(podUID), failed), request: newRequest(processing(imperative, first, imperative), calledAt("")), want: "changed 5 times at the same time", attempts: maxAttempts - 1},
 		"reading the request":          {verb: "get", resource: "evictionrequests", err: failed, request: newRequest(processing(imperative, first, imperative)), want: "etcd is unavailable"},
 		"replacing a canceled request": {verb: "delete", resource: "evictionrequests", err: failed, request: newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled)), want: "etcd is unavailable"},
 		"the authorizer":               {verb: "create", resource: "evictionrequests", err: failed, rights: rights{err: failed}, want: "etcd is unavailable"},
@@ -280,14 +288,41 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestLongReports: the message fits into an event, and shows no control characters.
-func TestLongReports(t *testing.T) {
+// TestLongTexts: the message fits into an event, and shows no control characters, whatever others have
+// written.
+func TestLongTexts(t *testing.T) {
+	const long = "xxx..."
+	text := "\x1b[31m" + strings.Repeat("x", 30000)
 	request := newRequest(processing(first, first, imperative))
-	request.Status.Interceptors[0].Message = "\x1b[31m" + strings.Repeat("x", 30000)
-	pod := newPod(interceptedBy(first))
-	plugin, _ := world{stored: []runtime.Object{pod, request}, cached: []runtime.Object{pod, request}}.newPlugin(t)
-	err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
-	if err == nil || len(err.Error()) > 1024 || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "xxx...") {
-		t.Errorf("got error %q", err)
+	request.Status.Interceptors[0].HeartbeatTime = &metav1.Time{Time: noon}
+	request.Status.Interceptors[0].Message = text
+	pod, patient := newPod(interceptedBy(first)), newPod()
+	for i := range 15 {
+		interceptedBy(fmt.Sprintf("%d-%s.example.com", i, strings.Repeat("x", 200)))(patient)
+	}
+	for name, test := range map[string]struct {
+		pod     *v1.Pod
+		request *coordinationv1alpha1.EvictionRequest
+		err     error
+	}{
+		"of an interceptor":          {pod: pod, request: request},
+		"the names of interceptors":  {pod: patient},
+		"of a webhook":               {pod: pod, err: apierrors.NewForbidden(requestResource, string(podUID), errors.New(text))},
+		"of a webhook, and of names": {pod: patient, err: apierrors.NewForbidden(requestResource, string(podUID), errors.New(text))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{stored: []runtime.Object{test.pod}, cached: []runtime.Object{test.pod}}
+			if test.request != nil {
+				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
+			}
+			plugin, client := w.newPlugin(t)
+			if test.err != nil {
+				client.PrependReactor("create", requestResource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.err })
+			}
+			err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
+			if err == nil || len(err.Error()) > 1024 || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), long) {
+				t.Errorf("got error %q", err)
+			}
+		})
 	}
 }

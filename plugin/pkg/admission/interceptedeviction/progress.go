@@ -101,10 +101,14 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 
 // isRenewed reports whether the request already says that pods/eviction is called for its pod.
 func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
-	isRequester := slices.ContainsFunc(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) bool {
-		return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
-	})
 	called, known := evictionrequesttools.EvictionCallTime(request)
 	// A time in the future comes from a client or from a clock that is ahead.
-	return isRequester && known && now.Sub(called) < renewalInterval && called.Sub(now) <= evictionrequesttools.MaxClockSkew
+	return hasCallers(request) && known && now.Sub(called) < renewalInterval && called.Sub(now) <= evictionrequesttools.MaxClockSkew
+}
+
+// hasCallers reports whether the eviction is requested by calls of pods/eviction.
+func hasCallers(request *coordinationv1alpha1.EvictionRequest) bool {
+	return slices.ContainsFunc(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) bool {
+		return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
+	})
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/klog/v2"
 )
 
 // maxAttempts is how often a call tries to write while others change the request. A call that has
@@ -50,7 +51,11 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 		case !live && (progress > waiting || progress == waiting && len(acting) > 0):
 			// The cache may have a request that was replaced, whose successor is not done. And it
 			// may not know yet that the caller is active.
-		case progress == done || progress == waiting && isActive(request, acting):
+		case progress == done:
+			if err = p.keep(ctx, e, request); err == nil {
+				return p.admit(ctx, e)
+			}
+		case progress == waiting && isActive(request, acting):
 			return p.admit(ctx, e)
 		default:
 			var stored *coordinationv1alpha1.EvictionRequest
@@ -86,6 +91,22 @@ func (p *Plugin) admit(ctx context.Context, e *eviction) error {
 		return p.decide(ctx, e)
 	}
 	return nil
+}
+
+// keep renews a request whose interceptors are done. A budget may refuse the eviction for longer than
+// a call counts: if the request were withdrawn, the next call would begin anew, and the interceptors
+// would act again. It returns an error only if the request is not what it was: the eviction does not
+// depend on the write.
+func (p *Plugin) keep(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
+	if evictionrequesttools.IsFinished(request.Status.Conditions) || !hasCallers(request) {
+		return nil
+	}
+	err := p.renew(ctx, e, request)
+	if err != nil && !isStale(err) {
+		klog.FromContext(ctx).Error(err, "Failed to renew the request for an eviction whose interceptors are done", "pod", klog.KObj(e.pod))
+		return nil
+	}
+	return err
 }
 
 // isActive reports whether one of these interceptors is active.

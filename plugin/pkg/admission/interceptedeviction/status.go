@@ -28,9 +28,13 @@ import (
 	"k8s.io/component-helpers/plaintext"
 )
 
-// maxReportLength is how much of the message of an interceptor the status repeats, in bytes. Evictors
-// log the status with every call, and copy it into events, which have room for 1024.
-const maxReportLength = 256
+// The status repeats texts and names that others have chosen up to these lengths, in bytes. Evictors
+// log it with every call, and copy it into events, which have room for 1024.
+const (
+	maxReportLength = 256
+	maxNamesLength  = 256
+	maxReasonLength = 384
+)
 
 // waits returns the status for an eviction that has to wait. The request may be a canceled one whose
 // successor does not exist, because nothing is written in a dry run.
@@ -45,7 +49,7 @@ func (e *eviction) waits(request *coordinationv1alpha1.EvictionRequest) error {
 func turnOf(request *coordinationv1alpha1.EvictionRequest, e *eviction) (sentence, words string) {
 	entry := evictionrequesttools.ActiveInterceptor(request)
 	if entry == nil || progressOf(request, e.pod) != waiting {
-		return fmt.Sprintf("The evictionrequest-controller has not activated the first of them yet: %s.", strings.Join(e.interceptors, ", ")),
+		return fmt.Sprintf("The evictionrequest-controller has not activated the first of them yet: %s.", e.names()),
 			"waiting for the evictionrequest-controller"
 	}
 	sentence = "Interceptor " + entry.Name + " is active"
@@ -55,12 +59,21 @@ func turnOf(request *coordinationv1alpha1.EvictionRequest, e *eviction) (sentenc
 	if finish := entry.ExpectedFinishTime; finish != nil {
 		sentence += ", expects to finish at " + formatTime(*finish)
 	}
-	if entry.Message != "" {
-		sentence += fmt.Sprintf(", and reports: %q", plaintext.Truncate(entry.Message, maxReportLength))
-	} else if entry.HeartbeatTime == nil {
+	switch {
+	case entry.HeartbeatTime != nil:
+		sentence += ", sent its last heartbeat at " + formatTime(*entry.HeartbeatTime)
+	case entry.Message == "":
 		sentence += ", and has not reported yet"
 	}
-	return sentence + ".", "waiting for the interceptor " + entry.Name
+	if entry.Message != "" {
+		sentence += fmt.Sprintf(", and reports: %q", plaintext.Truncate(entry.Message, maxReportLength))
+	}
+	sentence += "."
+	// It may hang. Then the caller knows how long that can last.
+	if deadline, limited := evictionrequesttools.ActiveDeadline(request, e.pod); limited && entry.CompletionTime == nil {
+		sentence += " Without a heartbeat until " + formatTime(metav1.NewTime(deadline)) + " it loses its turn."
+	}
+	return sentence, "waiting for the interceptor " + entry.Name
 }
 
 // bypassHint says why a caller that asks for it does not bypass the interceptors.
@@ -76,9 +89,14 @@ func (e *eviction) bypassHint() string {
 // because evictors try again after it, and after others they may give up or delete the pod.
 func (e *eviction) refused(reason error) error {
 	return tooManyRequests(
-		fmt.Sprintf("Cannot evict pod %s/%s: its interceptors (%s) have to act first, and its EvictionRequest %s cannot be written: %v",
-			e.GetNamespace(), e.pod.Name, strings.Join(e.interceptors, ", "), e.pod.UID, reason),
+		fmt.Sprintf("Cannot evict pod %s/%s: its interceptors (%s) have to act first, and its EvictionRequest %s cannot be written: %s",
+			e.GetNamespace(), e.pod.Name, e.names(), e.pod.UID, plaintext.Truncate(plaintext.Line(reason.Error()), maxReasonLength)),
 		"the EvictionRequest of the pod cannot be written")
+}
+
+// names are those of the interceptors that have to act.
+func (e *eviction) names() string {
+	return plaintext.Truncate(strings.Join(e.interceptors, ", "), maxNamesLength)
 }
 
 // tooManyRequests returns a status 429 without Retry-After, as budgets do.
