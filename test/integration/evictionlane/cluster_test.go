@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -52,10 +53,17 @@ type cluster struct {
 // start starts API servers on one etcd.
 func start(t *testing.T, lane bool, servers int) *cluster {
 	t.Helper()
-	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionLane, lane)
+	return startEach(t, slices.Repeat([]bool{lane}, servers)...)
+}
+
+// startEach starts an API server for each element, with or without the lane.
+func startEach(t *testing.T, lanes ...bool) *cluster {
+	t.Helper()
 	etcd := framework.SharedEtcd()
 	c := &cluster{}
-	for range servers {
+	for _, lane := range lanes {
+		// A server asks for the gate once, when it starts.
+		featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionLane, lane)
 		server := kubeapiservertesting.StartTestServerOrDie(t, nil, framework.DefaultTestServerFlags(), etcd)
 		t.Cleanup(server.TearDownFn)
 		server.ClientConfig.WarningHandler = rest.NoWarnings{}

@@ -121,9 +121,25 @@ func (o *outcomes) expect(t *testing.T, want map[string]int) {
 func TestTwoServers(t *testing.T) {
 	const pods, allowed = 500, 200
 	c := start(t, true, 2)
+	if versions := c.evictBeyondBudget(pods, allowed); versions > allowed/2 {
+		t.Errorf("%d versions of the budget for %d evictions: they are not written together", versions, allowed)
+	}
+}
+
+// TestServerWithoutLane evicts 60 pods through two API servers at once, one of which has no lane, under
+// a budget that allows 20. That is what a rolling upgrade does.
+func TestServerWithoutLane(t *testing.T) {
+	startEach(t, true, false).evictBeyondBudget(60, 20)
+}
+
+// evictBeyondBudget evicts more pods than a budget allows, through all servers at once, and checks
+// every version of the budget. It returns their number.
+func (c *cluster) evictBeyondBudget(pods, allowed int) (versions int) {
+	c.T.Helper()
+	t := c.T
 	c.createRunningPods(pods, "web")
 	budget := newBudget("budget", "web")
-	budget.Status.DisruptionsAllowed = allowed
+	budget.Status.DisruptionsAllowed = int32(allowed)
 	c.createBudget(budget)
 	history := c.Watch(testcluster.KindOf(c.Client.PolicyV1().PodDisruptionBudgets(c.Namespace).List, c.Client.PolicyV1().PodDisruptionBudgets(c.Namespace).Watch))
 	var answers outcomes
@@ -132,7 +148,6 @@ func TestTwoServers(t *testing.T) {
 		return nil
 	})
 	answers.expect(t, map[string]int{"": allowed, string(metav1.StatusReasonTooManyRequests): pods - allowed})
-	versions := 0
 	for _, change := range history.CatchUp(c.Cluster) {
 		versions++
 		status := change.Object.(*policyv1.PodDisruptionBudget).Status
@@ -140,12 +155,10 @@ func TestTwoServers(t *testing.T) {
 			t.Errorf("a version of the budget has %d disrupted pods and allows %d more", len(status.DisruptedPods), status.DisruptionsAllowed)
 		}
 	}
-	if versions > allowed/2 {
-		t.Errorf("%d versions of the budget for %d evictions: they are not written together", versions, allowed)
-	}
 	if left, err := c.Client.CoreV1().Pods(c.Namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) != pods-allowed {
 		t.Errorf("%d pods are left, %v, want %d", len(left.Items), err, pods-allowed)
 	}
+	return versions
 }
 
 // TestWithDisruptionController evicts all pods that a budget can spare, through two API servers,
