@@ -85,7 +85,7 @@ func testChaos(tCtx ktesting.TContext) {
 	tCtx, plane := newControlPlane(tCtx, p, "chaos")
 	t := &chaosTest{
 		plane:   plane,
-		release: controlplane.Release{Name: "the fork", Bin: p.fork, FeatureGates: gatesOfRequests, RuntimeConfig: runtimeConfig},
+		release: controlplane.Release{Name: "the fork", Bin: p.fork, FeatureGates: gatesOfRequests + ",EvictionLane=true", RuntimeConfig: runtimeConfig},
 		random:  rand.New(rand.NewPCG(seed, 0)),
 	}
 	start(tCtx, plane, t.release)

@@ -179,7 +179,8 @@ func testEvictionWaits(t *testing.T, c *cluster) {
 		})
 	}
 
-	expectMessage("the first call", `The evictionrequest-controller has not activated the first of them yet: first\.example\.com, second\.example\.com\.`)
+	const stamp = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
+	expectMessage("the first call", `That was requested at `+stamp+`, and the evictionrequest-controller has not activated the first of them yet: first\.example\.com, second\.example\.com\.`)
 	request := c.getRequest(pod)
 	if diff := cmp.Diff([]coordinationv1alpha1.Requester{{Name: evictions}}, request.Spec.Requesters); diff != "" {
 		t.Errorf("requesters (-want +got):\n%s", diff)
@@ -189,7 +190,6 @@ func testEvictionWaits(t *testing.T, c *cluster) {
 	}
 
 	c.startController(clock.RealClock{})
-	const stamp = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
 	expectMessage("the activation of the first", `Interceptor first\.example\.com is active since `+stamp+`, and has not reported yet\. Without a heartbeat until `+stamp+` it loses its turn\.`)
 	now := metav1.Now()
 	c.report(pod, started(first, now).WithExpectedFinishTime(metav1.NewTime(now.Add(time.Hour))))
@@ -326,7 +326,11 @@ func testEvictionDryRun(t *testing.T, c *cluster) {
 	inBody := func(eviction *policyv1.Eviction) {
 		eviction.DeleteOptions = &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	}
-	c.expectWaits("dry run in the body", c.evictWith(c.ClientOf(evictor), pod, inBody))
+	err := c.evictWith(c.ClientOf(evictor), pod, inBody)
+	c.expectWaits("dry run in the body", err)
+	if !strings.HasSuffix(err.Error(), " A dry run does not request that, so none of them becomes active: first.example.com.") {
+		t.Errorf("%v, want that nothing is requested", err)
+	}
 	c.expectWaits("dry run in the query", c.ClientOf(evictor).CoreV1().RESTClient().Post().
 		Namespace(c.namespace).Resource("pods").Name(pod.Name).SubResource("eviction").Param("dryRun", "All").
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}}).Do(t.Context()).Error())

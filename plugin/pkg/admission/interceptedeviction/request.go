@@ -114,13 +114,18 @@ func isActive(request *coordinationv1alpha1.EvictionRequest, names []string) boo
 	return slices.ContainsFunc(request.Status.ActiveInterceptors, func(active string) bool { return slices.Contains(names, active) })
 }
 
-// write makes sure that the eviction is requested, and returns the request that says so.
+// write makes sure that the eviction is requested, and returns the request that says so, or nil if a
+// dry run does not request it.
 func (p *Plugin) write(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest, progress progress) (*coordinationv1alpha1.EvictionRequest, error) {
 	switch progress {
 	case missing:
-		return p.create(ctx, e)
+		created, err := p.create(ctx, e)
+		if len(e.dryRun) > 0 {
+			return nil, err
+		}
+		return created, err
 	case canceled:
-		return request, p.replace(ctx, e, request)
+		return nil, p.replace(ctx, e, request)
 	case deleting:
 		return nil, fmt.Errorf("a canceled request for the pod is being deleted, and kept by its finalizers %q", request.Finalizers)
 	}

@@ -36,20 +36,27 @@ const (
 	maxReasonLength = 384
 )
 
-// waits returns the status for an eviction that has to wait. The request may be a canceled one whose
-// successor does not exist, because nothing is written in a dry run.
+// waits returns the status for an eviction that has to wait. There is no request in a dry run, unless
+// others have made one.
 func (e *eviction) waits(request *coordinationv1alpha1.EvictionRequest) error {
 	turn, cause := turnOf(request, e)
-	message := fmt.Sprintf("%s: pod %s/%s is evicted when its interceptors are done. %s%s See: kubectl -n %s get evictionrequest %s",
-		coordinationv1alpha1.EvictionInterceptedMessage, e.GetNamespace(), e.pod.Name, turn, e.bypassHint(), e.GetNamespace(), e.pod.UID)
+	message := fmt.Sprintf("%s: pod %s/%s is evicted when its interceptors are done. %s%s",
+		coordinationv1alpha1.EvictionInterceptedMessage, e.GetNamespace(), e.pod.Name, turn, e.bypassHint())
+	if request != nil {
+		message += fmt.Sprintf(" See: kubectl -n %s get evictionrequest %s", e.GetNamespace(), e.pod.UID)
+	}
 	return tooManyRequests(message, cause)
 }
 
 // turnOf says whose turn it is, and for how long, in a sentence and in a few words.
 func turnOf(request *coordinationv1alpha1.EvictionRequest, e *eviction) (sentence, words string) {
+	if request == nil {
+		return fmt.Sprintf("A dry run does not request that, so none of them becomes active: %s.", e.names()), "waiting for interceptors"
+	}
 	entry := evictionrequesttools.ActiveInterceptor(request)
-	if entry == nil || progressOf(request, e.pod) != waiting {
-		return fmt.Sprintf("The evictionrequest-controller has not activated the first of them yet: %s.", e.names()),
+	if entry == nil {
+		return fmt.Sprintf("That was requested at %s, and the evictionrequest-controller has not activated the first of them yet: %s.",
+				formatTime(request.CreationTimestamp), e.names()),
 			"waiting for the evictionrequest-controller"
 	}
 	sentence = "Interceptor " + entry.Name + " is active"
