@@ -194,7 +194,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 
 // decide admits the eviction of the pod that was found, or returns why it does not.
 func (p *Plugin) decide(ctx context.Context, e *eviction) error {
-	if former, replaced := p.refusals.replacedBy(e); replaced {
+	if former, replaced := p.refusals.replacedBy(e); replaced && !p.isEmptied(ctx, e.pod) {
 		return e.gone(former)
 	}
 	if len(e.interceptors) == 0 || p.mayBypass(ctx, e) {

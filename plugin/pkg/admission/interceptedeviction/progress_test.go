@@ -60,6 +60,8 @@ func newPod(options ...podOption) *v1.Pod {
 
 func withUID(uid types.UID) podOption { return func(pod *v1.Pod) { pod.UID = uid } }
 
+func onNode(name string) podOption { return func(pod *v1.Pod) { pod.Spec.NodeName = name } }
+
 func interceptedBy(names ...string) podOption {
 	return func(pod *v1.Pod) {
 		for _, name := range names {

@@ -17,12 +17,17 @@ limitations under the License.
 package interceptedeviction
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	api "k8s.io/kubernetes/pkg/apis/core"
 )
 
@@ -30,7 +35,7 @@ const (
 	// refusalTTL is for how long a caller is expected to call again, with the same name. It is
 	// longer than kubectl (5 seconds) and cluster-autoscaler (10 seconds) wait. It is not much
 	// longer, because a caller that has ended leaves a refusal behind: if the next one, of the same
-	// user, evicts the successor by name within this time, it is told once that the pod is gone.
+	// user, evicts the successor by name within this time, it may be told once that the pod is gone.
 	refusalTTL = 15 * time.Second
 
 	// maxRefusals limits the memory. It is far more than the pods for which evictors wait at a time.
@@ -41,7 +46,8 @@ const (
 //
 // Such a caller does not know that the pod has left if another pod gets its name before the next
 // call, as pods of StatefulSets do. It would evict pod after pod of that name, wherever they run.
-// Therefore it is told once that the pod is gone, and treats that as a success.
+// Therefore it is told once that the pod is gone, and treats that as a success. It is not if the node of
+// the other pod is being emptied: a caller who drains that node would take it for drained.
 //
 // They are kept in memory: after a restart, or if the next call arrives at another server, one more
 // pod of that name is moved.
@@ -89,6 +95,22 @@ func (r *refusals) replacedBy(e *eviction) (former types.UID, replaced bool) {
 	}
 	r.forget(e)
 	return noted.(types.UID), true
+}
+
+// isEmptied reports whether new pods are kept away from the node of the pod. Who drains a node begins
+// with that, so the node is read from the API server. The pod was there before if it does not tolerate
+// a taint. If the node cannot be read, the pod counts as one that the caller means: at worst it is moved.
+func (p *Plugin) isEmptied(ctx context.Context, pod *v1.Pod) bool {
+	if pod.Spec.NodeName == "" {
+		return false
+	}
+	node, err := p.client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	keepsAway := func(taint *v1.Taint) bool { return taint.Effect != v1.TaintEffectPreferNoSchedule }
+	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.FromContext(ctx), node.Spec.Taints, pod.Spec.Tolerations, keepsAway, false)
+	return node.Spec.Unschedulable || untolerated
 }
 
 // gone returns the status for an eviction of a pod that was replaced.

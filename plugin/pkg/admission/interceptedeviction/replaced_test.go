@@ -17,6 +17,7 @@ limitations under the License.
 package interceptedeviction
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,15 +40,28 @@ func TestReplacedPods(t *testing.T) {
 		user   string  // kubectl if empty
 		uid    types.UID
 		dryRun bool
+		// node is that of the pod, if there is one.
+		node *v1.Node
 		// done is set if all interceptors of the pod have acted.
 		done bool
 		want string
 	}
 	pod, successor := newPod(interceptedBy(first)), newPod(interceptedBy(first), withUID(successorUID))
 	plain, leaving := newPod(withUID(successorUID)), newPod(interceptedBy(first), terminating)
+	elsewhere := newPod(interceptedBy(first), withUID(successorUID), onNode("elsewhere"))
+	newNode := func(spec v1.NodeSpec) *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: spec} }
+	tainted := func(effect v1.TaintEffect) *v1.Node { return newNode(v1.NodeSpec{Taints: []v1.Taint{{Key: "a", Effect: effect}}}) }
+	tolerant := elsewhere.DeepCopy()
+	tolerant.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
 	for name, steps := range map[string][]step{
 		"told once":                              {{pod: pod, want: waits}, {pod: pod, want: waits}, {pod: successor, want: gone}, {pod: successor, want: waits}},
 		"the successor has no interceptors":      {{pod: pod, want: waits}, {pod: plain, want: gone}, {pod: plain, want: admitted}},
+		"on another node":                        {{pod: pod, want: waits}, {pod: elsewhere, node: newNode(v1.NodeSpec{}), want: gone}},
+		"on a node that is gone":                 {{pod: pod, want: waits}, {pod: elsewhere, want: gone}},
+		"on a node that is drained, too":         {{pod: pod, want: waits}, {pod: elsewhere, node: newNode(v1.NodeSpec{Unschedulable: true}), want: waits}},
+		"on a node with a new taint":             {{pod: pod, want: waits}, {pod: elsewhere, node: tainted(v1.TaintEffectNoSchedule), want: waits}},
+		"on a node with a taint":                 {{pod: pod, want: waits}, {pod: tolerant, node: tainted(v1.TaintEffectNoSchedule), want: gone}},
+		"on a node that is not preferred":        {{pod: pod, want: waits}, {pod: elsewhere, node: tainted(v1.TaintEffectPreferNoSchedule), want: gone}},
 		"another caller":                         {{pod: pod, want: waits}, {pod: successor, user: "karpenter", want: waits}, {pod: successor, want: gone}},
 		"the pod was seen to leave":              {{pod: pod, want: waits}, {pod: leaving, want: admitted}, {pod: successor, want: waits}},
 		"the pod was evicted by the caller":      {{pod: pod, want: waits}, {pod: pod, done: true, want: admitted}, {pod: successor, want: waits}},
@@ -67,7 +81,11 @@ func TestReplacedPods(t *testing.T) {
 				if step.done {
 					objects = append(objects, newRequest(processing(imperative, first, imperative)))
 				}
-				plugin, _ := world{stored: objects, cached: objects}.newPlugin(t)
+				stored := slices.Clone(objects)
+				if step.node != nil {
+					stored = append(stored, step.node)
+				}
+				plugin, _ := world{stored: stored, cached: objects}.newPlugin(t)
 				plugin.refusals = refusals
 				eviction := newEviction(&metav1.Preconditions{UID: ptr.To(step.uid)})
 				if step.user == "" {
