@@ -51,6 +51,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -256,8 +257,17 @@ func mayBeHarmed(pod *v1.Pod, preconditions *metav1.Preconditions) bool {
 	if preconditions == nil {
 		return true
 	}
-	// Neither a UID nor a resourceVersion that has changed ever comes back.
+	// A UID that has changed never comes back.
 	sameUID := preconditions.UID == nil || *preconditions.UID == "" || *preconditions.UID == pod.UID
-	sameVersion := preconditions.ResourceVersion == nil || *preconditions.ResourceVersion == "" || *preconditions.ResourceVersion == pod.ResourceVersion
-	return sameUID && sameVersion
+	return sameUID && !isPast(preconditions.ResourceVersion, pod.ResourceVersion)
+}
+
+// isPast reports whether the resourceVersion is older than the current one, and so never comes back.
+// One that is not may be that of the next change: versions can be guessed.
+func isPast(version *string, current string) bool {
+	if version == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(*version, current)
+	return err == nil && order < 0
 }

@@ -179,6 +179,7 @@ func TestCaches(t *testing.T) {
 	evicted := newRequest(processing("", first, imperative), having(coordinationv1alpha1.EvictionRequestConditionEvicted), calledAt(""))
 	over := newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled))
 	uid := &metav1.Preconditions{UID: ptr.To(podUID)}
+	version := func(version string) *metav1.Preconditions { return &metav1.Preconditions{ResourceVersion: &version} }
 	successor := newPod(interceptedBy(first), withUID(successorUID))
 
 	for name, test := range map[string]struct {
@@ -192,6 +193,10 @@ func TestCaches(t *testing.T) {
 		"an uncached pod":                                        {world: world{stored: []runtime.Object{pod}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
 		"a cached predecessor":                                   {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{predecessor}}, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
 		"a cached pod of another UID":                            {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{newPod(withUID("1"))}}, preconditions: uid, want: waits, wantRequests: []string{"get pods", "create evictionrequests"}},
+		"an older version of the pod":                            {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("6"), want: admitted, wantRequests: []string{"get pods"}},
+		"the version of the pod":                                 {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("7"), want: waits, wantRequests: []string{"create evictionrequests"}},
+		"the next version of the pod, guessed":                   {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("8"), want: waits, wantRequests: []string{"create evictionrequests"}},
+		"no version":                                             {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version(""), want: waits, wantRequests: []string{"create evictionrequests"}},
 		"a pod that is gone, but cached":                         {world: world{cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
 		"a pod that terminates":                                  {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating)}, cached: []runtime.Object{newPod(interceptedBy(first), terminating)}}, want: admitted, wantRequests: []string{"get pods"}},
 		"a pod that has finished":                                {world: world{stored: []runtime.Object{newPod(interceptedBy(first), inPhase(v1.PodFailed))}}, want: admitted, wantRequests: []string{"get pods"}},
