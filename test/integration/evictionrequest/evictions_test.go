@@ -94,6 +94,10 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 		{"calls that a budget refuses do not expire", testCallsBesideBudget},
 		{"many callers at the same time", testConcurrentEvictions},
 		{"a caller does not evict the successor of its pod", testEvictionOfSuccessor},
+		{"a version that the pod does not have yet", testEvictionOfGuessedVersion},
+		{"a pod is replaced while it is evicted", testEvictionWhileReplaced},
+		{"an interceptor registers while the pod is evicted", testEvictionDuringRegistration},
+		{"a pod gets a name that is evicted all the time", testEvictionOfNewPod},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

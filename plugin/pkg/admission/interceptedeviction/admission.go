@@ -37,6 +37,7 @@ limitations under the License.
 //	admission.go  the plugin: which evictions it admits at once
 //	request.go    creates, joins and renews the request
 //	replaced.go   callers that name a pod which was replaced under its name
+//	check.go      the pod that the storage evicts in the end
 //	progress.go   whose turn it is; pure functions
 //	status.go     the texts of the status 429
 //	rights.go     who does not have to wait
@@ -66,6 +67,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/policy"
 	"k8s.io/kubernetes/pkg/features"
 	evictionrequestregistry "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
+	"k8s.io/kubernetes/pkg/registry/core/pod/admittedpod"
 	"k8s.io/utils/clock"
 )
 
@@ -81,7 +83,8 @@ func Register(plugins *admission.Plugins) {
 //
 // What one call has to know of another is in the EvictionRequest, except for recent refusals. It
 // decides on cached objects as long as that can only delay an eviction, and reads from the API
-// server what would let one through.
+// server what would let one through, except for pods that have no interceptors in the cache. The
+// storage has each pod checked that it is about to evict.
 //
 // It writes as kube-apiserver, so who may evict the pod needs no permission on EvictionRequests.
 // Therefore it is the last plugin: it must not write for an eviction that another one refuses.
@@ -190,7 +193,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := p.findPod(ctx, e); err != nil {
 		return err
 	}
-	return p.decide(ctx, e)
+	if err := p.decide(ctx, e); err != nil {
+		return err
+	}
+	admittedpod.SetCheck(ctx, e.check)
+	return nil
 }
 
 // decide admits the eviction of the pod that was found, or returns why it does not.
