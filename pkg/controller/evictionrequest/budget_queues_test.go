@@ -443,6 +443,38 @@ func TestPodsOfTwoBudgets(t *testing.T) {
 	f.expectEvicted(t, "double")
 }
 
+// A pod with many budgets takes no more memory than one with two, and is evicted when one is left, in
+// whatever order the others go.
+func TestPodsOfManyBudgets(t *testing.T) {
+	for name, order := range map[string]func(a, b string) int{
+		"the first go first": cmpStrings,
+		"the last go first":  func(a, b string) int { return cmpStrings(b, a) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			var names []string
+			for i := range 50 {
+				names = append(names, fmt.Sprintf("b-%02d", i))
+				f.addToCache(t, newBudget(names[i], allowing(1)))
+			}
+			request, pod := blockedPair("pod", 0)
+			f.enqueue(t)(request, pod)
+			f.runEvictions(t)
+			if got := len(f.imperative.waiting.budgets[keyOf(request)]); got != 2 || len(f.imperative.waiting.queues) != 2 {
+				t.Errorf("%d budgets of the pod and %d queues are recorded, want 2", got, len(f.imperative.waiting.queues))
+			}
+			slices.SortFunc(names, order)
+			for _, name := range names[:len(names)-1] {
+				f.runEvictions(t)
+				f.expectEvicted(t)
+				f.sendDelete(t, newBudget(name, allowing(1)))
+			}
+			f.runEvictions(t)
+			f.expectEvicted(t, "pod")
+		})
+	}
+}
+
 // A pod that is refused repeatedly does not delay the others.
 func TestRefusedPodDoesNotDelayOthers(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -140,10 +140,15 @@ type eviction struct {
 
 func (e *eviction) key() types.NamespacedName { return keyOf(e.request) }
 
-// budgetKeys returns the keys of the budgets that select the pod.
+// maxRecordedBudgets is how many budgets of a pod are recorded. A pod with several is not evicted
+// until at most one is left, and before that, one of any two has to change. A tenant may have
+// thousands of budgets that each select thousands of pods.
+const maxRecordedBudgets = 2
+
+// budgetKeys returns the keys of the first budgets that select the pod.
 func (e *eviction) budgetKeys() []types.NamespacedName {
 	var keys []types.NamespacedName
-	for _, budget := range e.budgets {
+	for _, budget := range e.budgets[:min(len(e.budgets), maxRecordedBudgets)] {
 		keys = append(keys, keyOf(budget))
 	}
 	return keys

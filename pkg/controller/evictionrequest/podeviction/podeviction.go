@@ -241,10 +241,18 @@ func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
 	return fmt.Sprintf("PodDisruptionBudget %s: %s", budgetNames(budgets), detail)
 }
 
+// maxNamesShown is how many budgets a message names: a tenant may have thousands, and the message is
+// written for each pod.
+const maxNamesShown = 10
+
 func budgetNames(budgets []*policyv1.PodDisruptionBudget) string {
 	var names []string
-	for _, budget := range budgets {
+	for _, budget := range budgets[:min(len(budgets), maxNamesShown)] {
 		names = append(names, budget.Name)
 	}
-	return strings.Join(names, ", ")
+	shown := strings.Join(names, ", ")
+	if more := len(budgets) - len(names); more > 0 {
+		return fmt.Sprintf("%s and %d more", shown, more)
+	}
+	return shown
 }

@@ -210,6 +210,10 @@ func TestEvictorStopsWithItsContext(t *testing.T) {
 func TestClassify(t *testing.T) {
 	one := []*policyv1.PodDisruptionBudget{newBudget("web")}
 	two := []*policyv1.PodDisruptionBudget{newBudget("all"), newBudget("web")}
+	var many []*policyv1.PodDisruptionBudget
+	for i := range 12 {
+		many = append(many, newBudget(fmt.Sprintf("b-%d", i)))
+	}
 	const violated = "Cannot evict pod as it would violate the pod's disruption budget."
 
 	tests := map[string]struct {
@@ -274,6 +278,11 @@ func TestClassify(t *testing.T) {
 		"two budgets on one pod": {
 			err: twoBudgets(), budgets: two, want: Budget,
 			detail: "PodDisruptionBudgets all, web select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: " +
+				"change their selectors so that only one selects the pod.",
+		},
+		"many budgets on one pod": {
+			err: twoBudgets(), budgets: many, want: Budget,
+			detail: "PodDisruptionBudgets b-0, b-1, b-2, b-3, b-4, b-5, b-6, b-7, b-8, b-9 and 2 more select this pod, and the API server does not evict a pod with more than one PodDisruptionBudget: " +
 				"change their selectors so that only one selects the pod.",
 		},
 		"a webhook that refuses a pod with two budgets": {
