@@ -52,14 +52,15 @@ func (o *owners) of(key types.NamespacedName) fairshare.Owner {
 }
 
 // drainOf returns what the node of the pod says about its drain: it names the NodeMaintenances that
-// drain it, so it is the same for all nodes of a maintenance.
+// drain it, so it is the same for all nodes of a maintenance. Kubelets can write any conditions, but
+// no maintenanceStatus: one that drains nothing gets no flow of its own.
 func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	pod, err := o.podLister.Pods(request.Namespace).Get(targetName(request))
 	if err != nil || string(pod.UID) != request.Name {
 		return "" // The cache has another pod of this name.
 	}
 	node, err := o.nodeLister.Get(pod.Spec.NodeName)
-	if err != nil {
+	if err != nil || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
 		return ""
 	}
 	_, drain := nodeutil.GetNodeCondition(&node.Status, coordinationv1alpha1.NodeDrainInProgress)

@@ -43,11 +43,21 @@ func requestedBy(names ...string) func(*coordinationv1alpha1.EvictionRequest) {
 func nodeOf(maintenance string, drained v1.ConditionStatus) *v1.Node {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + maintenance},
-		Status: v1.NodeStatus{Conditions: []v1.NodeCondition{
-			{Type: v1.NodeReady, Status: v1.ConditionTrue, Message: "kubelet is posting ready status"},
-			{Type: coordinationv1alpha1.NodeDrainInProgress, Status: drained, Message: "NodeMaintenance " + maintenance},
-		}},
+		Status: v1.NodeStatus{
+			Conditions: []v1.NodeCondition{
+				{Type: v1.NodeReady, Status: v1.ConditionTrue, Message: "kubelet is posting ready status"},
+				{Type: coordinationv1alpha1.NodeDrainInProgress, Status: drained, Message: "NodeMaintenance " + maintenance},
+			},
+			MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{}}},
+		},
 	}
+}
+
+// forgedNode returns a node whose kubelet pretends that a maintenance drains it.
+func forgedNode(name string) *v1.Node {
+	node := nodeOf(name, v1.ConditionTrue)
+	node.Status.MaintenanceStatus = nil
+	return node
 }
 
 func TestOwners(t *testing.T) {
@@ -65,6 +75,7 @@ func TestOwners(t *testing.T) {
 		"a drain that the cache does not have":   {requesters: []string{drain}, node: "node-of-other", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"another pod has the name":               {requesters: []string{drain}, node: "node-of-m", uid: "another", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain of a node that is gone":         {requesters: []string{drain}, node: "gone", want: fairshare.Owner{Tenant: namespace, Source: drain}},
+		"a drain that a kubelet pretends":        {requesters: []string{drain}, node: "node-of-forged", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a request that nobody wants any longer": {node: "node-of-m", want: fairshare.Owner{Tenant: namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +83,7 @@ func TestOwners(t *testing.T) {
 				if test.uid != "" {
 					pod.UID = test.uid
 				}
-			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse))
+			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse), forgedNode("forged"))
 			for _, item := range []evictionItem{itemOf(requestKeyOfPod), budgetItem("web")} {
 				f.imperative.waiting.place(requestKeyOfPod, []types.NamespacedName{{Namespace: namespace, Name: "web"}}, &candidate{request: requestKeyOfPod})
 				if diff := cmp.Diff(test.want, f.imperative.ownerOf(item)); diff != "" {
