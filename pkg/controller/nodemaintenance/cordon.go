@@ -58,6 +58,9 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 // noteUncordoned records that a node is schedulable: now, and not when it is released, because
 // withdrawals may take long.
 func (c *Controller) noteUncordoned(s *nodeSync) {
+	if s.writing {
+		return // The write may cordon it.
+	}
 	if !s.node.Spec.Unschedulable && (c.hasUncordoned(s.node) || s.node.Status.MaintenanceStatus == nil) {
 		c.progress.uncordoned(s.node.Name, s.facts.revision)
 	}

@@ -36,10 +36,13 @@ import (
 func (c *Controller) syncNode(_ context.Context, name string) error {
 	c.deciding.LockKey(name)
 	defer c.unlock(name)
+	// Read before the decision: a write that begins later is decided on what this sync knows.
+	_, writing := c.writing.Load(name)
 	s, err := c.decide(name)
 	if s == nil || err != nil {
 		return err
 	}
+	s.writing = writing
 	// Each phase waits until the one before is stored.
 	for _, phase := range []func(*nodeSync) (done bool){
 		// Pods that may stay depend on no other write: they do not wait for a cordon or status
@@ -189,6 +192,8 @@ type nodeSync struct {
 	now    time.Time
 	// published is whether the status of the node says what was decided. See neededStatus.
 	published bool
+	// writing is whether a worker may be writing the node, because of an earlier decision.
+	writing bool
 }
 
 // withdraw queues the withdrawals of requests on a node that no maintenance drains.
@@ -316,8 +321,13 @@ func (c *Controller) request(s *nodeSync) bool {
 
 // release records that the maintenances that do not claim the node any more have nothing left to
 // do there. Requests on a node that is still drained do not concern them: another maintenance
-// wants these.
+// wants these. A write that is in flight may be a cordon: if its response is lost when nothing is
+// left to release, nobody knows whose cordon it is.
 func (c *Controller) release(s *nodeSync) bool {
+	if s.writing {
+		c.nodes.AddAfter(s.node.Name, staleInterval)
+		return false
+	}
 	if s.published && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
 		c.enqueueMaintenances(c.progress.release(s.node.Name, s.facts.revision))
 	}

@@ -67,6 +67,9 @@ type simulation struct {
 	refused sets.Set[string]
 	// syncing is whether writes come from the controller, not from the test.
 	syncing bool
+	// mayInterleave is whether other things may happen while a write of a node is in flight, which
+	// inFlight says.
+	mayInterleave, inFlight bool
 }
 
 // refusable are writes that webhooks, quotas and policies may refuse.
@@ -125,7 +128,7 @@ func (s *simulation) happen() {
 	case 9:
 		s.uncordonRandomNode()
 	case 10:
-		if s.random.IntN(4) == 0 {
+		if s.random.IntN(4) == 0 && !s.inFlight {
 			s.restart()
 		}
 	case 11:
@@ -147,7 +150,7 @@ func (s *simulation) happen() {
 			s.hung.Insert(namespace)
 		}
 	case 15:
-		if s.random.IntN(2) == 0 {
+		if s.random.IntN(2) == 0 && !s.inFlight {
 			s.run(settleHorizon)
 			// A node may have been released and claimed again, which resets its targets.
 			clear(s.targets)
@@ -159,11 +162,13 @@ func (s *simulation) happen() {
 	s.maintenanceQueue.release()
 	s.deliverSome(s.random)
 	s.nodeQueue.shuffle(s.random)
+	s.mayInterleave = !s.inFlight
 	for range s.random.IntN(6) {
 		if !s.step() {
 			break
 		}
 	}
+	s.mayInterleave = false
 }
 
 // simulatedWorkers is the number of workers for requests: at most one for each namespace.
@@ -175,6 +180,7 @@ func (s *simulation) restart() {
 		s.endRequest(0, []outcome{late, timedOut}[s.random.IntN(2)])
 	}
 	s.fixture.restart()
+	s.writer.client = &slowNodes{Interface: s.client, patch: s.patchNode}
 	s.requests.line.Limit(simulatedWorkers, simulatedWorkers/namespaceShare)
 }
 
@@ -337,8 +343,6 @@ func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, e
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "x", errors.New("denied by a webhook"))
 	}
 	switch {
-	case action.Matches("patch", "nodes"):
-		s.checkNode(action.(clienttesting.PatchAction))
 	case action.Matches("patch", "evictionrequests"):
 		s.checkRequest(action.(clienttesting.PatchAction))
 	case action.Matches("update", "nodemaintenances") && action.GetSubresource() == "status":
@@ -347,18 +351,33 @@ func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, e
 	return false, nil, nil
 }
 
+// patchNode checks a patch of a node, when the controller makes it. Before it is stored, other workers
+// go on, and so does the rest of the cluster.
+func (s *simulation) patchNode(name, subresource, patch string, write func() (*v1.Node, error)) (*v1.Node, error) {
+	s.checkNode(name, subresource, patch)
+	if !s.mayInterleave || s.random.IntN(3) > 0 {
+		return write()
+	}
+	s.inFlight, s.syncing = true, false
+	for range 1 + s.random.IntN(3) {
+		s.happen()
+	}
+	s.inFlight, s.syncing, s.mayInterleave = false, true, true
+	return write()
+}
+
 // checkNode checks a patch of a node.
-func (s *simulation) checkNode(action clienttesting.PatchAction) {
-	cached, err := s.nodeLister.Get(action.GetName())
+func (s *simulation) checkNode(name, subresource, patch string) {
+	cached, err := s.nodeLister.Get(name)
 	if err != nil {
-		s.t.Errorf("wrote to the node %s, which is not in the cache", action.GetName())
+		s.t.Errorf("wrote to the node %s, which is not in the cache", name)
 		return
 	}
-	if action.GetSubresource() == "status" {
+	if subresource == "status" {
 		s.checkTargets(cached)
 		return
 	}
-	s.checkCordon(cached, string(action.GetPatch()))
+	s.checkCordon(cached, patch)
 }
 
 // checkCordon checks that a node is uncordoned only if no maintenance in the cache claims it.
