@@ -40,8 +40,10 @@ func callsExpireAt(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 		return time.Time{}, false
 	}
 	called, known := evictionrequesttools.EvictionCallTime(request)
-	// A client may remove the time, or set one with which the request would never end.
-	if !known || called.Sub(now) > evictionrequesttools.MaxClockSkew {
+	// A client may remove the time, or set one with which the request would never end. A time that is
+	// not so far ahead comes from the clock of an API server: with the time of the creation instead, a
+	// call that was just recorded would end the request.
+	if !known || called.Sub(now) > callTTL {
 		called = request.CreationTimestamp.Time
 	}
 	expiry = called.Add(callTTL)

@@ -51,9 +51,11 @@ import (
 
 // TestSimulation runs the controller through random histories: pods, budgets and requests are
 // created, changed and deleted; caches are stale; calls fail, or other changes happen while they
-// are in flight; the controller restarts. Then the changes stop, except those that follow from
-// evictions. The checks are: each pod that may be evicted is evicted, soon and without an event; no
-// budget has two evictions in flight; and no state remains in memory at the end.
+// are in flight; the controller restarts; evictors call pods/eviction again and again, join requests
+// of others, and give up. Then the changes stop, except those that follow from evictions, and the
+// calls of some evictors. The checks are: each pod that may be evicted is evicted, soon and without an
+// event; no budget has more evictions in flight than allowed; the callers of pods/eviction are
+// withdrawn when their calls have expired, and not before; and no state remains in memory at the end.
 func TestSimulation(t *testing.T) {
 	simulation.Run(t, 100, simulate)
 }
@@ -62,6 +64,7 @@ func simulate(t *testing.T, seed uint64) {
 	s := newSimulation(t, seed)
 	for range 30 + s.rand.IntN(120) {
 		s.disturb()
+		s.call()
 		s.progress(s.rand.IntN(6))
 	}
 	s.calm()
@@ -71,6 +74,8 @@ func simulate(t *testing.T, seed uint64) {
 	// All delays have passed.
 	s.pass(2*maxRetryDelay + 2*safetyInterval)
 	s.check("late", func(*eviction) bool { return false })
+	s.checkCallsExpired()
+	clear(s.evictors)
 	s.checkIdle()
 	s.checkNoEntries()
 }
@@ -91,6 +96,8 @@ type sim struct {
 	events map[string][]func()
 	// refusing are pods whose eviction a webhook refuses.
 	refusing map[types.UID]bool
+	// evictors are the callers of pods/eviction, by pod.
+	evictors map[types.UID]*evictor
 
 	decisions *simQueue[types.NamespacedName]
 	evictions *simQueue[evictionItem]
@@ -106,7 +113,7 @@ func newSimulation(t *testing.T, seed uint64) *sim {
 	s := &sim{
 		t: t, rand: rand.New(rand.NewPCG(seed, 0)), ctx: klog.NewContext(context.Background(), logr.Discard()),
 		requests: map[string]*coordinationv1alpha1.EvictionRequest{}, pods: map[string]*v1.Pod{}, budgets: map[string]*policyv1.PodDisruptionBudget{},
-		events: map[string][]func(){}, refusing: map[types.UID]bool{}, inFlight: map[string]int{}, chaos: true,
+		events: map[string][]func(){}, refusing: map[types.UID]bool{}, evictors: map[types.UID]*evictor{}, inFlight: map[string]int{}, chaos: true,
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -252,6 +259,7 @@ func (s *sim) settle() {
 			s.t.Fatal("the simulation does not settle")
 		}
 		s.respond()
+		s.call()
 		if !s.deliver() && !s.work() && !s.evictSome() {
 			return
 		}
@@ -268,6 +276,11 @@ func (s *sim) pass(duration time.Duration) {
 				next = due
 			}
 		}
+		for _, e := range s.evictors {
+			if e.next.Before(next) {
+				next = e.next
+			}
+		}
 		if !next.Before(end) {
 			s.clock.SetTime(end)
 			s.settle()
@@ -277,9 +290,14 @@ func (s *sim) pass(duration time.Duration) {
 	}
 }
 
-// calm stops the random changes.
+// calm stops the random changes. Some evictors give up.
 func (s *sim) calm() {
 	s.chaos = false
+	for _, uid := range slices.Sorted(maps.Keys(s.evictors)) {
+		if s.rand.IntN(2) == 0 {
+			s.giveUp(uid)
+		}
+	}
 	s.settle()
 }
 
@@ -358,7 +376,7 @@ func (s *sim) disturb() {
 	app := apps[s.rand.IntN(len(apps))]
 	name := []string{"a", "b", "c"}[s.rand.IntN(3)]
 	pod, request, budget := pick(s.rand, s.pods), pick(s.rand, s.requests), s.budgets[name]
-	switch choice := s.rand.IntN(20); {
+	switch choice := s.rand.IntN(25); {
 	case choice < 4:
 		s.createPod(app, s.rand.IntN(4) > 0)
 	case choice < 8 && pod != nil:
@@ -390,8 +408,11 @@ func (s *sim) disturb() {
 	case choice == 14 && request != nil:
 		changed := request.DeepCopy()
 		changed.Spec.Requesters = nil
+		if s.rand.IntN(2) == 0 {
+			changed.Spec.Requesters = slices.DeleteFunc(slices.Clone(request.Spec.Requesters), func(r coordinationv1alpha1.Requester) bool { return !isCallers(r) })
+		}
 		changed.Generation++
-		s.record("%s is withdrawn", request.Name)
+		s.record("%s is withdrawn, except for %v", request.Name, changed.Spec.Requesters)
 		s.store(changed)
 	case choice == 15 && pod != nil:
 		s.refusing[pod.UID] = true
@@ -401,8 +422,95 @@ func (s *sim) disturb() {
 	case choice == 17 && s.rand.IntN(3) == 0:
 		s.record("restart")
 		s.start(s.client, s.clock)
+	case choice < 21 && pod != nil:
+		interval := []time.Duration{5 * time.Second, 20 * time.Second, 10 * time.Minute}[s.rand.IntN(3)]
+		s.record("%s is evicted every %v", pod.Name, interval)
+		s.evictors[pod.UID] = &evictor{pod: pod.Name, interval: interval, next: s.clock.Now()}
+	case choice == 21 && len(s.evictors) > 0:
+		uids := slices.Sorted(maps.Keys(s.evictors))
+		s.giveUp(uids[s.rand.IntN(len(uids))])
+	case choice == 22:
+		s.clock.Step(time.Duration(s.rand.IntN(10)) * time.Minute)
 	default:
 		s.clock.Step(time.Duration(s.rand.IntN(90)) * time.Second)
+	}
+}
+
+// evictor calls pods/eviction for a pod that has interceptors.
+type evictor struct {
+	pod        string
+	interval   time.Duration
+	next, last time.Time
+}
+
+func (s *sim) giveUp(uid types.UID) {
+	s.record("%s is evicted no longer", s.evictors[uid].pod)
+	delete(s.evictors, uid)
+}
+
+// call makes the calls that are due. It simulates the admission plugin InterceptedEviction.
+func (s *sim) call() {
+	for _, uid := range slices.Sorted(maps.Keys(s.evictors)) {
+		e, now := s.evictors[uid], s.clock.Now()
+		if now.Before(e.next) {
+			continue
+		}
+		pod, request := s.pods[e.pod], s.requests[string(uid)]
+		if pod == nil || pod.UID != uid || pod.DeletionTimestamp != nil {
+			delete(s.evictors, uid)
+			continue
+		}
+		e.next, e.last = now.Add(e.interval), now
+		if request != nil && evictionrequesttools.IsFinished(request.Status.Conditions) {
+			s.erase(request)
+			request = nil
+		}
+		var called *coordinationv1alpha1.EvictionRequest
+		if request == nil {
+			called = s.newRequest(pod)
+			called.Spec.Requesters = nil
+		} else if recorded, known := evictionrequesttools.EvictionCallTime(request); known && now.Sub(recorded) < time.Minute && slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+			continue
+		} else {
+			called = request.DeepCopy()
+		}
+		if !slices.ContainsFunc(called.Spec.Requesters, isCallers) {
+			called.Spec.Requesters = append(called.Spec.Requesters, coordinationv1alpha1.Requester{Name: coordinationv1alpha1.EvictionRequesterEvictions})
+			called.Generation++
+		}
+		called.Annotations = map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: now.UTC().Format(time.RFC3339)}
+		s.record("call for %s", pod.Name)
+		s.store(called)
+	}
+}
+
+// checkWithdrawal checks a patch by which the controller withdraws the callers of pods/eviction.
+func (s *sim) checkWithdrawal(request, patch *coordinationv1alpha1.EvictionRequest) {
+	s.t.Helper()
+	if called, known := evictionrequesttools.EvictionCallTime(request); known && s.clock.Now().Sub(called) < callTTL {
+		s.t.Errorf("the callers of %s are withdrawn %v after a call", request.Name, s.clock.Now().Sub(called))
+	}
+	left := slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)
+	if !slices.EqualFunc(left, patch.Spec.Requesters, func(a, b coordinationv1alpha1.Requester) bool { return a.Name == b.Name }) {
+		s.t.Errorf("the withdrawal of the callers of %s leaves the requesters %v of %v", request.Name, patch.Spec.Requesters, request.Spec.Requesters)
+	}
+	if e := s.evictors[types.UID(request.Name)]; e != nil && s.clock.Now().Sub(e.last) < callTTL-time.Minute {
+		s.t.Errorf("the callers of %s are withdrawn %v after a call that was not recorded", request.Name, s.clock.Now().Sub(e.last))
+	}
+}
+
+// checkCallsExpired fails if a request still waits for callers that have given up long ago.
+func (s *sim) checkCallsExpired() {
+	s.t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
+		request := s.requests[name]
+		if evictionrequesttools.IsFinished(request.Status.Conditions) || !slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+			continue
+		}
+		called, _ := evictionrequesttools.EvictionCallTime(request)
+		if age := s.clock.Now().Sub(called); age > 2*callTTL {
+			s.t.Errorf("the last call for %s was %v ago, and the callers are not withdrawn", name, age)
+		}
 	}
 }
 
@@ -410,12 +518,16 @@ func (s *sim) request(pod *v1.Pod) {
 	if s.requests[string(pod.UID)] != nil {
 		return
 	}
+	s.record("request %s", pod.Name)
+	s.store(s.newRequest(pod))
+}
+
+func (s *sim) newRequest(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	request := newRequest(requestLabels(maps.Clone(pod.Labels)))
-	request.Name, request.UID = string(pod.UID), types.UID("request-"+pod.Name)
+	request.Name, request.UID = string(pod.UID), types.UID(fmt.Sprintf("request-%d-%s", s.version, pod.Name))
 	request.CreationTimestamp = metav1.Time{Time: s.clock.Now()}
 	request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}
-	s.record("request %s", pod.Name)
-	s.store(request)
+	return request
 }
 
 func (s *sim) changeBudget(budget *policyv1.PodDisruptionBudget, app string) {
@@ -473,11 +585,17 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 		if err := json.Unmarshal(action.GetPatch(), &patch); err != nil {
 			return true, nil, err
 		}
-		if patch.UID != current.UID {
+		if patch.UID != current.UID || patch.ResourceVersion != "" && patch.ResourceVersion != current.ResourceVersion {
 			return true, nil, conflict
 		}
 		written := current.DeepCopy()
 		maps.Copy(written.Labels, patch.Labels)
+		if len(patch.Annotations) > 0 {
+			s.checkWithdrawal(current, &patch)
+			s.record("the callers of %s are withdrawn", current.Name)
+			written.Spec.Requesters, written.Annotations = patch.Spec.Requesters, nil
+			written.Generation++
+		}
 		s.store(written)
 		return true, written.DeepCopy(), nil
 	case clienttesting.DeleteAction:
