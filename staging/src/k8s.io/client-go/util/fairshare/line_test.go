@@ -588,3 +588,30 @@ func BenchmarkLine(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFlows has as many waiting flows as a cluster has nodes with a maintenance of their own. All
+// are of one tenant, as in queues of nodes, or each has its own.
+func BenchmarkFlows(b *testing.B) {
+	for _, flows := range []int{1, 50, 500, 5000} {
+		for name, tenant := range map[string]func(int) string{"one tenant": func(int) string { return "" }, "a tenant each": func(i int) string { return fmt.Sprint(i) }} {
+			b.Run(fmt.Sprintf("%d flows, %s", flows, name), func(b *testing.B) {
+				l := NewLine[int](testingclock.NewFakeClock(time.Now()))
+				l.Limit(80, 20)
+				owner := func(i int) Owner { return Owner{Flow: fmt.Sprint(i % flows), Tenant: tenant(i % flows)} }
+				for i := range 2 * max(flows, 100) {
+					l.Push(owner(i), i)
+				}
+				var running []int
+				for b.Loop() {
+					for item, found := l.Pop(); found; item, found = l.Pop() {
+						l.Begin(item)
+						running = append(running, item)
+					}
+					l.Release(running[0])
+					l.Push(owner(running[0]), running[0])
+					running = running[1:]
+				}
+			})
+		}
+	}
+}
