@@ -112,8 +112,12 @@ type tenant[T comparable] struct {
 	name   string
 	class  class
 	places int
-	// queues has the waiting items by flow; none of them is empty.
+	// queues has the waiting items by flow; none of them is empty. shared has those in flows of
+	// several tenants, where their order depends on places: one tenant may be in thousands of flows.
 	queues map[*flow[T]]*queue[T]
+	shared map[*queue[T]]struct{}
+	// ready is whether the tenant is below its own limit.
+	ready bool
 	// slowWork counts the slow items in progress. timesSlow counts the slow items in the window,
 	// and lastSlow is when it last increased.
 	slowWork, timesSlow int
@@ -128,9 +132,9 @@ type flow[T comparable] struct {
 	places int
 	// turn is the order among flows with the same number of places.
 	turn uint64
-	// ready holds the queues of the tenants that are below their own limit, and queues counts all.
+	// ready holds the queues of the tenants that are below their own limit, and queues has all.
 	ready  [numClasses]readyQueues[T]
-	queues int
+	queues map[*queue[T]]struct{}
 }
 
 // queue holds the waiting items of one tenant in one flow.
@@ -265,26 +269,36 @@ func (l *Line[T]) wait(item T, at position[T]) {
 	l.waiting[item] = at
 	l.mostWaiting = max(l.mostWaiting, len(l.waiting))
 	l.update(at.queue.tenant)
+	l.makeReady(at.queue)
 }
 
 // queue returns the queue of the tenant in the flow. It creates what does not exist.
 func (l *Line[T]) queue(owner Owner) *queue[T] {
 	t := l.tenants[owner.Tenant]
 	if t == nil {
-		t = &tenant[T]{name: owner.Tenant, class: unknown, queues: map[*flow[T]]*queue[T]{}}
+		t = &tenant[T]{name: owner.Tenant, class: unknown, queues: map[*flow[T]]*queue[T]{}, shared: map[*queue[T]]struct{}{}}
 		l.tenants[owner.Tenant] = t
 	}
 	f := l.flows[owner.Flow]
 	if f == nil {
 		l.turns++
-		f = &flow[T]{name: owner.Flow, turn: l.turns}
+		f = &flow[T]{name: owner.Flow, turn: l.turns, queues: map[*queue[T]]struct{}{}}
 		l.flows[owner.Flow] = f
 	}
 	q := t.queues[f]
 	if q == nil {
 		q = &queue[T]{tenant: t, flow: f, sources: map[string]*source{}, ready: -1}
 		t.queues[f] = q
-		f.queues++
+		f.queues[q] = struct{}{}
+		switch len(f.queues) {
+		case 1:
+		case 2:
+			for both := range f.queues {
+				both.tenant.shared[both] = struct{}{}
+			}
+		default:
+			t.shared[q] = struct{}{}
+		}
 	}
 	return q
 }
@@ -314,6 +328,9 @@ func (l *Line[T]) Pop() (item T, found bool) {
 	f.places++
 	l.places[t.class]++
 	l.update(t)
+	if !q.isEmpty() {
+		l.makeReady(q)
+	}
 	return item, true
 }
 
@@ -337,12 +354,18 @@ func (l *Line[T]) drop(item T) {
 	if q.remove(at); q.isEmpty() {
 		l.removeReady(q)
 		delete(q.tenant.queues, q.flow)
-		q.flow.queues--
+		delete(q.tenant.shared, q)
+		delete(q.flow.queues, q)
+		if len(q.flow.queues) == 1 {
+			for left := range q.flow.queues {
+				delete(left.tenant.shared, left)
+			}
+		}
 	}
 }
 
 func (l *Line[T]) tidyFlow(f *flow[T]) {
-	if f.queues+f.places == 0 {
+	if len(f.queues)+f.places == 0 {
 		delete(l.flows, f.name)
 	}
 }
@@ -502,8 +525,7 @@ func (l *Line[T]) recordItem(t *tenant[T], s class, now time.Time) {
 	l.recent[s].MoveToBack(t.recent[s])
 }
 
-// update updates the state that depends on the places and items of a tenant. A queue that becomes
-// ready is the last in turn.
+// update updates the state that depends on the places and items of a tenant.
 func (l *Line[T]) update(t *tenant[T]) {
 	now := unknown
 	switch {
@@ -513,26 +535,36 @@ func (l *Line[T]) update(t *tenant[T]) {
 		now = quick
 	}
 	ready := l.perTenant == 0 || t.places < l.maxPlaces(t)
-	for _, q := range t.queues {
-		if !ready || now != t.class {
+	changed := ready != t.ready || now != t.class
+	if changed {
+		for _, q := range t.queues {
 			l.removeReady(q)
 		}
 	}
 	l.places[t.class] -= t.places
 	l.places[now] += t.places
-	t.class = now
-	for _, q := range t.queues {
-		switch {
-		case ready && q.ready < 0:
-			l.turns++
-			q.turn = l.turns
-			heap.Push(&q.flow.ready[now], q)
-		case ready:
+	t.class, t.ready = now, ready
+	if changed {
+		for _, q := range t.queues {
+			l.makeReady(q)
+		}
+	}
+	for q := range t.shared {
+		if q.ready >= 0 {
 			heap.Fix(&q.flow.ready[now], q.ready) // The number of places may have changed.
 		}
 	}
 	if len(t.queues)+t.places == 0 && t.recent == [unknown]*list.Element{} {
 		delete(l.tenants, t.name)
+	}
+}
+
+// makeReady adds the queue as the last in turn, if its tenant is below its limit.
+func (l *Line[T]) makeReady(q *queue[T]) {
+	if q.ready < 0 && q.tenant.ready {
+		l.turns++
+		q.turn = l.turns
+		heap.Push(&q.flow.ready[q.tenant.class], q)
 	}
 }
 

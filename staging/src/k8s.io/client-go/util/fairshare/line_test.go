@@ -589,21 +589,29 @@ func BenchmarkLine(b *testing.B) {
 	}
 }
 
-// BenchmarkFlows has as many waiting flows as a cluster has nodes with a maintenance of their own. All
-// are of one tenant, as in queues of nodes, or each has its own.
+// BenchmarkFlows has as many waiting flows as a cluster has nodes with a maintenance of their own: in a
+// queue without limits, as that of nodes, or with limits and a tenant that is at its limit or not.
 func BenchmarkFlows(b *testing.B) {
-	for _, flows := range []int{1, 50, 500, 5000} {
-		for name, tenant := range map[string]func(int) string{"one tenant": func(int) string { return "" }, "a tenant each": func(i int) string { return fmt.Sprint(i) }} {
+	for _, flows := range []int{1, 500, 5000} {
+		for name, test := range map[string]struct{ total, perTenant, tenants int }{
+			"without limits": {0, 0, 1}, "a tenant at its limit": {80, 20, 1}, "many tenants": {80, 20, flows},
+		} {
 			b.Run(fmt.Sprintf("%d flows, %s", flows, name), func(b *testing.B) {
 				l := NewLine[int](testingclock.NewFakeClock(time.Now()))
-				l.Limit(80, 20)
-				owner := func(i int) Owner { return Owner{Flow: fmt.Sprint(i % flows), Tenant: tenant(i % flows)} }
+				l.Limit(test.total, test.perTenant)
+				owner := func(i int) Owner {
+					return Owner{Flow: fmt.Sprint(i % flows), Tenant: fmt.Sprint(i % test.tenants)}
+				}
 				for i := range 2 * max(flows, 100) {
 					l.Push(owner(i), i)
 				}
 				var running []int
 				for b.Loop() {
-					for item, found := l.Pop(); found; item, found = l.Pop() {
+					for len(running) < 80 {
+						item, found := l.Pop()
+						if !found {
+							break
+						}
 						l.Begin(item)
 						running = append(running, item)
 					}
