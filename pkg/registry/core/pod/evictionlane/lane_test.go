@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,8 @@ var key = types.NamespacedName{Namespace: "shop", Name: "web"}
 
 // fakeStore is a store of one budget.
 type fakeStore struct {
+	// lock is for tests that change the budget during a list: fake time passes no memory.
+	lock   sync.Mutex
 	budget policyv1.PodDisruptionBudget
 	// before is called with the budget before each version of it is updated, as another client.
 	before func(attempt int, budget *policyv1.PodDisruptionBudget)
@@ -53,8 +56,10 @@ type fakeStore struct {
 }
 
 func (s *fakeStore) list(ctx context.Context, namespace string) (*policyv1.PodDisruptionBudgetList, error) {
-	s.lists++
 	time.Sleep(time.Second)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.lists++
 	return &policyv1.PodDisruptionBudgetList{Items: []policyv1.PodDisruptionBudget{*s.budget.DeepCopy()}}, s.errorAfter(ctx)
 }
 
@@ -255,16 +260,15 @@ func TestDecrementOfACallerThatWentAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lane, store := newFakeLane(1)
 		ctx, cancel := context.WithCancel(t.Context())
-		answers := make(chan error, 1)
-		go func() { answers <- lane.Decrement(ctx, key, take("a")) }()
-		synctest.Wait()
-		second := make(chan error, 1)
+		answers, second := make(chan error, 1), make(chan error, 1)
 		store.before = func(attempt int, budget *policyv1.PodDisruptionBudget) {
 			if attempt == 0 { // The batch has begun, and is decided a second time.
 				budget.ResourceVersion += "1"
 				cancel()
 			}
 		}
+		go func() { answers <- lane.Decrement(ctx, key, take("a")) }()
+		synctest.Wait()
 		go func() { second <- lane.Decrement(t.Context(), key, take("b")) }()
 		if err := <-answers; !apierrors.IsTimeout(err) {
 			t.Errorf("error %v, want a timeout", err)
@@ -292,7 +296,9 @@ func TestList(t *testing.T) {
 		go func() { answers <- list() }()
 		synctest.Wait()
 		time.Sleep(time.Second / 2)
-		store.budget.Status.DisruptionsAllowed = 7 // After the first list has read it, before the others are asked for.
+		store.lock.Lock()
+		store.budget.Status.DisruptionsAllowed = 7 // During the first list, before the others are asked for.
+		store.lock.Unlock()
 		for range 2 {
 			go func() { answers <- list() }()
 		}
