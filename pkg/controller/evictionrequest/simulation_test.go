@@ -130,7 +130,7 @@ func newSimulation(t *testing.T, seed uint64) *sim {
 func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
 	s.fixture = newFixtureFor(s.t, client, clock)
 	s.Controller.writer.recorder = discardedEvents{}
-	s.decisions, s.evictions = newSimQueue[types.NamespacedName](clock), newSimQueue[evictionItem](clock)
+	s.decisions, s.evictions = newSimQueue[types.NamespacedName](clock, s.rand), newSimQueue[evictionItem](clock, s.rand)
 	s.Controller.queue, s.imperative.queue, s.imperative.evict = s.decisions, s.evictions, s.evictPod
 	s.Controller.pods = func(_ context.Context, _, name string) (*v1.Pod, error) {
 		if pod := s.pods[name]; pod != nil {
@@ -163,7 +163,7 @@ type discardedEvents struct{}
 func (discardedEvents) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
 func (s *sim) record(format string, args ...any) {
-	s.history = append(s.history, fmt.Sprintf(format, args...))
+	s.history = append(s.history, s.clock.Now().Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...)+"\n")
 }
 
 // store writes an object and queues its event.
@@ -197,7 +197,11 @@ func (s *sim) erase(object runtime.Object) {
 		kind = "budget"
 		delete(s.budgets, object.Name)
 	}
-	s.events[kind] = append(s.events[kind], func() { s.sendDelete(s.t, object) })
+	// Like any write, a deletion has a new version. The cache would otherwise seem to get older.
+	s.version++
+	deleted := object.DeepCopyObject()
+	deleted.(metav1.Object).SetResourceVersion(strconv.Itoa(s.version))
+	s.events[kind] = append(s.events[kind], func() { s.sendDelete(s.t, deleted) })
 }
 
 // deliver delivers the next event of a random kind to the caches.
@@ -761,10 +765,12 @@ func (s *sim) checkNoEntries() {
 }
 
 // simQueue is a queue without a background goroutine. Like the real one, it never hands out a key
-// to two workers.
+// to two workers. It hands them out in random order: that of the controller's maps is not the same
+// whenever a seed is repeated.
 type simQueue[T comparable] struct {
 	workqueue.TypedRateLimitingInterface[T]
 	clock   *testingclock.FakeClock
+	rand    *rand.Rand
 	limiter workqueue.TypedRateLimiter[T]
 
 	ready   []T
@@ -772,9 +778,9 @@ type simQueue[T comparable] struct {
 	delayed map[T]time.Time
 }
 
-func newSimQueue[T comparable](clock *testingclock.FakeClock) *simQueue[T] {
+func newSimQueue[T comparable](clock *testingclock.FakeClock, rand *rand.Rand) *simQueue[T] {
 	return &simQueue[T]{
-		clock: clock, limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetryDelay, maxDecisionRetryDelay),
+		clock: clock, rand: rand, limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetryDelay, maxDecisionRetryDelay),
 		working: map[T]bool{}, delayed: map[T]time.Time{},
 	}
 }
@@ -806,21 +812,19 @@ func (q *simQueue[T]) AddRateLimited(key T) { q.AddAfter(key, q.limiter.When(key
 func (q *simQueue[T]) Forget(key T) { q.limiter.Forget(key) }
 
 func (q *simQueue[T]) take() (key T, found bool) {
-	var due []T
 	for key, at := range q.delayed {
 		if !at.After(q.clock.Now()) {
-			due = append(due, key)
+			delete(q.delayed, key)
+			q.Add(key)
 		}
-	}
-	slices.SortFunc(due, func(a, b T) int { return cmpStrings(fmt.Sprint(a), fmt.Sprint(b)) })
-	for _, key := range due {
-		delete(q.delayed, key)
-		q.Add(key)
 	}
 	if len(q.ready) == 0 {
 		return key, false
 	}
-	key, q.ready = q.ready[0], q.ready[1:]
+	slices.SortFunc(q.ready, func(a, b T) int { return cmpStrings(fmt.Sprint(a), fmt.Sprint(b)) })
+	index := q.rand.IntN(len(q.ready))
+	key = q.ready[index]
+	q.ready = slices.Delete(q.ready, index, index+1)
 	q.working[key] = false
 	return key, true
 }

@@ -31,6 +31,9 @@ const (
 	// renewalInterval is the minimum time between two writes of the time of the last call. Evictors
 	// call every few seconds, and each write is received by all watchers.
 	renewalInterval = time.Minute
+
+	// callTTL is how long a call counts.
+	callTTL = coordinationv1alpha1.EvictionCallTTLSeconds * time.Second
 )
 
 // ownInterceptors returns the interceptors of the pod for which an eviction has to wait, in the
@@ -102,8 +105,10 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 // isRenewed reports whether the request already says that pods/eviction is called for its pod.
 func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
 	called, known := evictionrequesttools.EvictionCallTime(request)
-	// A time in the future comes from a client or from a clock that is ahead.
-	return hasCallers(request) && known && now.Sub(called) < renewalInterval && called.Sub(now) <= evictionrequesttools.MaxClockSkew
+	// A time in the future comes from the clock of another API server, which would overrule this one
+	// with its next call. The controller accepts it as well. A client that sets a time beyond that is
+	// overruled.
+	return hasCallers(request) && known && now.Sub(called) < renewalInterval && called.Sub(now) <= callTTL
 }
 
 // hasCallers reports whether the eviction is requested by calls of pods/eviction.

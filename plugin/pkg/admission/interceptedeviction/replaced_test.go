@@ -49,8 +49,12 @@ func TestReplacedPods(t *testing.T) {
 	pod, successor := newPod(interceptedBy(first)), newPod(interceptedBy(first), withUID(successorUID))
 	plain, leaving := newPod(withUID(successorUID)), newPod(interceptedBy(first), terminating)
 	elsewhere := newPod(interceptedBy(first), withUID(successorUID), onNode("elsewhere"))
-	newNode := func(spec v1.NodeSpec) *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: spec} }
-	tainted := func(effect v1.TaintEffect) *v1.Node { return newNode(v1.NodeSpec{Taints: []v1.Taint{{Key: "a", Effect: effect}}}) }
+	newNode := func(spec v1.NodeSpec) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: spec}
+	}
+	tainted := func(effect v1.TaintEffect) *v1.Node {
+		return newNode(v1.NodeSpec{Taints: []v1.Taint{{Key: "a", Effect: effect}}})
+	}
 	tolerant := elsewhere.DeepCopy()
 	tolerant.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
 	for name, steps := range map[string][]step{
