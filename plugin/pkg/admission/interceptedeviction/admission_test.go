@@ -18,6 +18,7 @@ package interceptedeviction
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -204,6 +205,7 @@ func TestCaches(t *testing.T) {
 		"the first call":                                         {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests"}},
 		"an uncached request":                                    {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod}}, want: waits, wantRequests: []string{"create evictionrequests", "get evictionrequests"}},
 		"an uncached request that is done":                       {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod}}, want: admitted, wantRequests: []string{"create evictionrequests", "get evictionrequests", "get pods"}},
+		"an uncached pod whose request is done":                  {world: world{stored: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get pods", "create evictionrequests", "get evictionrequests"}},
 		"a cached request":                                       {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, want: waits},
 		"a cached request that is done now":                      {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atFirst}}, want: waits},
 		"a cached request that is done":                          {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
@@ -233,6 +235,44 @@ func TestCaches(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.wantRequests, requests(client)); diff != "" {
 				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPreconditions: what is written for a call is refused if the request has changed since it was read.
+func TestPreconditions(t *testing.T) {
+	pod := newPod(interceptedBy(first))
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		verb    string
+	}{
+		"renewing":  {request: newRequest(processing(first, first, imperative), calledAt("")), verb: "patch"},
+		"keeping":   {request: newRequest(processing(imperative, first, imperative), calledAt("")), verb: "patch"},
+		"replacing": {request: newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled)), verb: "delete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, client := world{stored: []runtime.Object{pod, test.request}, cached: []runtime.Object{pod, test.request}}.newPlugin(t)
+			_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil) // Refused or not: see TestCaches.
+			var got []metav1.Preconditions
+			for _, action := range client.Actions() {
+				if !action.Matches(test.verb, requestResource.Resource) {
+					continue
+				}
+				switch action := action.(type) {
+				case clienttesting.DeleteActionImpl:
+					got = append(got, *action.DeleteOptions.Preconditions)
+				case clienttesting.PatchActionImpl:
+					patch := metav1.PartialObjectMetadata{}
+					if err := json.Unmarshal(action.Patch, &patch); err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, metav1.Preconditions{UID: &patch.UID, ResourceVersion: &patch.ResourceVersion})
+				}
+			}
+			want := []metav1.Preconditions{{UID: &test.request.UID, ResourceVersion: &test.request.ResourceVersion}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("unexpected preconditions (-want, +got):\n%s", diff)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ limitations under the License.
 package interceptedeviction
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +29,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	"k8s.io/utils/ptr"
 )
+
+// TestUnreadableNodes: the caller may be draining the node of the successor, so it is not told that
+// the pod is gone. A successor that is not scheduled yet has no node to read.
+func TestUnreadableNodes(t *testing.T) {
+	pod := newPod(interceptedBy(first))
+	for name, test := range map[string]struct {
+		successor *v1.Pod
+		want      string
+	}{
+		"on a node":         {successor: newPod(interceptedBy(first), withUID(successorUID), onNode("elsewhere")), want: "Eviction triggered evacuation"},
+		"not scheduled yet": {successor: newPod(interceptedBy(first), withUID(successorUID)), want: "which was to be evicted, has left"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusals := newRefusals()
+			for _, step := range []struct {
+				pod  *v1.Pod
+				want string
+			}{{pod, "Eviction triggered evacuation"}, {test.successor, test.want}} {
+				plugin, client := world{stored: []runtime.Object{step.pod}, cached: []runtime.Object{step.pod}}.newPlugin(t)
+				client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, errors.New("etcd is unavailable")
+				})
+				plugin.refusals = refusals
+				err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
+				if err == nil || !strings.Contains(err.Error(), step.want) {
+					t.Errorf("got error %v, want %q", err, step.want)
+				}
+			}
+		})
+	}
+}
 
 // TestReplacedPods has calls for a pod that another one replaces under its name.
 func TestReplacedPods(t *testing.T) {
