@@ -43,19 +43,19 @@ func TestCheckOfAdmittedPods(t *testing.T) {
 		want    string
 	}{
 		"the same pod": {admitted: []runtime.Object{plain}, evicted: plain, want: allowed},
-		"the same pod, whose interceptors are done":            {admitted: []runtime.Object{pod, atLast}, evicted: pod, want: allowed},
-		"the same pod, bypassing the interceptors":             {admitted: []runtime.Object{pod}, rights: rights{verbs: []string{"bypass"}}, evicted: pod, want: allowed},
-		"the same pod, which terminates":                       {admitted: []runtime.Object{leaving}, evicted: leaving, want: allowed},
-		"an interceptor has registered":                        {admitted: []runtime.Object{plain}, evicted: newPod(registered(first, "10")), want: late},
-		"an interceptor has registered, but it ends":           {admitted: []runtime.Object{plain}, evicted: newPod(registered(first, "10"), terminating), want: allowed},
-		"one has registered, and the caller asks to bypass it": {admitted: []runtime.Object{plain}, bypass: true, evicted: newPod(registered(first, "10")), want: late},
-		"another pod without interceptors":                     {admitted: []runtime.Object{plain}, evicted: newPod(withUID(successorUID)), want: allowed},
-		"another pod":                                          {admitted: []runtime.Object{plain}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
-		"another pod that terminates":                          {admitted: []runtime.Object{plain}, evicted: newPod(withUID(successorUID), interceptedBy(first), terminating), want: allowed},
-		"after a pod whose interceptors are done":              {admitted: []runtime.Object{pod, atLast}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
-		"after a pod that was to be bypassed":                  {admitted: []runtime.Object{pod}, rights: rights{verbs: []string{"bypass"}}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
-		"after a pod that terminates":                          {admitted: []runtime.Object{leaving}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
-		"after no pod":                                         {evicted: pod, want: replaced},
+		"the same pod, whose interceptors are done":    {admitted: []runtime.Object{pod, atLast}, evicted: pod, want: allowed},
+		"the same pod, bypassing the interceptors":     {admitted: []runtime.Object{pod}, rights: rights{verbs: []string{"bypass"}}, evicted: pod, want: allowed},
+		"the same pod, which terminates":               {admitted: []runtime.Object{leaving}, evicted: leaving, want: allowed},
+		"an interceptor has registered":                {admitted: []runtime.Object{plain}, evicted: newPod(registered(first, "10")), want: late},
+		"an interceptor has registered, but it ends":   {admitted: []runtime.Object{plain}, evicted: newPod(registered(first, "10"), terminating), want: allowed},
+		"one has registered, and bypass was asked for": {admitted: []runtime.Object{plain}, bypass: true, evicted: newPod(registered(first, "10")), want: late},
+		"another pod without interceptors":             {admitted: []runtime.Object{plain}, evicted: newPod(withUID(successorUID)), want: allowed},
+		"another pod":                                  {admitted: []runtime.Object{plain}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
+		"another pod that terminates":                  {admitted: []runtime.Object{plain}, evicted: newPod(withUID(successorUID), interceptedBy(first), terminating), want: allowed},
+		"after a pod whose interceptors are done":      {admitted: []runtime.Object{pod, atLast}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
+		"after a pod that was to be bypassed":          {admitted: []runtime.Object{pod}, rights: rights{verbs: []string{"bypass"}}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
+		"after a pod that terminates":                  {admitted: []runtime.Object{leaving}, evicted: newPod(withUID(successorUID), interceptedBy(first)), want: replaced},
+		"after no pod":                                 {evicted: pod, want: replaced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plugin, _ := world{stored: test.admitted, cached: test.admitted, rights: test.rights}.newPlugin(t)

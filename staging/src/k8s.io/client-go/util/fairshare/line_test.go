@@ -306,6 +306,22 @@ func (l *lineTest) expectEmpty() {
 	}
 }
 
+// expectShared checks that tenants know which of their queues are in flows of several tenants: a Pop
+// that updates all others would take long for a tenant in thousands of flows.
+func (l *lineTest) expectShared(seed uint64) {
+	l.t.Helper()
+	for _, t := range l.tenants {
+		for f, q := range t.queues {
+			if _, shared := t.shared[q]; shared != (len(f.queues) > 1) {
+				l.t.Fatalf("seed %d: the queue of tenant %q in flow %q, which has %d tenants, is shared: %t", seed, t.name, f.name, len(f.queues), shared)
+			}
+		}
+		if len(t.shared) > len(t.queues) {
+			l.t.Fatalf("seed %d: tenant %q has %d queues, and shares %d", seed, t.name, len(t.queues), len(t.shared))
+		}
+	}
+}
+
 // Flows take turns, whatever the number of their items and tenants.
 func TestLineWithFlows(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -427,6 +443,7 @@ func TestLineInRandomHistories(t *testing.T) {
 					}
 				}
 			}
+			l.expectShared(seed)
 		}
 		for _, items := range m.waiting {
 			for _, item := range items {
