@@ -60,6 +60,13 @@ func forgedNode(name string) *v1.Node {
 	return node
 }
 
+// claimedNode returns a forgedNode that a maintenance claims, without draining it yet.
+func claimedNode(name string) *v1.Node {
+	node := nodeOf(name, v1.ConditionTrue)
+	node.Status.MaintenanceStatus.DrainTargets = nil
+	return node
+}
+
 func TestOwners(t *testing.T) {
 	const drain, user = coordinationv1alpha1.NodeMaintenanceRequester, "user.example.com"
 	for name, test := range map[string]struct {
@@ -76,6 +83,7 @@ func TestOwners(t *testing.T) {
 		"another pod has the name":               {requesters: []string{drain}, node: "node-of-m", uid: "another", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain of a node that is gone":         {requesters: []string{drain}, node: "gone", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends":        {requesters: []string{drain}, node: "node-of-forged", want: fairshare.Owner{Tenant: namespace, Source: drain}},
+		"a drain that a kubelet pretends early":  {requesters: []string{drain}, node: "node-of-claimed", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a request that nobody wants any longer": {node: "node-of-m", want: fairshare.Owner{Tenant: namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +91,7 @@ func TestOwners(t *testing.T) {
 				if test.uid != "" {
 					pod.UID = test.uid
 				}
-			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse), forgedNode("forged"))
+			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse), forgedNode("forged"), claimedNode("claimed"))
 			for _, item := range []evictionItem{itemOf(requestKeyOfPod), budgetItem("web")} {
 				f.imperative.waiting.place(requestKeyOfPod, []types.NamespacedName{{Namespace: namespace, Name: "web"}}, &candidate{request: requestKeyOfPod})
 				if diff := cmp.Diff(test.want, f.imperative.ownerOf(item)); diff != "" {

@@ -17,6 +17,7 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
@@ -238,19 +239,32 @@ func TestWriterWaitsForItsCache(t *testing.T) {
 	}
 }
 
-// A write of labels counts like any other: no decision uses an older version.
-func TestWriterRemembersLabels(t *testing.T) {
-	f := newFixture(t, newRequest())
-	w := newRequestWriter(f.client, f, &versionedStore{version: "17"}, newServerClock(f.clock))
-	f.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, newRequest(version("18")), nil
-	})
-	_, ctx := ktesting.NewTestContext(t)
-	if _, err := w.setLabels(ctx, newRequest(version("17")), map[string]string{"tier": "x"}); err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
-	if w.isCurrent(requestKeyOfPod) {
-		t.Error("a cache older than the last write is current")
+// The other writes of requests count like those of the status: no decision uses an older version.
+func TestWriterRemembersPatches(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *requestWriter) error{
+		"of labels": func(ctx context.Context, w *requestWriter) error {
+			_, err := w.setLabels(ctx, newRequest(version("17")), map[string]string{"tier": "x"})
+			return err
+		},
+		"that withdraw calls": func(ctx context.Context, w *requestWriter) error {
+			_, err := w.withdrawCalls(ctx, newRequest(version("17"), calledAt(0)))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest())
+			w := newRequestWriter(f.client, f, &versionedStore{version: "17"}, newServerClock(f.clock))
+			f.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, newRequest(version("18")), nil
+			})
+			_, ctx := ktesting.NewTestContext(t)
+			if err := write(ctx, w); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if w.isCurrent(requestKeyOfPod) {
+				t.Error("a cache older than the last write is current")
+			}
+		})
 	}
 }
 
