@@ -309,6 +309,45 @@ func TestOneWorkerWritesANode(t *testing.T) {
 	}
 }
 
+// A refresh is followed by a pause, which ends early only with the controller.
+func TestRefreshesArePaced(t *testing.T) {
+	for name, test := range map[string]struct {
+		step    time.Duration
+		stopped bool
+		want    bool
+	}{
+		"too early":            {step: refreshInterval - 1},
+		"after the interval":   {step: refreshInterval, want: true},
+		"the controller stops": {stopped: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t)
+				f.createNode("n", nil)
+				f.deliverAll()
+				ctx, cancel := context.WithCancel(f.ctx)
+				ended := false
+				go func() {
+					if err := f.refreshNode(ctx, "n"); err != nil {
+						t.Errorf("unexpected error: %v", err)
+					}
+					ended = true
+				}()
+				synctest.Wait()
+				f.clock.Step(test.step)
+				if test.stopped {
+					cancel()
+				}
+				synctest.Wait()
+				if ended != test.want {
+					t.Errorf("ended: %t, want %t", ended, test.want)
+				}
+				cancel()
+			})
+		})
+	}
+}
+
 // A node of several maintenances is queued with the smallest one.
 func TestFlowOfANode(t *testing.T) {
 	f := newFixture(t)
