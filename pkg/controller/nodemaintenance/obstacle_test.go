@@ -210,6 +210,30 @@ func TestCordonByHandDuringARunningRequest(t *testing.T) {
 	}
 }
 
+// A maintenance is not over while a request is being written for a pod of a node that is gone, or is
+// not in the cache yet: it has to be withdrawn.
+func TestRunningRequestOfALostNode(t *testing.T) {
+	f := hang(t)
+	f.setStage("m", stageComplete)
+	if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.run(10 * time.Second)
+	if len(f.maintenance("m").Finalizers) == 0 {
+		t.Error("the maintenance is over while a request is being written")
+	}
+	f.endRequest(0, answered)
+	f.stepFor(20, func() { f.deliverNodes(); f.deliverMaintenances(); f.deliverPods() })
+	if len(f.maintenance("m").Finalizers) == 0 {
+		t.Error("the maintenance is over while the cache lacks a request")
+	}
+	f.hung.Clear()
+	f.settle()
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 || f.requested() > 0 {
+		t.Errorf("%d requests are left, maintenance %+v", f.requested(), m.Status)
+	}
+}
+
 // A maintenance also waits for withdrawals on a node that it no longer selects or that is gone. It
 // reports them as a blocker until they are made.
 func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
