@@ -21,12 +21,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -112,6 +114,86 @@ func TestCordonInFlight(t *testing.T) {
 				t.Errorf("the maintenance is never over: %+v", m.Status)
 			}
 		})
+	}
+}
+
+// A node that was uncordoned, and is cordoned for another maintenance before its status is cleared, is
+// uncordoned when that one is completed, even if the response to the second cordon is lost.
+func TestLostCordonAfterAnUncordon(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": "", "b": ""})
+	f.createMaintenance("m1", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "nodes", "status", webhook)
+	f.setStage("m1", stageComplete)
+	f.run(10 * time.Second)
+	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
+		t.Fatalf("not uncordoned with a status: %+v", node)
+	}
+	f.writer.client = &slowNodes{Interface: f.client, patch: func(_, subresource, _ string, write func() (*v1.Node, error)) (*v1.Node, error) {
+		node, err := write()
+		if err == nil && subresource == "" {
+			return nil, errors.New("connection reset by peer")
+		}
+		return node, err
+	}}
+	f.createMaintenance("m2", stageDrain, "b", maintenance.StandardPlan()...)
+	f.run(10 * time.Second)
+	if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
+		t.Fatalf("not cordoned again with a status: %+v", node)
+	}
+	f.writer.client = f.client
+	f.setStage("m2", stageComplete)
+	f.run(time.Minute)
+	if f.node("n").Spec.Unschedulable {
+		t.Error("not uncordoned before the status is cleared, which a controller that takes over needs")
+	}
+	refused.err = allowed
+	f.run(time.Minute)
+	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+		t.Errorf("the node stays unschedulable %t, with the status %+v", node.Spec.Unschedulable, node.Status.MaintenanceStatus)
+	}
+	for _, name := range []string{"m1", "m2"} {
+		if m := f.maintenance(name); len(m.Finalizers) > 0 {
+			t.Errorf("%s is never over: %+v", name, m.Status)
+		}
+	}
+}
+
+// listedNodes is a lister that calls read after each node that it has read.
+type listedNodes struct {
+	corelisters.NodeLister
+	read func()
+}
+
+func (l listedNodes) Get(name string) (*v1.Node, error) {
+	defer l.read()
+	return l.NodeLister.Get(name)
+}
+
+// A write that ends after a sync has read the node from the cache is one of which the sync does not
+// know what it has written.
+func TestWriteThatEndsDuringASync(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for range 3 {
+		f.deliverAll()
+		f.syncOnly("m")
+	}
+	f.setStage("m", stageComplete)
+	f.nodeLister = listedNodes{f.nodeLister, func() { f.writing.Delete("n") }}
+	f.stepFor(20, func() {
+		f.deliverAll()
+		f.writing.Store("n", nil)
+	})
+	if m := f.maintenance("m"); len(m.Finalizers) == 0 {
+		t.Error("the maintenance is over, although its node may be cordoned")
+	}
+	f.writing.Delete("n")
+	f.settle()
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
+		t.Errorf("the maintenance is never over: %+v", m.Status)
 	}
 }
 
