@@ -197,6 +197,9 @@ func (b *budgetQueues) next(budget types.NamespacedName, version string, now tim
 	}
 	queue.sort()
 	for _, c := range queue.order {
+		if c.removed {
+			continue
+		}
 		if c.canEvict(now, allowance) {
 			queue.remove(c.request)
 			queue.inFlight++
