@@ -60,8 +60,8 @@ func (s Settings) Release(name, bin string) controlplane.Release {
 
 // DefaultSettings enable what the fork adds: a local cluster is made to try it.
 var DefaultSettings = Settings{
-	Gates: "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,EvictionLane=true,EvictionRequestAPI=true,EvictionRequestForEvictions=true," +
-		"NodeMaintenanceAwareDaemonSet=true,NodeMaintenanceAwareKubelet=true,StatefulSetEvictionPacing=true",
+	Gates: "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,DownscalePodPicker=true,EvictionLane=true,EvictionRequestAPI=true," +
+		"EvictionRequestForEvictions=true,NodeMaintenanceAwareDaemonSet=true,NodeMaintenanceAwareKubelet=true,StatefulSetEvictionPacing=true",
 	RuntimeConfig: "coordination.k8s.io/v1alpha1=true",
 }
 

@@ -30,6 +30,7 @@ func TestDependenciesOfEvictionGates(t *testing.T) {
 		EvictionRequestForEvictions:   {EvictionRequestAPI},
 		DeclarativeNodeMaintenance:    {EvictionRequestAPI},
 		DeploymentPodSurge:            {EvictionRequestAPI},
+		DownscalePodPicker:            {},
 		EvictionLane:                  {},
 		NodeMaintenanceAwareDaemonSet: {DeclarativeNodeMaintenance},
 		NodeMaintenanceAwareKubelet:   {DeclarativeNodeMaintenance},

@@ -22,8 +22,12 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// interceptReplicaSetEvictions makes the ReplicaSet controller an interceptor, if its gate is on.
+// interceptReplicaSetEvictions makes the ReplicaSet controller an interceptor, if its gate is on. It
+// also makes it ask downscale pod pickers, if theirs is.
 func interceptReplicaSetEvictions(controllerContext ControllerContext, controllerName string, rsc *replicaset.ReplicaSetController) (runInterceptor, error) {
+	if err := askPickers(controllerContext, controllerName, rsc); err != nil {
+		return nil, err
+	}
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		return nil, nil
 	}

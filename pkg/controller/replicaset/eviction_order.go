@@ -19,7 +19,6 @@ package replicaset
 import (
 	"context"
 	"slices"
-	"sort"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -32,14 +31,10 @@ import (
 
 // getPodsToDelete returns diff pods to delete. There must be at least as many.
 func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.ReplicaSet, filteredPods, relatedPods []*v1.Pod, diff int) []*v1.Pod {
-	if rsc.evictions == nil || diff >= len(filteredPods) {
+	if rsc.evictions == nil && rsc.pickers == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
 	}
-	order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), getPodsRankedByRelatedPodsOnSameNode(filteredPods, relatedPods))
-	if !slices.Contains(order.requested, true) && !slices.Contains(order.leaving, true) {
-		return getPodsToDelete(filteredPods, relatedPods, diff)
-	}
-	sort.Sort(order)
+	rsc.sortForDeletion(ctx, rs, filteredPods, relatedPods)
 	reportSortingDeletionAgeRatioMetric(filteredPods, diff)
 	return filteredPods[:diff]
 }

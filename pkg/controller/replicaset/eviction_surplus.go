@@ -34,13 +34,16 @@ import (
 const surplusRecheck = 5 * time.Second
 
 // surplus returns by how many the pods exceed the replicas of the ReplicaSet. It is negative if
-// pods are missing.
+// pods are missing, and 0 while a picker is asked which ones to delete.
 //
 // An extra replica exists for a pod that should leave. When that pod has left, by an eviction or
 // otherwise, its replacement exists or is being created. Until the Deployment removes the extra
 // replica a moment later, no pod is created for it.
 func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) int {
 	diff := len(activePods) - int(*rs.Spec.Replicas)
+	if rsc.waitsForPicker(ctx, rs, activePods, diff) {
+		return 0
+	}
 	if rsc.evictions == nil || diff >= 0 {
 		return diff
 	}

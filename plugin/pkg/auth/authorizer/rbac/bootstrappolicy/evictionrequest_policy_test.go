@@ -155,7 +155,7 @@ func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
 // A client that may write the status subresource still needs a permission for each field. Only the
 // controller may change all of them, and no role allows reporting as every interceptor.
 func TestOnlyTheControllerControlsEvictionRequests(t *testing.T) {
-	roles := rulesWithWorkloads(t, true, true, true)
+	roles := rulesWithWorkloads(t, true, true, true, true)
 	for question, test := range map[string]struct {
 		verb, resource, subresource string
 		want                        []string

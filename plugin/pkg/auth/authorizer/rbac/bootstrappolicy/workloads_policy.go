@@ -24,8 +24,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// addWorkloadInterceptorRules adds the permissions of interceptors to the workload controllers. The
-// shared informers watch with other credentials.
+// addWorkloadInterceptorRules adds the permissions of interceptors, and for downscale pod pickers, to
+// the workload controllers. The shared informers watch with other credentials.
 func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 	added := map[string][]rbacv1.PolicyRule{}
 	if utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
@@ -42,6 +42,13 @@ func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.StatefulSetEvictionPacing) {
 		added["statefulset-controller"] = interceptorRules(coordinationv1alpha1.EvictionInterceptorStatefulSet)
+	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.DownscalePodPicker) {
+		// It finds the pods behind the Services of pickers, and reads the headers for them.
+		added["replicaset-controller"] = append(added["replicaset-controller"],
+			rbacv1helpers.NewRule("get").Groups(legacyGroup).Resources("services", "secrets", "pods").RuleOrDie(),
+			rbacv1helpers.NewRule("list").Groups(discoveryGroup).Resources("endpointslices").RuleOrDie(),
+		)
 	}
 	for i := range roles {
 		for name, rules := range added {

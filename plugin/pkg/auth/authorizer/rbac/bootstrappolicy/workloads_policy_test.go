@@ -17,6 +17,7 @@ limitations under the License.
 package bootstrappolicy
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,12 +30,12 @@ import (
 
 // rulesWithWorkloads returns the rules of all cluster roles with EvictionRequests and
 // NodeMaintenances on and this state of the gates of the workloads.
-func rulesWithWorkloads(t *testing.T, deployments, daemonSets, statefulSets bool) map[string][]rbacv1.PolicyRule {
+func rulesWithWorkloads(t *testing.T, deployments, daemonSets, statefulSets, pickers bool) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
 		features.DeploymentPodSurge: deployments, features.NodeMaintenanceAwareDaemonSet: daemonSets,
-		features.StatefulSetEvictionPacing: statefulSets,
+		features.StatefulSetEvictionPacing: statefulSets, features.DownscalePodPicker: pickers,
 	})
 	return allRules()
 }
@@ -59,12 +60,16 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 	deploymentRules := []rbacv1.PolicyRule{reads, reports, intercepts("deployment.apps.k8s.io")}
 	evicts := rule([]string{"create"}, []string{""}, []string{"pods/eviction"})
 	replicaSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("replicaset.apps.k8s.io"), evicts, rule([]string{"get"}, []string{""}, []string{"pods"})}
+	pickerRules := []rbacv1.PolicyRule{
+		rule([]string{"get"}, []string{""}, []string{"pods", "secrets", "services"}),
+		rule([]string{"list"}, []string{"discovery.k8s.io"}, []string{"endpointslices"}),
+	}
 	daemonSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("daemonset.apps.k8s.io")}
 	statefulSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("statefulset.apps.k8s.io")}
 	tests := map[string]struct {
-		deployments, daemonSets, statefulSets bool
-		want                                  map[string][]rbacv1.PolicyRule
-		wantWriters                           []string
+		deployments, daemonSets, statefulSets, pickers bool
+		want                                           map[string][]rbacv1.PolicyRule
+		wantWriters                                    []string
 	}{
 		"all off": {want: map[string][]rbacv1.PolicyRule{}},
 		"DeploymentPodSurge": {
@@ -82,18 +87,22 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 			want:         map[string][]rbacv1.PolicyRule{statefulSet: statefulSetRules},
 			wantWriters:  []string{statefulSet},
 		},
+		"DownscalePodPicker": {
+			pickers: true,
+			want:    map[string][]rbacv1.PolicyRule{replicaSet: pickerRules},
+		},
 		"all on": {
-			deployments: true, daemonSets: true, statefulSets: true,
+			deployments: true, daemonSets: true, statefulSets: true, pickers: true,
 			want: map[string][]rbacv1.PolicyRule{
-				deployment: deploymentRules, replicaSet: replicaSetRules, daemonSet: daemonSetRules, statefulSet: statefulSetRules,
+				deployment: deploymentRules, replicaSet: slices.Concat(replicaSetRules, pickerRules), daemonSet: daemonSetRules, statefulSet: statefulSetRules,
 			},
 			wantWriters: []string{daemonSet, deployment, replicaSet, statefulSet},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			off := rulesWithWorkloads(t, false, false, false)
-			on := rulesWithWorkloads(t, test.deployments, test.daemonSets, test.statefulSets)
+			off := rulesWithWorkloads(t, false, false, false, false)
+			on := rulesWithWorkloads(t, test.deployments, test.daemonSets, test.statefulSets, test.pickers)
 			if diff := cmp.Diff(test.want, addedRules(t, off, on)); diff != "" {
 				t.Errorf("unexpected rules that the gates add (-want, +got):\n%s", diff)
 			}

@@ -1,0 +1,181 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-helpers/plaintext"
+	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
+)
+
+const (
+	// eventPodsPicked: the downscale pod picker chose pods.
+	eventPodsPicked = "PodsPicked"
+	// eventPodPickerFailed: it did not, and pods are removed in the order without it.
+	eventPodPickerFailed = "PodPickerFailed"
+
+	// maxPickerMessage is the maximum length of what an event says of a picker, in bytes.
+	maxPickerMessage = 512
+)
+
+// pickers asks the downscale pod pickers of ReplicaSets. It is nil if the feature gate
+// DownscalePodPicker is off, and for ReplicationControllers.
+type pickers struct {
+	client   *podpicker.Client
+	recorder record.EventRecorder
+}
+
+// AskPickers makes the controller ask downscale pod pickers (KEP-3189), for the feature gate
+// DownscalePodPicker: at most so many at a time, at these addresses. It must be called once, before
+// Run.
+func (rsc *ReplicaSetController) AskPickers(client clientset.Interface, rsInformer appsinformers.ReplicaSetInformer, addresses *podpicker.Addresses, concurrent int) error {
+	rsc.pickers = &pickers{
+		client: podpicker.NewClient(client, addresses, concurrent, func(name types.NamespacedName) { rsc.queue.Add(name.String()) }),
+		// Events are sent to the API server from Run on.
+		recorder: rsc.eventBroadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "replicaset-controller"}),
+	}
+	_, err := rsInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			rsc.pickers.client.Forget(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("watching for deleted ReplicaSets: %w", err)
+	}
+	return nil
+}
+
+// waitsForPicker reports whether a scale-down has to wait for the picker of the ReplicaSet. It is
+// synced again when that has answered, or when the time is over.
+func (rsc *ReplicaSetController) waitsForPicker(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod, diff int) bool {
+	if rsc.pickers == nil {
+		return false
+	}
+	question, found := rsc.question(ctx, rs, activePods, min(diff, rsc.burstReplicas))
+	if !found {
+		rsc.pickers.client.Forget(question.NamespacedName)
+		return false
+	}
+	return !rsc.pickers.client.Ask(ctx, question)
+}
+
+// question returns what to ask the picker of a ReplicaSet if diff of its pods are to be deleted. It is
+// not found if there is nothing to decide. Pods that come first whatever the picker says are not
+// candidates: those that are not assigned, not running or not ready, and those that leave anyway.
+func (rsc *ReplicaSetController) question(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod, diff int) (q podpicker.Question, found bool) {
+	q = podpicker.Question{
+		NamespacedName: types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name},
+		UID:            rs.UID, Replicas: *rs.Spec.Replicas, Picker: rs.Spec.DownscalePodPicker,
+	}
+	if q.Picker == nil || diff <= 0 {
+		return q, false
+	}
+	leaves := rsc.leavingPods(ctx, rs, activePods)
+	for i, pod := range activePods {
+		if pod.Spec.NodeName == "" || pod.Status.Phase != v1.PodRunning || !podutil.IsPodReady(pod) || leaves[i] {
+			diff--
+			continue
+		}
+		q.Candidates = append(q.Candidates, pod.Name)
+		q.CandidateUIDs = append(q.CandidateUIDs, pod.UID)
+	}
+	q.Pods = diff
+	return q, diff > 0 && diff < len(q.Candidates)
+}
+
+// leavingPods returns which of the pods are deleted first because they have to leave anyway.
+func (rsc *ReplicaSetController) leavingPods(ctx context.Context, rs *apps.ReplicaSet, pods []*v1.Pod) []bool {
+	leaves := make([]bool, len(pods))
+	if rsc.evictions == nil {
+		return leaves
+	}
+	order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), controller.ActivePodsWithRanks{Pods: pods})
+	for i := range pods {
+		leaves[i] = order.leaving[i] || order.requested[i]
+	}
+	return leaves
+}
+
+// rank returns the pods with their ranks for a scale-down: those of the picker if it was asked and has
+// decided. Otherwise they are those of today.
+func (rsc *ReplicaSetController) rank(ctx context.Context, rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) controller.ActivePodsWithRanks {
+	if rsc.pickers == nil {
+		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods)
+	}
+	result, asked := rsc.pickers.client.Take(types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name})
+	if asked {
+		rsc.pickers.report(ctx, rs, result)
+	}
+	if result.Ranks == nil {
+		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods)
+	}
+	ranked := controller.ActivePodsWithRanks{Pods: pods, Rank: make([]int, len(pods)), Now: metav1.NewTime(rsc.clock.Now())}
+	for i, pod := range pods {
+		rank, isCandidate := result.Ranks[pod.Name]
+		if !isCandidate {
+			rank = podpicker.RankOther
+		}
+		ranked.Rank[i] = -rank // Higher ranks are deleted first.
+	}
+	return ranked
+}
+
+// report records how asking a picker ended.
+func (p *pickers) report(ctx context.Context, rs *apps.ReplicaSet, result podpicker.Result) {
+	host := ""
+	if picker := rs.Spec.DownscalePodPicker; picker != nil && picker.HTTP != nil {
+		host = picker.HTTP.Host
+	}
+	took := result.Duration.Round(time.Millisecond)
+	if result.Err != nil {
+		message := plaintext.Truncate(plaintext.Line(result.Err.Error()), maxPickerMessage)
+		klog.FromContext(ctx).V(2).Info("No pods were picked", "replicaSet", klog.KObj(rs), "host", host, "took", took, "reason", result.Reason, "err", message)
+		p.recorder.Eventf(rs, v1.EventTypeWarning, eventPodPickerFailed,
+			"The downscale pod picker at %s did not choose pods (%s after %s): %s. They are deleted in the order without it.", host, result.Reason, took, message)
+		return
+	}
+	p.recorder.Eventf(rs, v1.EventTypeNormal, eventPodsPicked, "The downscale pod picker at %s chose %d pods and called %d tied after %s.", host, result.Chosen, result.Tied, took)
+}
+
+// sortForDeletion sorts the pods so that those to delete are first.
+func (rsc *ReplicaSetController) sortForDeletion(ctx context.Context, rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) {
+	ranked := rsc.rank(ctx, rs, pods, relatedPods)
+	if rsc.evictions != nil {
+		order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), ranked)
+		if slices.Contains(order.requested, true) || slices.Contains(order.leaving, true) {
+			sort.Sort(order)
+			return
+		}
+	}
+	sort.Sort(ranked)
+}

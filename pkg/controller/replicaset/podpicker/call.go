@@ -1,0 +1,209 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package podpicker
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"golang.org/x/net/http/httpguts"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/downscalepodpicker"
+)
+
+// maxHeaderBytes is the maximum size of the header of an answer.
+const maxHeaderBytes = 16 << 10
+
+// attempt asks the picker once. The error never contains the value of a header.
+func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.Response, error) {
+	picker := q.Picker.HTTP
+	if picker == nil {
+		return downscalepodpicker.Response{}, errNoHTTP
+	}
+	to, err := c.resolver.resolve(ctx, q.Namespace, picker)
+	if err != nil {
+		return downscalepodpicker.Response{}, err
+	}
+	headers, err := c.headers(ctx, q)
+	if err != nil {
+		return downscalepodpicker.Response{}, err
+	}
+	transport, err := newTransport(picker, to)
+	if err != nil {
+		return downscalepodpicker.Response{}, err
+	}
+	defer transport.CloseIdleConnections()
+	request, err := newRequest(ctx, q, headers)
+	if err != nil {
+		return downscalepodpicker.Response{}, err
+	}
+	// Redirects are answers like any other.
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		return downscalepodpicker.Response{}, withoutURL(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return downscalepodpicker.Response{}, fmt.Errorf("the picker answered with status %d, must be 200", response.StatusCode)
+	}
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return downscalepodpicker.Response{}, errors.New("the answer has a Content-Encoding, which is not supported")
+	}
+	return downscalepodpicker.DecodeResponse(response.Body, q.Candidates)
+}
+
+// withoutURL removes the address of a request from its error, which is said in front of it anyway.
+func withoutURL(err error) error {
+	var urlError *url.Error
+	if errors.As(err, &urlError) {
+		return urlError.Err
+	}
+	return err
+}
+
+// newTransport returns a transport for one request, which can only reach this address.
+func newTransport(picker *v1.HTTPDownscalePodPicker, to target) (*http.Transport, error) {
+	dialer := &net.Dialer{}
+	transport := &http.Transport{
+		Proxy: nil, // Not that of the environment: it would resolve the name again.
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", to.AddrPort.String())
+		},
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // Only HTTP/1.1.
+	}
+	if picker.Scheme != v1.URISchemeHTTPS {
+		return transport, nil
+	}
+	transport.TLSClientConfig = &tls.Config{ServerName: to.serverName, MinVersion: tls.VersionTLS12}
+	if len(picker.CABundle) > 0 {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(picker.CABundle) {
+			return nil, errors.New("caBundle has no certificate")
+		}
+	}
+	return transport, nil
+}
+
+func newRequest(ctx context.Context, q *Question, headers http.Header) (*http.Request, error) {
+	body, err := json.Marshal(downscalepodpicker.Request{NumberOfPodsRequested: q.Pods, CandidatePods: q.Candidates})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	picker := q.Picker.HTTP
+	scheme := "http"
+	if picker.Scheme == v1.URISchemeHTTPS {
+		scheme = "https"
+	}
+	host := picker.Host
+	if port := picker.Port.IntValue(); port > 0 {
+		host = net.JoinHostPort(host, strconv.Itoa(port))
+	} else if net.ParseIP(host) != nil {
+		host = net.JoinHostPort(host, "0")
+	}
+	path, err := url.ParseRequestURI("/" + trimSlash(picker.Path))
+	if err != nil {
+		return nil, errors.New("the path is invalid")
+	}
+	path.Scheme, path.Host = scheme, host
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	request.Header = headers
+	request.Header.Set("Content-Type", downscalepodpicker.ContentType)
+	request.Header.Set("Accept", downscalepodpicker.ContentType)
+	request.Header.Set(downscalepodpicker.HeaderNamespace, q.Namespace)
+	request.Header.Set(downscalepodpicker.HeaderReplicaSet, q.Name)
+	request.Header.Set(downscalepodpicker.HeaderIdempotencyKey, q.key)
+	return request, nil
+}
+
+func trimSlash(path string) string {
+	if len(path) > 0 && path[0] == '/' {
+		return path[1:]
+	}
+	return path
+}
+
+// headers returns the headers that the author of the ReplicaSet wants. Secrets are read anew each time
+// and kept nowhere.
+func (c *Client) headers(ctx context.Context, q *Question) (http.Header, error) {
+	headers := http.Header{}
+	secrets := map[string]*v1.Secret{}
+	for _, header := range q.Picker.HTTP.HTTPHeaders {
+		value := header.Value
+		if header.ValueFrom != nil && header.ValueFrom.SecretKeyRef != nil {
+			ref := header.ValueFrom.SecretKeyRef
+			secret, found, err := c.secretValue(ctx, secrets, q.Namespace, ref)
+			if err != nil {
+				return nil, fmt.Errorf("header %s: %w", header.Name, err)
+			}
+			if !found {
+				continue
+			}
+			value = secret
+		}
+		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, fmt.Errorf("header %s: its name or value has characters that HTTP does not allow, such as a line break", header.Name)
+		}
+		headers.Add(header.Name, value)
+	}
+	return headers, nil
+}
+
+// secretValue returns the value of a key. It is not found if it is missing and optional.
+func (c *Client) secretValue(ctx context.Context, secrets map[string]*v1.Secret, namespace string, ref *v1.SecretKeySelector) (string, bool, error) {
+	optional := ref.Optional != nil && *ref.Optional
+	secret, read := secrets[ref.Name]
+	if !read {
+		var err error
+		secret, err = c.client.CoreV1().Secrets(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			secret = nil
+		} else if err != nil {
+			return "", false, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
+		}
+		secrets[ref.Name] = secret
+	}
+	if secret != nil {
+		if value, found := secret.Data[ref.Key]; found {
+			return string(value), true, nil
+		}
+	}
+	switch {
+	case optional:
+		return "", false, nil
+	case secret == nil:
+		return "", false, fmt.Errorf("Secret %s does not exist", ref.Name)
+	}
+	return "", false, fmt.Errorf("Secret %s has no key %s", ref.Name, ref.Key)
+}

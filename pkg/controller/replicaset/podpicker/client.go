@@ -1,0 +1,351 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package podpicker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/downscalepodpicker"
+	"k8s.io/client-go/util/fairshare"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// maxPerNamespace and maxPerHost are how many pickers are asked at a time. A namespace whose pickers
+	// are slow gets fewer, see fairshare.
+	maxPerNamespace = 4
+	maxPerHost      = 2
+
+	// DefaultMaxRetries and DefaultTimeoutSeconds are the defaults of the API, for objects that were
+	// stored without them.
+	DefaultMaxRetries     = 3
+	DefaultTimeoutSeconds = 1
+)
+
+// backoff is the time between two attempts.
+var backoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Cap: 2 * time.Second, Steps: 100}
+
+// The ranks of pods, of which lower ones are removed first, as in the KEP.
+const (
+	RankChosen = 0
+	RankTied   = 1
+	RankOther  = 3
+)
+
+// Question is asked for a scale-down.
+type Question struct {
+	types.NamespacedName
+	UID types.UID
+	// Replicas is the wanted number of replicas.
+	Replicas int32
+	// Pods is how many of the candidates have to be removed.
+	Pods int
+	// Candidates are the names of the pods to choose from, and CandidateUIDs their UIDs.
+	Candidates    []string
+	CandidateUIDs []types.UID
+	Picker        *v1.DownscalePodPicker
+
+	// key is the same for all attempts, and for the same question after a restart.
+	key string
+}
+
+// identity says what an answer is for.
+func (q *Question) identity() string {
+	uids := slices.Clone(q.CandidateUIDs)
+	slices.Sort(uids)
+	hash := sha256.New()
+	fmt.Fprintln(hash, q.UID, q.Replicas, q.Pods, uids)
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// maxDuration is how long a scale-down may wait.
+func maxDuration(picker *v1.DownscalePodPicker) time.Duration {
+	retries, timeout := limits(picker)
+	total := timeout
+	pauses := backoff
+	for range retries {
+		total += timeout + pauses.Step()
+	}
+	return total
+}
+
+func limits(picker *v1.DownscalePodPicker) (retries int, timeout time.Duration) {
+	retries, timeout = DefaultMaxRetries, DefaultTimeoutSeconds*time.Second
+	if picker.MaxRetries != nil {
+		retries = int(*picker.MaxRetries)
+	}
+	if picker.TimeoutSeconds != nil {
+		timeout = time.Duration(*picker.TimeoutSeconds) * time.Second
+	}
+	return retries, timeout
+}
+
+// Result is how a question ended.
+type Result struct {
+	// Ranks has RankChosen, RankTied or RankOther by the name of the candidate. Nil if the picker does
+	// not decide.
+	Ranks map[string]int
+	// Chosen and Tied are how many pods the picker named.
+	Chosen, Tied int
+	// Duration is from the first question of the scale-down to the end.
+	Duration time.Duration
+	// Err is why the picker does not decide. Nil if it answered, even if it named no pod.
+	Err error
+	// Reason is that of Err, for metrics.
+	Reason FallbackReason
+}
+
+// FallbackReason is why a picker does not decide.
+type FallbackReason string
+
+const (
+	// FallbackFailed: all attempts failed, the last one with the error.
+	FallbackFailed FallbackReason = "failed"
+	// FallbackBusy: the time was over before it was asked, because others are.
+	FallbackBusy FallbackReason = "busy"
+	// FallbackChanged: the pods or the replicas changed again and again until the time was over.
+	FallbackChanged FallbackReason = "changed"
+)
+
+// Client asks pickers. The time of a scale-down begins with its first question and ends with Take or
+// Forget.
+type Client struct {
+	client   clientset.Interface
+	resolver *resolver
+	places   *fairshare.Places
+	// ended is called when a question has ended.
+	ended func(types.NamespacedName)
+
+	lock  sync.Mutex
+	asked map[types.NamespacedName]*scaleDown
+	hosts map[string]*host
+}
+
+// host counts those who ask a picker, or wait for that.
+type host struct {
+	places chan struct{}
+	users  int
+}
+
+// scaleDown is one of a ReplicaSet.
+type scaleDown struct {
+	uid types.UID
+	// began is the time of the first question, and until the time at which all end.
+	began, until time.Time
+	identity     string
+	cancel       context.CancelFunc
+	result       *Result
+}
+
+// NewClient returns a client that asks at most total pickers at a time, at these addresses. It calls
+// ended with the ReplicaSet when a question has ended.
+func NewClient(client clientset.Interface, addresses *Addresses, total int, ended func(types.NamespacedName)) *Client {
+	return &Client{
+		client:   client,
+		resolver: &resolver{client: client, addresses: addresses, lookup: lookupDNS},
+		places:   fairshare.NewPlaces(total, min(total, maxPerNamespace), clock.RealClock{}),
+		ended:    ended,
+		asked:    map[types.NamespacedName]*scaleDown{},
+		hosts:    map[string]*host{},
+	}
+}
+
+// Ask reports whether the question has ended, and asks it if it has not been asked. A question about
+// other pods or replicas than before replaces the one before, in what is left of its time.
+func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	now, identity := time.Now(), q.identity()
+	s := c.asked[q.NamespacedName]
+	if s != nil && s.uid != q.UID {
+		s.cancel()
+		s = nil
+	}
+	if s == nil {
+		s = &scaleDown{uid: q.UID, began: now, until: now.Add(maxDuration(q.Picker)), cancel: func() {}}
+		c.asked[q.NamespacedName] = s
+	}
+	if s.identity == identity {
+		return s.result != nil
+	}
+	s.cancel()
+	s.identity, s.result = identity, nil
+	if left := s.until.Sub(now); left <= 0 {
+		s.result = &Result{Duration: now.Sub(s.began), Err: errors.New("the pods or the replicas changed while the picker was asked"), Reason: FallbackChanged}
+		return true
+	}
+	q.key = identity
+	asking, cancel := context.WithDeadlineCause(ctx, s.until, fmt.Errorf("no answer within %s", s.until.Sub(s.began)))
+	s.cancel = cancel
+	go c.work(asking, s, identity, q)
+	return false
+}
+
+// Take returns the result of a question that has ended, and ends its scale-down.
+func (c *Client) Take(key types.NamespacedName) (Result, bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	s := c.asked[key]
+	if s == nil || s.result == nil {
+		return Result{}, false
+	}
+	delete(c.asked, key)
+	return *s.result, true
+}
+
+// Forget ends the scale-down of a ReplicaSet, if there is one.
+func (c *Client) Forget(key types.NamespacedName) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if s := c.asked[key]; s != nil {
+		s.cancel()
+		delete(c.asked, key)
+	}
+}
+
+// work asks until there is an answer, the attempts are used up, or the context ends.
+func (c *Client) work(ctx context.Context, s *scaleDown, identity string, q Question) {
+	response, reason, err := c.askInTurn(ctx, &q)
+	c.lock.Lock()
+	current := c.asked[q.NamespacedName] == s && s.identity == identity
+	if current {
+		s.cancel() // Releases its timer.
+		s.result = newResult(response, q.Candidates, reason, err)
+		s.result.Duration = time.Since(s.began)
+	}
+	c.lock.Unlock()
+	if current {
+		c.ended(q.NamespacedName)
+	}
+}
+
+func newResult(response downscalepodpicker.Response, candidates []string, reason FallbackReason, err error) *Result {
+	if err != nil {
+		return &Result{Err: err, Reason: reason}
+	}
+	result := &Result{Chosen: len(response.ChosenPods), Tied: len(response.TiedPods)}
+	if result.Chosen+result.Tied == 0 {
+		return result // As if there was no picker.
+	}
+	result.Ranks = make(map[string]int, len(candidates))
+	for _, group := range []struct {
+		names []string
+		rank  int
+	}{{candidates, RankOther}, {response.TiedPods, RankTied}, {response.ChosenPods, RankChosen}} {
+		for _, name := range group.names {
+			result.Ranks[name] = group.rank
+		}
+	}
+	return result
+}
+
+// askInTurn waits until the host and the namespace have a place, and asks.
+func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker.Response, FallbackReason, error) {
+	const busy = "others are being asked: %w"
+	leave, err := c.enterHost(ctx, hostKey(q))
+	if err != nil {
+		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
+	}
+	defer leave()
+	place, err := c.places.Acquire(ctx, q.Namespace)
+	if err != nil {
+		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
+	}
+	defer place.Release()
+	place.Begin()
+
+	retries, timeout := limits(q.Picker)
+	pauses := backoff
+	for attempt := 0; ; attempt++ {
+		response, err := c.attemptWithin(ctx, timeout, q)
+		if err == nil {
+			return response, "", nil
+		}
+		err = fmt.Errorf("attempt %d of %d: %w", attempt+1, retries+1, err)
+		if attempt == retries || ctx.Err() != nil {
+			return downscalepodpicker.Response{}, FallbackFailed, err
+		}
+		select {
+		case <-ctx.Done():
+			return downscalepodpicker.Response{}, FallbackFailed, err
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Question) (downscalepodpicker.Response, error) {
+	attempting, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	defer cancel()
+	response, err := c.attempt(attempting, q)
+	if err != nil && attempting.Err() != nil {
+		err = context.Cause(attempting)
+	}
+	return response, err
+}
+
+// hostKey is what requests to the same picker have in common.
+func hostKey(q *Question) string {
+	if q.Picker.HTTP == nil {
+		return ""
+	}
+	return q.Picker.HTTP.Host + " " + q.Picker.HTTP.Port.String()
+}
+
+// enterHost waits until fewer than maxPerHost others ask the host.
+func (c *Client) enterHost(ctx context.Context, name string) (leave func(), err error) {
+	c.lock.Lock()
+	h := c.hosts[name]
+	if h == nil {
+		h = &host{places: make(chan struct{}, maxPerHost)}
+		c.hosts[name] = h
+	}
+	h.users++
+	c.lock.Unlock()
+	forget := func() {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		if h.users--; h.users == 0 {
+			delete(c.hosts, name)
+		}
+	}
+	select {
+	case h.places <- struct{}{}:
+		return func() { <-h.places; forget() }, nil
+	case <-ctx.Done():
+		forget()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// String says what a picker decided.
+func (r Result) String() string {
+	if r.Err != nil {
+		return r.Err.Error()
+	}
+	return "chose " + strconv.Itoa(r.Chosen) + " and called " + strconv.Itoa(r.Tied) + " tied"
+}
