@@ -47,7 +47,8 @@ func addWorkloadInterceptorRules(roles []rbacv1.ClusterRole) {
 		// It finds the pods behind the Services of pickers, and reads the headers for them.
 		added["replicaset-controller"] = append(added["replicaset-controller"],
 			rbacv1helpers.NewRule("get").Groups(legacyGroup).Resources("services", "secrets", "pods").RuleOrDie(),
-			rbacv1helpers.NewRule("list").Groups(discoveryGroup).Resources("endpointslices").RuleOrDie(),
+			// It never watches; the two verbs go together in every role.
+			rbacv1helpers.NewRule("list", "watch").Groups(discoveryGroup).Resources("endpointslices").RuleOrDie(),
 		)
 	}
 	for i := range roles {

@@ -62,7 +62,7 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 	replicaSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("replicaset.apps.k8s.io"), evicts, rule([]string{"get"}, []string{""}, []string{"pods"})}
 	pickerRules := []rbacv1.PolicyRule{
 		rule([]string{"get"}, []string{""}, []string{"pods", "secrets", "services"}),
-		rule([]string{"list"}, []string{"discovery.k8s.io"}, []string{"endpointslices"}),
+		rule([]string{"list", "watch"}, []string{"discovery.k8s.io"}, []string{"endpointslices"}),
 	}
 	daemonSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("daemonset.apps.k8s.io")}
 	statefulSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("statefulset.apps.k8s.io")}
