@@ -59,7 +59,7 @@ type Response struct {
 // finds an error.
 func DecodeResponse(body io.Reader, candidates []string) (Response, error) {
 	var response Response
-	if err := decode(body, &response); err != nil {
+	if err := decode(body, &response, strict); err != nil {
 		return Response{}, err
 	}
 	if err := response.Check(candidates); err != nil {
@@ -102,11 +102,16 @@ func shorten(name string) string {
 	return name[:most] + "..."
 }
 
-// decode reads one JSON value without unknown fields, and nothing after it.
-func decode(body io.Reader, to any) error {
+// strict refuses fields that are not known, and lenient ignores them.
+const strict, lenient = true, false
+
+// decode reads one JSON value, and nothing after it.
+func decode(body io.Reader, to any, isStrict bool) error {
 	limited := &io.LimitedReader{R: body, N: MaxBodyBytes + 1}
 	decoder := json.NewDecoder(limited)
-	decoder.DisallowUnknownFields()
+	if isStrict {
+		decoder.DisallowUnknownFields()
+	}
 	err := decoder.Decode(to)
 	if err == nil {
 		if _, err = decoder.Token(); errors.Is(err, io.EOF) {

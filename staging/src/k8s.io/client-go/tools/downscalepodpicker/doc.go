@@ -31,8 +31,8 @@ limitations under the License.
 // # What a picker should know
 //
 //   - It may be asked several times for one scale-down: after a failed attempt, or a restart of the
-//     controller. It must not change anything because of a question. All attempts of one scale-down
-//     have the same Question.IdempotencyKey.
+//     controller. It must not change anything because of a question. All attempts at one question have
+//     the same Question.IdempotencyKey.
 //   - Its answer is not a promise: pods may leave for other reasons, and pods that are not chosen may
 //     be removed.
 //   - It is asked about pods that are assigned to a node, running and ready. Others are removed before

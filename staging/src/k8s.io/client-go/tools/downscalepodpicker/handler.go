@@ -30,7 +30,8 @@ type Question struct {
 	// Namespace and ReplicaSet name the ReplicaSet that is scaled down. Empty if the request does not
 	// come from the ReplicaSet controller.
 	Namespace, ReplicaSet string
-	// IdempotencyKey is the same for all attempts of one scale-down, and no other.
+	// IdempotencyKey is the same for all attempts at one question: about the same ReplicaSet, replicas
+	// and pods, also after a restart of the controller.
 	IdempotencyKey string
 	// Pods is how many pods should be chosen, at least 1.
 	Pods int
@@ -47,8 +48,8 @@ type Answer struct {
 }
 
 // Picker answers a question. It must not change anything, because it may be asked again. The context
-// ends when nobody waits for the answer any more. The text of an error is logged and sent to the
-// ReplicaSet controller, which shows it in an event: it should not contain secrets.
+// ends when nobody waits for the answer any more. The text of an error is logged, and is the body of the
+// answer, which the ReplicaSet controller does not read: it should not contain secrets.
 type Picker func(ctx context.Context, question Question) (Answer, error)
 
 // NewHandler returns a handler that checks a request, asks the picker, checks its answer and sends it.
@@ -81,7 +82,8 @@ func readQuestion(r *http.Request) (question Question, status int, err error) {
 		return Question{}, http.StatusMethodNotAllowed, fmt.Errorf("the method is %s, must be POST", r.Method)
 	}
 	var request Request
-	if err := decode(r.Body, &request); err != nil {
+	// A later controller may send further fields.
+	if err := decode(r.Body, &request, lenient); err != nil {
 		return Question{}, http.StatusBadRequest, err
 	}
 	if request.NumberOfPodsRequested < 1 {
@@ -101,7 +103,8 @@ func answer(ctx context.Context, pick Picker, question Question) (Response, erro
 	if err != nil {
 		return Response{}, err
 	}
-	response := Response{ChosenPods: answer.Chosen, TiedPods: answer.Tied}
+	// A list without names is written as a list.
+	response := Response{ChosenPods: append([]string{}, answer.Chosen...), TiedPods: append([]string{}, answer.Tied...)}
 	if err := response.Check(question.Candidates); err != nil {
 		return Response{}, fmt.Errorf("the picker broke the contract: %w", err)
 	}
