@@ -41,7 +41,8 @@ func askPickers(controllerContext ControllerContext, controllerName string, rsc 
 	if err != nil {
 		return err
 	}
-	client, err := controllerContext.NewClient(controllerName)
+	// With a separate client, the questions do not delay the creation of pods.
+	client, err := newEvictionClient(controllerContext, controllerName)
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,15 @@ const (
 // pickers asks the downscale pod pickers of ReplicaSets. It is nil if the feature gate
 // DownscalePodPicker is off, and for ReplicationControllers.
 type pickers struct {
-	client   *podpicker.Client
+	client   asker
 	recorder record.EventRecorder
+}
+
+// asker is what the controller needs of podpicker.Client.
+type asker interface {
+	Ask(context.Context, podpicker.Question) (ended bool)
+	Take(rs types.NamespacedName) (result podpicker.Result, found bool)
+	Forget(rs types.NamespacedName)
 }
 
 // AskPickers makes the controller ask downscale pod pickers (KEP-3189), for the feature gate

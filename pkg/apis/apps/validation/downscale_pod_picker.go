@@ -176,7 +176,7 @@ func validatePickerHeader(header *core.HTTPDownscalePodPickerHeader, path *field
 	if len(header.Value) > maxPickerHeaderBytes {
 		errs = append(errs, field.TooLong(path.Child("value"), "", maxPickerHeaderBytes))
 	} else if strings.ContainsFunc(header.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		errs = append(errs, field.Invalid(path.Child("value"), header.Value, "must not have control characters such as line breaks"))
+		errs = append(errs, field.Invalid(path.Child("value"), "", "must not have control characters such as line breaks")) // The value may be secret.
 	}
 	from := header.ValueFrom
 	switch {

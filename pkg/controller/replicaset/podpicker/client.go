@@ -165,7 +165,8 @@ type scaleDown struct {
 // NewClient returns a client that asks at most total pickers at a time, at these addresses. It calls
 // ended with the ReplicaSet when a question has ended.
 func NewClient(client clientset.Interface, addresses *Addresses, total int, ended func(types.NamespacedName)) *Client {
-	return &Client{
+	registerMetrics()
+	c := &Client{
 		client:   client,
 		resolver: &resolver{client: client, addresses: addresses, lookup: lookupDNS},
 		places:   fairshare.NewPlaces(total, min(total, maxPerNamespace), clock.RealClock{}),
@@ -173,6 +174,20 @@ func NewClient(client clientset.Interface, addresses *Addresses, total int, ende
 		asked:    map[types.NamespacedName]*scaleDown{},
 		hosts:    map[string]*host{},
 	}
+	waiting.client.Store(c)
+	return c
+}
+
+// countWaiting returns how many questions have not ended.
+func (c *Client) countWaiting() (count int) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for _, s := range c.asked {
+		if s.result == nil {
+			count++
+		}
+	}
+	return count
 }
 
 // Ask reports whether the question has ended, and asks it if it has not been asked. A question about
@@ -215,6 +230,7 @@ func (c *Client) Take(key types.NamespacedName) (Result, bool) {
 		return Result{}, false
 	}
 	delete(c.asked, key)
+	observeScaleDown(*s.result)
 	return *s.result, true
 }
 
@@ -301,9 +317,14 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Question) (downscalepodpicker.Response, error) {
 	attempting, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
 	defer cancel()
+	began := time.Now()
 	response, err := c.attempt(attempting, q)
-	if err != nil && attempting.Err() != nil {
+	timedOut := err != nil && attempting.Err() != nil
+	if timedOut {
 		err = context.Cause(attempting)
+	}
+	if !errors.Is(err, context.Canceled) { // Nobody wants to know it any more.
+		observeCall(began, timedOut, err)
 	}
 	return response, err
 }

@@ -35,11 +35,9 @@ import (
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
-	"k8s.io/kubernetes/pkg/features"
 )
 
 // PluginName is the name of the plugin in the flags of kube-apiserver.
@@ -53,15 +51,12 @@ func Register(plugins *admission.Plugins) {
 // Plugin checks the pickers of ReplicaSets and Deployments.
 type Plugin struct {
 	*admission.Handler
-	enabled    bool
-	inspected  bool
 	authorizer authorizer.Authorizer
 	client     kubernetes.Interface
 }
 
 var (
 	_ admission.ValidationInterface          = &Plugin{}
-	_ initializer.WantsFeatures              = &Plugin{}
 	_ initializer.WantsAuthorizer            = &Plugin{}
 	_ initializer.WantsExternalKubeClientSet = &Plugin{}
 )
@@ -69,12 +64,6 @@ var (
 // NewPlugin returns a plugin that is not initialized yet.
 func NewPlugin() *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)}
-}
-
-// InspectFeatureGates enables the plugin by its gate.
-func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
-	p.enabled = gates.Enabled(features.DownscalePodPicker)
-	p.inspected = true
 }
 
 // SetAuthorizer sets the authorizer.
@@ -85,10 +74,7 @@ func (p *Plugin) SetExternalKubeClientSet(client kubernetes.Interface) { p.clien
 
 // ValidateInitialization returns an error if the initialization is incomplete.
 func (p *Plugin) ValidateInitialization() error {
-	switch {
-	case !p.inspected:
-		return fmt.Errorf("%s has not inspected the feature gates", PluginName)
-	case p.enabled && (p.authorizer == nil || p.client == nil):
+	if p.authorizer == nil || p.client == nil {
 		return fmt.Errorf("%s has no authorizer or no client", PluginName)
 	}
 	return nil
@@ -96,8 +82,11 @@ func (p *Plugin) ValidateInitialization() error {
 
 // Validate refuses a picker with values from Secrets that the user may not get. A picker that is not
 // changed is admitted, and one that a ReplicaSet has from its Deployment.
+//
+// The feature gate does not matter: with it off, only objects have a picker that were stored with one,
+// and these can be changed until it is on again.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !p.enabled || a.GetSubresource() != "" {
+	if a.GetSubresource() != "" {
 		return nil
 	}
 	picker, found := pickerOf(a.GetObject())

@@ -17,12 +17,13 @@ limitations under the License.
 package server
 
 import (
+	"k8s.io/kubernetes/plugin/pkg/admission/downscalepodpicker"
 	"k8s.io/kubernetes/plugin/pkg/admission/evictionrequest"
 	"k8s.io/kubernetes/plugin/pkg/admission/interceptedeviction"
 	"k8s.io/kubernetes/plugin/pkg/admission/nodemaintenance"
 )
 
-// A generic control plane has neither pods nor nodes, so the plugins for draining are off.
+// A generic control plane has neither workloads nor nodes, so their plugins are off.
 func init() {
-	intentionallyOffPlugins.Insert(evictionrequest.PluginName, interceptedeviction.PluginName, nodemaintenance.PluginName)
+	intentionallyOffPlugins.Insert(downscalepodpicker.PluginName, evictionrequest.PluginName, interceptedeviction.PluginName, nodemaintenance.PluginName)
 }

@@ -1,0 +1,319 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package replicaset
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
+	"k8s.io/utils/ptr"
+)
+
+// withPicker gives a ReplicaSet a picker.
+func withPicker(rs *apps.ReplicaSet) {
+	rs.Spec.DownscalePodPicker = &v1.DownscalePodPicker{HTTP: &v1.HTTPDownscalePodPicker{Host: "picker.default.svc"}}
+}
+
+// pickersWith returns pickers that have this result for web-1.
+func pickersWith(result podpicker.Result) *pickers {
+	client := newFakeAsker(func(types.NamespacedName) {})
+	client.asked[webKey] = &fakeQuestion{result: &result}
+	return &pickers{client: client, recorder: record.NewFakeRecorder(10)}
+}
+
+var webKey = types.NamespacedName{Namespace: "default", Name: "web-1"}
+
+func chosen(names ...string) map[string]int { return ranksOf(podpicker.RankChosen, names) }
+
+func ranksOf(rank int, names []string) map[string]int {
+	ranks := map[string]int{}
+	for _, name := range names {
+		ranks[name] = rank
+	}
+	return ranks
+}
+
+// The picker is asked about pods that are assigned, running and ready, and how many of these have to
+// go. It is not asked if there is nothing to decide.
+func TestQuestion(t *testing.T) {
+	pods := func(changes ...func(*v1.Pod)) []*v1.Pod {
+		pods := []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c")}
+		for _, change := range changes {
+			pods = append(pods, rankedPod(fmt.Sprint("d", len(pods)), change))
+		}
+		return pods
+	}
+	for name, test := range map[string]struct {
+		pods       []*v1.Pod
+		diff       int
+		requests   []*coordinationv1alpha1.EvictionRequest
+		rs         *apps.ReplicaSet
+		intercepts bool
+		noPicker   bool
+		// want is empty if nobody is asked.
+		want     []string
+		wantPods int
+	}{
+		"no picker":                         {pods: pods(), diff: 1, noPicker: true},
+		"too few pods":                      {pods: pods(), diff: -1},
+		"no surplus":                        {pods: pods(), diff: 0},
+		"one of three":                      {pods: pods(), diff: 1, want: []string{"a", "b", "c"}, wantPods: 1},
+		"two of three":                      {pods: pods(), diff: 2, want: []string{"a", "b", "c"}, wantPods: 2},
+		"all":                               {pods: pods(), diff: 3},
+		"cheap ones are candidates":         {pods: pods(cheapToDelete), diff: 1, want: []string{"a", "b", "c", "d3"}, wantPods: 1},
+		"one is not assigned":               {pods: pods(unassigned), diff: 2, want: []string{"a", "b", "c"}, wantPods: 1},
+		"one is pending":                    {pods: pods(phase(v1.PodPending)), diff: 2, want: []string{"a", "b", "c"}, wantPods: 1},
+		"one is in an unknown phase":        {pods: pods(phase(v1.PodUnknown)), diff: 2, want: []string{"a", "b", "c"}, wantPods: 1},
+		"one is not ready":                  {pods: pods(notReady), diff: 2, want: []string{"a", "b", "c"}, wantPods: 1},
+		"those that are not ready suffice":  {pods: pods(notReady, unassigned), diff: 2},
+		"more than suffice":                 {pods: pods(notReady, unassigned), diff: 1},
+		"all candidates go":                 {pods: pods(notReady), diff: 4},
+		"a pod is asked to leave":           {pods: pods(), diff: 2, intercepts: true, requests: requests(requestOf("b")), want: []string{"a", "c"}, wantPods: 1},
+		"a pod is asked to leave, and goes": {pods: pods(), diff: 1, intercepts: true, requests: requests(requestOf("b"))},
+		"its request was canceled":          {pods: pods(), diff: 1, intercepts: true, requests: requests(requestOf("b", canceled)), want: []string{"a", "b", "c"}, wantPods: 1},
+		"requests do not matter":            {pods: pods(), diff: 1, requests: requests(requestOf("b")), want: []string{"a", "b", "c"}, wantPods: 1},
+		"a surge ends":                      {pods: pods(), diff: 1, intercepts: true, requests: requests(requestOf("b")), rs: withLeaving("b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			if test.intercepts {
+				f.intercept(t)
+				f.rsc.evictions.requestsSynced = func() bool { return true }
+			}
+			for _, request := range test.requests {
+				f.cached(t, request)
+			}
+			rs := test.rs
+			if rs == nil {
+				rs = newReplicaSetOf()
+			}
+			if !test.noPicker {
+				withPicker(rs)
+			}
+			q, found := f.rsc.question(f.ctx, rs, test.pods, test.diff)
+			if found != (test.want != nil) {
+				t.Fatalf("asks: %t, question %+v", found, q)
+			}
+			if q.NamespacedName != (types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name}) {
+				t.Errorf("the question is of %s", q.NamespacedName)
+			}
+			if !found {
+				return
+			}
+			if diff := cmp.Diff(test.want, q.Candidates); diff != "" {
+				t.Errorf("candidates (-want +got):\n%s", diff)
+			}
+			var uids []string
+			for _, uid := range q.CandidateUIDs {
+				uids = append(uids, string(uid)) // The name of a pod is its UID here.
+			}
+			if diff := cmp.Diff(test.want, uids); diff != "" {
+				t.Errorf("UIDs (-want +got):\n%s", diff)
+			}
+			if q.Pods != test.wantPods || q.UID != rs.UID || q.Replicas != *rs.Spec.Replicas || q.Picker != rs.Spec.DownscalePodPicker {
+				t.Errorf("question %+v", q)
+			}
+		})
+	}
+}
+
+// A scale-down with a picker deletes the first pod of each pair: the choice of the picker stands after
+// node, phase, readiness, requests and deletion cost, and before time. It replaces the spread over nodes.
+func TestPickedOrder(t *testing.T) {
+	const a, b = "a", "b"
+	others := []*v1.Pod{rankedPod("c", onSharedNode), rankedPod("d", onSharedNode)}
+	ranks := func(ofA, ofB int) map[string]int { return map[string]int{a: ofA, b: ofB} }
+	for name, test := range map[string]struct {
+		first, second *v1.Pod
+		ranks         map[string]int
+		requests      []*coordinationv1alpha1.EvictionRequest
+		rs            *apps.ReplicaSet
+	}{
+		"not assigned before chosen":         {first: rankedPod(a, unassigned), second: rankedPod(b), ranks: chosen(b)},
+		"pending before chosen":              {first: rankedPod(a, phase(v1.PodPending)), second: rankedPod(b), ranks: chosen(b)},
+		"in an unknown phase before chosen":  {first: rankedPod(a, phase(v1.PodUnknown)), second: rankedPod(b), ranks: chosen(b)},
+		"not ready before chosen":            {first: rankedPod(a, notReady), second: rankedPod(b), ranks: chosen(b)},
+		"cheap to delete before chosen":      {first: rankedPod(a, cheapToDelete), second: rankedPod(b), ranks: chosen(b)},
+		"requested before chosen":            {first: rankedPod(a), second: rankedPod(b), ranks: chosen(b), requests: requests(requestOf(a))},
+		"leaving before chosen":              {first: rankedPod(a), second: rankedPod(b), ranks: chosen(b), requests: requests(requestOf(a)), rs: withLeaving(a)},
+		"chosen before tied":                 {first: rankedPod(a), second: rankedPod(b, younger), ranks: ranks(podpicker.RankChosen, podpicker.RankTied)},
+		"chosen before others":               {first: rankedPod(a), second: rankedPod(b, younger), ranks: ranks(podpicker.RankChosen, podpicker.RankOther)},
+		"tied before others":                 {first: rankedPod(a), second: rankedPod(b, younger), ranks: ranks(podpicker.RankTied, podpicker.RankOther)},
+		"chosen before doubled up":           {first: rankedPod(a), second: rankedPod(b, onSharedNode), ranks: chosen(a)},
+		"others: younger before doubled up":  {first: rankedPod(a, younger), second: rankedPod(b, onSharedNode), ranks: ranks(podpicker.RankOther, podpicker.RankOther)},
+		"chosen before ready since later":    {first: rankedPod(a), second: rankedPod(b, readySince), ranks: chosen(a)},
+		"chosen before restarted":            {first: rankedPod(a), second: rankedPod(b, restarted), ranks: chosen(a)},
+		"both chosen: ready since later":     {first: rankedPod(a, readySince), second: rankedPod(b), ranks: chosen(a, b)},
+		"both tied: restarted":               {first: rankedPod(a, restarted), second: rankedPod(b), ranks: ranks(podpicker.RankTied, podpicker.RankTied)},
+		"both others: younger":               {first: rankedPod(a, younger), second: rankedPod(b), ranks: ranks(podpicker.RankOther, podpicker.RankOther)},
+		"a pod that was not asked about":     {first: rankedPod(a), second: rankedPod(b, younger), ranks: chosen(a)},
+		"nothing decided: doubled up":        {first: rankedPod(a, onSharedNode), second: rankedPod(b)},
+		"nothing decided: cheap to delete":   {first: rankedPod(a, cheapToDelete), second: rankedPod(b, onSharedNode)},
+		"nothing decided: requested at once": {first: rankedPod(a), second: rankedPod(b, onSharedNode), requests: requests(requestOf(a))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			for _, request := range test.requests {
+				f.cached(t, request)
+			}
+			rs := test.rs
+			if rs == nil {
+				rs = newReplicaSetOf()
+			}
+			withPicker(rs)
+			for _, pods := range [][]*v1.Pod{{test.first, test.second}, {test.second, test.first}} {
+				f.rsc.pickers = pickersWith(podpicker.Result{Ranks: test.ranks})
+				got := f.rsc.getPodsToDelete(f.ctx, rs, pods, slices.Concat(pods, others), 1)
+				if diff := cmp.Diff([]string{test.first.Name}, names(got)); diff != "" {
+					t.Errorf("deletes (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// Whatever a picker answers, as many pods are deleted as without it, and all of them are among the pods
+// of the ReplicaSet. Those that go first without a picker go first.
+func TestAnyAnswer(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, intercepts := range []bool{false, true} {
+		f := newEvictionFixture(t)
+		if intercepts {
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			f.cached(t, requestOf("pod-03"), requestOf("pod-04", canceled))
+		}
+		rs := newReplicaSetOf(withPicker)
+		for range 500 {
+			pods := randomPods(random, 12)
+			before := slices.Clone(pods)
+			diff := random.IntN(len(pods) + 1)
+			result := podpicker.Result{}
+			switch random.IntN(5) {
+			case 0:
+				result.Err = errors.New("no answer")
+			default:
+				result.Ranks = map[string]int{"stranger": podpicker.RankChosen}
+				for _, pod := range pods {
+					if rank := random.IntN(5); rank < 4 {
+						result.Ranks[pod.Name] = rank
+					}
+				}
+			}
+			f.rsc.pickers = pickersWith(result)
+			deleted := f.rsc.getPodsToDelete(f.ctx, rs, pods, before, diff)
+			if len(deleted) != diff {
+				t.Fatalf("%d pods are deleted, want %d", len(deleted), diff)
+			}
+			left := slices.Clone(before)
+			for _, pod := range deleted {
+				i := slices.Index(left, pod)
+				if i < 0 {
+					t.Fatalf("pod %s is deleted twice, or is not one of the ReplicaSet", pod.Name)
+				}
+				left = slices.Delete(left, i, i+1)
+			}
+			for _, stays := range left {
+				if slices.ContainsFunc(deleted, func(goes *v1.Pod) bool { return barePods(stays, goes) }) {
+					t.Fatalf("%s stays, which goes before some of %q whatever the picker says", stays.Name, names(deleted))
+				}
+			}
+		}
+	}
+}
+
+// barePods reports whether a goes before b because of node, phase or readiness.
+func barePods(a, b *v1.Pod) bool {
+	order := evictionOrder{bare: []*v1.Pod{barePod(a), barePod(b)}}
+	return order.bare.Less(0, 1)
+}
+
+// The events say who was asked, and how it ended, in one line without control characters.
+func TestPickerEvents(t *testing.T) {
+	for name, test := range map[string]struct {
+		result podpicker.Result
+		want   string
+	}{
+		"picked":    {podpicker.Result{Chosen: 2, Tied: 1, Duration: 1234567 * time.Microsecond}, "Normal PodsPicked The downscale pod picker at picker.default.svc chose 2 pods and called 1 tied after 1.235s."},
+		"undecided": {podpicker.Result{Duration: time.Second}, "Normal PodsPicked The downscale pod picker at picker.default.svc chose 0 pods and called 0 tied after 1s."},
+		"failed": {
+			podpicker.Result{Err: errors.New("line\nbreak\x1b[31m"), Reason: podpicker.FallbackFailed},
+			"Warning PodPickerFailed The downscale pod picker at picker.default.svc did not choose pods (failed after 0s): line break\\u001b[31m. They are deleted in the order without it.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := record.NewFakeRecorder(10)
+			f := newEvictionFixture(t)
+			(&pickers{recorder: recorder}).report(f.ctx, newReplicaSetOf(withPicker), test.result)
+			if got := <-recorder.Events; got != test.want {
+				t.Errorf("event\n%q, want\n%q", got, test.want)
+			}
+		})
+	}
+	recorder := record.NewFakeRecorder(10)
+	(&pickers{recorder: recorder}).report(t.Context(), newReplicaSetOf(withPicker), podpicker.Result{Err: errors.New(strings.Repeat("x", 5000))})
+	if got := <-recorder.Events; len(got) > 1024 {
+		t.Errorf("an event has %d bytes", len(got))
+	}
+}
+
+// A ReplicaSet that waits for its picker deletes nothing, and creates what it needs.
+func TestWaitsForPicker(t *testing.T) {
+	f := newEvictionFixture(t)
+	client := newFakeAsker(func(types.NamespacedName) {})
+	f.rsc.pickers = &pickers{client: client, recorder: record.NewFakeRecorder(10)}
+	rs := newReplicaSetOf(withPicker)
+	rs.Spec.Replicas = ptr.To[int32](1)
+	pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
+	for _, want := range []int{0, 0} {
+		if got := f.rsc.surplus(f.ctx, pods, rs); got != want {
+			t.Errorf("the surplus is %d before the answer, want %d", got, want)
+		}
+	}
+	client.end(webKey, podpicker.Result{Ranks: chosen("a")})
+	if got := f.rsc.surplus(f.ctx, pods, rs); got != 1 {
+		t.Errorf("the surplus is %d with the answer, want 1", got)
+	}
+	if got := f.rsc.surplus(f.ctx, pods[:1], rs); got != 0 || len(client.asked) > 0 {
+		t.Errorf("the surplus is %d, and %d questions are left", got, len(client.asked))
+	}
+	rs.Spec.Replicas = ptr.To[int32](3)
+	if got := f.rsc.surplus(f.ctx, pods, rs); got != -1 {
+		t.Errorf("the surplus is %d, want -1", got)
+	}
+	// One sync deletes no more pods than the controller deletes at a time.
+	f.rsc.burstReplicas = 2
+	rs.Spec.Replicas = ptr.To[int32](1)
+	f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs)
+	if got := client.asked[webKey].question.Pods; got != 2 {
+		t.Errorf("asked for %d pods, want 2", got)
+	}
+}
