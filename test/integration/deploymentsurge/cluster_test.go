@@ -19,6 +19,7 @@ package deploymentsurge
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
@@ -67,6 +69,7 @@ func startAPIServer(t *testing.T, etcd *storagebackend.Config) *rest.Config {
 		features.EvictionRequestAPI:         true,
 		features.DeclarativeNodeMaintenance: true,
 		features.DeploymentPodSurge:         true,
+		features.DownscalePodPicker:         true,
 	})
 }
 
@@ -165,6 +168,10 @@ func (c *cluster) startControllersThrough(gateOn bool, wrap transport.WrapperFun
 		intercept, err := rsc.InterceptEvictions(replicaSetClient, replicaSetClient, deployments, requests, factory.Policy().V1().PodDisruptionBudgets())
 		if err != nil {
 			c.T.Fatalf("making the replicaset controller an interceptor: %v", err)
+		}
+		addresses := &podpicker.Addresses{Allowed: []podpicker.Range{{Prefix: netip.MustParsePrefix("127.0.0.1/32")}}}
+		if err := rsc.AskPickers(replicaSetClient, replicaSets, addresses, 20); err != nil {
+			c.T.Fatalf("making the replicaset controller ask pickers: %v", err)
 		}
 		work = append(work, func() { _ = dc.InterceptEvictions(ctx) }, func() { intercept(ctx) })
 	}

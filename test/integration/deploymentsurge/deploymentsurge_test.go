@@ -80,6 +80,8 @@ func TestDeploymentSurge(t *testing.T) {
 		{"a node with a single replica is drained", testNodeDrain(1)},
 		{"a node with three replicas is drained", testNodeDrain(3)},
 		{"a drain is canceled in mid-surge", testDrainCanceled},
+
+		{"a Deployment with a picker", testPickerInSurge},
 	}
 	for _, test := range budgetTests {
 		tests = append(tests, surgeTest{"budget with " + test.name, testBudget(test.spec, test.before, test.surging, test.surged)})

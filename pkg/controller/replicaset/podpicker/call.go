@@ -28,12 +28,14 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/net/http/httpguts"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/downscalepodpicker"
+	"k8s.io/klog/v2"
 )
 
 // maxHeaderBytes is the maximum size of the header of an answer.
@@ -185,8 +187,10 @@ func (c *Client) secretValue(ctx context.Context, secrets map[string]*v1.Secret,
 	optional := ref.Optional != nil && *ref.Optional
 	secret, read := secrets[ref.Name]
 	if !read {
+		// At a high verbosity, the client would log the Secret.
+		silent := klog.NewContext(ctx, logr.Discard())
 		var err error
-		secret, err = c.client.CoreV1().Secrets(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		secret, err = c.client.CoreV1().Secrets(namespace).Get(silent, ref.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			secret = nil
 		} else if err != nil {

@@ -1,0 +1,134 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes/fake"
+	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+func pickerAt(host string) *v1.DownscalePodPicker {
+	if host == "" {
+		return nil
+	}
+	return &v1.DownscalePodPicker{HTTP: &v1.HTTPDownscalePodPicker{Host: host}}
+}
+
+func hostOf(picker *v1.DownscalePodPicker) string {
+	if picker == nil {
+		return ""
+	}
+	return picker.HTTP.Host
+}
+
+// All ReplicaSets get the picker of their Deployment, and lose it, and only what differs is written.
+func TestPassPodPicker(t *testing.T) {
+	conflict := apierrors.NewConflict(apps.Resource("replicasets"), "old", errors.New("changed"))
+	for name, test := range map[string]struct {
+		off, deleted bool
+		picker       string
+		// replicaSets are the pickers of the ReplicaSets old and new.
+		replicaSets []string
+		terminating string
+		refuse      error
+		want        []string
+		wantWrites  []string
+		wantEvents  []string
+		wantErr     bool
+	}{
+		"none":                 {replicaSets: []string{"", ""}, want: []string{"", ""}},
+		"set":                  {picker: "a", replicaSets: []string{"", ""}, want: []string{"a", "a"}, wantWrites: []string{"old", "new"}},
+		"changed":              {picker: "b", replicaSets: []string{"a", "b"}, want: []string{"b", "b"}, wantWrites: []string{"old"}},
+		"removed":              {replicaSets: []string{"a", "a"}, want: []string{"", ""}, wantWrites: []string{"old", "new"}},
+		"unchanged":            {picker: "a", replicaSets: []string{"a", "a"}, want: []string{"a", "a"}},
+		"a ReplicaSet goes":    {picker: "a", replicaSets: []string{"", ""}, terminating: "old", want: []string{"", "a"}, wantWrites: []string{"new"}},
+		"the Deployment goes":  {deleted: true, picker: "a", replicaSets: []string{"", ""}, want: []string{"", ""}},
+		"the gate is off":      {off: true, picker: "a", replicaSets: []string{"", ""}, want: []string{"", ""}},
+		"a ReplicaSet changed": {picker: "a", replicaSets: []string{"", ""}, refuse: conflict, wantErr: true, wantWrites: []string{"old"}},
+		"a ReplicaSet is gone": {picker: "a", replicaSets: []string{"", ""}, refuse: apierrors.NewNotFound(apps.Resource("replicasets"), "old"), wantErr: true, wantWrites: []string{"old"}},
+		"a webhook refuses both": {
+			picker: "a", replicaSets: []string{"", ""}, refuse: apierrors.NewForbidden(apps.Resource("replicasets"), "x", errors.New("not here")), want: []string{"", ""}, wantWrites: []string{"old", "new"},
+			wantEvents: []string{
+				`Warning PodPickerNotPassed ReplicaSet old did not get the downscale pod picker: replicasets.apps "x" is forbidden: not here`,
+				`Warning PodPickerNotPassed ReplicaSet new did not get the downscale pod picker: replicasets.apps "x" is forbidden: not here`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DownscalePodPicker, !test.off)
+			d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: apps.DeploymentSpec{DownscalePodPicker: pickerAt(test.picker)}}
+			if test.deleted {
+				d.DeletionTimestamp = &metav1.Time{}
+			}
+			var cached []*apps.ReplicaSet
+			client := fake.NewClientset()
+			for i, name := range []string{"old", "new"} {
+				rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: apps.ReplicaSetSpec{DownscalePodPicker: pickerAt(test.replicaSets[i])}}
+				if err := client.Tracker().Add(rs.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+				if name == test.terminating {
+					rs.DeletionTimestamp = &metav1.Time{}
+				}
+				cached = append(cached, rs)
+			}
+			var writes []string
+			client.PrependReactor("update", "replicasets", func(action core.Action) (bool, runtime.Object, error) {
+				writes = append(writes, action.(core.UpdateAction).GetObject().(*apps.ReplicaSet).Name)
+				return test.refuse != nil, nil, test.refuse
+			})
+			events := record.NewFakeRecorder(10)
+			dc := &DeploymentController{client: client, eventRecorder: events}
+			got, err := dc.prepareReplicaSets(t.Context(), d, cached, nil)
+			if (err != nil) != test.wantErr {
+				t.Fatalf("error %v", err)
+			}
+			var pickers []string
+			for _, rs := range got {
+				pickers = append(pickers, hostOf(rs.Spec.DownscalePodPicker))
+			}
+			if !slices.Equal(pickers, test.want) || !slices.Equal(writes, test.wantWrites) {
+				t.Errorf("the ReplicaSets have the pickers %q, want %q; written are %q, want %q", pickers, test.want, writes, test.wantWrites)
+			}
+			var recorded []string
+			for len(events.Events) > 0 {
+				recorded = append(recorded, <-events.Events)
+			}
+			if !slices.Equal(recorded, test.wantEvents) {
+				t.Errorf("events %q, want %q", recorded, test.wantEvents)
+			}
+			for i, rs := range cached {
+				if hostOf(rs.Spec.DownscalePodPicker) != test.replicaSets[i] {
+					t.Errorf("the cached ReplicaSet %s was changed", rs.Name)
+				}
+			}
+		})
+	}
+}
