@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	// maxPerNamespace and maxPerHost are how many pickers are asked at a time. A namespace whose pickers
-	// are slow gets fewer, see fairshare.
+	// maxPerNamespace and maxPerHost are how many pickers are asked at a time, for the ReplicaSets of a
+	// namespace. A namespace whose pickers are slow gets fewer, see fairshare.
 	maxPerNamespace = 4
 	maxPerHost      = 2
 
@@ -329,12 +329,13 @@ func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Qu
 	return response, err
 }
 
-// hostKey is what requests to the same picker have in common.
+// hostKey is what questions of a namespace to the same picker have in common. Those of others do not
+// count: whoever names a host could keep its places from those whom it answers.
 func hostKey(q *Question) string {
 	if q.Picker.HTTP == nil {
 		return ""
 	}
-	return q.Picker.HTTP.Host + " " + q.Picker.HTTP.Port.String()
+	return q.Namespace + " " + q.Picker.HTTP.Host + " " + q.Picker.HTTP.Port.String()
 }
 
 // enterHost waits until fewer than maxPerHost others ask the host.

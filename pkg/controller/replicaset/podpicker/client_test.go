@@ -384,6 +384,11 @@ func TestBusy(t *testing.T) {
 	if result := a.result(t, q); result.Err == nil || result.Reason != FallbackBusy {
 		t.Errorf("%v (%s), want busy", result.Err, result.Reason)
 	}
+	q.Namespace, q.Picker.MaxRetries = "elsewhere", ptr.To[int32](0)
+	if result := a.result(t, q); result.Err == nil || result.Reason != FallbackFailed {
+		t.Errorf("%v (%s), want that another namespace asks the same host", result.Err, result.Reason)
+	}
+	q.Namespace = key.Namespace
 	for i := range maxPerHost {
 		a.Forget(types.NamespacedName{Namespace: q.Namespace, Name: fmt.Sprint("other-", i)})
 	}
