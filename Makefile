@@ -38,7 +38,7 @@ CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
 # What a node runs beside containerd. The images are of the last of these.
 NODE_PROGRAMS := ./cmd/kubelet ./cmd/kube-proxy ./hack/realcluster/workload
-DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,eviction-interceptor eviction-requester)
+DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,downscale-pod-picker eviction-interceptor eviction-requester)
 
 # DBG=1 keeps what a debugger needs. Without it, the linker drops the symbol tables, and
 # the compiler does not make their largest part at all, which takes it an eighth less time.
@@ -103,6 +103,12 @@ demo-evictionrequest: control-plane local-cluster-tools ## show what a drain is 
 	@$(build-demo)
 	@echo '==> demo-evictionrequest (about 15 seconds)'
 	@$(call demo,TestDemoEvictionRequest)
+
+.PHONY: demo-podpicker
+demo-podpicker: control-plane local-cluster-tools ## scale three of six workers away: the idle ones go, which a picker says that knows them
+	@$(build-demo)
+	@echo '==> demo-podpicker (about 20 seconds)'
+	@$(call demo,TestDemoPodPicker)
 
 .PHONY: demo-real
 demo-real: real-nodes ## drain a node with a real kubelet while real requests are sent, beside kubectl drain, as root
@@ -237,10 +243,10 @@ test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base
 	@_output/bin/e2e $(call flag,mode,MODE) $(call flag,focus,FOCUS)
 
 .PHONY: bench
-bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, and the targets, about 70 minutes: PARTS=evictions,lane,idle,drain,scale,surge,mass PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000
+bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, 1,000 ReplicaSets with pod pickers, and the targets, about 80 minutes: PARTS=evictions,lane,idle,drain,scale,surge,mass,podpicker PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000 PICKER_SETS=1000
 	@$(call build-in-tree,./hack/bench)
-	@echo '==> benchmark (about 70 minutes)'
-	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,lane-pods,LANE_PODS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
+	@echo '==> benchmark (about 80 minutes)'
+	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,lane-pods,LANE_PODS) $(call flag,picker-sets,PICKER_SETS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum _output/bin/promtool

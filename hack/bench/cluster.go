@@ -122,7 +122,7 @@ func (c *cluster) up(ctx context.Context) error {
 	if c.audit, err = openAuditLog(c.auditFile()); err != nil {
 		return err
 	}
-	return c.createNamespace(ctx)
+	return c.createNamespace(ctx, namespace)
 }
 
 func (c *cluster) auditFile() string { return filepath.Join(c.opts.resultsDir(), "audit.log") }

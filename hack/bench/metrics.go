@@ -66,29 +66,51 @@ func (c *cluster) fetch(ctx context.Context, component, path string) (io.ReadClo
 	return response.Body, nil
 }
 
-var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
-
-// managerHeap returns the heap of the controller manager after a garbage collection, in bytes. The
-// profile, which says what holds it, stays beside the results.
+// managerHeap returns the heap of the controller manager after a garbage collection, in bytes.
 func (c *cluster) managerHeap(ctx context.Context) (float64, error) {
+	heap, _, err := c.managerMemory(ctx)
+	return heap, err
+}
+
+// managerMemory returns the heap of the controller manager after a garbage collection, and the stacks of
+// its goroutines, in bytes. The profile, which says what holds the heap, stays beside the results.
+func (c *cluster) managerMemory(ctx context.Context) (heap, stacks float64, err error) {
 	body, err := c.fetch(ctx, controlplane.ControllerManager, "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer body.Close()
 	profile, err := io.ReadAll(body)
 	if err != nil {
-		return 0, fmt.Errorf("reading a profile: %w", err)
+		return 0, 0, fmt.Errorf("reading a profile: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(c.opts.resultsDir(), fmt.Sprintf("heap-%d.pprof", c.heaps)), profile, 0o644); err != nil {
-		return 0, fmt.Errorf("writing a profile: %w", err)
+		return 0, 0, fmt.Errorf("writing a profile: %w", err)
 	}
 	c.heaps++
-	found := heapAlloc.FindSubmatch(profile)
-	if found == nil {
-		return 0, fmt.Errorf("the profile does not say how large the heap is")
+	return memoryOf(profile)
+}
+
+var (
+	heapAlloc   = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+	stacksInUse = regexp.MustCompile(`(?m)^# Stack = (\d+) / \d+$`)
+)
+
+// memoryOf returns what a profile says of the memory, in bytes.
+func memoryOf(profile []byte) (heap, stacks float64, err error) {
+	for _, figure := range []struct {
+		pattern *regexp.Regexp
+		to      *float64
+	}{{heapAlloc, &heap}, {stacksInUse, &stacks}} {
+		found := figure.pattern.FindSubmatch(profile)
+		if found == nil {
+			return 0, 0, fmt.Errorf("the profile has no line like %s", figure.pattern)
+		}
+		if *figure.to, err = strconv.ParseFloat(string(found[1]), 64); err != nil {
+			return 0, 0, err
+		}
 	}
-	return strconv.ParseFloat(string(found[1]), 64)
+	return heap, stacks, nil
 }
 
 // apiMetrics are the metrics of the API server.

@@ -396,7 +396,7 @@ func TestPercentile(t *testing.T) {
 }
 
 func TestOptionsCheck(t *testing.T) {
-	for _, args := range [][]string{{"--pods=0"}, {"--pods=2001"}, {"--runs=0"}, {"--idle=-1"}, {"--nodes=0"}, {"--idle-time=0s"}, {"--scale-nodes=-1"}, {"--parts="}, {"--parts=drain,all"}, {"--surge=401"}, {"--surge-replicas=-1"}, {"surplus"}} {
+	for _, args := range [][]string{{"--pods=0"}, {"--pods=2001"}, {"--runs=0"}, {"--idle=-1"}, {"--nodes=0"}, {"--idle-time=0s"}, {"--scale-nodes=-1"}, {"--parts="}, {"--parts=drain,all"}, {"--surge=401"}, {"--surge-replicas=-1"}, {"--picker-sets=2001"}, {"surplus"}} {
 		if _, err := parseOptions(args); err == nil {
 			t.Errorf("%q was accepted", args)
 		}

@@ -67,19 +67,19 @@ func appName(index int) string { return fmt.Sprintf("app-%d", index) }
 func appLabels(index int) map[string]string { return map[string]string{"app": appName(index)} }
 
 // createNamespace also waits for the service account without which no pod is admitted.
-func (c *cluster) createNamespace(ctx context.Context) error {
-	if _, err := c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating namespace %s: %w", namespace, err)
+func (c *cluster) createNamespace(ctx context.Context, name string) error {
+	if _, err := c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
-		_, err := c.setup.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		_, err := c.setup.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		return err == nil, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the default service account of namespace %s: %w", namespace, err)
+		return fmt.Errorf("waiting for the default service account of namespace %s: %w", name, err)
 	}
 	return nil
 }

@@ -54,15 +54,22 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestDefaultSettings: a cluster of the fork has all gates on, one of the base none.
+// TestDefaultSettings: a cluster of the fork has all gates on, one of the base none, nor flags that
+// only the fork knows.
 func TestDefaultSettings(t *testing.T) {
 	fork, err := (&Cluster{}).ResolvedSettings()
-	if err != nil || fork.Gates != DefaultSettings.Gates || fork.RuntimeConfig != DefaultSettings.RuntimeConfig {
+	if err != nil || fork.String() != DefaultSettings.String() || len(fork.Args) == 0 {
 		t.Errorf("settings of the fork: %+v, %v", fork, err)
 	}
 	base, err := (&Cluster{Base: "bin"}).ResolvedSettings()
-	if err != nil || base.Gates != "" || base.RuntimeConfig != "" {
+	if err != nil || base.Gates != "" || base.RuntimeConfig != "" || len(base.Args) > 0 {
 		t.Errorf("settings of the base: %+v, %v", base, err)
+	}
+	var args Args
+	for _, arg := range DefaultSettings.Args {
+		if err := args.Set(arg); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

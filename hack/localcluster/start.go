@@ -58,11 +58,22 @@ func (s Settings) Release(name, bin string) controlplane.Release {
 	return release
 }
 
+// The ports of 127.0.0.1 where downscale pod pickers of demos can listen, which are processes beside
+// the cluster. They are below those that the kernel gives to other programs.
+const (
+	FirstPickerPort = 27800
+	LastPickerPort  = 27899
+)
+
 // DefaultSettings enable what the fork adds: a local cluster is made to try it.
 var DefaultSettings = Settings{
 	Gates: "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,DownscalePodPicker=true,EvictionLane=true,EvictionRequestAPI=true," +
 		"EvictionRequestForEvictions=true,NodeMaintenanceAwareDaemonSet=true,NodeMaintenanceAwareKubelet=true,StatefulSetEvictionPacing=true",
 	RuntimeConfig: "coordination.k8s.io/v1alpha1=true",
+	Args: Args{
+		// Only these: the loopback of this machine has what its user runs.
+		fmt.Sprintf("%s:downscale-pod-picker-allowed-cidrs=127.0.0.1/32:%d-%d", controlplane.ControllerManager, FirstPickerPort, LastPickerPort),
+	},
 }
 
 // Args are flags of components, as component:flag=value, in the order in which they were

@@ -23,7 +23,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -195,25 +197,47 @@ func (d *demo) expectOutput(tCtx ktesting.TContext, what, output string, words .
 // pod. If the interceptor ends, the returned context is canceled: no pod would be prepared.
 func (d *demo) startInterceptor(tCtx ktesting.TContext, name string, work time.Duration) ktesting.TContext {
 	tCtx.Helper()
-	command := exec.CommandContext(tCtx, d.programs.fork+"/eviction-interceptor", "--kubeconfig", d.cluster.Kubeconfig(), "--name", name, "--work", work.String())
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	tCtx, _ = d.startExample(tCtx, "eviction-interceptor", "--kubeconfig", d.cluster.Kubeconfig(), "--name", name, "--work", work.String())
+	return tCtx
+}
+
+// example is a program of staging/src/k8s.io/client-go/examples that runs beside the cluster.
+type example struct {
+	*exec.Cmd
+	output bytes.Buffer
+	killed atomic.Bool
+	ended  chan struct{}
+}
+
+// startExample starts an example. If it ends and was not killed, the returned context is canceled.
+func (d *demo) startExample(tCtx ktesting.TContext, name string, args ...string) (ktesting.TContext, *example) {
+	tCtx.Helper()
+	e := &example{Cmd: exec.CommandContext(tCtx, filepath.Join(d.programs.fork, name), args...), ended: make(chan struct{})}
+	e.Cancel = func() error { return e.Process.Signal(os.Interrupt) }
 	// The kernel stops it if the demo is killed.
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	tCtx.ExpectNoError(command.Start(), "starting the example interceptor")
-	ended := make(chan struct{})
+	e.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	e.Stdout, e.Stderr = &e.output, &e.output
+	tCtx.ExpectNoError(e.Start(), "starting %s", name)
 	tCtx.Cleanup(func() {
-		_ = command.Cancel() // It may have ended.
-		<-ended
+		_ = e.Cancel() // It may have ended.
+		<-e.ended
 	})
 	tCtx = tCtx.WithCancel()
 	go func() {
-		defer close(ended)
-		err := command.Wait()
-		tCtx.Cancel(fmt.Sprintf("the example interceptor has ended (%v):\n%s", err, output.String()))
+		defer close(e.ended)
+		if err := e.Wait(); !e.killed.Load() {
+			tCtx.Cancel(fmt.Sprintf("%s has ended (%v):\n%s", name, err, e.output.String()))
+		}
 	}()
-	return tCtx
+	return tCtx, e
+}
+
+// kill ends the example as a crash does, and returns when it has ended.
+func (e *example) kill(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	e.killed.Store(true)
+	tCtx.ExpectNoError(e.Process.Kill(), "killing %s", e)
+	<-e.ended
 }
 
 // pause waits, so that a reader can follow.

@@ -24,6 +24,7 @@ limitations under the License.
 //	make test-docs     TestTutorial: the commands of docs/tutorial.md print what it shows
 //	make demo          TestDemoMaintenance: a drain with kubectl maintenance, explained
 //	make demo-evictionrequest  TestDemoEvictionRequest: single evictions, explained
+//	make demo-podpicker        TestDemoPodPicker: scale-downs with a picker, and without
 //	make demo-real     TestDemoReal: a drain of a real node while real requests are sent
 //
 // The targets build the programs and pass their directory in the environment. Without it the tests
@@ -39,9 +40,10 @@ limitations under the License.
 //	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what
 //	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them
-//	demo_test.go      shows commands and checks; demo_maintenance_test.go and
-//	                  demo_evictionrequest_test.go are the demos; demo_checks_test.go says what must
-//	                  be true, demo_downtime_test.go compares with kubectl drain of the base
+//	demo_test.go      shows commands and checks; demo_maintenance_test.go,
+//	                  demo_evictionrequest_test.go and demo_podpicker_test.go are the demos;
+//	                  demo_checks_test.go says what must be true, demo_downtime_test.go compares with
+//	                  kubectl drain of the base
 //	demo_real_test.go is the demo with real nodes; requests_test.go sends the requests
 //	tutorial_test.go  reads and runs the document; tutorial_output_test.go tests how it compares
 package system
