@@ -18,6 +18,8 @@ package coordination
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
@@ -73,6 +75,44 @@ type NodeMaintenanceSpec struct {
 	// Reason is a human-readable reason for the maintenance.
 	// +optional
 	Reason string
+
+	// Rollout limits how many of the nodes are drained at the same time.
+	// +optional
+	Rollout *NodeMaintenanceRollout
+}
+
+// NodeCompletionPolicy says when the work on a drained node is done.
+type NodeCompletionPolicy string
+
+const (
+	// NodeCompletionManual means that somebody annotates the node.
+	NodeCompletionManual NodeCompletionPolicy = "Manual"
+
+	// NodeCompletionRebooted means that the node was rebooted after its drain.
+	NodeCompletionRebooted NodeCompletionPolicy = "Rebooted"
+)
+
+// NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.
+type NodeMaintenanceRollout struct {
+	// MaxConcurrent is how many nodes may be admitted and not yet given back.
+	// +optional
+	MaxConcurrent *intstr.IntOrString
+
+	// Paused stops the admission of further nodes.
+	// +optional
+	Paused bool
+
+	// CompleteNodes says when the work on a drained node is done.
+	// +optional
+	CompleteNodes NodeCompletionPolicy
+
+	// ReturnTimeoutSeconds is within which time a node has to be given back.
+	// +optional
+	ReturnTimeoutSeconds *int32
+
+	// MaxFailedNodes is how many nodes may have failed before no further one is admitted.
+	// +optional
+	MaxFailedNodes *int32
 }
 
 // NodeMaintenanceStatus is the progress of the maintenance.
@@ -96,6 +136,73 @@ type NodeMaintenanceStatus struct {
 	// SelectedNodes is how many nodes the selector matches.
 	// +optional
 	SelectedNodes int32
+
+	// RolloutStatus says which nodes wait, are drained, and were given back.
+	// +optional
+	RolloutStatus *NodeMaintenanceRolloutStatus
+}
+
+// NodeMaintenanceRolloutStatus counts the selected nodes by how far they are.
+type NodeMaintenanceRolloutStatus struct {
+	// WaitingNodes is the number of nodes that wait for their admission.
+	WaitingNodes int32
+
+	// AdmittedNodes is the number of nodes that were admitted and not yet given back.
+	AdmittedNodes int32
+
+	// DoneNodes is the number of nodes that were given back.
+	DoneNodes int32
+
+	// FailedNodes is the number of nodes that did not come back in time.
+	FailedNodes int32
+
+	// Failed are the names of the first of these.
+	// +optional
+	Failed []string
+
+	// WaitingFor says what the waiting nodes wait for.
+	// +optional
+	WaitingFor []NodeMaintenanceWait
+
+	// PendingAdmissions are nodes whose admission is decided and being written.
+	// +optional
+	PendingAdmissions []NodeMaintenancePendingAdmission
+
+	// AdmissionResourceVersion is that of the node whose admission was confirmed last.
+	// +optional
+	AdmissionResourceVersion string
+}
+
+// NodeMaintenanceWaitReason is why nodes wait for their admission.
+type NodeMaintenanceWaitReason string
+
+// NodeMaintenanceWait is one cause for which nodes wait.
+type NodeMaintenanceWait struct {
+	// Reason is the kind of the cause.
+	Reason NodeMaintenanceWaitReason
+
+	// Budget is the name of the NodeMaintenanceBudget.
+	// +optional
+	Budget string
+
+	// NodeCount is the number of nodes that wait for it.
+	NodeCount int32
+
+	// UntilTime is when the next window of the budget opens.
+	// +optional
+	UntilTime *metav1.Time
+}
+
+// NodeMaintenancePendingAdmission is the admission of a node that is decided and being written.
+type NodeMaintenancePendingAdmission struct {
+	// NodeName is the name of the node.
+	NodeName string
+
+	// MaintenanceUID is the UID of the NodeMaintenance.
+	MaintenanceUID types.UID
+
+	// Time is when it was decided.
+	Time metav1.Time
 }
 
 // StageStatus describes a stage that the controller has started.

@@ -18,6 +18,7 @@ package core
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // MaintenanceStatus is the progress of a drain on one node.
@@ -40,6 +41,46 @@ type MaintenanceStatus struct {
 	// BlockedPods is the number of pods within the drain targets whose eviction needs an
 	// intervention.
 	BlockedPods int32
+
+	// Admissions say which NodeMaintenances may maintain this node, and how far they are.
+	// +optional
+	Admissions []MaintenanceAdmission
+
+	// Released is whether no maintenance claims the node.
+	// +optional
+	Released bool
+}
+
+// MaintenanceAdmission is how far a NodeMaintenance is with a node that it was allowed to maintain.
+type MaintenanceAdmission struct {
+	// MaintenanceName is the name of the NodeMaintenance.
+	MaintenanceName string
+
+	// MaintenanceUID is the UID of the NodeMaintenance.
+	MaintenanceUID types.UID
+
+	// AdmittedTime is since when it may maintain the node.
+	AdmittedTime metav1.Time
+
+	// DrainedTime is when no pod was left that has to leave.
+	// +optional
+	DrainedTime *metav1.Time
+
+	// BootID is status.nodeInfo.bootID when the node was drained.
+	// +optional
+	BootID string
+
+	// ReturningTime is since when the work on the node is done.
+	// +optional
+	ReturningTime *metav1.Time
+
+	// FailedTime is since when the node should have been given back.
+	// +optional
+	FailedTime *metav1.Time
+
+	// DoneTime is when the node was given back.
+	// +optional
+	DoneTime *metav1.Time
 }
 
 // PodType distinguishes pods by what runs them.

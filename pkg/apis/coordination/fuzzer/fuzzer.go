@@ -38,6 +38,23 @@ var Funcs = func(codecs runtimeserializer.CodecFactory) []interface{} {
 			if spec.Stage == "" {
 				spec.Stage = coordination.NodeMaintenanceStageIdle
 			}
+			if rollout := spec.Rollout; rollout != nil {
+				if rollout.CompleteNodes == "" {
+					rollout.CompleteNodes = coordination.NodeCompletionManual
+				}
+				if rollout.ReturnTimeoutSeconds == nil {
+					rollout.ReturnTimeoutSeconds = ptr.To[int32](1800)
+				}
+				if rollout.MaxFailedNodes == nil {
+					rollout.MaxFailedNodes = ptr.To[int32](0)
+				}
+			}
+		},
+		func(window *coordination.NodeMaintenanceWindow, c randfill.Continue) {
+			c.FillNoCustom(window)
+			if window.TimeZone == "" {
+				window.TimeZone = "Etc/UTC"
+			}
 		},
 	}
 }

@@ -29,6 +29,8 @@ import (
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	conversion "k8s.io/apimachinery/pkg/conversion"
 	runtime "k8s.io/apimachinery/pkg/runtime"
+	types "k8s.io/apimachinery/pkg/types"
+	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	coordination "k8s.io/kubernetes/pkg/apis/coordination"
 	core "k8s.io/kubernetes/pkg/apis/core"
 )
@@ -170,6 +172,46 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceBudget)(nil), (*coordination.NodeMaintenanceBudget)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceBudget_To_coordination_NodeMaintenanceBudget(a.(*coordinationv1alpha1.NodeMaintenanceBudget), b.(*coordination.NodeMaintenanceBudget), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceBudget)(nil), (*coordinationv1alpha1.NodeMaintenanceBudget)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceBudget_To_v1alpha1_NodeMaintenanceBudget(a.(*coordination.NodeMaintenanceBudget), b.(*coordinationv1alpha1.NodeMaintenanceBudget), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceBudgetList)(nil), (*coordination.NodeMaintenanceBudgetList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceBudgetList_To_coordination_NodeMaintenanceBudgetList(a.(*coordinationv1alpha1.NodeMaintenanceBudgetList), b.(*coordination.NodeMaintenanceBudgetList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceBudgetList)(nil), (*coordinationv1alpha1.NodeMaintenanceBudgetList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceBudgetList_To_v1alpha1_NodeMaintenanceBudgetList(a.(*coordination.NodeMaintenanceBudgetList), b.(*coordinationv1alpha1.NodeMaintenanceBudgetList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceBudgetSpec)(nil), (*coordination.NodeMaintenanceBudgetSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec(a.(*coordinationv1alpha1.NodeMaintenanceBudgetSpec), b.(*coordination.NodeMaintenanceBudgetSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceBudgetSpec)(nil), (*coordinationv1alpha1.NodeMaintenanceBudgetSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec(a.(*coordination.NodeMaintenanceBudgetSpec), b.(*coordinationv1alpha1.NodeMaintenanceBudgetSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceBudgetStatus)(nil), (*coordination.NodeMaintenanceBudgetStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus(a.(*coordinationv1alpha1.NodeMaintenanceBudgetStatus), b.(*coordination.NodeMaintenanceBudgetStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceBudgetStatus)(nil), (*coordinationv1alpha1.NodeMaintenanceBudgetStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(a.(*coordination.NodeMaintenanceBudgetStatus), b.(*coordinationv1alpha1.NodeMaintenanceBudgetStatus), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceList)(nil), (*coordination.NodeMaintenanceList)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(a.(*coordinationv1alpha1.NodeMaintenanceList), b.(*coordination.NodeMaintenanceList), scope)
 	}); err != nil {
@@ -177,6 +219,36 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceList)(nil), (*coordinationv1alpha1.NodeMaintenanceList)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(a.(*coordination.NodeMaintenanceList), b.(*coordinationv1alpha1.NodeMaintenanceList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenancePendingAdmission)(nil), (*coordination.NodeMaintenancePendingAdmission)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMaintenancePendingAdmission(a.(*coordinationv1alpha1.NodeMaintenancePendingAdmission), b.(*coordination.NodeMaintenancePendingAdmission), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenancePendingAdmission)(nil), (*coordinationv1alpha1.NodeMaintenancePendingAdmission)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission(a.(*coordination.NodeMaintenancePendingAdmission), b.(*coordinationv1alpha1.NodeMaintenancePendingAdmission), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceRollout)(nil), (*coordination.NodeMaintenanceRollout)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(a.(*coordinationv1alpha1.NodeMaintenanceRollout), b.(*coordination.NodeMaintenanceRollout), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceRollout)(nil), (*coordinationv1alpha1.NodeMaintenanceRollout)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRollout(a.(*coordination.NodeMaintenanceRollout), b.(*coordinationv1alpha1.NodeMaintenanceRollout), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceRolloutStatus)(nil), (*coordination.NodeMaintenanceRolloutStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenanceRolloutStatus(a.(*coordinationv1alpha1.NodeMaintenanceRolloutStatus), b.(*coordination.NodeMaintenanceRolloutStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceRolloutStatus)(nil), (*coordinationv1alpha1.NodeMaintenanceRolloutStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(a.(*coordination.NodeMaintenanceRolloutStatus), b.(*coordinationv1alpha1.NodeMaintenanceRolloutStatus), scope)
 	}); err != nil {
 		return err
 	}
@@ -197,6 +269,36 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceStatus)(nil), (*coordinationv1alpha1.NodeMaintenanceStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(a.(*coordination.NodeMaintenanceStatus), b.(*coordinationv1alpha1.NodeMaintenanceStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceTopology)(nil), (*coordination.NodeMaintenanceTopology)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTopology(a.(*coordinationv1alpha1.NodeMaintenanceTopology), b.(*coordination.NodeMaintenanceTopology), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceTopology)(nil), (*coordinationv1alpha1.NodeMaintenanceTopology)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTopology(a.(*coordination.NodeMaintenanceTopology), b.(*coordinationv1alpha1.NodeMaintenanceTopology), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceWait)(nil), (*coordination.NodeMaintenanceWait)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait(a.(*coordinationv1alpha1.NodeMaintenanceWait), b.(*coordination.NodeMaintenanceWait), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceWait)(nil), (*coordinationv1alpha1.NodeMaintenanceWait)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait(a.(*coordination.NodeMaintenanceWait), b.(*coordinationv1alpha1.NodeMaintenanceWait), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceWindow)(nil), (*coordination.NodeMaintenanceWindow)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindow(a.(*coordinationv1alpha1.NodeMaintenanceWindow), b.(*coordination.NodeMaintenanceWindow), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceWindow)(nil), (*coordinationv1alpha1.NodeMaintenanceWindow)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindow(a.(*coordination.NodeMaintenanceWindow), b.(*coordinationv1alpha1.NodeMaintenanceWindow), scope)
 	}); err != nil {
 		return err
 	}
@@ -585,6 +687,122 @@ func Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(in *coordi
 	return autoConvert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(in, out, s)
 }
 
+func autoConvert_v1alpha1_NodeMaintenanceBudget_To_coordination_NodeMaintenanceBudget(in *coordinationv1alpha1.NodeMaintenanceBudget, out *coordination.NodeMaintenanceBudget, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	if err := Convert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec(&in.Spec, &out.Spec, s); err != nil {
+		return err
+	}
+	if err := Convert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceBudget_To_coordination_NodeMaintenanceBudget is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceBudget_To_coordination_NodeMaintenanceBudget(in *coordinationv1alpha1.NodeMaintenanceBudget, out *coordination.NodeMaintenanceBudget, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceBudget_To_coordination_NodeMaintenanceBudget(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceBudget_To_v1alpha1_NodeMaintenanceBudget(in *coordination.NodeMaintenanceBudget, out *coordinationv1alpha1.NodeMaintenanceBudget, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	if err := Convert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec(&in.Spec, &out.Spec, s); err != nil {
+		return err
+	}
+	if err := Convert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceBudget_To_v1alpha1_NodeMaintenanceBudget is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceBudget_To_v1alpha1_NodeMaintenanceBudget(in *coordination.NodeMaintenanceBudget, out *coordinationv1alpha1.NodeMaintenanceBudget, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceBudget_To_v1alpha1_NodeMaintenanceBudget(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceBudgetList_To_coordination_NodeMaintenanceBudgetList(in *coordinationv1alpha1.NodeMaintenanceBudgetList, out *coordination.NodeMaintenanceBudgetList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]coordination.NodeMaintenanceBudget)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceBudgetList_To_coordination_NodeMaintenanceBudgetList is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceBudgetList_To_coordination_NodeMaintenanceBudgetList(in *coordinationv1alpha1.NodeMaintenanceBudgetList, out *coordination.NodeMaintenanceBudgetList, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceBudgetList_To_coordination_NodeMaintenanceBudgetList(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceBudgetList_To_v1alpha1_NodeMaintenanceBudgetList(in *coordination.NodeMaintenanceBudgetList, out *coordinationv1alpha1.NodeMaintenanceBudgetList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]coordinationv1alpha1.NodeMaintenanceBudget)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceBudgetList_To_v1alpha1_NodeMaintenanceBudgetList is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceBudgetList_To_v1alpha1_NodeMaintenanceBudgetList(in *coordination.NodeMaintenanceBudgetList, out *coordinationv1alpha1.NodeMaintenanceBudgetList, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceBudgetList_To_v1alpha1_NodeMaintenanceBudgetList(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec(in *coordinationv1alpha1.NodeMaintenanceBudgetSpec, out *coordination.NodeMaintenanceBudgetSpec, s conversion.Scope) error {
+	out.NodeSelector = (*core.NodeSelector)(unsafe.Pointer(in.NodeSelector))
+	out.MaxUnavailable = (*intstr.IntOrString)(unsafe.Pointer(in.MaxUnavailable))
+	out.Topology = (*coordination.NodeMaintenanceTopology)(unsafe.Pointer(in.Topology))
+	out.Windows = *(*[]coordination.NodeMaintenanceWindow)(unsafe.Pointer(&in.Windows))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec(in *coordinationv1alpha1.NodeMaintenanceBudgetSpec, out *coordination.NodeMaintenanceBudgetSpec, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec(in *coordination.NodeMaintenanceBudgetSpec, out *coordinationv1alpha1.NodeMaintenanceBudgetSpec, s conversion.Scope) error {
+	out.NodeSelector = (*corev1.NodeSelector)(unsafe.Pointer(in.NodeSelector))
+	out.MaxUnavailable = (*intstr.IntOrString)(unsafe.Pointer(in.MaxUnavailable))
+	out.Topology = (*coordinationv1alpha1.NodeMaintenanceTopology)(unsafe.Pointer(in.Topology))
+	out.Windows = *(*[]coordinationv1alpha1.NodeMaintenanceWindow)(unsafe.Pointer(&in.Windows))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec(in *coordination.NodeMaintenanceBudgetSpec, out *coordinationv1alpha1.NodeMaintenanceBudgetSpec, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus(in *coordinationv1alpha1.NodeMaintenanceBudgetStatus, out *coordination.NodeMaintenanceBudgetStatus, s conversion.Scope) error {
+	out.ObservedGeneration = in.ObservedGeneration
+	out.ExpectedNodes = in.ExpectedNodes
+	out.UnavailableNodes = in.UnavailableNodes
+	out.AdmissionsAllowed = in.AdmissionsAllowed
+	out.ActiveDomains = *(*[]string)(unsafe.Pointer(&in.ActiveDomains))
+	out.NextWindowTime = (*v1.Time)(unsafe.Pointer(in.NextWindowTime))
+	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
+	out.PendingAdmissions = *(*[]coordination.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
+	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus(in *coordinationv1alpha1.NodeMaintenanceBudgetStatus, out *coordination.NodeMaintenanceBudgetStatus, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(in *coordination.NodeMaintenanceBudgetStatus, out *coordinationv1alpha1.NodeMaintenanceBudgetStatus, s conversion.Scope) error {
+	out.ObservedGeneration = in.ObservedGeneration
+	out.ExpectedNodes = in.ExpectedNodes
+	out.UnavailableNodes = in.UnavailableNodes
+	out.AdmissionsAllowed = in.AdmissionsAllowed
+	out.ActiveDomains = *(*[]string)(unsafe.Pointer(&in.ActiveDomains))
+	out.NextWindowTime = (*v1.Time)(unsafe.Pointer(in.NextWindowTime))
+	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
+	out.PendingAdmissions = *(*[]coordinationv1alpha1.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
+	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(in *coordination.NodeMaintenanceBudgetStatus, out *coordinationv1alpha1.NodeMaintenanceBudgetStatus, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(in, out, s)
+}
+
 func autoConvert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(in *coordinationv1alpha1.NodeMaintenanceList, out *coordination.NodeMaintenanceList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
 	out.Items = *(*[]coordination.NodeMaintenance)(unsafe.Pointer(&in.Items))
@@ -607,11 +825,98 @@ func Convert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(in
 	return autoConvert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(in, out, s)
 }
 
+func autoConvert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMaintenancePendingAdmission(in *coordinationv1alpha1.NodeMaintenancePendingAdmission, out *coordination.NodeMaintenancePendingAdmission, s conversion.Scope) error {
+	out.NodeName = in.NodeName
+	out.MaintenanceUID = types.UID(in.MaintenanceUID)
+	out.Time = in.Time
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMaintenancePendingAdmission is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMaintenancePendingAdmission(in *coordinationv1alpha1.NodeMaintenancePendingAdmission, out *coordination.NodeMaintenancePendingAdmission, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMaintenancePendingAdmission(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission(in *coordination.NodeMaintenancePendingAdmission, out *coordinationv1alpha1.NodeMaintenancePendingAdmission, s conversion.Scope) error {
+	out.NodeName = in.NodeName
+	out.MaintenanceUID = types.UID(in.MaintenanceUID)
+	out.Time = in.Time
+	return nil
+}
+
+// Convert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission(in *coordination.NodeMaintenancePendingAdmission, out *coordinationv1alpha1.NodeMaintenancePendingAdmission, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(in *coordinationv1alpha1.NodeMaintenanceRollout, out *coordination.NodeMaintenanceRollout, s conversion.Scope) error {
+	out.MaxConcurrent = (*intstr.IntOrString)(unsafe.Pointer(in.MaxConcurrent))
+	out.Paused = in.Paused
+	out.CompleteNodes = coordination.NodeCompletionPolicy(in.CompleteNodes)
+	out.ReturnTimeoutSeconds = (*int32)(unsafe.Pointer(in.ReturnTimeoutSeconds))
+	out.MaxFailedNodes = (*int32)(unsafe.Pointer(in.MaxFailedNodes))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(in *coordinationv1alpha1.NodeMaintenanceRollout, out *coordination.NodeMaintenanceRollout, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRollout(in *coordination.NodeMaintenanceRollout, out *coordinationv1alpha1.NodeMaintenanceRollout, s conversion.Scope) error {
+	out.MaxConcurrent = (*intstr.IntOrString)(unsafe.Pointer(in.MaxConcurrent))
+	out.Paused = in.Paused
+	out.CompleteNodes = coordinationv1alpha1.NodeCompletionPolicy(in.CompleteNodes)
+	out.ReturnTimeoutSeconds = (*int32)(unsafe.Pointer(in.ReturnTimeoutSeconds))
+	out.MaxFailedNodes = (*int32)(unsafe.Pointer(in.MaxFailedNodes))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRollout is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRollout(in *coordination.NodeMaintenanceRollout, out *coordinationv1alpha1.NodeMaintenanceRollout, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRollout(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenanceRolloutStatus(in *coordinationv1alpha1.NodeMaintenanceRolloutStatus, out *coordination.NodeMaintenanceRolloutStatus, s conversion.Scope) error {
+	out.WaitingNodes = in.WaitingNodes
+	out.AdmittedNodes = in.AdmittedNodes
+	out.DoneNodes = in.DoneNodes
+	out.FailedNodes = in.FailedNodes
+	out.Failed = *(*[]string)(unsafe.Pointer(&in.Failed))
+	out.WaitingFor = *(*[]coordination.NodeMaintenanceWait)(unsafe.Pointer(&in.WaitingFor))
+	out.PendingAdmissions = *(*[]coordination.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
+	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenanceRolloutStatus is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenanceRolloutStatus(in *coordinationv1alpha1.NodeMaintenanceRolloutStatus, out *coordination.NodeMaintenanceRolloutStatus, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenanceRolloutStatus(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(in *coordination.NodeMaintenanceRolloutStatus, out *coordinationv1alpha1.NodeMaintenanceRolloutStatus, s conversion.Scope) error {
+	out.WaitingNodes = in.WaitingNodes
+	out.AdmittedNodes = in.AdmittedNodes
+	out.DoneNodes = in.DoneNodes
+	out.FailedNodes = in.FailedNodes
+	out.Failed = *(*[]string)(unsafe.Pointer(&in.Failed))
+	out.WaitingFor = *(*[]coordinationv1alpha1.NodeMaintenanceWait)(unsafe.Pointer(&in.WaitingFor))
+	out.PendingAdmissions = *(*[]coordinationv1alpha1.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
+	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(in *coordination.NodeMaintenanceRolloutStatus, out *coordinationv1alpha1.NodeMaintenanceRolloutStatus, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(in, out, s)
+}
+
 func autoConvert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in *coordinationv1alpha1.NodeMaintenanceSpec, out *coordination.NodeMaintenanceSpec, s conversion.Scope) error {
 	out.NodeSelector = (*core.NodeSelector)(unsafe.Pointer(in.NodeSelector))
 	out.Stage = coordination.NodeMaintenanceStage(in.Stage)
 	out.DrainPlan = *(*[]core.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
 	out.Reason = in.Reason
+	out.Rollout = (*coordination.NodeMaintenanceRollout)(unsafe.Pointer(in.Rollout))
 	return nil
 }
 
@@ -625,6 +930,7 @@ func autoConvert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpe
 	out.Stage = coordinationv1alpha1.NodeMaintenanceStage(in.Stage)
 	out.DrainPlan = *(*[]corev1.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
 	out.Reason = in.Reason
+	out.Rollout = (*coordinationv1alpha1.NodeMaintenanceRollout)(unsafe.Pointer(in.Rollout))
 	return nil
 }
 
@@ -641,6 +947,7 @@ func autoConvert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceS
 	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
 	out.ObservedGeneration = in.ObservedGeneration
 	out.SelectedNodes = in.SelectedNodes
+	out.RolloutStatus = (*coordination.NodeMaintenanceRolloutStatus)(unsafe.Pointer(in.RolloutStatus))
 	return nil
 }
 
@@ -657,12 +964,85 @@ func autoConvert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceS
 	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
 	out.ObservedGeneration = in.ObservedGeneration
 	out.SelectedNodes = in.SelectedNodes
+	out.RolloutStatus = (*coordinationv1alpha1.NodeMaintenanceRolloutStatus)(unsafe.Pointer(in.RolloutStatus))
 	return nil
 }
 
 // Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus is an autogenerated conversion function.
 func Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(in *coordination.NodeMaintenanceStatus, out *coordinationv1alpha1.NodeMaintenanceStatus, s conversion.Scope) error {
 	return autoConvert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTopology(in *coordinationv1alpha1.NodeMaintenanceTopology, out *coordination.NodeMaintenanceTopology, s conversion.Scope) error {
+	out.Key = in.Key
+	out.MaxDomains = in.MaxDomains
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTopology is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTopology(in *coordinationv1alpha1.NodeMaintenanceTopology, out *coordination.NodeMaintenanceTopology, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTopology(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTopology(in *coordination.NodeMaintenanceTopology, out *coordinationv1alpha1.NodeMaintenanceTopology, s conversion.Scope) error {
+	out.Key = in.Key
+	out.MaxDomains = in.MaxDomains
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTopology is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTopology(in *coordination.NodeMaintenanceTopology, out *coordinationv1alpha1.NodeMaintenanceTopology, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTopology(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait(in *coordinationv1alpha1.NodeMaintenanceWait, out *coordination.NodeMaintenanceWait, s conversion.Scope) error {
+	out.Reason = coordination.NodeMaintenanceWaitReason(in.Reason)
+	out.Budget = in.Budget
+	out.NodeCount = in.NodeCount
+	out.UntilTime = (*v1.Time)(unsafe.Pointer(in.UntilTime))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait(in *coordinationv1alpha1.NodeMaintenanceWait, out *coordination.NodeMaintenanceWait, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait(in *coordination.NodeMaintenanceWait, out *coordinationv1alpha1.NodeMaintenanceWait, s conversion.Scope) error {
+	out.Reason = coordinationv1alpha1.NodeMaintenanceWaitReason(in.Reason)
+	out.Budget = in.Budget
+	out.NodeCount = in.NodeCount
+	out.UntilTime = (*v1.Time)(unsafe.Pointer(in.UntilTime))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait(in *coordination.NodeMaintenanceWait, out *coordinationv1alpha1.NodeMaintenanceWait, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait(in, out, s)
+}
+
+func autoConvert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindow(in *coordinationv1alpha1.NodeMaintenanceWindow, out *coordination.NodeMaintenanceWindow, s conversion.Scope) error {
+	out.Schedule = in.Schedule
+	out.TimeZone = in.TimeZone
+	out.DurationSeconds = in.DurationSeconds
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindow is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindow(in *coordinationv1alpha1.NodeMaintenanceWindow, out *coordination.NodeMaintenanceWindow, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindow(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindow(in *coordination.NodeMaintenanceWindow, out *coordinationv1alpha1.NodeMaintenanceWindow, s conversion.Scope) error {
+	out.Schedule = in.Schedule
+	out.TimeZone = in.TimeZone
+	out.DurationSeconds = in.DurationSeconds
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindow is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindow(in *coordination.NodeMaintenanceWindow, out *coordinationv1alpha1.NodeMaintenanceWindow, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindow(in, out, s)
 }
 
 func autoConvert_v1alpha1_Requester_To_coordination_Requester(in *coordinationv1alpha1.Requester, out *coordination.Requester, s conversion.Scope) error {

@@ -35,6 +35,12 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 		SetObjectDefaults_EvictionRequestList(obj.(*coordinationv1alpha1.EvictionRequestList))
 	})
 	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.NodeMaintenance{}, func(obj interface{}) { SetObjectDefaults_NodeMaintenance(obj.(*coordinationv1alpha1.NodeMaintenance)) })
+	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.NodeMaintenanceBudget{}, func(obj interface{}) {
+		SetObjectDefaults_NodeMaintenanceBudget(obj.(*coordinationv1alpha1.NodeMaintenanceBudget))
+	})
+	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.NodeMaintenanceBudgetList{}, func(obj interface{}) {
+		SetObjectDefaults_NodeMaintenanceBudgetList(obj.(*coordinationv1alpha1.NodeMaintenanceBudgetList))
+	})
 	scheme.AddTypeDefaultingFunc(&coordinationv1alpha1.NodeMaintenanceList{}, func(obj interface{}) {
 		SetObjectDefaults_NodeMaintenanceList(obj.(*coordinationv1alpha1.NodeMaintenanceList))
 	})
@@ -58,6 +64,35 @@ func SetObjectDefaults_EvictionRequestList(in *coordinationv1alpha1.EvictionRequ
 func SetObjectDefaults_NodeMaintenance(in *coordinationv1alpha1.NodeMaintenance) {
 	if in.Spec.Stage == "" {
 		in.Spec.Stage = "Idle"
+	}
+	if in.Spec.Rollout != nil {
+		if in.Spec.Rollout.CompleteNodes == "" {
+			in.Spec.Rollout.CompleteNodes = "Manual"
+		}
+		if in.Spec.Rollout.ReturnTimeoutSeconds == nil {
+			var ptrVar1 int32 = 1800
+			in.Spec.Rollout.ReturnTimeoutSeconds = &ptrVar1
+		}
+		if in.Spec.Rollout.MaxFailedNodes == nil {
+			var ptrVar1 int32 = 0
+			in.Spec.Rollout.MaxFailedNodes = &ptrVar1
+		}
+	}
+}
+
+func SetObjectDefaults_NodeMaintenanceBudget(in *coordinationv1alpha1.NodeMaintenanceBudget) {
+	for i := range in.Spec.Windows {
+		a := &in.Spec.Windows[i]
+		if a.TimeZone == "" {
+			a.TimeZone = "Etc/UTC"
+		}
+	}
+}
+
+func SetObjectDefaults_NodeMaintenanceBudgetList(in *coordinationv1alpha1.NodeMaintenanceBudgetList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_NodeMaintenanceBudget(a)
 	}
 }
 

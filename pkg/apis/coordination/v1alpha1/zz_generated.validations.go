@@ -33,6 +33,8 @@ import (
 	validate "k8s.io/apimachinery/pkg/api/validate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
+	types "k8s.io/apimachinery/pkg/types"
+	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	sets "k8s.io/apimachinery/pkg/util/sets"
 	field "k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -55,6 +57,14 @@ func RegisterValidations(scheme *runtime.Scheme) error {
 		switch op.Request.SubresourcePath() {
 		case "/", "/status":
 			return Validate_NodeMaintenance(ctx, op, nil /* fldPath */, obj.(*coordinationv1alpha1.NodeMaintenance), safe.Cast[*coordinationv1alpha1.NodeMaintenance](oldObj))
+		}
+		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
+	})
+	// type NodeMaintenanceBudget
+	scheme.AddValidationFunc((*coordinationv1alpha1.NodeMaintenanceBudget)(nil), func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+		switch op.Request.SubresourcePath() {
+		case "/", "/status":
+			return Validate_NodeMaintenanceBudget(ctx, op, nil /* fldPath */, obj.(*coordinationv1alpha1.NodeMaintenanceBudget), safe.Cast[*coordinationv1alpha1.NodeMaintenanceBudget](oldObj))
 		}
 		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
 	})
@@ -860,6 +870,16 @@ func Validate_LocalPodReference(ctx context.Context, op operation.Operation, fld
 	return errs
 }
 
+var symbolsForNodeCompletionPolicy = sets.New(coordinationv1alpha1.NodeCompletionManual, coordinationv1alpha1.NodeCompletionRebooted)
+
+// Validate_NodeCompletionPolicy validates an instance of NodeCompletionPolicy according
+// to declarative validation rules in the API schema.
+func Validate_NodeCompletionPolicy(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeCompletionPolicy) (errs field.ErrorList) {
+	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeCompletionPolicy, nil)...)
+
+	return errs
+}
+
 // Validate_NodeMaintenance validates an instance of NodeMaintenance according
 // to declarative validation rules in the API schema.
 func Validate_NodeMaintenance(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenance) (errs field.ErrorList) {
@@ -892,6 +912,525 @@ func Validate_NodeMaintenance(ctx context.Context, op operation.Operation, fldPa
 			return
 		}(fldPath.Child("status"), &obj.Status, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceStatus {
 			return &oldObj.Status
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceBudget validates an instance of NodeMaintenanceBudget according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceBudget(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudget) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceBudget.TypeMeta has no validation
+	// field coordinationv1alpha1.NodeMaintenanceBudget.ObjectMeta has no validation
+
+	// field coordinationv1alpha1.NodeMaintenanceBudget.Spec
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceBudgetSpec(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("spec"), &obj.Spec, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *coordinationv1alpha1.NodeMaintenanceBudgetSpec {
+			return &oldObj.Spec
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudget.Status
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceBudgetStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("status"), &obj.Status, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
+			return &oldObj.Status
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceBudgetSpec validates an instance of NodeMaintenanceBudgetSpec according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceBudgetSpec(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.NodeSelector
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *v1.NodeSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("nodeSelector"), obj.NodeSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *v1.NodeSelector {
+			return oldObj.NodeSelector
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.MaxUnavailable
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *intstr.IntOrString, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("maxUnavailable"), obj.MaxUnavailable, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *intstr.IntOrString {
+			return oldObj.MaxUnavailable
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.Topology
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceTopology, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceTopology(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("topology"), obj.Topology, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *coordinationv1alpha1.NodeMaintenanceTopology {
+			return oldObj.Topology
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.Windows
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenanceWindow, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceWindow)...)
+			return
+		}(fldPath.Child("windows"), obj.Windows, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) []coordinationv1alpha1.NodeMaintenanceWindow {
+			return oldObj.Windows
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceBudgetStatus validates an instance of NodeMaintenanceBudgetStatus according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceBudgetStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ObservedGeneration has no validation
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ExpectedNodes has no validation
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.UnavailableNodes has no validation
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.AdmissionsAllowed has no validation
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ActiveDomains
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("activeDomains"), obj.ActiveDomains, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []string { return oldObj.ActiveDomains }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.NextWindowTime has no validation
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.Conditions
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []metav1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with map semantics require unique keys
+			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a metav1.Condition, b metav1.Condition) bool { return a.Type == b.Type })...)
+			return
+		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []metav1.Condition {
+			return oldObj.Conditions
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.PendingAdmissions
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenancePendingAdmission, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with map semantics require unique keys
+			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+				return a.NodeName == b.NodeName
+			})...)
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+				return a.NodeName == b.NodeName
+			}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission)...)
+			return
+		}(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
+			return oldObj.PendingAdmissions
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.AdmissionResourceVersion
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)...)
+			return
+		}(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) *string {
+			return &oldObj.AdmissionResourceVersion
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenancePendingAdmission validates an instance of NodeMaintenancePendingAdmission according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenancePendingAdmission(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.NodeName
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			return
+		}(fldPath.Child("nodeName"), &obj.NodeName, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) *string { return &oldObj.NodeName }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.MaintenanceUID
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *types.UID, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			return
+		}(fldPath.Child("maintenanceUID"), &obj.MaintenanceUID, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) *types.UID {
+			return &oldObj.MaintenanceUID
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.Time has no validation
+	return errs
+}
+
+// Validate_NodeMaintenanceRollout validates an instance of NodeMaintenanceRollout according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceRollout(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRollout) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceRollout.MaxConcurrent
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *intstr.IntOrString, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("maxConcurrent"), obj.MaxConcurrent, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *intstr.IntOrString {
+			return oldObj.MaxConcurrent
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRollout.Paused
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *bool, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("paused"), &obj.Paused, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *bool { return &oldObj.Paused }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRollout.CompleteNodes
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeCompletionPolicy, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeCompletionPolicy(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("completeNodes"), &obj.CompleteNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *coordinationv1alpha1.NodeCompletionPolicy {
+			return &oldObj.CompleteNodes
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRollout.ReturnTimeoutSeconds
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 604800)...)
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			return
+		}(fldPath.Child("returnTimeoutSeconds"), obj.ReturnTimeoutSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 { return oldObj.ReturnTimeoutSeconds }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRollout.MaxFailedNodes
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
+			return
+		}(fldPath.Child("maxFailedNodes"), obj.MaxFailedNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 { return oldObj.MaxFailedNodes }), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceRolloutStatus validates an instance of NodeMaintenanceRolloutStatus according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceRolloutStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.WaitingNodes has no validation
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.AdmittedNodes has no validation
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.DoneNodes has no validation
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.FailedNodes has no validation
+
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.Failed
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("failed"), obj.Failed, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []string { return oldObj.Failed }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.WaitingFor
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenanceWait, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceWait)...)
+			return
+		}(fldPath.Child("waitingFor"), obj.WaitingFor, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenanceWait {
+			return oldObj.WaitingFor
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.PendingAdmissions
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenancePendingAdmission, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with map semantics require unique keys
+			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+				return a.NodeName == b.NodeName
+			})...)
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+				return a.NodeName == b.NodeName
+			}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission)...)
+			return
+		}(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
+			return oldObj.PendingAdmissions
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.AdmissionResourceVersion
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)...)
+			return
+		}(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) *string {
+			return &oldObj.AdmissionResourceVersion
 		}), oldObj != nil)...)
 
 	return errs
@@ -984,6 +1523,28 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 			return
 		}(fldPath.Child("reason"), &obj.Reason, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *string { return &oldObj.Reason }), oldObj != nil)...)
 
+	// field coordinationv1alpha1.NodeMaintenanceSpec.Rollout
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRollout, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceRollout(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("rollout"), obj.Rollout, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceRollout {
+			return oldObj.Rollout
+		}), oldObj != nil)...)
+
 	return errs
 }
 
@@ -1072,6 +1633,192 @@ func Validate_NodeMaintenanceStatus(ctx context.Context, op operation.Operation,
 
 	// field coordinationv1alpha1.NodeMaintenanceStatus.ObservedGeneration has no validation
 	// field coordinationv1alpha1.NodeMaintenanceStatus.SelectedNodes has no validation
+
+	// field coordinationv1alpha1.NodeMaintenanceStatus.RolloutStatus
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceRolloutStatus(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("rolloutStatus"), obj.RolloutStatus, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *coordinationv1alpha1.NodeMaintenanceRolloutStatus {
+			return oldObj.RolloutStatus
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceTopology validates an instance of NodeMaintenanceTopology according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceTopology(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceTopology) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceTopology.Key
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 317)...)
+			return
+		}(fldPath.Child("key"), &obj.Key, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *string { return &oldObj.Key }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceTopology.MaxDomains
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			return
+		}(fldPath.Child("maxDomains"), &obj.MaxDomains, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *int32 { return &oldObj.MaxDomains }), oldObj != nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenanceWait validates an instance of NodeMaintenanceWait according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceWait(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceWait) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceWait.Reason
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceWaitReason, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			return
+		}(fldPath.Child("reason"), &obj.Reason, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWait) *coordinationv1alpha1.NodeMaintenanceWaitReason {
+			return &oldObj.Reason
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceWait.Budget
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			return
+		}(fldPath.Child("budget"), &obj.Budget, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWait) *string { return &oldObj.Budget }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceWait.NodeCount has no validation
+	// field coordinationv1alpha1.NodeMaintenanceWait.UntilTime has no validation
+	return errs
+}
+
+// Validate_NodeMaintenanceWindow validates an instance of NodeMaintenanceWindow according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceWindow(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceWindow) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceWindow.Schedule
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256)...)
+			return
+		}(fldPath.Child("schedule"), &obj.Schedule, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *string { return &oldObj.Schedule }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceWindow.TimeZone
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			return
+		}(fldPath.Child("timeZone"), &obj.TimeZone, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *string { return &oldObj.TimeZone }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceWindow.DurationSeconds
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 31536000)...)
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 60)...)
+			return
+		}(fldPath.Child("durationSeconds"), &obj.DurationSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *int32 { return &oldObj.DurationSeconds }), oldObj != nil)...)
+
 	return errs
 }
 

@@ -20,8 +20,6 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
@@ -41,11 +39,9 @@ func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMain
 		errs = append(errs, corevalidation.ValidateNonnegativeField(int64(status.SelectedNodes), fldPath.Child("selectedNodes"))...)
 	}
 	errs = append(errs, validateDrainPlanPosition(maintenance, old, fldPath.Child("drainStatus", "drainPlanPosition"))...)
-	errs = append(errs, validateMaintenanceConditions(status, oldStatus, fldPath.Child("conditions"))...)
-	if observed := status.ObservedGeneration; observed != oldStatus.ObservedGeneration && (observed < oldStatus.ObservedGeneration || observed > maintenance.Generation) {
-		errs = append(errs, field.Invalid(fldPath.Child("observedGeneration"), observed,
-			fmt.Sprintf("must not be less than the current value, %d, or greater than metadata.generation, %d", oldStatus.ObservedGeneration, maintenance.Generation)))
-	}
+	errs = append(errs, validateConditions(status.Conditions, oldStatus.Conditions, fldPath.Child("conditions"))...)
+	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, oldStatus.ObservedGeneration, maintenance.Generation, fldPath)...)
+	errs = append(errs, validateRolloutStatus(status.RolloutStatus, oldStatus.RolloutStatus, fldPath.Child("rolloutStatus"))...)
 	return errs
 }
 
@@ -124,16 +120,4 @@ func validateDrainPlanPosition(maintenance, old *coordination.NodeMaintenance, f
 		return field.ErrorList{field.Invalid(fldPath, *position, fmt.Sprintf("must not be greater than %d, the index of the last entry of spec.drainPlan", last))}
 	}
 	return nil
-}
-
-// validateMaintenanceConditions validates each condition that changes. Declarative validation
-// ensures that types are unique.
-func validateMaintenanceConditions(status, old *coordination.NodeMaintenanceStatus, fldPath *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, condition := range status.Conditions {
-		if before := meta.FindStatusCondition(old.Conditions, condition.Type); before == nil || !apiequality.Semantic.DeepEqual(*before, condition) {
-			errs = append(errs, metav1validation.ValidateCondition(condition, fldPath.Index(i))...)
-		}
-	}
-	return errs
 }

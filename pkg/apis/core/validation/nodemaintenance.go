@@ -21,7 +21,10 @@ import (
 	"unicode/utf8"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	unversionedvalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
 )
@@ -67,5 +70,46 @@ func ValidateMaintenanceStatus(status, old *core.MaintenanceStatus, fldPath *fie
 	errs = append(errs, ValidateDrainMessage(status.DrainMessage, fldPath.Child("drainMessage"))...)
 	errs = append(errs, ValidateNonnegativeField(int64(status.PodsPendingEvictionRequest), fldPath.Child("podsPendingEvictionRequest"))...)
 	errs = append(errs, ValidateNonnegativeField(int64(status.ActiveEvictionRequests), fldPath.Child("activeEvictionRequests"))...)
-	return append(errs, ValidateNonnegativeField(int64(status.BlockedPods), fldPath.Child("blockedPods"))...)
+	errs = append(errs, ValidateNonnegativeField(int64(status.BlockedPods), fldPath.Child("blockedPods"))...)
+	return append(errs, validateAdmissions(status, fldPath)...)
+}
+
+// maxAdmissions is how many NodeMaintenances may be admitted to one node.
+const maxAdmissions = 100
+
+// validateAdmissions validates the list of admissions, each of which is of another maintenance.
+func validateAdmissions(status *core.MaintenanceStatus, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	admissionsPath := fldPath.Child("admissions")
+	if len(status.Admissions) > maxAdmissions {
+		errs = append(errs, field.TooMany(admissionsPath, len(status.Admissions), maxAdmissions))
+	}
+	seen := sets.New[types.UID]()
+	for i := range status.Admissions {
+		admission, admissionPath := &status.Admissions[i], admissionsPath.Index(i)
+		errs = append(errs, validateMaintenanceName(admission.MaintenanceName, admissionPath.Child("maintenanceName"))...)
+		switch uid := admission.MaintenanceUID; {
+		case uid == "":
+			errs = append(errs, field.Required(admissionPath.Child("maintenanceUID"), "must be the UID of the NodeMaintenance"))
+		case seen.Has(uid):
+			errs = append(errs, field.Duplicate(admissionPath.Child("maintenanceUID"), uid))
+		default:
+			seen.Insert(uid)
+		}
+		if admission.AdmittedTime.IsZero() {
+			errs = append(errs, field.Required(admissionPath.Child("admittedTime"), "must be the time of the admission"))
+		}
+		if status.Released && admission.DoneTime == nil {
+			errs = append(errs, field.Invalid(fldPath.Child("released"), true, fmt.Sprintf("must not be set before all admissions have a doneTime: %s has none", admission.MaintenanceName)))
+		}
+	}
+	return errs
+}
+
+func validateMaintenanceName(name string, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, message := range apimachineryvalidation.NameIsDNSSubdomain(name, false) {
+		errs = append(errs, field.Invalid(fldPath, name, message))
+	}
+	return errs
 }

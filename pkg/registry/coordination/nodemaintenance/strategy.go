@@ -26,9 +26,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
+	"k8s.io/kubernetes/pkg/features"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -66,6 +68,7 @@ func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	maintenance := obj.(*coordination.NodeMaintenance)
 	maintenance.Status = coordination.NodeMaintenanceStatus{}
 	maintenance.Generation = 1
+	dropDisabledRollout(maintenance, nil)
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
@@ -82,6 +85,7 @@ func (*strategy) AllowCreateOnUpdate() bool { return false }
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
 	maintenance.Status = oldMaintenance.Status
+	dropDisabledRollout(maintenance, oldMaintenance)
 	if !apiequality.Semantic.DeepEqual(oldMaintenance.Spec, maintenance.Spec) {
 		maintenance.Generation = oldMaintenance.Generation + 1
 	}
@@ -121,6 +125,13 @@ func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obje
 
 // validateDeclaratively adds the errors of declarative validation to those of the handwritten
 // validation.
+// dropDisabledRollout drops the rollout while its gate is off, unless the stored object has one.
+func dropDisabledRollout(maintenance, old *coordination.NodeMaintenance) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && (old == nil || old.Spec.Rollout == nil) {
+		maintenance.Spec.Rollout = nil
+	}
+}
+
 func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
 	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
 }

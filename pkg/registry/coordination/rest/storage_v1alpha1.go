@@ -27,6 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	evictionrequeststorage "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
 	nodemaintenancestorage "k8s.io/kubernetes/pkg/registry/coordination/nodemaintenance/storage"
+	nodemaintenancebudgetstorage "k8s.io/kubernetes/pkg/registry/coordination/nodemaintenancebudget/storage"
 )
 
 // v1alpha1Storage returns the storage of the kinds for pods and nodes. A generic control plane has
@@ -46,6 +47,13 @@ func (p RESTStorageProvider) v1alpha1Storage(apiResourceConfigSource serverstora
 			return nil, err
 		}
 		storage["nodemaintenances"], storage["nodemaintenances/status"] = main, status
+	}
+	if p.serves("nodemaintenancebudgets", features.NodeMaintenanceBudgets, apiResourceConfigSource) {
+		main, status, err := nodemaintenancebudgetstorage.NewREST(restOptionsGetter)
+		if err != nil {
+			return nil, err
+		}
+		storage["nodemaintenancebudgets"], storage["nodemaintenancebudgets/status"] = main, status
 	}
 	return storage, nil
 }

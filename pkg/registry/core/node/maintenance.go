@@ -32,6 +32,10 @@ func dropDisabledMaintenanceStatus(node, old *api.Node) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) && !inUse {
 		node.Status.MaintenanceStatus = nil
 	}
+	admits := inUse && len(old.Status.MaintenanceStatus.Admissions) > 0
+	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !admits {
+		node.Status.MaintenanceStatus.Admissions, node.Status.MaintenanceStatus.Released = nil, false
+	}
 }
 
 // validateMaintenanceStatus validates status.maintenanceStatus where a status is written: on

@@ -54,13 +54,15 @@ func Register(plugins *admission.Plugins) {
 // writing the maintenance status of nodes.
 type Plugin struct {
 	*admission.Handler
-	enabled        bool
-	inspected      bool
-	authorizer     authorizer.Authorizer
-	nodeIdentifier nodeidentifier.NodeIdentifier
-	nodes          corev1listers.NodeLister
-	nodesSynced    cache.InformerSynced
-	syncTimeout    time.Duration
+	// enabled and budgets are whether the gates DeclarativeNodeMaintenance and NodeMaintenanceBudgets
+	// are on.
+	enabled, budgets bool
+	inspected        bool
+	authorizer       authorizer.Authorizer
+	nodeIdentifier   nodeidentifier.NodeIdentifier
+	nodes            corev1listers.NodeLister
+	nodesSynced      cache.InformerSynced
+	syncTimeout      time.Duration
 }
 
 var (
@@ -83,6 +85,7 @@ func NewPlugin() *Plugin {
 // InspectFeatureGates enables the plugin together with the API.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.enabled = gates.Enabled(features.DeclarativeNodeMaintenance)
+	p.budgets = gates.Enabled(features.NodeMaintenanceBudgets)
 	p.inspected = true
 }
 
@@ -136,6 +139,9 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 // called once for each object, with the object but without its name.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if isNodeWrite(a) {
+		if err := p.validateDone(ctx, a); err != nil {
+			return err
+		}
 		return p.validateMaintenanceStatus(ctx, a)
 	}
 	if !p.isMaintenance(a) {

@@ -34,7 +34,7 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) {
 		return
 	}
-	addControllerRole(roles, bindings, rbacv1.ClusterRole{
+	role := rbacv1.ClusterRole{
 		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
 		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "nodemaintenance-controller"},
 		Rules: []rbacv1.PolicyRule{
@@ -53,7 +53,16 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
 			eventsRule(),
 		},
-	})
+	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
+		role.Rules = append(role.Rules,
+			rbacv1helpers.NewRule("get", "list", "watch").Groups(coordinationGroup).Resources("nodemaintenancebudgets").RuleOrDie(),
+			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("nodemaintenancebudgets/status").RuleOrDie(),
+			// A node is given back when its pods of DaemonSets run.
+			rbacv1helpers.NewRule("list", "watch").Groups(appsGroup).Resources("daemonsets").RuleOrDie(),
+		)
+	}
+	addControllerRole(roles, bindings, role)
 }
 
 // nodeMaintenanceKubeletRules are the rules of nodes whose kubelets take part in maintenances. The

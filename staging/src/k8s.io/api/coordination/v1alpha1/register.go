@@ -48,6 +48,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&EvictionRequestList{},
 		&NodeMaintenance{},
 		&NodeMaintenanceList{},
+		&NodeMaintenanceBudget{},
+		&NodeMaintenanceBudgetList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -19,6 +19,8 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 const (
@@ -506,6 +508,81 @@ type NodeMaintenanceSpec struct {
 	// +k8s:optional
 	// +k8s:maxLength=1024
 	Reason string `json:"reason,omitempty" protobuf:"bytes,4,opt,name=reason"`
+
+	// rollout limits how many of the nodes are drained at the same time, and gives each node back
+	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are
+	// given back when the maintenance completes. May be set on creation only; maxConcurrent, paused,
+	// maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate
+	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
+	// +optional
+	// +k8s:optional
+	Rollout *NodeMaintenanceRollout `json:"rollout,omitempty" protobuf:"bytes,5,opt,name=rollout"`
+}
+
+// NodeCompletionPolicy says when the work on a drained node is done.
+// +enum
+// +k8s:enum
+type NodeCompletionPolicy string
+
+const (
+	// NodeCompletionManual means that somebody annotates the node with
+	// nodemaintenance.k8s.io/done and the UID of the maintenance: kubectl maintenance complete.
+	NodeCompletionManual NodeCompletionPolicy = "Manual"
+
+	// NodeCompletionRebooted means that the node has another status.nodeInfo.bootID than when it was
+	// drained, and has been Ready for 30 seconds since. The annotation counts as well.
+	NodeCompletionRebooted NodeCompletionPolicy = "Rebooted"
+)
+
+// NodeDoneAnnotation says on a node that the work of a NodeMaintenance on it is done: its value is
+// the UID of that maintenance. Setting it needs the right to delete the node.
+const NodeDoneAnnotation = "nodemaintenance.k8s.io/done"
+
+// NodePlannedTaint is the key of the taint, with the effect PreferNoSchedule, of nodes that wait for
+// their admission. The node maintenance controller sets and removes it.
+const NodePlannedTaint = "nodemaintenance.k8s.io/planned"
+
+// NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.
+type NodeMaintenanceRollout struct {
+	// maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back:
+	// a number, or a percentage of the selected nodes, which rounds down, to at least 1. At least
+	// 1. Nodes that have not come back in time do not count. Unset: no limit but those of the
+	// NodeMaintenanceBudgets.
+	// +optional
+	// +k8s:optional
+	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty" protobuf:"bytes,1,opt,name=maxConcurrent"`
+
+	// paused stops the admission of further nodes. What was begun goes on. Default false.
+	// +optional
+	// +k8s:optional
+	Paused bool `json:"paused,omitempty" protobuf:"varint,2,opt,name=paused"`
+
+	// completeNodes says when the work on a drained node is done: Manual or Rebooted. A node that
+	// is done is made schedulable when it is Ready, without startup taints, and runs its pods of
+	// DaemonSets. It is then not drained again by this maintenance. Default Manual.
+	// +optional
+	// +default="Manual"
+	// +k8s:optional
+	CompleteNodes NodeCompletionPolicy `json:"completeNodes,omitempty" protobuf:"bytes,3,opt,name=completeNodes,casttype=NodeCompletionPolicy"`
+
+	// returnTimeoutSeconds is within which time a node has to be given back: since it is done, or,
+	// with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until
+	// it comes back. 1 to 604800, default 1800.
+	// +optional
+	// +default=1800
+	// +k8s:optional
+	// +k8s:minimum=1
+	// +k8s:maximum=604800
+	ReturnTimeoutSeconds *int32 `json:"returnTimeoutSeconds,omitempty" protobuf:"varint,4,opt,name=returnTimeoutSeconds"`
+
+	// maxFailedNodes is how many nodes may have failed at the same time. If there are more, no
+	// further node is admitted and the condition Halted is True, until nodes come back or this
+	// number is raised: kubectl maintenance resume. At least 0, default 0.
+	// +optional
+	// +default=0
+	// +k8s:optional
+	// +k8s:minimum=0
+	MaxFailedNodes *int32 `json:"maxFailedNodes,omitempty" protobuf:"varint,5,opt,name=maxFailedNodes"`
 }
 
 // NodeMaintenanceStatus is the progress of the maintenance.
@@ -552,6 +629,143 @@ type NodeMaintenanceStatus struct {
 	// observedGeneration.
 	// +required
 	SelectedNodes int32 `json:"selectedNodes" protobuf:"varint,5,opt,name=selectedNodes"`
+
+	// rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain.
+	// Unset for a maintenance without spec.rollout of which no node has ever waited. It keeps its
+	// value after the stage Drain.
+	// +optional
+	// +k8s:optional
+	RolloutStatus *NodeMaintenanceRolloutStatus `json:"rolloutStatus,omitempty" protobuf:"bytes,6,opt,name=rolloutStatus"`
+}
+
+// NodeMaintenanceRolloutStatus counts the selected nodes by how far they are.
+type NodeMaintenanceRolloutStatus struct {
+	// waitingNodes is the number of nodes that wait for their admission.
+	// +required
+	WaitingNodes int32 `json:"waitingNodes" protobuf:"varint,1,opt,name=waitingNodes"`
+
+	// admittedNodes is the number of nodes that were admitted and not yet given back, including
+	// those that have failed.
+	// +required
+	AdmittedNodes int32 `json:"admittedNodes" protobuf:"varint,2,opt,name=admittedNodes"`
+
+	// doneNodes is the number of nodes that were given back.
+	// +required
+	DoneNodes int32 `json:"doneNodes" protobuf:"varint,3,opt,name=doneNodes"`
+
+	// failedNodes is the number of nodes that did not come back in time.
+	// +required
+	FailedNodes int32 `json:"failedNodes" protobuf:"varint,4,opt,name=failedNodes"`
+
+	// failed are the names of the nodes that did not come back in time, sorted. At most 10;
+	// failedNodes counts all.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=10
+	Failed []string `json:"failed,omitempty" protobuf:"bytes,5,rep,name=failed"`
+
+	// waitingFor says what the waiting nodes wait for, most nodes first. At most 10.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=10
+	WaitingFor []NodeMaintenanceWait `json:"waitingFor,omitempty" protobuf:"bytes,6,rep,name=waitingFor"`
+
+	// pendingAdmissions are nodes whose admission is decided and being written. At most 100.
+	// +optional
+	// +listType=map
+	// +listMapKey=nodeName
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=nodeName
+	// +k8s:maxItems=100
+	PendingAdmissions []NodeMaintenancePendingAdmission `json:"pendingAdmissions,omitempty" protobuf:"bytes,7,rep,name=pendingAdmissions"`
+
+	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
+	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=128
+	AdmissionResourceVersion string `json:"admissionResourceVersion,omitempty" protobuf:"bytes,8,opt,name=admissionResourceVersion"`
+}
+
+// NodeMaintenanceWaitReason is why nodes wait for their admission.
+type NodeMaintenanceWaitReason string
+
+const (
+	// NodeMaintenanceWaitBudget means that the NodeMaintenanceBudget allows no further unavailable
+	// node now.
+	NodeMaintenanceWaitBudget NodeMaintenanceWaitReason = "Budget"
+
+	// NodeMaintenanceWaitFrozen means that the NodeMaintenanceBudget has maxUnavailable 0.
+	NodeMaintenanceWaitFrozen NodeMaintenanceWaitReason = "Frozen"
+
+	// NodeMaintenanceWaitWindow means that no window of the NodeMaintenanceBudget is open.
+	NodeMaintenanceWaitWindow NodeMaintenanceWaitReason = "Window"
+
+	// NodeMaintenanceWaitTopology means that nodes of so many other domains, such as zones, are
+	// being maintained that the NodeMaintenanceBudget allows no further domain.
+	NodeMaintenanceWaitTopology NodeMaintenanceWaitReason = "Topology"
+
+	// NodeMaintenanceWaitConcurrency means that spec.rollout.maxConcurrent nodes are admitted.
+	NodeMaintenanceWaitConcurrency NodeMaintenanceWaitReason = "MaxConcurrent"
+
+	// NodeMaintenanceWaitPaused means that spec.rollout.paused is set.
+	NodeMaintenanceWaitPaused NodeMaintenanceWaitReason = "Paused"
+
+	// NodeMaintenanceWaitHalted means that more nodes have failed than spec.rollout.maxFailedNodes.
+	NodeMaintenanceWaitHalted NodeMaintenanceWaitReason = "Halted"
+
+	// NodeMaintenanceWaitDisabled means that the feature gate NodeMaintenanceBudgets is off in the
+	// controller.
+	NodeMaintenanceWaitDisabled NodeMaintenanceWaitReason = "Disabled"
+)
+
+// NodeMaintenanceWait is one cause for which nodes wait.
+type NodeMaintenanceWait struct {
+	// reason is the kind of the cause. At most 64 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=64
+	Reason NodeMaintenanceWaitReason `json:"reason" protobuf:"bytes,1,opt,name=reason,casttype=NodeMaintenanceWaitReason"`
+
+	// budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253
+	// characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=253
+	Budget string `json:"budget,omitempty" protobuf:"bytes,2,opt,name=budget"`
+
+	// nodeCount is the number of nodes that wait for it.
+	// +required
+	NodeCount int32 `json:"nodeCount" protobuf:"varint,3,opt,name=nodeCount"`
+
+	// untilTime is when the next window of the budget opens.
+	// +optional
+	UntilTime *metav1.Time `json:"untilTime,omitempty" protobuf:"bytes,4,opt,name=untilTime"`
+}
+
+// NodeMaintenancePendingAdmission is the admission of a node that is decided and being written. It
+// counts as if it was written.
+type NodeMaintenancePendingAdmission struct {
+	// nodeName is the name of the node. At most 253 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=253
+	NodeName string `json:"nodeName" protobuf:"bytes,1,opt,name=nodeName"`
+
+	// maintenanceUID is the UID of the NodeMaintenance. At most 64 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=64
+	MaintenanceUID types.UID `json:"maintenanceUID" protobuf:"bytes,2,opt,name=maintenanceUID,casttype=k8s.io/apimachinery/pkg/types.UID"`
+
+	// time is when it was decided.
+	// +required
+	Time metav1.Time `json:"time" protobuf:"bytes,3,opt,name=time"`
 }
 
 // StageStatus describes a stage that the controller has started.
@@ -794,6 +1008,11 @@ const (
 	// cordoned, and no pod is left on any of them. It is valid for the generation in its own
 	// observedGeneration.
 	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
+
+	// NodeMaintenanceConditionHalted is True while more nodes have failed to come back than
+	// spec.rollout.maxFailedNodes: no further node is admitted. Its message names them. A
+	// maintenance without spec.rollout has no such condition.
+	NodeMaintenanceConditionHalted NodeMaintenanceConditionType = "Halted"
 )
 
 const (
@@ -814,6 +1033,16 @@ const (
 	// NodeMaintenanceReasonNoNodes is the reason of Drained when spec.nodeSelector
 	// matches no node.
 	NodeMaintenanceReasonNoNodes = "NoNodesSelected"
+
+	// NodeMaintenanceReasonWaitingForAdmission is the reason of Drained while no node is drained and
+	// some wait for their admission. status.rolloutStatus.waitingFor says for what.
+	NodeMaintenanceReasonWaitingForAdmission = "WaitingForAdmission"
+
+	// NodeMaintenanceReasonFailedNodes is the reason of Halted when it is True.
+	NodeMaintenanceReasonFailedNodes = "FailedNodes"
+
+	// NodeMaintenanceReasonNotHalted is the reason of Halted when it is False.
+	NodeMaintenanceReasonNotHalted = "NotHalted"
 
 	// NodeMaintenanceReasonNotDraining is the reason of Drained after the stage Drain if
 	// pods were left. Before that stage there is no such condition.
@@ -853,4 +1082,201 @@ type NodeMaintenanceList struct {
 
 	// items are the NodeMaintenances.
 	Items []NodeMaintenance `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
+
+// +genclient
+// +genclient:nonNamespaced
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:supportsSubresource="/status"
+
+// NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of
+// NodeMaintenances: so many at once, in so many zones at once, in windows. It is for nodes what a
+// PodDisruptionBudget is for pods. A node that several budgets select needs all of them. Shutdowns
+// of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.
+type NodeMaintenanceBudget struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// spec says which nodes may be maintained, and when. Written by the administrator.
+	// +required
+	Spec NodeMaintenanceBudgetSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
+
+	// status is how many of the nodes are unavailable. Written by the node maintenance controller.
+	// Ignored on creation.
+	// +optional
+	Status NodeMaintenanceBudgetStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
+}
+
+// NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.
+type NodeMaintenanceBudgetSpec struct {
+	// nodeSelector selects the nodes that the budget is about, by labels or by the field
+	// metadata.name. At least one term; it may match no node.
+	// +required
+	// +k8s:required
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector" protobuf:"bytes,1,opt,name=nodeSelector"`
+
+	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
+	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
+	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
+	// unschedulable, or admitted. With one that is unavailable already, a maintenance may begin
+	// at any number.
+	// +required
+	// +k8s:required
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable" protobuf:"bytes,2,opt,name=maxUnavailable"`
+
+	// topology limits in how many domains, such as zones, nodes are maintained at the same time.
+	// +optional
+	// +k8s:optional
+	Topology *NodeMaintenanceTopology `json:"topology,omitempty" protobuf:"bytes,3,opt,name=topology"`
+
+	// windows are when a maintenance may begin with a node. What was begun goes on after a window.
+	// None: always. At most 20.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=20
+	Windows []NodeMaintenanceWindow `json:"windows,omitempty" protobuf:"bytes,4,rep,name=windows"`
+}
+
+// NodeMaintenanceTopology limits in how many domains nodes are maintained at the same time.
+type NodeMaintenanceTopology struct {
+	// key is the label whose values are the domains, such as topology.kubernetes.io/zone. A node
+	// without it is a domain of its own. At most 317 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=317
+	Key string `json:"key" protobuf:"bytes,1,opt,name=key"`
+
+	// maxDomains is in how many domains nodes may be admitted at the same time. At least 1.
+	// +required
+	// +k8s:required
+	// +k8s:minimum=1
+	MaxDomains int32 `json:"maxDomains" protobuf:"varint,2,opt,name=maxDomains"`
+}
+
+// NodeMaintenanceWindow is a repeated time in which a maintenance may begin with a node.
+type NodeMaintenanceWindow struct {
+	// schedule is when the window opens, in the format of CronJobs: minute, hour, day of the month,
+	// month, day of the week. A schedule that never occurs is refused. At most 256 characters.
+	// +required
+	// +k8s:required
+	// +k8s:maxLength=256
+	Schedule string `json:"schedule" protobuf:"bytes,1,opt,name=schedule"`
+
+	// timeZone is the name of the time zone of the schedule, such as Europe/Berlin. Default
+	// Etc/UTC. At most 64 characters.
+	// +optional
+	// +default="Etc/UTC"
+	// +k8s:optional
+	// +k8s:maxLength=64
+	TimeZone string `json:"timeZone,omitempty" protobuf:"bytes,2,opt,name=timeZone"`
+
+	// durationSeconds is for how long the window is open, in real time. 60 to 31536000.
+	// +required
+	// +k8s:required
+	// +k8s:minimum=60
+	// +k8s:maximum=31536000
+	DurationSeconds int32 `json:"durationSeconds" protobuf:"varint,3,opt,name=durationSeconds"`
+}
+
+// NodeMaintenanceBudgetStatus is how many of the nodes of a budget are unavailable.
+type NodeMaintenanceBudgetStatus struct {
+	// observedGeneration is the metadata.generation for which the status was computed.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,1,opt,name=observedGeneration"`
+
+	// expectedNodes is the number of nodes that spec.nodeSelector matches.
+	// +required
+	ExpectedNodes int32 `json:"expectedNodes" protobuf:"varint,2,opt,name=expectedNodes"`
+
+	// unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.
+	// +required
+	UnavailableNodes int32 `json:"unavailableNodes" protobuf:"varint,3,opt,name=unavailableNodes"`
+
+	// admissionsAllowed is with how many more nodes that are available a maintenance may begin now.
+	// +required
+	AdmissionsAllowed int32 `json:"admissionsAllowed" protobuf:"varint,4,opt,name=admissionsAllowed"`
+
+	// activeDomains are the domains with nodes that are admitted, sorted. At most 10.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=10
+	ActiveDomains []string `json:"activeDomains,omitempty" protobuf:"bytes,5,rep,name=activeDomains"`
+
+	// nextWindowTime is when the next window opens. Unset without spec.windows.
+	// +optional
+	NextWindowTime *metav1.Time `json:"nextWindowTime,omitempty" protobuf:"bytes,6,opt,name=nextWindowTime"`
+
+	// conditions of the budget. Open is True if maintenances may begin with nodes now, as far as
+	// spec.windows and a freeze are concerned. At most 100.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=type
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=type
+	// +k8s:maxItems=100
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,7,rep,name=conditions"`
+
+	// pendingAdmissions are nodes whose admission is decided and being written. At most 100.
+	// +optional
+	// +listType=map
+	// +listMapKey=nodeName
+	// +k8s:optional
+	// +k8s:listType=map
+	// +k8s:listMapKey=nodeName
+	// +k8s:maxItems=100
+	PendingAdmissions []NodeMaintenancePendingAdmission `json:"pendingAdmissions,omitempty" protobuf:"bytes,8,rep,name=pendingAdmissions"`
+
+	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
+	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
+	// +optional
+	// +k8s:optional
+	// +k8s:maxLength=128
+	AdmissionResourceVersion string `json:"admissionResourceVersion,omitempty" protobuf:"bytes,9,opt,name=admissionResourceVersion"`
+}
+
+// NodeMaintenanceBudgetConditionType is the type of a condition of a NodeMaintenanceBudget.
+type NodeMaintenanceBudgetConditionType string
+
+const (
+	// NodeMaintenanceBudgetConditionOpen is True if maintenances may begin with nodes now, as far as
+	// spec.windows and a freeze are concerned.
+	NodeMaintenanceBudgetConditionOpen NodeMaintenanceBudgetConditionType = "Open"
+)
+
+// Reasons of conditions of a NodeMaintenanceBudget.
+const (
+	// NodeMaintenanceBudgetReasonOpen is the reason of Open when it is True.
+	NodeMaintenanceBudgetReasonOpen = "Open"
+
+	// NodeMaintenanceBudgetReasonFrozen is the reason of Open if spec.maxUnavailable is 0.
+	NodeMaintenanceBudgetReasonFrozen = "Frozen"
+
+	// NodeMaintenanceBudgetReasonOutsideWindows is the reason of Open while no window is open.
+	NodeMaintenanceBudgetReasonOutsideWindows = "OutsideWindows"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:prerelease-lifecycle-gen:introduced=1.36
+
+// NodeMaintenanceBudgetList is a list of NodeMaintenanceBudgets.
+type NodeMaintenanceBudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// items are the NodeMaintenanceBudgets.
+	Items []NodeMaintenanceBudget `json:"items" protobuf:"bytes,2,rep,name=items"`
 }

@@ -185,6 +185,56 @@ func (NodeMaintenance) SwaggerDoc() map[string]string {
 	return map_NodeMaintenance
 }
 
+var map_NodeMaintenanceBudget = map[string]string{
+	"":         "NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of NodeMaintenances: so many at once, in so many zones at once, in windows. It is for nodes what a PodDisruptionBudget is for pods. A node that several budgets select needs all of them. Shutdowns of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.",
+	"metadata": "metadata is the standard object metadata.",
+	"spec":     "spec says which nodes may be maintained, and when. Written by the administrator.",
+	"status":   "status is how many of the nodes are unavailable. Written by the node maintenance controller. Ignored on creation.",
+}
+
+func (NodeMaintenanceBudget) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceBudget
+}
+
+var map_NodeMaintenanceBudgetList = map[string]string{
+	"":         "NodeMaintenanceBudgetList is a list of NodeMaintenanceBudgets.",
+	"metadata": "metadata is the standard list metadata.",
+	"items":    "items are the NodeMaintenanceBudgets.",
+}
+
+func (NodeMaintenanceBudgetList) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceBudgetList
+}
+
+var map_NodeMaintenanceBudgetSpec = map[string]string{
+	"":               "NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.",
+	"nodeSelector":   "nodeSelector selects the nodes that the budget is about, by labels or by the field metadata.name. At least one term; it may match no node.",
+	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, or admitted. With one that is unavailable already, a maintenance may begin at any number.",
+	"topology":       "topology limits in how many domains, such as zones, nodes are maintained at the same time.",
+	"windows":        "windows are when a maintenance may begin with a node. What was begun goes on after a window. None: always. At most 20.",
+}
+
+func (NodeMaintenanceBudgetSpec) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceBudgetSpec
+}
+
+var map_NodeMaintenanceBudgetStatus = map[string]string{
+	"":                         "NodeMaintenanceBudgetStatus is how many of the nodes of a budget are unavailable.",
+	"observedGeneration":       "observedGeneration is the metadata.generation for which the status was computed.",
+	"expectedNodes":            "expectedNodes is the number of nodes that spec.nodeSelector matches.",
+	"unavailableNodes":         "unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.",
+	"admissionsAllowed":        "admissionsAllowed is with how many more nodes that are available a maintenance may begin now.",
+	"activeDomains":            "activeDomains are the domains with nodes that are admitted, sorted. At most 10.",
+	"nextWindowTime":           "nextWindowTime is when the next window opens. Unset without spec.windows.",
+	"conditions":               "conditions of the budget. Open is True if maintenances may begin with nodes now, as far as spec.windows and a freeze are concerned. At most 100.",
+	"pendingAdmissions":        "pendingAdmissions are nodes whose admission is decided and being written. At most 100.",
+	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node whose admission was confirmed last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
+}
+
+func (NodeMaintenanceBudgetStatus) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceBudgetStatus
+}
+
 var map_NodeMaintenanceList = map[string]string{
 	"":         "NodeMaintenanceList is a list of NodeMaintenances.",
 	"metadata": "metadata is the standard list metadata.",
@@ -195,12 +245,53 @@ func (NodeMaintenanceList) SwaggerDoc() map[string]string {
 	return map_NodeMaintenanceList
 }
 
+var map_NodeMaintenancePendingAdmission = map[string]string{
+	"":               "NodeMaintenancePendingAdmission is the admission of a node that is decided and being written. It counts as if it was written.",
+	"nodeName":       "nodeName is the name of the node. At most 253 characters.",
+	"maintenanceUID": "maintenanceUID is the UID of the NodeMaintenance. At most 64 characters.",
+	"time":           "time is when it was decided.",
+}
+
+func (NodeMaintenancePendingAdmission) SwaggerDoc() map[string]string {
+	return map_NodeMaintenancePendingAdmission
+}
+
+var map_NodeMaintenanceRollout = map[string]string{
+	"":                     "NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.",
+	"maxConcurrent":        "maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back: a number, or a percentage of the selected nodes, which rounds down, to at least 1. At least 1. Nodes that have not come back in time do not count. Unset: no limit but those of the NodeMaintenanceBudgets.",
+	"paused":               "paused stops the admission of further nodes. What was begun goes on. Default false.",
+	"completeNodes":        "completeNodes says when the work on a drained node is done: Manual or Rebooted. A node that is done is made schedulable when it is Ready, without startup taints, and runs its pods of DaemonSets. It is then not drained again by this maintenance. Default Manual.",
+	"returnTimeoutSeconds": "returnTimeoutSeconds is within which time a node has to be given back: since it is done, or, with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until it comes back. 1 to 604800, default 1800.",
+	"maxFailedNodes":       "maxFailedNodes is how many nodes may have failed at the same time. If there are more, no further node is admitted and the condition Halted is True, until nodes come back or this number is raised: kubectl maintenance resume. At least 0, default 0.",
+}
+
+func (NodeMaintenanceRollout) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceRollout
+}
+
+var map_NodeMaintenanceRolloutStatus = map[string]string{
+	"":                         "NodeMaintenanceRolloutStatus counts the selected nodes by how far they are.",
+	"waitingNodes":             "waitingNodes is the number of nodes that wait for their admission.",
+	"admittedNodes":            "admittedNodes is the number of nodes that were admitted and not yet given back, including those that have failed.",
+	"doneNodes":                "doneNodes is the number of nodes that were given back.",
+	"failedNodes":              "failedNodes is the number of nodes that did not come back in time.",
+	"failed":                   "failed are the names of the nodes that did not come back in time, sorted. At most 10; failedNodes counts all.",
+	"waitingFor":               "waitingFor says what the waiting nodes wait for, most nodes first. At most 10.",
+	"pendingAdmissions":        "pendingAdmissions are nodes whose admission is decided and being written. At most 100.",
+	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node whose admission was confirmed last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
+}
+
+func (NodeMaintenanceRolloutStatus) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceRolloutStatus
+}
+
 var map_NodeMaintenanceSpec = map[string]string{
 	"":             "NodeMaintenanceSpec is the desired maintenance.",
 	"nodeSelector": "nodeSelector selects the nodes, by labels or by the field metadata.name. It may be changed. At least one term; it may match no node.",
 	"stage":        "stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be skipped; an earlier stage than the current one is refused. Default Idle.",
 	"drainPlan":    "drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector precede. No duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each; all selectors together have at most 8192 characters. On creation, the admission plugin NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
 	"reason":       "reason is a human-readable reason for the maintenance. At most 1024 characters.",
+	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are given back when the maintenance completes. May be set on creation only; maxConcurrent, paused, maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without that gate begins with no further node.",
 }
 
 func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
@@ -214,10 +305,44 @@ var map_NodeMaintenanceStatus = map[string]string{
 	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation; after the stage Drain it keeps its status and observedGeneration. At most 100.",
 	"observedGeneration": "observedGeneration is the metadata.generation for which selectedNodes and, in the stage Drain, drainStatus and the condition Drained were computed. All of them change together, when the controller has processed every node that the new generation selects.",
 	"selectedNodes":      "selectedNodes is the number of nodes that spec.nodeSelector matches, as of observedGeneration.",
+	"rolloutStatus":      "rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain. Unset for a maintenance without spec.rollout of which no node has ever waited. It keeps its value after the stage Drain.",
 }
 
 func (NodeMaintenanceStatus) SwaggerDoc() map[string]string {
 	return map_NodeMaintenanceStatus
+}
+
+var map_NodeMaintenanceTopology = map[string]string{
+	"":           "NodeMaintenanceTopology limits in how many domains nodes are maintained at the same time.",
+	"key":        "key is the label whose values are the domains, such as topology.kubernetes.io/zone. A node without it is a domain of its own. At most 317 characters.",
+	"maxDomains": "maxDomains is in how many domains nodes may be admitted at the same time. At least 1.",
+}
+
+func (NodeMaintenanceTopology) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceTopology
+}
+
+var map_NodeMaintenanceWait = map[string]string{
+	"":          "NodeMaintenanceWait is one cause for which nodes wait.",
+	"reason":    "reason is the kind of the cause. At most 64 characters.",
+	"budget":    "budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253 characters.",
+	"nodeCount": "nodeCount is the number of nodes that wait for it.",
+	"untilTime": "untilTime is when the next window of the budget opens.",
+}
+
+func (NodeMaintenanceWait) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceWait
+}
+
+var map_NodeMaintenanceWindow = map[string]string{
+	"":                "NodeMaintenanceWindow is a repeated time in which a maintenance may begin with a node.",
+	"schedule":        "schedule is when the window opens, in the format of CronJobs: minute, hour, day of the month, month, day of the week. A schedule that never occurs is refused. At most 256 characters.",
+	"timeZone":        "timeZone is the name of the time zone of the schedule, such as Europe/Berlin. Default Etc/UTC. At most 64 characters.",
+	"durationSeconds": "durationSeconds is for how long the window is open, in real time. 60 to 31536000.",
+}
+
+func (NodeMaintenanceWindow) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceWindow
 }
 
 var map_Requester = map[string]string{

@@ -87,8 +87,43 @@ func (in NodeMaintenance) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceBudget) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceBudget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceBudgetList) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceBudgetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceBudgetSpec) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceBudgetSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceBudgetStatus) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceBudgetStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeMaintenanceList) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenancePendingAdmission) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenancePendingAdmission"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceRollout) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceRolloutStatus) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -99,6 +134,21 @@ func (in NodeMaintenanceSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeMaintenanceStatus) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceTopology) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceTopology"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceWait) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceWait"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceWindow) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceWindow"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -44,6 +44,12 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	DrainPlan []v1.DrainPlanEntryApplyConfiguration `json:"drainPlan,omitempty"`
 	// reason is a human-readable reason for the maintenance. At most 1024 characters.
 	Reason *string `json:"reason,omitempty"`
+	// rollout limits how many of the nodes are drained at the same time, and gives each node back
+	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are
+	// given back when the maintenance completes. May be set on creation only; maxConcurrent, paused,
+	// maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate
+	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
+	Rollout *NodeMaintenanceRolloutApplyConfiguration `json:"rollout,omitempty"`
 }
 
 // NodeMaintenanceSpecApplyConfiguration constructs a declarative configuration of the NodeMaintenanceSpec type for use with
@@ -86,5 +92,13 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithDrainPlan(values ...*v1.Drai
 // If called multiple times, the Reason field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithReason(value string) *NodeMaintenanceSpecApplyConfiguration {
 	b.Reason = &value
+	return b
+}
+
+// WithRollout sets the Rollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollout field is set to the value of the last call.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithRollout(value *NodeMaintenanceRolloutApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	b.Rollout = value
 	return b
 }

@@ -44,6 +44,10 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	// selectedNodes is the number of nodes that spec.nodeSelector matches, as of
 	// observedGeneration.
 	SelectedNodes *int32 `json:"selectedNodes,omitempty"`
+	// rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain.
+	// Unset for a maintenance without spec.rollout of which no node has ever waited. It keeps its
+	// value after the stage Drain.
+	RolloutStatus *NodeMaintenanceRolloutStatusApplyConfiguration `json:"rolloutStatus,omitempty"`
 }
 
 // NodeMaintenanceStatusApplyConfiguration constructs a declarative configuration of the NodeMaintenanceStatus type for use with
@@ -99,5 +103,13 @@ func (b *NodeMaintenanceStatusApplyConfiguration) WithObservedGeneration(value i
 // If called multiple times, the SelectedNodes field is set to the value of the last call.
 func (b *NodeMaintenanceStatusApplyConfiguration) WithSelectedNodes(value int32) *NodeMaintenanceStatusApplyConfiguration {
 	b.SelectedNodes = &value
+	return b
+}
+
+// WithRolloutStatus sets the RolloutStatus field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RolloutStatus field is set to the value of the last call.
+func (b *NodeMaintenanceStatusApplyConfiguration) WithRolloutStatus(value *NodeMaintenanceRolloutStatusApplyConfiguration) *NodeMaintenanceStatusApplyConfiguration {
+	b.RolloutStatus = value
 	return b
 }

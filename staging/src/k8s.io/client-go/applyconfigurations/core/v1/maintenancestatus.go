@@ -42,6 +42,13 @@ type MaintenanceStatusApplyConfiguration struct {
 	// needs an intervention. status.drainStatus.blockers of the NodeMaintenances that select
 	// the node says which. 0 before the stage Drain.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
+	// admissions say which NodeMaintenances that limit their rollout, or that a
+	// NodeMaintenanceBudget limits, may maintain this node, and how far they are with it. A
+	// maintenance is added before it cordons the node, and removed when it does not select the node
+	// any more or has ended. At most 100. Needs the feature gate NodeMaintenanceBudgets.
+	Admissions []MaintenanceAdmissionApplyConfiguration `json:"admissions,omitempty"`
+	// released is whether no maintenance claims the node: only admissions that are done are left.
+	Released *bool `json:"released,omitempty"`
 }
 
 // MaintenanceStatusApplyConfiguration constructs a declarative configuration of the MaintenanceStatus type for use with
@@ -92,5 +99,26 @@ func (b *MaintenanceStatusApplyConfiguration) WithActiveEvictionRequests(value i
 // If called multiple times, the BlockedPods field is set to the value of the last call.
 func (b *MaintenanceStatusApplyConfiguration) WithBlockedPods(value int32) *MaintenanceStatusApplyConfiguration {
 	b.BlockedPods = &value
+	return b
+}
+
+// WithAdmissions adds the given value to the Admissions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Admissions field.
+func (b *MaintenanceStatusApplyConfiguration) WithAdmissions(values ...*MaintenanceAdmissionApplyConfiguration) *MaintenanceStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAdmissions")
+		}
+		b.Admissions = append(b.Admissions, *values[i])
+	}
+	return b
+}
+
+// WithReleased sets the Released field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Released field is set to the value of the last call.
+func (b *MaintenanceStatusApplyConfiguration) WithReleased(value bool) *MaintenanceStatusApplyConfiguration {
+	b.Released = &value
 	return b
 }

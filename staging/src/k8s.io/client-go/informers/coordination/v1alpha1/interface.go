@@ -28,6 +28,8 @@ type Interface interface {
 	EvictionRequests() EvictionRequestInformer
 	// NodeMaintenances returns a NodeMaintenanceInformer.
 	NodeMaintenances() NodeMaintenanceInformer
+	// NodeMaintenanceBudgets returns a NodeMaintenanceBudgetInformer.
+	NodeMaintenanceBudgets() NodeMaintenanceBudgetInformer
 }
 
 type version struct {
@@ -49,4 +51,9 @@ func (v *version) EvictionRequests() EvictionRequestInformer {
 // NodeMaintenances returns a NodeMaintenanceInformer.
 func (v *version) NodeMaintenances() NodeMaintenanceInformer {
 	return &nodeMaintenanceInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// NodeMaintenanceBudgets returns a NodeMaintenanceBudgetInformer.
+func (v *version) NodeMaintenanceBudgets() NodeMaintenanceBudgetInformer {
+	return &nodeMaintenanceBudgetInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }

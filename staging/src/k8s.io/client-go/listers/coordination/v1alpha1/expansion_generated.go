@@ -29,3 +29,7 @@ type EvictionRequestNamespaceListerExpansion interface{}
 // NodeMaintenanceListerExpansion allows custom methods to be added to
 // NodeMaintenanceLister.
 type NodeMaintenanceListerExpansion interface{}
+
+// NodeMaintenanceBudgetListerExpansion allows custom methods to be added to
+// NodeMaintenanceBudgetLister.
+type NodeMaintenanceBudgetListerExpansion interface{}

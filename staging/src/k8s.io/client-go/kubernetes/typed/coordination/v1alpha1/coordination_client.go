@@ -30,6 +30,7 @@ type CoordinationV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	EvictionRequestsGetter
 	NodeMaintenancesGetter
+	NodeMaintenanceBudgetsGetter
 }
 
 // CoordinationV1alpha1Client is used to interact with features provided by the coordination.k8s.io group.
@@ -43,6 +44,10 @@ func (c *CoordinationV1alpha1Client) EvictionRequests(namespace string) Eviction
 
 func (c *CoordinationV1alpha1Client) NodeMaintenances() NodeMaintenanceInterface {
 	return newNodeMaintenances(c)
+}
+
+func (c *CoordinationV1alpha1Client) NodeMaintenanceBudgets() NodeMaintenanceBudgetInterface {
+	return newNodeMaintenanceBudgets(c)
 }
 
 // NewForConfig creates a new CoordinationV1alpha1Client for the given config.

@@ -21,3 +21,5 @@ package v1alpha1
 type EvictionRequestExpansion interface{}
 
 type NodeMaintenanceExpansion interface{}
+
+type NodeMaintenanceBudgetExpansion interface{}

@@ -36,6 +36,10 @@ func (c *FakeCoordinationV1alpha1) NodeMaintenances() v1alpha1.NodeMaintenanceIn
 	return newFakeNodeMaintenances(c)
 }
 
+func (c *FakeCoordinationV1alpha1) NodeMaintenanceBudgets() v1alpha1.NodeMaintenanceBudgetInterface {
+	return newFakeNodeMaintenanceBudgets(c)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeCoordinationV1alpha1) RESTClient() rest.Interface {

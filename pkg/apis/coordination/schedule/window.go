@@ -1,0 +1,112 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// Package schedule says when the windows of NodeMaintenanceBudgets are open. The API server validates
+// with it, and the node maintenance controller decides with it.
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// DefaultTimeZone is the time zone of a window that names none.
+const DefaultTimeZone = "Etc/UTC"
+
+// Window is a repeated time.
+type Window struct {
+	schedule cron.Schedule
+	location *time.Location
+	duration time.Duration
+}
+
+// NewWindow returns the window that opens at each time of the schedule, for that long.
+func NewWindow(expression, timeZone string, duration time.Duration) (*Window, error) {
+	schedule, err := ParseSchedule(expression)
+	if err != nil {
+		return nil, err
+	}
+	location, err := ParseTimeZone(timeZone)
+	if err != nil {
+		return nil, err
+	}
+	return &Window{schedule: schedule, location: location, duration: duration}, nil
+}
+
+// ParseSchedule parses a schedule in the format of CronJobs.
+func ParseSchedule(expression string) (cron.Schedule, error) {
+	switch {
+	case strings.Contains(expression, "TZ"):
+		return nil, errors.New("must not name a time zone: use timeZone")
+	case strings.HasPrefix(expression, "@every"):
+		// Its times depend on when it is asked.
+		return nil, errors.New("must not be relative: name minutes, hours and days")
+	}
+	schedule, err := cron.ParseStandard(expression)
+	if err != nil {
+		return nil, fmt.Errorf("must have five fields, for minute, hour, day of the month, month, and day of the week, such as \"0 2 * * 6\": %w", err)
+	}
+	// The library gives up after five years.
+	if schedule.Next(time.Now().UTC()).IsZero() {
+		return nil, errors.New("must occur: there is no such date within five years")
+	}
+	return schedule, nil
+}
+
+// ParseTimeZone returns the time zone with that name of the time zone database.
+func ParseTimeZone(name string) (*time.Location, error) {
+	switch {
+	case name == "":
+		name = DefaultTimeZone
+	case strings.EqualFold(name, "Local"):
+		// It differs between the processes that read it.
+		return nil, errors.New("must not be Local: name a time zone, such as Europe/Berlin")
+	}
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("must be a name of the time zone database, such as Europe/Berlin: %w", err)
+	}
+	return location, nil
+}
+
+// IsOpen reports whether the window is open.
+func (w *Window) IsOpen(now time.Time) bool {
+	opened := w.schedule.Next(now.Add(-w.duration).In(w.location))
+	return !opened.IsZero() && !opened.After(now)
+}
+
+// Next returns when the window opens next, after now. It is zero if that is never.
+func (w *Window) Next(now time.Time) time.Time { return w.schedule.Next(now.In(w.location)) }
+
+// Closes returns when the window closes; zero if it is closed.
+func (w *Window) Closes(now time.Time) time.Time {
+	if !w.IsOpen(now) {
+		return time.Time{}
+	}
+	closes := now
+	// It may open again before it closes.
+	for range 1000 {
+		opened := w.schedule.Next(closes.Add(-w.duration).In(w.location))
+		if opened.IsZero() || opened.After(closes) {
+			return closes
+		}
+		closes = opened.Add(w.duration)
+	}
+	return closes
+}

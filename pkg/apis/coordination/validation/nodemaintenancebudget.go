@@ -1,0 +1,158 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package validation
+
+import (
+	"fmt"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	unversionedvalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/coordination/schedule"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+)
+
+// This file has only the rules that the markers in k8s.io/api/coordination/v1alpha1 cannot express.
+
+// ValidateNodeMaintenanceBudgetCreate validates a new NodeMaintenanceBudget.
+func ValidateNodeMaintenanceBudgetCreate(budget *coordination.NodeMaintenanceBudget) field.ErrorList {
+	errs := corevalidation.ValidateObjectMeta(&budget.ObjectMeta, false, apimachineryvalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	return append(errs, validateBudgetSpec(&budget.Spec, nil, field.NewPath("spec"))...)
+}
+
+// ValidateNodeMaintenanceBudgetUpdate validates an update of metadata and spec. Fields that do not
+// change are not validated again: a time zone may have gone.
+func ValidateNodeMaintenanceBudgetUpdate(budget, old *coordination.NodeMaintenanceBudget) field.ErrorList {
+	errs := corevalidation.ValidateObjectMetaUpdate(&budget.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	return append(errs, validateBudgetSpec(&budget.Spec, &old.Spec, field.NewPath("spec"))...)
+}
+
+// ValidateNodeMaintenanceBudgetStatusUpdate validates an update of the status.
+func ValidateNodeMaintenanceBudgetStatusUpdate(budget, old *coordination.NodeMaintenanceBudget) field.ErrorList {
+	errs := corevalidation.ValidateObjectMetaUpdate(&budget.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	fldPath := field.NewPath("status")
+	status, before := &budget.Status, &old.Status
+	for _, counter := range []struct {
+		name       string
+		value, old int32
+	}{
+		{"expectedNodes", status.ExpectedNodes, before.ExpectedNodes},
+		{"unavailableNodes", status.UnavailableNodes, before.UnavailableNodes},
+		{"admissionsAllowed", status.AdmissionsAllowed, before.AdmissionsAllowed},
+	} {
+		if counter.value != counter.old {
+			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(counter.value), fldPath.Child(counter.name))...)
+		}
+	}
+	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, before.ObservedGeneration, budget.Generation, fldPath)...)
+	return append(errs, validateConditions(status.Conditions, before.Conditions, fldPath.Child("conditions"))...)
+}
+
+// validateObservedGeneration validates that it grows, and not beyond the generation of the object.
+func validateObservedGeneration(observed, before, generation int64, fldPath *field.Path) field.ErrorList {
+	if observed == before || observed > before && observed <= generation {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(fldPath.Child("observedGeneration"), observed,
+		fmt.Sprintf("must not be less than the current value, %d, or greater than metadata.generation, %d", before, generation))}
+}
+
+// validateConditions validates each condition that changes. Declarative validation ensures that types
+// are unique.
+func validateConditions(conditions, old []metav1.Condition, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, condition := range conditions {
+		if before := meta.FindStatusCondition(old, condition.Type); before == nil || !apiequality.Semantic.DeepEqual(*before, condition) {
+			errs = append(errs, unversionedvalidation.ValidateCondition(condition, fldPath.Index(i))...)
+		}
+	}
+	return errs
+}
+
+// validateBudgetSpec validates what differs from the old spec, which is nil for a new object.
+func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPath *field.Path) field.ErrorList {
+	if old == nil {
+		old = &coordination.NodeMaintenanceBudgetSpec{}
+	}
+	var errs field.ErrorList
+	if spec.NodeSelector != nil && !apiequality.Semantic.DeepEqual(spec.NodeSelector, old.NodeSelector) {
+		errs = append(errs, corevalidation.ValidateNodeSelector(spec.NodeSelector, false, fldPath.Child("nodeSelector"))...)
+	}
+	if spec.MaxUnavailable != nil && !apiequality.Semantic.DeepEqual(spec.MaxUnavailable, old.MaxUnavailable) {
+		errs = append(errs, validateNumberOrPercentage(spec.MaxUnavailable, 0, fldPath.Child("maxUnavailable"))...)
+	}
+	if spec.Topology != nil && !apiequality.Semantic.DeepEqual(spec.Topology, old.Topology) {
+		errs = append(errs, validateTopologyKey(spec.Topology.Key, fldPath.Child("topology", "key"))...)
+	}
+	if !apiequality.Semantic.DeepEqual(spec.Windows, old.Windows) {
+		for i := range spec.Windows {
+			errs = append(errs, validateWindow(&spec.Windows[i], fldPath.Child("windows").Index(i))...)
+		}
+	}
+	return errs
+}
+
+// validateNumberOrPercentage validates a number of nodes, at least the minimum, or a percentage of
+// them, up to 100 and not less than the minimum.
+func validateNumberOrPercentage(value *intstr.IntOrString, minimum int, fldPath *field.Path) field.ErrorList {
+	wanted := fmt.Sprintf("must be a number of nodes, at least %d, or a percentage of them from %d%% to 100%%, such as 2 or \"10%%\"", minimum, minimum)
+	if value.Type == intstr.Int {
+		if value.IntValue() < minimum {
+			return field.ErrorList{field.Invalid(fldPath, value.IntValue(), wanted)}
+		}
+		return nil
+	}
+	number := strings.TrimSuffix(value.StrVal, "%")
+	percent := intstr.Parse(number)
+	if len(validation.IsValidPercent(value.StrVal)) > 0 || percent.Type != intstr.Int || percent.IntValue() < minimum || percent.IntValue() > 100 {
+		return field.ErrorList{field.Invalid(fldPath, value.StrVal, wanted)}
+	}
+	return nil
+}
+
+// validateTopologyKey validates the key of a label.
+func validateTopologyKey(key string, fldPath *field.Path) field.ErrorList {
+	if key == "" {
+		return nil // Reported by declarative validation.
+	}
+	errs := unversionedvalidation.ValidateLabelName(key, fldPath)
+	for _, err := range errs {
+		err.Detail = "must be the name of a label, such as topology.kubernetes.io/zone: " + err.Detail
+	}
+	return errs
+}
+
+// validateWindow validates that a window opens at some time.
+func validateWindow(window *coordination.NodeMaintenanceWindow, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if window.Schedule != "" { // Otherwise reported by declarative validation.
+		if _, err := schedule.ParseSchedule(window.Schedule); err != nil {
+			errs = append(errs, field.Invalid(fldPath.Child("schedule"), window.Schedule, err.Error()))
+		}
+	}
+	if _, err := schedule.ParseTimeZone(window.TimeZone); err != nil {
+		errs = append(errs, field.Invalid(fldPath.Child("timeZone"), window.TimeZone, err.Error()))
+	}
+	return errs
+}

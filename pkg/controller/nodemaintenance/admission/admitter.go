@@ -1,0 +1,384 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// PendingTimeout is how long an admission stays pending that nobody wants any more. Whoever has
+	// reserved it may still write it, for as long as its call may last: its own timeout is shorter.
+	PendingTimeout = 5 * time.Minute
+
+	// statusInterval is the minimum time between two writes of the status of a budget that only
+	// report counts.
+	statusInterval = time.Second
+
+	// staleInterval is when to try again because a cache is behind.
+	staleInterval = 20 * time.Millisecond
+
+	// parallelAdmissions is how many nodes are written at a time.
+	parallelAdmissions = 10
+
+	// maxDomains is how many active domains the status of a budget names, which the API limits.
+	maxDomains = 10
+)
+
+// Store makes the API calls of the protocol. All writes of objects have their resourceVersion as a
+// precondition.
+type Store interface {
+	// ListBudgets reads the budgets from the API server.
+	ListBudgets(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error)
+	// WriteBudget and WriteMaintenance write the status of a changed copy.
+	WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error
+	WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error
+	// Admit adds the admission to the status of the node, if the node has not changed in what the
+	// decision was based on.
+	Admit(ctx context.Context, node *v1.Node, admission v1.MaintenanceAdmission) error
+	// NodesVersion is the resourceVersion that the cache of nodes has reached, or empty.
+	NodesVersion() string
+}
+
+// Admitter admits nodes. Only one goroutine may use it and its fleet.
+type Admitter struct {
+	*Fleet
+	Store Store
+	// Admitted is called for each admission that was written.
+	Admitted func(Admission)
+	// wrote is when the status of a budget was last written.
+	wrote map[string]time.Time
+}
+
+// NewAdmitter returns an admitter with an empty fleet.
+func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
+	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, wrote: map[string]time.Time{}}
+}
+
+// Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
+// admissions, as the cache has them. It returns what nodes wait for, by the names of maintenances,
+// and after which time it has to be called again without an event; zero if it need not.
+func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now time.Time) (waits map[string]map[Wait]int, after time.Duration, err error) {
+	if !a.isCurrent(maintenances) {
+		return nil, staleInterval, nil
+	}
+	decision := a.Decide(maintenances, now)
+	if len(decision.Admissions) > 0 {
+		current, err := a.hasCurrentBudgets(ctx)
+		if err != nil {
+			return decision.Waits, 0, err
+		}
+		if !current {
+			return decision.Waits, staleInterval, nil
+		}
+	}
+	reserved, after, err := a.reserve(ctx, maintenances, decision.Admissions, now)
+	errs := []error{err}
+	errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
+	if len(decision.Admissions) == maxBatch {
+		after = earlier(after, staleInterval)
+	}
+	return decision.Waits, earlier(after, a.nextWindow(now)), errors.Join(errs...)
+}
+
+// isCurrent reports whether the cache of nodes has all admissions that were confirmed.
+func (a *Admitter) isCurrent(maintenances []Maintenance) bool {
+	cached := a.Store.NodesVersion()
+	has := func(version string) bool {
+		if version == "" || cached == "" {
+			return true
+		}
+		order, err := resourceversion.CompareResourceVersion(version, cached)
+		return err != nil || order <= 0
+	}
+	for _, b := range a.budgets {
+		if !has(b.Status.AdmissionResourceVersion) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(maintenances, func(m Maintenance) bool {
+		return m.Status.RolloutStatus != nil && !has(m.Status.RolloutStatus.AdmissionResourceVersion)
+	})
+}
+
+// hasCurrentBudgets reports whether the cache of budgets is the same as that of the API server: a
+// freeze that was just created holds, and so does a budget that this process has not seen yet.
+func (a *Admitter) hasCurrentBudgets(ctx context.Context) (bool, error) {
+	stored, err := a.Store.ListBudgets(ctx)
+	if err != nil {
+		return false, fmt.Errorf("listing node maintenance budgets: %w", err)
+	}
+	if len(stored) != len(a.budgets) {
+		return false, nil
+	}
+	for i := range stored {
+		if b := a.budgets[stored[i].Name]; b == nil || b.UID != stored[i].UID || b.ResourceVersion != stored[i].ResourceVersion {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// reserve writes the status of the holders: it reserves the admissions, and confirms those that the
+// cache has. It returns the UIDs of the holders that were written or needed no write.
+func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admissions []Admission, now time.Time) (reserved sets.Set[types.UID], after time.Duration, err error) {
+	reserved = sets.New[types.UID]()
+	var errs []error
+	pending := newPendings(admissions, now)
+	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
+		b := a.budgets[name]
+		status := a.BudgetStatus(name, pending[b.UID], a.isWanted(maintenances, now), now)
+		urgent := len(pending[b.UID]) > 0
+		wait := a.wrote[name].Add(statusInterval).Sub(now)
+		switch {
+		case apiequality.Semantic.DeepEqual(&b.Status, status):
+			continue
+		case !urgent && wait > 0:
+			after = earlier(after, wait)
+			continue
+		}
+		changed := b.NodeMaintenanceBudget.DeepCopy()
+		changed.Status = *status
+		if err := a.Store.WriteBudget(ctx, changed); err != nil {
+			errs = append(errs, ignoreOutdated(err))
+			after = earlier(after, staleInterval)
+			continue
+		}
+		a.wrote[name] = now
+		reserved.Insert(b.UID)
+	}
+	for i := range maintenances {
+		m := &maintenances[i]
+		changed := m.DeepCopy()
+		if m.Spec.Rollout == nil || !a.updatePending(changed, pending[m.UID], a.isWanted(maintenances, now)) {
+			continue
+		}
+		if err := a.Store.WriteMaintenance(ctx, changed); err != nil {
+			errs = append(errs, ignoreOutdated(err))
+			after = earlier(after, staleInterval)
+			continue
+		}
+		reserved.Insert(m.UID)
+	}
+	return reserved, after, errors.Join(errs...)
+}
+
+// ignoreOutdated returns nil for an error that says that the object has changed or is gone: the event
+// of the change causes the next decision.
+func ignoreOutdated(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// newPendings returns the pending admissions to add, by the UIDs of their holders.
+func newPendings(admissions []Admission, now time.Time) map[types.UID][]coordinationv1alpha1.NodeMaintenancePendingAdmission {
+	added := map[types.UID][]coordinationv1alpha1.NodeMaintenancePendingAdmission{}
+	for _, admission := range admissions {
+		pending := coordinationv1alpha1.NodeMaintenancePendingAdmission{NodeName: admission.Node.Name, MaintenanceUID: admission.Maintenance.UID, Time: metav1.NewTime(now)}
+		for _, b := range admission.Budgets {
+			added[b.UID] = append(added[b.UID], pending)
+		}
+		if admission.ReserveMaintenance {
+			added[admission.Maintenance.UID] = append(added[admission.Maintenance.UID], pending)
+		}
+	}
+	return added
+}
+
+// isWanted returns a function that reports whether a pending admission has to stay.
+func (a *Admitter) isWanted(maintenances []Maintenance, now time.Time) func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+	waiting := map[types.UID]sets.Set[string]{}
+	for i := range maintenances {
+		waiting[maintenances[i].UID] = sets.New(maintenances[i].Waiting...)
+	}
+	return func(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+		return now.Sub(p.Time.Time) < PendingTimeout || a.nodes[p.NodeName] != nil && waiting[p.MaintenanceUID].Has(p.NodeName)
+	}
+}
+
+// keepPending returns the pending admissions that stay, with the added ones, and the version of the
+// latest node of those that are confirmed.
+func (a *Admitter) keepPending(
+	stored, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, version string,
+	isWanted func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool,
+) ([]coordinationv1alpha1.NodeMaintenancePendingAdmission, string) {
+	var kept []coordinationv1alpha1.NodeMaintenancePendingAdmission
+	for i := range stored {
+		p := &stored[i]
+		if n := a.nodes[p.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, p.MaintenanceUID) != nil {
+			version = later(version, n.ResourceVersion)
+			continue
+		}
+		if isWanted(p) {
+			kept = append(kept, *p)
+		}
+	}
+	return append(kept, added...), version
+}
+
+// updatePending changes what is pending for the rollout of a maintenance, and reports whether that
+// differs.
+func (a *Admitter) updatePending(m *coordinationv1alpha1.NodeMaintenance, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, isWanted func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool) bool {
+	status := ptr.Deref(m.Status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{})
+	if len(status.PendingAdmissions)+len(added) == 0 {
+		return false
+	}
+	before := status.DeepCopy()
+	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(status.PendingAdmissions, added, status.AdmissionResourceVersion, isWanted)
+	m.Status.RolloutStatus = &status
+	return !apiequality.Semantic.DeepEqual(before, &status)
+}
+
+// BudgetStatus returns the desired status of a budget.
+func (a *Admitter) BudgetStatus(
+	name string, added []coordinationv1alpha1.NodeMaintenancePendingAdmission,
+	isWanted func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool, now time.Time,
+) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
+	b := a.budgets[name]
+	status := b.Status.DeepCopy()
+	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(b.Status.PendingAdmissions, added, status.AdmissionResourceVersion, isWanted)
+	counts := a.newRound(now).states[b]
+	for _, p := range added {
+		if n := a.nodes[p.NodeName]; n != nil {
+			counts.add(b, n)
+		}
+	}
+	status.ObservedGeneration = b.Generation
+	status.ExpectedNodes, status.UnavailableNodes = int32(len(b.nodes)), int32(counts.unavailable)
+	status.AdmissionsAllowed = 0
+	if counts.open && !counts.frozen {
+		status.AdmissionsAllowed = int32(max(b.max()-counts.unavailable, 0))
+	}
+	status.ActiveDomains = nil
+	if b.Spec.Topology != nil {
+		domains := slices.Sorted(maps.Keys(counts.taken))
+		status.ActiveDomains = domains[:min(len(domains), maxDomains)]
+	}
+	status.NextWindowTime = nil
+	if next := b.nextWindow(now); !next.IsZero() {
+		status.NextWindowTime = ptr.To(metav1.NewTime(next.UTC()))
+	}
+	condition := openCondition(counts, status.NextWindowTime)
+	condition.ObservedGeneration, condition.LastTransitionTime = b.Generation, metav1.NewTime(now)
+	meta.SetStatusCondition(&status.Conditions, condition)
+	return status
+}
+
+// openCondition returns the condition Open.
+func openCondition(counts *budgetState, next *metav1.Time) metav1.Condition {
+	condition := metav1.Condition{
+		Type: string(coordinationv1alpha1.NodeMaintenanceBudgetConditionOpen), Status: metav1.ConditionFalse,
+	}
+	switch {
+	case counts.frozen:
+		condition.Reason = coordinationv1alpha1.NodeMaintenanceBudgetReasonFrozen
+		condition.Message = "spec.maxUnavailable is 0: no maintenance begins with any of these nodes."
+	case !counts.open && next == nil:
+		condition.Reason = coordinationv1alpha1.NodeMaintenanceBudgetReasonOutsideWindows
+		condition.Message = "No window opens: see spec.windows."
+	case !counts.open:
+		condition.Reason = coordinationv1alpha1.NodeMaintenanceBudgetReasonOutsideWindows
+		condition.Message = "No window is open: see status.nextWindowTime."
+	default:
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = coordinationv1alpha1.NodeMaintenanceBudgetReasonOpen
+		condition.Message = "Maintenances may begin with nodes, as many as status.admissionsAllowed."
+	}
+	return condition
+}
+
+// admit writes the admissions whose holders were all reserved.
+func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now time.Time) error {
+	due := slices.DeleteFunc(slices.Clone(admissions), func(admission Admission) bool {
+		return admission.ReserveMaintenance && !reserved.Has(admission.Maintenance.UID) ||
+			slices.ContainsFunc(admission.Budgets, func(b *coordinationv1alpha1.NodeMaintenanceBudget) bool { return !reserved.Has(b.UID) })
+	})
+	var lock sync.Mutex
+	var errs []error
+	workqueue.ParallelizeUntil(ctx, parallelAdmissions, len(due), func(i int) {
+		admission := due[i]
+		err := a.Store.Admit(ctx, admission.Node, v1.MaintenanceAdmission{
+			MaintenanceName: admission.Maintenance.Name, MaintenanceUID: admission.Maintenance.UID, AdmittedTime: metav1.NewTime(now),
+		})
+		lock.Lock()
+		defer lock.Unlock()
+		if err != nil {
+			errs = append(errs, ignoreOutdated(err))
+			return
+		}
+		a.Admitted(admission)
+	})
+	return errors.Join(errs...)
+}
+
+// nextWindow returns the time until the next window of a budget opens, or a status has to say when
+// the one after it does; zero if there is none.
+func (a *Admitter) nextWindow(now time.Time) (after time.Duration) {
+	for _, b := range a.budgets {
+		if next := b.nextWindow(now); !next.IsZero() {
+			after = earlier(after, next.Sub(now))
+		}
+		for _, w := range b.windows {
+			if closes := w.Closes(now); !closes.IsZero() {
+				after = earlier(after, closes.Sub(now))
+			}
+		}
+	}
+	return after
+}
+
+// earlier returns the shorter of two times, of which zero is none.
+func earlier(a, b time.Duration) time.Duration {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}
+
+// later returns the newer of two resourceVersions, of which the empty one is the oldest.
+func later(a, b string) string {
+	if a == "" {
+		return b
+	}
+	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil && order < 0 {
+		return b
+	}
+	return a
+}

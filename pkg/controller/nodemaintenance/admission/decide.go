@@ -1,0 +1,360 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package admission
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+const (
+	// maxBatch is how many nodes are admitted by one decision. What they have taken, the next
+	// decision knows.
+	maxBatch = 50
+
+	// maxPending is how many pending admissions a holder stores, which the API limits.
+	maxPending = 100
+)
+
+// Maintenance is a NodeMaintenance in the stage Drain, of which nodes need to be admitted.
+type Maintenance struct {
+	*coordinationv1alpha1.NodeMaintenance
+	// Rank orders maintenances by age, then by name: the oldest has the least.
+	Rank string
+	// Selected is how many nodes it selects, and Waiting are those that wait for their admission.
+	Selected int
+	Waiting  []string
+	// Disabled is whether this process admits no node of it, because its feature gate is off.
+	Disabled bool
+}
+
+// Admission is a node with which a maintenance may begin when all of its holders have reserved it.
+type Admission struct {
+	Node        *v1.Node
+	Maintenance *coordinationv1alpha1.NodeMaintenance
+	// Budgets, and the maintenance if it has a rollout, have yet to reserve it.
+	Budgets            []*coordinationv1alpha1.NodeMaintenanceBudget
+	ReserveMaintenance bool
+}
+
+// Wait is what a node waits for.
+type Wait struct {
+	Reason coordinationv1alpha1.NodeMaintenanceWaitReason
+	// Budget is the name of the NodeMaintenanceBudget; empty if the reason is none.
+	Budget string
+	// Until is when the next window of the budget opens; zero for other reasons.
+	Until time.Time
+}
+
+// Decision says what is to be done now.
+type Decision struct {
+	Admissions []Admission
+	// Waits counts, by the names of maintenances, the nodes that wait for each cause.
+	Waits map[string]map[Wait]int
+}
+
+// severities orders reasons: of several, a node shows the one that is least likely to end by itself.
+var severities = []coordinationv1alpha1.NodeMaintenanceWaitReason{
+	coordinationv1alpha1.NodeMaintenanceWaitDisabled,
+	coordinationv1alpha1.NodeMaintenanceWaitPaused,
+	coordinationv1alpha1.NodeMaintenanceWaitHalted,
+	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
+	coordinationv1alpha1.NodeMaintenanceWaitWindow,
+	coordinationv1alpha1.NodeMaintenanceWaitTopology,
+	coordinationv1alpha1.NodeMaintenanceWaitBudget,
+	coordinationv1alpha1.NodeMaintenanceWaitConcurrency,
+}
+
+// round is one decision while it is made: what the fleet has, and what is pending or was decided.
+type round struct {
+	*Fleet
+	now time.Time
+	// states has the budgets, with their counts so far.
+	states map[*budget]*budgetState
+	// admitted is how many nodes were decided on.
+	admitted int
+}
+
+// budgetState is what a budget has besides the nodes that the cache has.
+type budgetState struct {
+	// pending are its nodes that are pending or decided, and not taken according to the cache.
+	pending sets.Set[string]
+	// unavailable and taken are the counts of the budget with them.
+	unavailable int
+	taken       map[string]int
+	// reserved is how many pending admissions it has stored and will have.
+	reserved int
+	// open is whether a window is open, and frozen whether nothing is admitted.
+	open, frozen bool
+	// waiting is whether this or an older maintenance waits only for another domain, and held
+	// whether an older one does.
+	waiting, held bool
+}
+
+// Decide decides which nodes are next. It changes nothing.
+func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
+	r := f.newRound(now)
+	decision := Decision{Waits: map[string]map[Wait]int{}}
+	slices.SortFunc(maintenances, func(a, b Maintenance) int { return strings.Compare(a.Rank, b.Rank) })
+	for i := range maintenances {
+		m := newMaintenanceState(f, &maintenances[i])
+		waits := map[Wait]int{}
+		for _, n := range r.inOrder(m) {
+			admission, found := r.check(m, n)
+			switch {
+			case len(found) > 0:
+				waits[worst(found)]++
+				r.hold(found)
+			case r.admitted < maxBatch:
+				r.take(m, n)
+				decision.Admissions = append(decision.Admissions, admission)
+			default:
+				// The next decision follows at once.
+			}
+		}
+		decision.Waits[m.Name] = waits
+		for _, state := range r.states {
+			state.held = state.held || state.waiting
+		}
+	}
+	return decision
+}
+
+func (f *Fleet) newRound(now time.Time) *round {
+	r := &round{Fleet: f, now: now, states: map[*budget]*budgetState{}}
+	for _, b := range f.budgets {
+		state := &budgetState{
+			pending: sets.New[string](), unavailable: b.unavailable, taken: maps.Clone(b.taken),
+			reserved: len(b.Status.PendingAdmissions), open: b.isOpen(now), frozen: b.isFrozen(),
+		}
+		r.states[b] = state
+		for _, pending := range b.Status.PendingAdmissions {
+			if n := f.nodes[pending.NodeName]; n != nil && b.nodes.Has(n.Name) {
+				state.add(b, n)
+			}
+		}
+	}
+	return r
+}
+
+// add counts a node that a maintenance is about to take.
+func (s *budgetState) add(b *budget, n *node) {
+	if n.taken || s.pending.Has(n.Name) {
+		return
+	}
+	s.pending.Insert(n.Name)
+	if !n.unavailable {
+		s.unavailable++
+	}
+	s.taken[b.domainOf(n)]++
+}
+
+// maintenanceState is a maintenance with what limits its rollout.
+type maintenanceState struct {
+	*Maintenance
+	// pending are the nodes for which its own limit is reserved.
+	pending sets.Set[string]
+	// slots is how many more nodes its own limits allow, and stopped why there are none at all.
+	slots   int
+	stopped []Wait
+}
+
+func newMaintenanceState(f *Fleet, m *Maintenance) *maintenanceState {
+	state := &maintenanceState{Maintenance: m, pending: sets.New[string](), slots: unlimited}
+	if m.Disabled {
+		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitDisabled})
+	}
+	rollout := m.Spec.Rollout
+	if rollout == nil {
+		return state
+	}
+	admitted := counts{}
+	if c := f.admitted[m.UID]; c != nil {
+		admitted = *c
+	}
+	inFlight := 0
+	if m.Status.RolloutStatus != nil {
+		for _, pending := range m.Status.RolloutStatus.PendingAdmissions {
+			state.pending.Insert(pending.NodeName)
+			if n := f.nodes[pending.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, m.UID) == nil {
+				inFlight++
+			}
+		}
+	}
+	state.slots = min(limit(rollout.MaxConcurrent, m.Selected)-admitted.working-inFlight, maxPending-state.pending.Len())
+	if rollout.Paused {
+		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitPaused})
+	}
+	if IsHalted(rollout, admitted.failed) {
+		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitHalted})
+	}
+	return state
+}
+
+// IsHalted reports whether so many failed nodes stop a rollout.
+func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) bool {
+	tolerated := 0
+	if rollout.MaxFailedNodes != nil {
+		tolerated = int(*rollout.MaxFailedNodes)
+	}
+	return failed > tolerated
+}
+
+// inOrder returns the nodes that wait: first those that are pending already, then those in domains
+// with nodes that are taken, then domain by domain. Within each, by name.
+func (r *round) inOrder(m *maintenanceState) []*node {
+	type place struct {
+		*node
+		pending, active bool
+		domain          string
+	}
+	places := make([]place, 0, len(m.Waiting))
+	for _, name := range m.Waiting {
+		n := r.nodes[name]
+		if n == nil || maintenance.AdmissionOf(n.Node, m.UID) != nil {
+			continue // The progress of the maintenance is behind the cache.
+		}
+		p := place{node: n, pending: r.isReserved(m, n)}
+		for _, b := range n.budgets {
+			if b.Spec.Topology != nil {
+				p.domain = b.domainOf(n)
+				p.active = r.states[b].taken[p.domain] > 0
+				break
+			}
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(compareFlags(a.pending, b.pending), compareFlags(a.active, b.active), compareNames(a.domain, b.domain), compareNames(a.Name, b.Name))
+	})
+	nodes := make([]*node, 0, len(places))
+	for _, p := range places {
+		nodes = append(nodes, p.node)
+	}
+	return nodes
+}
+
+// isReserved reports whether a holder has the admission of the node among the pending ones.
+func (r *round) isReserved(m *maintenanceState, n *node) bool {
+	return m.pending.Has(n.Name) || slices.ContainsFunc(n.budgets, func(b *budget) bool { return hasPending(b, n.Name, m.UID) })
+}
+
+// check returns the admission of a node, or what it waits for. What a holder has reserved counts
+// already, and another process may be writing it. This one does not as long as the holder is frozen,
+// closed or stopped.
+func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
+	admission, waits := Admission{Node: n.Node, Maintenance: m.NodeMaintenance}, slices.Clone(m.stopped)
+	if m.Spec.Rollout != nil && !m.pending.Has(n.Name) {
+		admission.ReserveMaintenance = true
+		if m.slots <= 0 {
+			waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency})
+		}
+	}
+	for _, b := range n.budgets {
+		reserved := hasPending(b, n.Name, m.UID)
+		if wait, refused := r.refusal(b, n, reserved); refused {
+			waits = append(waits, wait)
+		}
+		if !reserved {
+			admission.Budgets = append(admission.Budgets, b.NodeMaintenanceBudget)
+		}
+	}
+	return admission, waits
+}
+
+// refusal returns why a budget does not admit the node now, for which it may have reserved it.
+func (r *round) refusal(b *budget, n *node, reserved bool) (Wait, bool) {
+	state, wait := r.states[b], Wait{Budget: b.Name}
+	domain := b.domainOf(n)
+	isActive := state.taken[domain] > 0
+	isUnavailable := n.unavailable || n.taken || state.pending.Has(n.Name)
+	switch {
+	case state.frozen:
+		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitFrozen
+	case !state.open:
+		wait.Reason, wait.Until = coordinationv1alpha1.NodeMaintenanceWaitWindow, b.nextWindow(r.now).UTC()
+	case reserved:
+		return Wait{}, false
+	case b.Spec.Topology != nil && (state.held || !isActive && len(state.taken) >= int(b.Spec.Topology.MaxDomains)):
+		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitTopology
+	case !isUnavailable && state.unavailable >= b.max() || state.reserved >= maxPending:
+		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitBudget
+	default:
+		return Wait{}, false
+	}
+	return wait, true
+}
+
+// hold keeps younger maintenances from beginning with further nodes of budgets that keep this one
+// from beginning with a node only because of its domain.
+func (r *round) hold(waits []Wait) {
+	if slices.ContainsFunc(waits, func(w Wait) bool { return w.Reason != coordinationv1alpha1.NodeMaintenanceWaitTopology }) {
+		return
+	}
+	for _, wait := range waits {
+		r.states[r.budgets[wait.Budget]].waiting = true
+	}
+}
+
+// take counts an admission that was decided.
+func (r *round) take(m *maintenanceState, n *node) {
+	r.admitted++
+	if !m.pending.Has(n.Name) {
+		m.slots--
+	}
+	for _, b := range n.budgets {
+		if state := r.states[b]; !hasPending(b, n.Name, m.UID) {
+			state.add(b, n)
+			state.reserved++
+		}
+	}
+}
+
+// hasPending reports whether the budget has reserved the node for the maintenance.
+func hasPending(b *budget, node string, uid types.UID) bool {
+	return slices.ContainsFunc(b.Status.PendingAdmissions, func(p coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+		return p.NodeName == node && p.MaintenanceUID == uid
+	})
+}
+
+// worst returns the wait with the first reason of severities.
+func worst(waits []Wait) Wait {
+	return slices.MinFunc(waits, func(a, b Wait) int {
+		return cmp.Or(slices.Index(severities, a.Reason)-slices.Index(severities, b.Reason), compareNames(a.Budget, b.Budget))
+	})
+}
+
+func compareNames(a, b string) int { return strings.Compare(a, b) }
+
+// compareFlags orders what has the flag first.
+func compareFlags(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}

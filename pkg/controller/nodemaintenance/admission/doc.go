@@ -1,0 +1,60 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+// Package admission decides with which nodes NodeMaintenances may begin, within the
+// NodeMaintenanceBudgets and the limits of their own rollouts.
+//
+// # Protocol
+//
+// A limit belongs to a holder: a NodeMaintenanceBudget, or a NodeMaintenance with a rollout. An
+// admission is decided from caches, and takes three writes, each of which begins when the one before
+// is stored:
+//
+//	reserve  The node is added to status.pendingAdmissions of each of its holders, with their
+//	         resourceVersion as a precondition: whoever changes a limit, or decides at the same time,
+//	         makes this fail. From here on the node counts.
+//	admit    The admission is added to status.maintenanceStatus of the node. From here on, the
+//	         maintenance may cordon and drain it. It is never revoked.
+//	confirm  When the cache has the node with its admission, it is removed from the pending ones, and
+//	         status.admissionResourceVersion of the holder becomes the version of the node.
+//
+// So no limit is exceeded, whoever else decides: a controller that has lost its lease and wakes up,
+// or one that was just started. Either it has the last version of the holder, or it cannot reserve.
+// If it has, it knows all pending admissions, and it decides only if its cache of nodes has all
+// that were confirmed.
+//
+// What is pending is admitted by whoever finds it, as long as it is wanted. If it is not, it stays
+// pending for PendingTimeout, which is longer than any write that was begun for it.
+//
+// # Counting
+//
+// A node is unavailable if it is not Ready, unschedulable, admitted and not given back, or pending.
+// One that is unavailable anyway is admitted at any number, because that changes no count: nodes
+// that are broken can be repaired although they use up the budget. A freeze and a window refuse it
+// like any other.
+//
+// # Order
+//
+// The oldest maintenance is first. Within one, nodes in domains where nodes are admitted already come
+// first, then by name. If only the number of domains of a budget keeps an older maintenance from
+// beginning with a node, younger ones begin with no other node of that budget: they could keep the
+// domain active forever.
+//
+// # Files
+//
+//	fleet.go     nodes and budgets, counted as they change
+//	decide.go    which nodes are next, and what the others wait for; pure
+//	admitter.go  the protocol
+package admission

@@ -1,0 +1,256 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/apis/coordination/schedule"
+)
+
+// Fleet has what admissions are decided from: the nodes, and the budgets with their counts. A change
+// of a node costs as much as it has budgets, and a change of a budget as much as there are nodes.
+type Fleet struct {
+	nodes   map[string]*node
+	budgets map[string]*budget
+	// admitted counts the admissions on the nodes, by the UIDs of maintenances.
+	admitted map[types.UID]*counts
+}
+
+// counts are the nodes of a maintenance, by how far they are.
+type counts struct {
+	// working are admitted and neither given back nor failed.
+	working, failed, done int
+}
+
+// node is what matters of a node.
+type node struct {
+	*v1.Node
+	// unavailable is whether it is not Ready or unschedulable, for whatever reason.
+	unavailable bool
+	// taken is whether a maintenance has begun with it, and has not given it back.
+	taken   bool
+	budgets []*budget
+}
+
+// budget is a NodeMaintenanceBudget and the counts of its nodes.
+type budget struct {
+	*coordinationv1alpha1.NodeMaintenanceBudget
+	selector *maintenance.NodeMatcher
+	windows  []*schedule.Window
+	nodes    sets.Set[string]
+	// unavailable counts its nodes that are unavailable or taken, and taken, by domain, those that
+	// are taken.
+	unavailable int
+	taken       map[string]int
+}
+
+// NewFleet returns a fleet without nodes and budgets.
+func NewFleet() *Fleet {
+	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}}
+}
+
+// SetNode adds a node, or replaces the one of the same name.
+func (f *Fleet) SetNode(object *v1.Node) {
+	f.RemoveNode(object.Name)
+	added := &node{Node: object, unavailable: !isAvailable(object), taken: isTaken(object)}
+	f.nodes[object.Name] = added
+	for _, b := range f.budgets {
+		if b.selector.Matches(object) {
+			added.budgets = append(added.budgets, b)
+			b.add(added, +1)
+		}
+	}
+	slices.SortFunc(added.budgets, func(a, b *budget) int { return compareNames(a.Name, b.Name) })
+	f.count(object, +1)
+}
+
+// RemoveNode removes a node that is gone.
+func (f *Fleet) RemoveNode(name string) {
+	removed := f.nodes[name]
+	if removed == nil {
+		return
+	}
+	for _, b := range removed.budgets {
+		b.add(removed, -1)
+	}
+	f.count(removed.Node, -1)
+	delete(f.nodes, name)
+}
+
+// count adds the admissions of a node, or subtracts them.
+func (f *Fleet) count(object *v1.Node, sign int) {
+	for i := range maintenance.Admissions(object) {
+		admission := &object.Status.MaintenanceStatus.Admissions[i]
+		c := f.admitted[admission.MaintenanceUID]
+		if c == nil {
+			c = &counts{}
+			f.admitted[admission.MaintenanceUID] = c
+		}
+		switch {
+		case admission.DoneTime != nil:
+			c.done += sign
+		case admission.FailedTime != nil:
+			c.failed += sign
+		default:
+			c.working += sign
+		}
+		if *c == (counts{}) {
+			delete(f.admitted, admission.MaintenanceUID)
+		}
+	}
+}
+
+// SetBudget adds a budget, or replaces the one of the same name. It returns an error, and has the
+// budget refuse all nodes that it may select, if the stored object is invalid.
+func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) error {
+	if known := f.budgets[object.Name]; known != nil && known.UID == object.UID && known.Generation == object.Generation {
+		known.NodeMaintenanceBudget = object
+		return nil
+	}
+	f.RemoveBudget(object.Name)
+	selector, err := maintenance.NewNodeMatcher(object.Spec.NodeSelector)
+	if err != nil {
+		return fmt.Errorf("reading spec.nodeSelector: %w", err)
+	}
+	b := &budget{NodeMaintenanceBudget: object, selector: selector, nodes: sets.New[string](), taken: map[string]int{}}
+	for i := range object.Spec.Windows {
+		w := &object.Spec.Windows[i]
+		window, parseErr := schedule.NewWindow(w.Schedule, w.TimeZone, time.Duration(w.DurationSeconds)*time.Second)
+		if parseErr != nil {
+			// It was valid for another release. The others still open.
+			err = fmt.Errorf("reading spec.windows[%d]: %w", i, parseErr)
+			continue
+		}
+		b.windows = append(b.windows, window)
+	}
+	f.budgets[object.Name] = b
+	for _, n := range f.nodes {
+		if selector.Matches(n.Node) {
+			n.budgets = append(n.budgets, b)
+			slices.SortFunc(n.budgets, func(a, b *budget) int { return compareNames(a.Name, b.Name) })
+			b.add(n, +1)
+		}
+	}
+	return err
+}
+
+// RemoveBudget removes a budget that is gone.
+func (f *Fleet) RemoveBudget(name string) {
+	removed := f.budgets[name]
+	if removed == nil {
+		return
+	}
+	for node := range removed.nodes {
+		n := f.nodes[node]
+		n.budgets = slices.DeleteFunc(n.budgets, func(b *budget) bool { return b == removed })
+	}
+	delete(f.budgets, name)
+}
+
+// add counts a node of the budget, or subtracts it.
+func (b *budget) add(n *node, sign int) {
+	if sign > 0 {
+		b.nodes.Insert(n.Name)
+	} else {
+		b.nodes.Delete(n.Name)
+	}
+	if n.unavailable || n.taken {
+		b.unavailable += sign
+	}
+	if n.taken {
+		domain := b.domainOf(n)
+		if b.taken[domain] += sign; b.taken[domain] == 0 {
+			delete(b.taken, domain)
+		}
+	}
+}
+
+// domainOf returns the domain of a node; empty if the budget has none. A node without the label is a
+// domain of its own, with a name that no value of a label has.
+func (b *budget) domainOf(n *node) string {
+	if b.Spec.Topology == nil {
+		return ""
+	}
+	if value, found := n.Labels[b.Spec.Topology.Key]; found {
+		return value
+	}
+	return "node/" + n.Name
+}
+
+// max returns how many nodes of the budget may be unavailable.
+func (b *budget) max() int { return limit(b.Spec.MaxUnavailable, len(b.nodes)) }
+
+// isFrozen reports whether the budget admits no node at all.
+func (b *budget) isFrozen() bool {
+	return b.Spec.MaxUnavailable == nil || limit(b.Spec.MaxUnavailable, 1) == 0
+}
+
+// isOpen reports whether one of its windows is open.
+func (b *budget) isOpen(now time.Time) bool {
+	return len(b.Spec.Windows) == 0 || slices.ContainsFunc(b.windows, func(w *schedule.Window) bool { return w.IsOpen(now) })
+}
+
+// nextWindow returns when the next window opens; zero if it has none.
+func (b *budget) nextWindow(now time.Time) time.Time {
+	var next time.Time
+	for _, w := range b.windows {
+		if at := w.Next(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// limit returns the number that a value stands for: a percentage of all rounds down, to at least 1,
+// but 0% is 0. Without a value there is no limit.
+func limit(value *intstr.IntOrString, all int) int {
+	if value == nil {
+		return unlimited
+	}
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(value, all, false)
+	if err != nil {
+		return 0 // The API server refuses it.
+	}
+	if percent, err := intstr.GetScaledValueFromIntOrPercent(value, 100, false); err == nil && scaled == 0 && percent > 0 {
+		return 1
+	}
+	return scaled
+}
+
+// unlimited is more than there are nodes.
+const unlimited = 1 << 30
+
+// isAvailable reports whether the node is Ready and schedulable.
+func isAvailable(node *v1.Node) bool { return maintenance.IsReady(node) && !node.Spec.Unschedulable }
+
+// isTaken reports whether a maintenance has begun with the node, and has not given it back: also one
+// that began before there was a budget, or without the need for one.
+func isTaken(node *v1.Node) bool {
+	status := node.Status.MaintenanceStatus
+	if status == nil {
+		return false
+	}
+	return len(status.DrainTargets) > 0 || slices.ContainsFunc(status.Admissions, func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
+}

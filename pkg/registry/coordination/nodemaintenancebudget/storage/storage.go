@@ -1,0 +1,102 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package storage implements the storage of NodeMaintenanceBudgets.
+package storage
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/printers"
+	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
+	printerstorage "k8s.io/kubernetes/pkg/printers/storage"
+	"k8s.io/kubernetes/pkg/registry/coordination/nodemaintenancebudget"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// REST serves NodeMaintenanceBudgets.
+type REST struct {
+	*genericregistry.Store
+}
+
+var _ rest.ShortNamesProvider = &REST{}
+
+// ShortNames returns the short names of the resource.
+func (r *REST) ShortNames() []string { return []string{"nmb"} }
+
+// StatusREST serves the status subresource of NodeMaintenanceBudgets.
+type StatusREST struct {
+	store *genericregistry.Store
+}
+
+var _ rest.Patcher = &StatusREST{}
+
+// NewREST returns the main and the status endpoint, which share one store.
+func NewREST(optsGetter generic.RESTOptionsGetter) (*REST, *StatusREST, error) {
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &coordination.NodeMaintenanceBudget{} },
+		NewListFunc:               func() runtime.Object { return &coordination.NodeMaintenanceBudgetList{} },
+		DefaultQualifiedResource:  coordination.Resource("nodemaintenancebudgets"),
+		SingularQualifiedResource: coordination.Resource("nodemaintenancebudget"),
+
+		CreateStrategy:      nodemaintenancebudget.Strategy,
+		UpdateStrategy:      nodemaintenancebudget.Strategy,
+		DeleteStrategy:      nodemaintenancebudget.Strategy,
+		ResetFieldsStrategy: nodemaintenancebudget.Strategy,
+
+		TableConvertor: printerstorage.TableConvertor{TableGenerator: printers.NewTableGenerator().With(printersinternal.AddHandlers)},
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
+		return nil, nil, err
+	}
+
+	statusStore := *store
+	statusStore.UpdateStrategy = nodemaintenancebudget.StatusStrategy
+	statusStore.ResetFieldsStrategy = nodemaintenancebudget.StatusStrategy
+	return &REST{store}, &StatusREST{store: &statusStore}, nil
+}
+
+// New returns an empty object.
+func (r *StatusREST) New() runtime.Object { return &coordination.NodeMaintenanceBudget{} }
+
+// Destroy does nothing: the store belongs to REST, which cleans it up.
+func (r *StatusREST) Destroy() {}
+
+// Get reads the object, which is the base of a patch of the status.
+func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// Update updates the status. It never creates an object.
+func (r *StatusREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
+}
+
+// GetResetFields returns the fields that the status endpoint ignores.
+func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
+
+// ConvertToTable converts responses of the status endpoint like those of the main one.
+func (r *StatusREST) ConvertToTable(ctx context.Context, object runtime.Object, tableOptions runtime.Object) (*metav1.Table, error) {
+	return r.store.ConvertToTable(ctx, object, tableOptions)
+}
