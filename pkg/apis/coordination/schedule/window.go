@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // Package schedule says when the windows of NodeMaintenanceBudgets are open. The API server validates
 // with it, and the node maintenance controller decides with it.
 package schedule
