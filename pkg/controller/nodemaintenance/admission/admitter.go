@@ -40,9 +40,14 @@ import (
 )
 
 const (
-	// PendingTimeout is how long an admission stays pending that nobody wants any more. Whoever has
-	// reserved it may still write it, for as long as its call may last: its own timeout is shorter.
-	PendingTimeout = 5 * time.Minute
+	// pendingUsable is how long after its reservation an admission may be written, and
+	// pendingTimeout how long it counts, if it is not. Between them is more than a Sync may take, and
+	// the clocks of two controllers may differ.
+	pendingUsable  = 2 * time.Minute
+	pendingTimeout = 5 * time.Minute
+
+	// syncTimeout is how long a Sync may take.
+	syncTimeout = time.Minute
 
 	// statusInterval is the minimum time between two writes of the status of a budget that only
 	// report counts.
@@ -66,9 +71,9 @@ type Store interface {
 	// WriteBudget and WriteMaintenance write the status of a changed copy.
 	WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error
 	WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error
-	// Admit adds the admission to the status of the node, if the node has not changed in what the
+	// Admit adds the admissions to the status of the node, if the node has not changed in what the
 	// decision was based on.
-	Admit(ctx context.Context, node *v1.Node, admission v1.MaintenanceAdmission) error
+	Admit(ctx context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission) error
 	// NodesVersion is the resourceVersion that the cache of nodes has reached, or empty.
 	NodesVersion() string
 }
@@ -79,19 +84,23 @@ type Admitter struct {
 	Store Store
 	// Admitted is called for each admission that was written.
 	Admitted func(Admission)
+	// parallel is how many nodes are written at a time.
+	parallel int
 	// wrote is when the status of a budget was last written.
 	wrote map[string]time.Time
 }
 
 // NewAdmitter returns an admitter with an empty fleet.
 func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
-	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, wrote: map[string]time.Time{}}
+	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, parallel: parallelAdmissions, wrote: map[string]time.Time{}}
 }
 
 // Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
 // admissions, as the cache has them. It returns what nodes wait for, by the names of maintenances,
 // and after which time it has to be called again without an event; zero if it need not.
 func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now time.Time) (waits map[string]map[Wait]int, after time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
 	if !a.isCurrent(maintenances) {
 		return nil, staleInterval, nil
 	}
@@ -111,7 +120,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	if len(decision.Admissions) == maxBatch {
 		after = earlier(after, staleInterval)
 	}
-	return decision.Waits, earlier(after, a.nextWindow(now)), errors.Join(errs...)
+	return decision.Waits, earlier(after, a.nextChange(maintenances, now)), errors.Join(errs...)
 }
 
 // isCurrent reports whether the cache of nodes has all admissions that were confirmed.
@@ -160,7 +169,7 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 	pending := newPendings(admissions, now)
 	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
 		b := a.budgets[name]
-		status := a.BudgetStatus(name, pending[b.UID], a.isWanted(maintenances, now), now)
+		status := a.BudgetStatus(name, pending[b.UID], now)
 		urgent := len(pending[b.UID]) > 0
 		wait := a.wrote[name].Add(statusInterval).Sub(now)
 		switch {
@@ -183,7 +192,7 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 	for i := range maintenances {
 		m := &maintenances[i]
 		changed := m.DeepCopy()
-		if m.Spec.Rollout == nil || !a.updatePending(changed, pending[m.UID], a.isWanted(maintenances, now)) {
+		if m.Spec.Rollout == nil || !a.updatePending(changed, pending[m.UID], now) {
 			continue
 		}
 		if err := a.Store.WriteMaintenance(ctx, changed); err != nil {
@@ -220,23 +229,9 @@ func newPendings(admissions []Admission, now time.Time) map[types.UID][]coordina
 	return added
 }
 
-// isWanted returns a function that reports whether a pending admission has to stay.
-func (a *Admitter) isWanted(maintenances []Maintenance, now time.Time) func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-	waiting := map[types.UID]sets.Set[string]{}
-	for i := range maintenances {
-		waiting[maintenances[i].UID] = sets.New(maintenances[i].Waiting...)
-	}
-	return func(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-		return now.Sub(p.Time.Time) < PendingTimeout || a.nodes[p.NodeName] != nil && waiting[p.MaintenanceUID].Has(p.NodeName)
-	}
-}
-
 // keepPending returns the pending admissions that stay, with the added ones, and the version of the
 // latest node of those that are confirmed.
-func (a *Admitter) keepPending(
-	stored, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, version string,
-	isWanted func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool,
-) ([]coordinationv1alpha1.NodeMaintenancePendingAdmission, string) {
+func (a *Admitter) keepPending(stored, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, version string, now time.Time) ([]coordinationv1alpha1.NodeMaintenancePendingAdmission, string) {
 	var kept []coordinationv1alpha1.NodeMaintenancePendingAdmission
 	for i := range stored {
 		p := &stored[i]
@@ -244,7 +239,7 @@ func (a *Admitter) keepPending(
 			version = later(version, n.ResourceVersion)
 			continue
 		}
-		if isWanted(p) {
+		if now.Sub(p.Time.Time) < pendingTimeout {
 			kept = append(kept, *p)
 		}
 	}
@@ -253,25 +248,22 @@ func (a *Admitter) keepPending(
 
 // updatePending changes what is pending for the rollout of a maintenance, and reports whether that
 // differs.
-func (a *Admitter) updatePending(m *coordinationv1alpha1.NodeMaintenance, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, isWanted func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool) bool {
+func (a *Admitter) updatePending(m *coordinationv1alpha1.NodeMaintenance, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, now time.Time) bool {
 	status := ptr.Deref(m.Status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{})
 	if len(status.PendingAdmissions)+len(added) == 0 {
 		return false
 	}
 	before := status.DeepCopy()
-	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(status.PendingAdmissions, added, status.AdmissionResourceVersion, isWanted)
+	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(status.PendingAdmissions, added, status.AdmissionResourceVersion, now)
 	m.Status.RolloutStatus = &status
 	return !apiequality.Semantic.DeepEqual(before, &status)
 }
 
 // BudgetStatus returns the desired status of a budget.
-func (a *Admitter) BudgetStatus(
-	name string, added []coordinationv1alpha1.NodeMaintenancePendingAdmission,
-	isWanted func(*coordinationv1alpha1.NodeMaintenancePendingAdmission) bool, now time.Time,
-) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
+func (a *Admitter) BudgetStatus(name string, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, now time.Time) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
 	b := a.budgets[name]
 	status := b.Status.DeepCopy()
-	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(b.Status.PendingAdmissions, added, status.AdmissionResourceVersion, isWanted)
+	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(b.Status.PendingAdmissions, added, status.AdmissionResourceVersion, now)
 	counts := a.newRound(now).states[b]
 	for _, p := range added {
 		if n := a.nodes[p.NodeName]; n != nil {
@@ -322,34 +314,53 @@ func openCondition(counts *budgetState, next *metav1.Time) metav1.Condition {
 	return condition
 }
 
-// admit writes the admissions whose holders were all reserved.
+// admit writes the admissions whose holders were all reserved, those of a node together.
 func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now time.Time) error {
-	due := slices.DeleteFunc(slices.Clone(admissions), func(admission Admission) bool {
-		return admission.ReserveMaintenance && !reserved.Has(admission.Maintenance.UID) ||
-			slices.ContainsFunc(admission.Budgets, func(b *coordinationv1alpha1.NodeMaintenanceBudget) bool { return !reserved.Has(b.UID) })
-	})
+	due, nodes := map[string][]Admission{}, []string(nil)
+	for _, admission := range admissions {
+		if admission.ReserveMaintenance && !reserved.Has(admission.Maintenance.UID) ||
+			slices.ContainsFunc(admission.Budgets, func(b *coordinationv1alpha1.NodeMaintenanceBudget) bool { return !reserved.Has(b.UID) }) {
+			continue
+		}
+		if due[admission.Node.Name] == nil {
+			nodes = append(nodes, admission.Node.Name)
+		}
+		due[admission.Node.Name] = append(due[admission.Node.Name], admission)
+	}
 	var lock sync.Mutex
 	var errs []error
-	workqueue.ParallelizeUntil(ctx, parallelAdmissions, len(due), func(i int) {
-		admission := due[i]
-		err := a.Store.Admit(ctx, admission.Node, v1.MaintenanceAdmission{
-			MaintenanceName: admission.Maintenance.Name, MaintenanceUID: admission.Maintenance.UID, AdmittedTime: metav1.NewTime(now),
-		})
+	workqueue.ParallelizeUntil(ctx, a.parallel, len(nodes), func(i int) {
+		admitted := due[nodes[i]]
+		added := make([]v1.MaintenanceAdmission, 0, len(admitted))
+		for _, admission := range admitted {
+			added = append(added, v1.MaintenanceAdmission{
+				MaintenanceName: admission.Maintenance.Name, MaintenanceUID: admission.Maintenance.UID, AdmittedTime: metav1.NewTime(now),
+			})
+		}
+		err := a.Store.Admit(ctx, admitted[0].Node, added)
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil {
 			errs = append(errs, ignoreOutdated(err))
 			return
 		}
-		a.Admitted(admission)
+		for _, admission := range admitted {
+			a.Admitted(admission)
+		}
 	})
 	return errors.Join(errs...)
 }
 
-// nextWindow returns the time until the next window of a budget opens, or a status has to say when
-// the one after it does; zero if there is none.
-func (a *Admitter) nextWindow(now time.Time) (after time.Duration) {
+// nextChange returns the time until something changes without an event: a window opens or closes, or
+// a pending admission does not count any more. It is zero if nothing does.
+func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after time.Duration) {
+	expire := func(pending []coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+		for i := range pending {
+			after = earlier(after, max(pending[i].Time.Add(pendingTimeout).Sub(now), staleInterval))
+		}
+	}
 	for _, b := range a.budgets {
+		expire(b.Status.PendingAdmissions)
 		if next := b.nextWindow(now); !next.IsZero() {
 			after = earlier(after, next.Sub(now))
 		}
@@ -357,6 +368,11 @@ func (a *Admitter) nextWindow(now time.Time) (after time.Duration) {
 			if closes := w.Closes(now); !closes.IsZero() {
 				after = earlier(after, closes.Sub(now))
 			}
+		}
+	}
+	for i := range maintenances {
+		if status := maintenances[i].Status.RolloutStatus; status != nil {
+			expire(status.PendingAdmissions)
 		}
 	}
 	return after

@@ -107,6 +107,10 @@ type budgetState struct {
 	taken       map[string]int
 	// reserved is how many pending admissions it has stored and will have.
 	reserved int
+	// early has the nodes that were reserved while they were not available, or while more was
+	// allowed, and why they have to wait. In the order in which they are stored, each counts those
+	// before it, so that they do not wait for each other.
+	early map[string]coordinationv1alpha1.NodeMaintenanceWaitReason
 	// open is whether a window is open, and frozen whether nothing is admitted.
 	open, frozen bool
 	// waiting is whether this or an older maintenance waits only for another domain, and held
@@ -120,7 +124,7 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 	decision := Decision{Waits: map[string]map[Wait]int{}}
 	slices.SortFunc(maintenances, func(a, b Maintenance) int { return strings.Compare(a.Rank, b.Rank) })
 	for i := range maintenances {
-		m := newMaintenanceState(f, &maintenances[i])
+		m := newMaintenanceState(f, &maintenances[i], now)
 		waits := map[Wait]int{}
 		for _, n := range r.inOrder(m) {
 			admission, found := r.check(m, n)
@@ -149,12 +153,18 @@ func (f *Fleet) newRound(now time.Time) *round {
 		state := &budgetState{
 			pending: sets.New[string](), unavailable: b.unavailable, taken: maps.Clone(b.taken),
 			reserved: len(b.Status.PendingAdmissions), open: b.isOpen(now), frozen: b.isFrozen(),
+			early: map[string]coordinationv1alpha1.NodeMaintenanceWaitReason{},
 		}
 		r.states[b] = state
 		for _, pending := range b.Status.PendingAdmissions {
-			if n := f.nodes[pending.NodeName]; n != nil && b.nodes.Has(n.Name) {
-				state.add(b, n)
+			n := f.nodes[pending.NodeName]
+			if n == nil || !b.nodes.Has(n.Name) || state.pending.Has(n.Name) {
+				continue
 			}
+			if reason := state.exceeds(b, n); reason != "" {
+				state.early[n.Name] = reason
+			}
+			state.add(b, n)
 		}
 	}
 	return r
@@ -172,18 +182,39 @@ func (s *budgetState) add(b *budget, n *node) {
 	s.taken[b.domainOf(n)]++
 }
 
+// exceeds returns which limit of the budget another node would exceed; empty if none.
+func (s *budgetState) exceeds(b *budget, n *node) coordinationv1alpha1.NodeMaintenanceWaitReason {
+	switch {
+	case b.Spec.Topology != nil && s.domainsWith(b.domainOf(n)) > int(b.Spec.Topology.MaxDomains):
+		return coordinationv1alpha1.NodeMaintenanceWaitTopology
+	case !n.unavailable && !n.taken && !s.pending.Has(n.Name) && s.unavailable >= b.max():
+		return coordinationv1alpha1.NodeMaintenanceWaitBudget
+	}
+	return ""
+}
+
+// domainsWith returns how many domains are active together with this one. If there are too many, none
+// gets another node: the cache may be behind, and show one as active that has ended.
+func (s *budgetState) domainsWith(domain string) int {
+	if s.taken[domain] > 0 {
+		return len(s.taken)
+	}
+	return len(s.taken) + 1
+}
+
 // maintenanceState is a maintenance with what limits its rollout.
 type maintenanceState struct {
 	*Maintenance
-	// pending are the nodes for which its own limit is reserved.
-	pending sets.Set[string]
+	// pending are the nodes for which its own limit is reserved, and expired those of them for which
+	// it has to be reserved again.
+	pending, expired sets.Set[string]
 	// slots is how many more nodes its own limits allow, and stopped why there are none at all.
 	slots   int
 	stopped []Wait
 }
 
-func newMaintenanceState(f *Fleet, m *Maintenance) *maintenanceState {
-	state := &maintenanceState{Maintenance: m, pending: sets.New[string](), slots: unlimited}
+func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceState {
+	state := &maintenanceState{Maintenance: m, pending: sets.New[string](), expired: sets.New[string](), slots: unlimited}
 	if m.Disabled {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitDisabled})
 	}
@@ -199,6 +230,9 @@ func newMaintenanceState(f *Fleet, m *Maintenance) *maintenanceState {
 	if m.Status.RolloutStatus != nil {
 		for _, pending := range m.Status.RolloutStatus.PendingAdmissions {
 			state.pending.Insert(pending.NodeName)
+			if now.Sub(pending.Time.Time) >= pendingUsable {
+				state.expired.Insert(pending.NodeName)
+			}
 			if n := f.nodes[pending.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, m.UID) == nil {
 				inFlight++
 			}
@@ -259,26 +293,26 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 
 // isReserved reports whether a holder has the admission of the node among the pending ones.
 func (r *round) isReserved(m *maintenanceState, n *node) bool {
-	return m.pending.Has(n.Name) || slices.ContainsFunc(n.budgets, func(b *budget) bool { return hasPending(b, n.Name, m.UID) })
+	return m.pending.Has(n.Name) || slices.ContainsFunc(n.budgets, func(b *budget) bool { return pendingOf(b.Status.PendingAdmissions, n.Name, m.UID) != nil })
 }
 
 // check returns the admission of a node, or what it waits for. What a holder has reserved counts
 // already, and another process may be writing it. This one does not as long as the holder is frozen,
-// closed or stopped.
+// closed or stopped, or if it was reserved because of a cache that was behind.
 func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	admission, waits := Admission{Node: n.Node, Maintenance: m.NodeMaintenance}, slices.Clone(m.stopped)
 	if m.Spec.Rollout != nil && !m.pending.Has(n.Name) {
 		admission.ReserveMaintenance = true
-		if m.slots <= 0 {
-			waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency})
-		}
+	}
+	if admission.ReserveMaintenance && m.slots <= 0 || m.expired.Has(n.Name) {
+		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency})
 	}
 	for _, b := range n.budgets {
-		reserved := hasPending(b, n.Name, m.UID)
+		reserved := pendingOf(b.Status.PendingAdmissions, n.Name, m.UID)
 		if wait, refused := r.refusal(b, n, reserved); refused {
 			waits = append(waits, wait)
 		}
-		if !reserved {
+		if reserved == nil {
 			admission.Budgets = append(admission.Budgets, b.NodeMaintenanceBudget)
 		}
 	}
@@ -286,26 +320,25 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 }
 
 // refusal returns why a budget does not admit the node now, for which it may have reserved it.
-func (r *round) refusal(b *budget, n *node, reserved bool) (Wait, bool) {
+func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeMaintenancePendingAdmission) (Wait, bool) {
 	state, wait := r.states[b], Wait{Budget: b.Name}
-	domain := b.domainOf(n)
-	isActive := state.taken[domain] > 0
-	isUnavailable := n.unavailable || n.taken || state.pending.Has(n.Name)
 	switch {
 	case state.frozen:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitFrozen
 	case !state.open:
 		wait.Reason, wait.Until = coordinationv1alpha1.NodeMaintenanceWaitWindow, b.nextWindow(r.now).UTC()
-	case reserved:
-		return Wait{}, false
-	case b.Spec.Topology != nil && (state.held || !isActive && len(state.taken) >= int(b.Spec.Topology.MaxDomains)):
+	case reserved != nil && r.now.Sub(reserved.Time.Time) >= pendingUsable:
+		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitBudget // It will be reserved again.
+	case reserved != nil || state.early[n.Name] != "":
+		wait.Reason = state.early[n.Name]
+	case b.Spec.Topology != nil && state.held:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitTopology
-	case !isUnavailable && state.unavailable >= b.max() || state.reserved >= maxPending:
+	case state.reserved >= maxPending:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitBudget
 	default:
-		return Wait{}, false
+		wait.Reason = state.exceeds(b, n)
 	}
-	return wait, true
+	return wait, wait.Reason != ""
 }
 
 // hold keeps younger maintenances from beginning with further nodes of budgets that keep this one
@@ -326,18 +359,22 @@ func (r *round) take(m *maintenanceState, n *node) {
 		m.slots--
 	}
 	for _, b := range n.budgets {
-		if state := r.states[b]; !hasPending(b, n.Name, m.UID) {
+		if state := r.states[b]; pendingOf(b.Status.PendingAdmissions, n.Name, m.UID) == nil {
 			state.add(b, n)
 			state.reserved++
 		}
 	}
 }
 
-// hasPending reports whether the budget has reserved the node for the maintenance.
-func hasPending(b *budget, node string, uid types.UID) bool {
-	return slices.ContainsFunc(b.Status.PendingAdmissions, func(p coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+// pendingOf returns the pending admission of the node for the maintenance, or nil.
+func pendingOf(pending []coordinationv1alpha1.NodeMaintenancePendingAdmission, node string, uid types.UID) *coordinationv1alpha1.NodeMaintenancePendingAdmission {
+	i := slices.IndexFunc(pending, func(p coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
 		return p.NodeName == node && p.MaintenanceUID == uid
 	})
+	if i < 0 {
+		return nil
+	}
+	return &pending[i]
 }
 
 // worst returns the wait with the first reason of severities.

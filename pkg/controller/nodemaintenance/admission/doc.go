@@ -36,8 +36,10 @@ limitations under the License.
 // If it has, it knows all pending admissions, and it decides only if its cache of nodes has all
 // that were confirmed.
 //
-// What is pending is admitted by whoever finds it, as long as it is wanted. If it is not, it stays
-// pending for PendingTimeout, which is longer than any write that was begun for it.
+// A pending admission is written by whoever finds it, for pendingUsable. After pendingTimeout it does
+// not count any more, and may be reserved again. Between the two is more time than any call takes that
+// was begun for it, and more than the clocks of controllers differ. If a node was reserved because it
+// was not available, and is now, it waits until there is room for it, or for that timeout.
 //
 // # Counting
 //

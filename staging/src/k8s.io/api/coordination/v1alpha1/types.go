@@ -678,9 +678,11 @@ type NodeMaintenanceRolloutStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=nodeName
+	// +listMapKey=maintenanceUID
 	// +k8s:optional
 	// +k8s:listType=map
 	// +k8s:listMapKey=nodeName
+	// +k8s:listMapKey=maintenanceUID
 	// +k8s:maxItems=100
 	PendingAdmissions []NodeMaintenancePendingAdmission `json:"pendingAdmissions,omitempty" protobuf:"bytes,7,rep,name=pendingAdmissions"`
 
@@ -1231,9 +1233,11 @@ type NodeMaintenanceBudgetStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=nodeName
+	// +listMapKey=maintenanceUID
 	// +k8s:optional
 	// +k8s:listType=map
 	// +k8s:listMapKey=nodeName
+	// +k8s:listMapKey=maintenanceUID
 	// +k8s:maxItems=100
 	PendingAdmissions []NodeMaintenancePendingAdmission `json:"pendingAdmissions,omitempty" protobuf:"bytes,8,rep,name=pendingAdmissions"`
 

@@ -1,0 +1,742 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+	testsimulation "k8s.io/kubernetes/test/utils/simulation"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// simulations is the number of fixed seeds and of random seeds in a test run: see
+	// k8s.io/kubernetes/test/utils/simulation.
+	simulations = 300
+
+	simulatedSteps = 150
+
+	// callTimeout is that of the API calls of a controller.
+	callTimeout = 35 * time.Second
+
+	// maxSkew is how far the clocks of two controllers are apart.
+	maxSkew = time.Minute
+)
+
+// world is an API server, in which random things happen, and controllers that all admit at the same
+// time: those that have lost their lease and do not know it yet, and those that were just started.
+// Their caches lag behind, each for each kind, and other things happen between any two of their
+// calls. The invariants are checked at each of their writes.
+type world struct {
+	t      *testing.T
+	random *rand.Rand
+	now    time.Time
+	// version is the last resourceVersion, and the histories are all versions of all objects.
+	version      int
+	nodes        history[*v1.Node]
+	budgets      history[*coordinationv1alpha1.NodeMaintenanceBudget]
+	maintenances history[*coordinationv1alpha1.NodeMaintenance]
+	replicas     []*replica
+	created      int
+	// reserved has, by the UIDs of budgets, the nodes that were admitted within it, and paid those of
+	// them that were available before. Others were admitted when the budget did not exist yet.
+	reserved, paid map[types.UID]sets.Set[string]
+	log            []string
+}
+
+// history has the versions of all objects of one kind, in order. The objects are never changed.
+type history[T metav1.Object] []version[T]
+
+type version[T metav1.Object] struct {
+	name   string
+	object T
+	gone   bool
+	number int
+}
+
+// at returns the objects as they were after so many versions.
+func (h history[T]) at(length int) map[string]T {
+	objects := map[string]T{}
+	for _, v := range h[:length] {
+		if v.gone {
+			delete(objects, v.name)
+		} else {
+			objects[v.name] = v.object
+		}
+	}
+	return objects
+}
+
+func (h history[T]) stored() map[string]T { return h.at(len(h)) }
+
+// write stores a version of an object.
+func write[T metav1.Object](w *world, h *history[T], object T, gone bool) {
+	w.version++
+	object.SetResourceVersion(strconv.Itoa(w.version))
+	*h = append(*h, version[T]{name: object.GetName(), object: object, gone: gone, number: w.version})
+}
+
+// replica is a controller.
+type replica struct {
+	*world
+	name     string
+	admitter *Admitter
+	skew     time.Duration
+	// seen is how many versions of each kind the caches have.
+	seen struct{ nodes, budgets, maintenances int }
+	// listed is the version at which the budgets were last read from the API server.
+	listed int
+	// The replica is idle, or it waits in a call that begun at that time.
+	idle  bool
+	call  func() error
+	begun time.Time
+	// synced is when its Sync has begun.
+	synced time.Time
+	calls  chan func() error
+	result chan error
+	done   chan struct{}
+	dead   bool
+}
+
+var errKilled = errors.New("the controller was killed")
+
+func (w *world) start() {
+	r := &replica{
+		world: w, name: fmt.Sprintf("replica-%d", len(w.replicas)), idle: true,
+		skew:  time.Duration(w.random.Int64N(int64(maxSkew))) - maxSkew/2,
+		calls: make(chan func() error), result: make(chan error), done: make(chan struct{}),
+	}
+	r.admitter = NewAdmitter(r, func(Admission) {})
+	r.admitter.parallel = 1
+	// A list may be as old as any watch.
+	r.seen.nodes, r.seen.budgets, r.seen.maintenances = w.random.IntN(len(w.nodes)+1), w.random.IntN(len(w.budgets)+1), w.random.IntN(len(w.maintenances)+1)
+	w.replicas = append(w.replicas, r)
+}
+
+// sync lets the replica begin, as far as its first call.
+func (r *replica) sync() {
+	fleet := NewFleet()
+	nodes := r.nodes.at(r.seen.nodes)
+	for _, n := range nodes {
+		fleet.SetNode(n)
+	}
+	for _, b := range r.budgets.at(r.seen.budgets) {
+		if err := fleet.SetBudget(b); err != nil {
+			r.t.Fatalf("setting a budget: %v", err)
+		}
+	}
+	r.admitter.Fleet = fleet
+	maintenances := r.needAdmissions(r.maintenances.at(r.seen.maintenances), nodes)
+	now := r.now.Add(r.skew)
+	r.idle, r.synced = false, r.now
+	go func() {
+		_, _, err := r.admitter.Sync(context.Background(), maintenances, now)
+		if err != nil && !errors.Is(err, errKilled) && !errors.Is(err, context.DeadlineExceeded) {
+			r.t.Errorf("unexpected error: %v", err)
+		}
+		r.done <- struct{}{}
+	}()
+	r.await()
+}
+
+// needAdmissions returns the maintenances in the stage Drain with the nodes that wait.
+func (w *world) needAdmissions(maintenances map[string]*coordinationv1alpha1.NodeMaintenance, nodes map[string]*v1.Node) []Maintenance {
+	var found []Maintenance
+	for _, name := range slices.Sorted(maps.Keys(maintenances)) {
+		m := Maintenance{NodeMaintenance: maintenances[name], Rank: name}
+		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+			continue
+		}
+		selector, err := maintenance.NewNodeMatcher(m.Spec.NodeSelector)
+		if err != nil {
+			w.t.Fatalf("reading a selector: %v", err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(nodes)) {
+			if !selector.Matches(nodes[name]) {
+				continue
+			}
+			m.Selected++
+			if maintenance.AdmissionOf(nodes[name], m.UID) == nil {
+				m.Waiting = append(m.Waiting, name)
+			}
+		}
+		found = append(found, m)
+	}
+	return found
+}
+
+// await waits until the replica makes a call or is done.
+func (r *replica) await() {
+	select {
+	case r.call = <-r.calls:
+		r.begun = r.now
+	case <-r.done:
+		r.call, r.idle = nil, true
+	}
+}
+
+// grant makes the call of the replica, and lets it go on as far as its next one.
+func (r *replica) grant() {
+	var err error
+	switch {
+	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > syncTimeout:
+		err = context.DeadlineExceeded
+	case r.dead:
+		if r.random.IntN(2) == 0 { // The request was sent before.
+			_ = r.call()
+		}
+		err = errKilled
+	case r.random.IntN(12) == 0: // No response.
+		_ = r.call()
+		err = context.DeadlineExceeded
+	default:
+		err = r.call()
+	}
+	r.result <- err
+	r.await()
+}
+
+func (r *replica) do(call func() error) error {
+	r.calls <- call
+	return <-r.result
+}
+
+func (r *replica) NodesVersion() string {
+	if r.seen.nodes == 0 {
+		return "0"
+	}
+	return strconv.Itoa(r.nodes[r.seen.nodes-1].number)
+}
+
+func (r *replica) ListBudgets(context.Context) (list []coordinationv1alpha1.NodeMaintenanceBudget, err error) {
+	err = r.do(func() error {
+		for _, b := range r.budgets.stored() {
+			list = append(list, *b)
+		}
+		r.listed = r.version
+		return nil
+	})
+	return list, err
+}
+
+func (r *replica) WriteBudget(_ context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
+	return r.do(func() error {
+		stored := r.budgets.stored()[changed.Name]
+		if stored == nil || stored.UID != changed.UID || stored.ResourceVersion != changed.ResourceVersion {
+			return apierrors.NewConflict(coordinationv1alpha1.Resource("nodemaintenancebudgets"), changed.Name, nil)
+		}
+		written := changed.DeepCopy()
+		write(r.world, &r.world.budgets, written, false)
+		r.checkReserved(stored, written)
+		return nil
+	})
+}
+
+func (r *replica) WriteMaintenance(_ context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	return r.do(func() error {
+		stored := r.maintenances.stored()[changed.Name]
+		if stored == nil || stored.UID != changed.UID || stored.ResourceVersion != changed.ResourceVersion {
+			return apierrors.NewConflict(coordinationv1alpha1.Resource("nodemaintenances"), changed.Name, nil)
+		}
+		written := changed.DeepCopy()
+		write(r.world, &r.world.maintenances, written, false)
+		r.checkRollout(stored, written)
+		return nil
+	})
+}
+
+func (r *replica) Admit(_ context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission) error {
+	return r.do(func() error {
+		stored := r.nodes.stored()[node.Name]
+		if stored == nil || stored.UID != node.UID || stored.ResourceVersion != node.ResourceVersion {
+			return apierrors.NewConflict(v1.Resource("nodes"), node.Name, nil)
+		}
+		written := stored.DeepCopy()
+		if written.Status.MaintenanceStatus == nil {
+			written.Status.MaintenanceStatus = &v1.MaintenanceStatus{}
+		}
+		for _, admission := range admissions {
+			if r.isDrain(admission.MaintenanceUID) { // Otherwise it has no effect, and goes with the next sync of the node.
+				r.checkAdmitted(stored, admission.MaintenanceUID)
+			}
+			r.note("%s admits %s for %s", r.name, node.Name, admission.MaintenanceName)
+		}
+		written.Status.MaintenanceStatus.Admissions = append(written.Status.MaintenanceStatus.Admissions, admissions...)
+		write(r.world, &r.world.nodes, written, false)
+		return nil
+	})
+}
+
+func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	for _, line := range w.log {
+		w.t.Log(line)
+	}
+	w.t.Fatalf(format, args...)
+}
+
+// checkReserved checks that no budget reserves nodes while it is frozen.
+func (r *replica) checkReserved(before, b *coordinationv1alpha1.NodeMaintenanceBudget) {
+	cached := r.nodes.at(r.seen.nodes)
+	for _, p := range b.Status.PendingAdmissions {
+		if slices.Contains(before.Status.PendingAdmissions, p) {
+			continue
+		}
+		r.note("%s reserves %s of %s for %s, %s", r.name, p.NodeName, b.Name, p.MaintenanceUID, describe(cached[p.NodeName]))
+		if b.Spec.MaxUnavailable.IntValue() == 0 {
+			r.fail("%s reserves nodes of %s, which is frozen", r.name, b.Name)
+		}
+	}
+}
+
+// checkRollout checks the limits of a maintenance when nodes were reserved.
+func (r *replica) checkRollout(before, m *coordinationv1alpha1.NodeMaintenance) {
+	old, now := ptr.Deref(before.Status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{}), m.Status.RolloutStatus
+	pending := sets.New[string]()
+	added := false
+	for _, p := range now.PendingAdmissions {
+		pending.Insert(p.NodeName)
+		added = added || !slices.Contains(old.PendingAdmissions, p)
+	}
+	if !added {
+		return
+	}
+	working, failed := 0, 0
+	for name, n := range r.nodes.stored() {
+		switch admission := maintenance.AdmissionOf(n, m.UID); {
+		case admission == nil:
+			if pending.Has(name) {
+				working++
+			}
+		case admission.DoneTime == nil && admission.FailedTime == nil:
+			working++
+		case admission.FailedTime != nil && admission.DoneTime == nil:
+			failed++
+		}
+	}
+	switch {
+	case m.Spec.Rollout.Paused:
+		r.fail("%s reserves nodes of %s, which is paused", r.name, m.Name)
+	case working > m.Spec.Rollout.MaxConcurrent.IntValue():
+		r.fail("%s: %d nodes are maintained, of %d", m.Name, working, m.Spec.Rollout.MaxConcurrent.IntValue())
+	}
+}
+
+// checkAdmitted checks the limits of all budgets that were there when the replica has read them.
+func (r *replica) checkAdmitted(n *v1.Node, uid types.UID) {
+	for _, name := range slices.Sorted(maps.Keys(r.budgets.stored())) {
+		b := r.budgets.stored()[name]
+		var listed *coordinationv1alpha1.NodeMaintenanceBudget
+		for _, v := range r.budgets {
+			if v.object.UID == b.UID && v.number <= r.listed {
+				listed = v.object
+			}
+		}
+		selector, err := maintenance.NewNodeMatcher(b.Spec.NodeSelector)
+		if err != nil {
+			r.t.Fatalf("reading a selector: %v", err)
+		}
+		if listed == nil || !selector.Matches(n) {
+			continue
+		}
+		if !slices.ContainsFunc(b.Status.PendingAdmissions, func(p coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+			return p.NodeName == n.Name && p.MaintenanceUID == uid
+		}) {
+			r.fail("%s admits %s for %s, which %s has not reserved: %+v, listed %d, now %s", r.name, n.Name, uid, name, b, r.listed, r.now.Add(r.skew))
+		}
+		r.checkLimits(b, listed, n)
+	}
+}
+
+// checkLimits checks the limits of one budget. Those count that it had when the replica has read it:
+// a change that comes later holds for the next nodes.
+func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBudget, n *v1.Node) {
+	if r.paid[b.UID] == nil {
+		r.paid[b.UID], r.reserved[b.UID] = sets.New[string](), sets.New[string]()
+	}
+	paid, reserved := r.paid[b.UID], r.reserved[b.UID]
+	taken, domains, active := sets.New[string](), sets.New[string](), sets.New[string]()
+	selector, err := maintenance.NewNodeMatcher(b.Spec.NodeSelector)
+	if err != nil {
+		r.t.Fatalf("reading a selector: %v", err)
+	}
+	for name, other := range r.nodes.stored() {
+		if !isTaken(other) {
+			paid.Delete(name)
+			reserved.Delete(name)
+			continue
+		}
+		if selector.Matches(other) {
+			active.Insert(other.Labels["zone"])
+		}
+		if paid.Has(name) {
+			taken.Insert(name)
+		}
+		if reserved.Has(name) {
+			domains.Insert(other.Labels["zone"])
+		}
+	}
+	isFree := isTaken(n) || !isAvailable(n)
+	maxUnavailable := max(b.Spec.MaxUnavailable.IntValue(), listed.Spec.MaxUnavailable.IntValue())
+	switch {
+	case maxUnavailable == 0:
+		r.fail("%s admits %s of %s, which is frozen", r.name, n.Name, b.Name)
+	case !isFree && taken.Len() >= maxUnavailable:
+		r.fail("%s: %v are unavailable, of %d, when %s admits %s, ready %t, %v", b.Name, sets.List(taken), maxUnavailable, r.name, n.Name, isAvailable(n), b.Status.PendingAdmissions)
+	case b.Spec.Topology != nil && !active.Has(n.Labels["zone"]) &&
+		domains.Len() >= int(max(b.Spec.Topology.MaxDomains, listed.Spec.Topology.MaxDomains)):
+		r.fail("%s: nodes of %v are maintained, of %d domains, when %s admits %s", b.Name, sets.List(domains), b.Spec.Topology.MaxDomains, r.name, n.Name)
+	}
+	if !isTaken(n) {
+		reserved.Insert(n.Name)
+	}
+	if !isFree {
+		paid.Insert(n.Name)
+	}
+}
+
+// TestSimulation checks that no limit is exceeded, that a freeze and a pause hold from the moment in
+// which they are stored, and that every node is admitted in the end where nothing forbids it.
+func TestSimulation(t *testing.T) {
+	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
+		w := &world{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC), version: 1, paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}}
+		for range 3 + w.random.IntN(6) {
+			w.createNode()
+		}
+		w.createBudget()
+		for range 1 + w.random.IntN(3) {
+			w.start()
+		}
+		for range simulatedSteps {
+			w.happen()
+		}
+		w.finish()
+	})
+}
+
+func (w *world) happen() {
+	switch w.random.IntN(30) {
+	case 0:
+		w.createMaintenance()
+	case 1:
+		w.changeMaintenance()
+	case 2:
+		w.createBudget()
+	case 3:
+		w.changeBudget()
+	case 4:
+		w.changeNode()
+	case 5:
+		if w.random.IntN(3) == 0 {
+			w.createNode()
+		}
+	case 6:
+		w.now = w.now.Add(time.Duration(w.random.IntN(600)) * time.Second)
+	case 7:
+		if w.random.IntN(4) == 0 {
+			w.restart()
+		}
+	case 8, 9, 10, 11:
+		w.advanceNode()
+	case 12, 13, 14, 15, 16, 17, 18:
+		r := w.replicas[w.random.IntN(len(w.replicas))]
+		r.seen.nodes += w.random.IntN(len(w.nodes) - r.seen.nodes + 1)
+		if w.random.IntN(2) == 0 {
+			r.seen.budgets += w.random.IntN(len(w.budgets) - r.seen.budgets + 1)
+		}
+		if w.random.IntN(2) == 0 {
+			r.seen.maintenances += w.random.IntN(len(w.maintenances) - r.seen.maintenances + 1)
+		}
+	default:
+		r := w.replicas[w.random.IntN(len(w.replicas))]
+		if r.idle {
+			r.current()
+			r.sync()
+		} else {
+			r.grant()
+		}
+	}
+}
+
+// current brings the caches up to date, mostly.
+func (r *replica) current() {
+	if r.random.IntN(3) == 0 {
+		return
+	}
+	r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(r.nodes), len(r.budgets), len(r.maintenances)
+}
+
+// restart kills a replica in the middle of whatever it does, and starts another one.
+func (w *world) restart() {
+	i := w.random.IntN(len(w.replicas))
+	r := w.replicas[i]
+	r.dead = true
+	for !r.idle {
+		r.grant()
+	}
+	w.replicas = slices.Delete(w.replicas, i, i+1)
+	w.start()
+}
+
+func (w *world) createNode() {
+	w.created++
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("n%d", w.created), UID: types.UID(fmt.Sprintf("node-%d", w.created)),
+		Labels: map[string]string{"zone": string(rune('a' + w.random.IntN(3))), "pool": string(rune('x' + w.random.IntN(2)))},
+	}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	write(w, &w.nodes, n, false)
+}
+
+// randomSelector selects all nodes, or those of a pool.
+func (w *world) randomSelector() *v1.NodeSelector {
+	requirement := v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpExists}
+	if w.random.IntN(2) == 0 {
+		requirement = v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpIn, Values: []string{string(rune('x' + w.random.IntN(2)))}}
+	}
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{requirement}}}}
+}
+
+func (w *world) createBudget() {
+	w.created++
+	b := &coordinationv1alpha1.NodeMaintenanceBudget{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("b%d", w.created), UID: types.UID(fmt.Sprintf("budget-%d", w.created)), Generation: 1,
+	}}
+	b.Spec.NodeSelector = w.randomSelector()
+	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(w.random.Int32N(4)))
+	if w.random.IntN(2) == 0 {
+		b.Spec.Topology = &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1 + w.random.Int32N(2)}
+	}
+	w.note("%s: %v %v", b.Name, b.Spec.MaxUnavailable, b.Spec.Topology)
+	write(w, &w.budgets, b, false)
+}
+
+// pick returns a random one of the objects, or nil.
+func pick[T metav1.Object](w *world, objects map[string]T) (picked T) {
+	if len(objects) == 0 {
+		return picked
+	}
+	names := slices.Sorted(maps.Keys(objects))
+	return objects[names[w.random.IntN(len(names))]]
+}
+
+func (w *world) changeBudget() {
+	b := pick(w, w.budgets.stored()).DeepCopy()
+	if b == nil {
+		return
+	}
+	switch w.random.IntN(6) {
+	case 0:
+		w.note("%s goes", b.Name)
+		write(w, &w.budgets, b, true)
+		return
+	case 1:
+		b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+	case 2:
+		if b.Spec.Topology != nil {
+			b.Spec.Topology.MaxDomains = 1 + w.random.Int32N(2)
+		}
+	default:
+		b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(w.random.Int32N(4)))
+	}
+	b.Generation++
+	w.note("%s: %v %v", b.Name, b.Spec.MaxUnavailable, b.Spec.Topology)
+	write(w, &w.budgets, b, false)
+}
+
+func (w *world) createMaintenance() {
+	w.created++
+	m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("m%d", w.created), UID: types.UID(fmt.Sprintf("maintenance-%d", w.created)), Generation: 1,
+	}}
+	m.Spec.NodeSelector, m.Spec.Stage = w.randomSelector(), coordinationv1alpha1.NodeMaintenanceStageDrain
+	if w.random.IntN(2) == 0 {
+		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{
+			MaxConcurrent: ptr.To(intstr.FromInt32(1 + w.random.Int32N(3))), Paused: w.random.IntN(6) == 0, MaxFailedNodes: ptr.To(w.random.Int32N(2)),
+		}
+	}
+	w.note("%s: %+v", m.Name, m.Spec.Rollout)
+	write(w, &w.maintenances, m, false)
+}
+
+func (w *world) changeMaintenance() {
+	m := pick(w, w.maintenances.stored()).DeepCopy()
+	if m == nil {
+		return
+	}
+	m.Generation++
+	switch {
+	case w.random.IntN(3) == 0:
+		m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
+	case m.Spec.Rollout != nil && w.random.IntN(2) == 0:
+		m.Spec.Rollout.Paused = !m.Spec.Rollout.Paused
+	case m.Spec.Rollout != nil:
+		m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(1 + w.random.Int32N(3)))
+	}
+	w.note("%s: %s %+v", m.Name, m.Spec.Stage, m.Spec.Rollout)
+	write(w, &w.maintenances, m, false)
+}
+
+// changeNode has a node die, come back, or go, or cordons it.
+func (w *world) changeNode() {
+	n := pick(w, w.nodes.stored()).DeepCopy()
+	if n == nil {
+		return
+	}
+	switch w.random.IntN(8) {
+	case 0:
+		if len(w.nodes.stored()) > 2 {
+			w.note("%s goes", n.Name)
+			write(w, &w.nodes, n, true)
+		}
+		return
+	case 1, 2:
+		n.Spec.Unschedulable = !n.Spec.Unschedulable
+	default:
+		ready := &n.Status.Conditions[0]
+		ready.Status = map[v1.ConditionStatus]v1.ConditionStatus{v1.ConditionTrue: v1.ConditionUnknown, v1.ConditionUnknown: v1.ConditionTrue}[ready.Status]
+	}
+	w.note("%s: unschedulable %t, ready %s", n.Name, n.Spec.Unschedulable, n.Status.Conditions[0].Status)
+	write(w, &w.nodes, n, false)
+}
+
+// advanceNode does what the sync of a node does after an admission, and reports whether there was
+// anything to do.
+func (w *world) advanceNode() bool {
+	nodes := w.nodes.stored()
+	maps.DeleteFunc(nodes, func(_ string, n *v1.Node) bool {
+		return !slices.ContainsFunc(maintenance.Admissions(n), func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil || !w.isDrain(a.MaintenanceUID) })
+	})
+	n := pick(w, nodes).DeepCopy()
+	if n == nil {
+		return false
+	}
+	admissions := n.Status.MaintenanceStatus.Admissions
+	if i := slices.IndexFunc(admissions, func(a v1.MaintenanceAdmission) bool { return !w.isDrain(a.MaintenanceUID) }); i >= 0 {
+		n.Status.MaintenanceStatus.Admissions = slices.Delete(admissions, i, i+1)
+	} else {
+		i := slices.IndexFunc(admissions, func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
+		if admissions[i].FailedTime == nil && w.random.IntN(4) == 0 {
+			admissions[i].FailedTime = ptr.To(metav1.NewTime(w.now))
+		} else {
+			admissions[i].DoneTime, admissions[i].FailedTime = ptr.To(metav1.NewTime(w.now)), nil
+		}
+	}
+	w.note("%s: %s", n.Name, describe(n))
+	write(w, &w.nodes, n, false)
+	return true
+}
+
+// describe lists the admissions of a node.
+func describe(n *v1.Node) string {
+	if n == nil {
+		return "gone"
+	}
+	text := "zone " + n.Labels["zone"]
+	for _, a := range maintenance.Admissions(n) {
+		text += fmt.Sprintf(", %s done %t failed %t", a.MaintenanceName, a.DoneTime != nil, a.FailedTime != nil)
+	}
+	return text
+}
+
+// isDrain reports whether the maintenance is in the stage Drain.
+func (w *world) isDrain(uid types.UID) bool {
+	for _, m := range w.maintenances.stored() {
+		if m.UID == uid {
+			return m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+		}
+	}
+	return false
+}
+
+// finish ends freezes and pauses, and checks that one controller without disturbances then admits
+// every node.
+func (w *world) finish() {
+	w.note("finish")
+	for len(w.replicas) > 0 {
+		r := w.replicas[0]
+		r.dead = true
+		for !r.idle {
+			r.grant()
+		}
+		w.replicas = w.replicas[1:]
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.budgets.stored())) {
+		b := w.budgets.stored()[name].DeepCopy()
+		b.Spec.MaxUnavailable, b.Generation = ptr.To(intstr.FromInt32(max(b.Spec.MaxUnavailable.IntVal, 1))), b.Generation+1
+		write(w, &w.budgets, b, false)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.maintenances.stored())) {
+		m := w.maintenances.stored()[name].DeepCopy()
+		if m.Spec.Rollout != nil {
+			m.Spec.Rollout.Paused, m.Generation = false, m.Generation+1
+			write(w, &w.maintenances, m, false)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes.stored())) {
+		n := w.nodes.stored()[name].DeepCopy()
+		n.Spec.Unschedulable, n.Status.Conditions[0].Status = false, v1.ConditionTrue
+		write(w, &w.nodes, n, false)
+	}
+	w.now = w.now.Add(2 * pendingTimeout)
+	w.start()
+	r := w.replicas[0]
+	for quiet := 0; quiet < 40; quiet++ {
+		r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(w.nodes), len(w.budgets), len(w.maintenances)
+		before := w.version
+		w.now = w.now.Add(15 * statusInterval)
+		r.sync()
+		for !r.idle {
+			r.grant()
+		}
+		if w.advanceNode() || w.version > before {
+			quiet = 0
+		}
+	}
+	for _, m := range w.needAdmissions(w.maintenances.stored(), w.nodes.stored()) {
+		if len(m.Waiting) > 0 {
+			waits := r.admitter.Decide(w.needAdmissions(w.maintenances.stored(), w.nodes.stored()), w.now).Waits
+			for name, b := range w.budgets.stored() {
+				w.note("%s: %+v", name, b.Status)
+			}
+			w.fail("%s: %v wait for ever: %v", m.Name, m.Waiting, waits)
+		}
+	}
+	for name, b := range w.budgets.stored() {
+		if len(b.Status.PendingAdmissions) > 0 || len(b.Status.ActiveDomains) > 0 || b.Status.UnavailableNodes > 0 {
+			w.fail("%s: %+v", name, b.Status)
+		}
+	}
+}
