@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
@@ -124,6 +125,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		requestClient,
 		eventClient,
 		unservedInterceptors(controllerContext),
+		fleetInformers(controllerContext),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
@@ -131,6 +133,17 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	return newControllerLoop(func(ctx context.Context) {
 		controller.Run(ctx, concurrentNodeMaintenanceSyncs)
 	}, controllerName), nil
+}
+
+// fleetInformers returns what the gate NodeMaintenanceBudgets needs, or nil.
+func fleetInformers(controllerContext ControllerContext) *nodemaintenance.FleetInformers {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
+		return nil
+	}
+	return &nodemaintenance.FleetInformers{
+		Budgets:    controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenanceBudgets(),
+		DaemonSets: controllerContext.InformerFactory.Apps().V1().DaemonSets(),
+	}
 }
 
 // newEvictionClient returns a client with its own rate limits for a controller that takes part in

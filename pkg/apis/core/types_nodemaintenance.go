@@ -46,9 +46,9 @@ type MaintenanceStatus struct {
 	// +optional
 	Admissions []MaintenanceAdmission
 
-	// Released is whether no maintenance claims the node.
+	// Unclaimed is whether no maintenance has cordoned the node.
 	// +optional
-	Released bool
+	Unclaimed bool
 }
 
 // MaintenanceAdmission is how far a NodeMaintenance is with a node that it was allowed to maintain.

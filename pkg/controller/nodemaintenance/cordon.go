@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 )
@@ -42,7 +43,7 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 	switch {
 	case s.view.claimed() && !node.Spec.Unschedulable:
 		// A node that could not be cordoned yet was not uncordoned by another client.
-		needed = &cordonWrite{writeKey{writeCordon, node.UID}, node.Status.MaintenanceStatus != nil && !s.view.cordonRefused}
+		needed = &cordonWrite{writeKey{writeCordon, node.UID}, maintenance.IsClaimed(node) && !s.view.cordonRefused}
 	case c.mustUncordon(node, s.view):
 		needed = &cordonWrite{writeKey: writeKey{writeUncordon, node.UID}}
 	default:
@@ -61,7 +62,7 @@ func (c *Controller) noteUncordoned(s *nodeSync) {
 	if s.writing {
 		return // The write may cordon it.
 	}
-	if !s.node.Spec.Unschedulable && (c.hasUncordoned(s.node) || s.node.Status.MaintenanceStatus == nil) {
+	if !s.node.Spec.Unschedulable && (c.hasUncordoned(s.node) || !maintenance.IsClaimed(s.node)) {
 		c.progress.uncordoned(s.node.Name, s.facts.revision)
 	}
 }
@@ -168,7 +169,7 @@ func (c *Controller) isOwnCordon(node *v1.Node) bool {
 	if own, written := c.ownCordon(node); written {
 		return node.Spec.Unschedulable && own.unschedulable
 	}
-	return node.Spec.Unschedulable && (node.Status.MaintenanceStatus != nil || c.progress.isCordoned(node.Name))
+	return node.Spec.Unschedulable && (maintenance.IsClaimed(node) || c.progress.isCordoned(node.Name))
 }
 
 // ownCordon is the value that was last written to spec.unschedulable of a node.
@@ -200,7 +201,7 @@ func (c *Controller) forgetOwnCordon(s *nodeSync) {
 	if !written {
 		return
 	}
-	published := own.unschedulable == (s.node.Status.MaintenanceStatus != nil)
+	published := own.unschedulable == maintenance.IsClaimed(s.node)
 	reverted := own.unschedulable && !s.node.Spec.Unschedulable
 	claimedAgain := !own.unschedulable && s.view.claimed()
 	if published || reverted || claimedAgain {

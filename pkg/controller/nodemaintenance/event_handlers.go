@@ -40,13 +40,16 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 		return fmt.Errorf("watching node maintenances: %w", err)
 	}
 	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.enqueueNode,
+		AddFunc: func(obj any) { c.enqueueNode(obj); c.admissions.nodeChanged(obj) },
 		UpdateFunc: func(old, obj any) {
 			if nodeNeedsSync(old.(*v1.Node), obj.(*v1.Node)) {
 				c.enqueueNode(obj)
+				c.admissions.nodeChanged(obj)
 			}
 		},
-		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNode) },
+		DeleteFunc: func(obj any) {
+			deleted(logger, obj, func(obj any) { c.enqueueNode(obj); c.admissions.nodeChanged(obj) })
+		},
 	}); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)
 	}
@@ -112,7 +115,7 @@ func (c *Controller) enqueueNodes(names []string) {
 // nodeNeedsSync reports whether a change of a node may change its maintenance. Heartbeats of the
 // kubelet do not.
 func nodeNeedsSync(old, node *v1.Node) bool {
-	return needsDecision(old, node) || !sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
+	return needsDecision(old, node) || changesAdmission(old, node) || !sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
 }
 
 // needsDecision reports whether a node has changed in what decisions are based on. Its conditions
@@ -139,6 +142,8 @@ func podNeedsSync(old, pod *v1.Pod) bool {
 		maintenance.IsLeft(old) != maintenance.IsLeft(pod) ||
 		maintenance.PodTypeOf(old) != maintenance.PodTypeOf(pod) ||
 		!apiequality.Semantic.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) ||
+		// A node is given back when these are ready.
+		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && isPodReady(old) != isPodReady(pod) ||
 		!maps.Equal(old.Labels, pod.Labels)
 }
 

@@ -22,6 +22,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -46,6 +47,10 @@ const (
 	reasonRequestFailed   = "EvictionRequestFailed"
 	reasonWithdrawFailed  = "WithdrawalFailed"
 	reasonCompleteBlocked = "CompletionBlocked"
+	reasonAdmitted        = "NodeAdmitted"
+	reasonGivenBack       = "NodeGivenBack"
+	reasonNotBack         = "NodeNotBack"
+	reasonHalted          = "RolloutHalted"
 )
 
 // eventWriter has one method for each kind of event.
@@ -113,6 +118,29 @@ func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) 
 	}
 }
 
+// admitted emits an event for a node with which a maintenance begins.
+func (w *eventWriter) admitted(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance) {
+	w.record(node, m, v1.EventTypeNormal, reasonAdmitted, "Admit", fmt.Sprintf("NodeMaintenance %s begins with the node", m.Name))
+}
+
+// admissionsChanged emits events for a node that was given back, or has not come back in time.
+func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceStatus) {
+	if status == nil {
+		return
+	}
+	for _, now := range status.Admissions {
+		before := maintenance.AdmissionOf(node, now.MaintenanceUID)
+		switch {
+		case before == nil:
+		case now.DoneTime != nil && before.DoneTime == nil:
+			w.node(node, v1.EventTypeNormal, reasonGivenBack, "Complete", fmt.Sprintf("NodeMaintenance %s is done with the node", now.MaintenanceName))
+		case now.FailedTime != nil && before.FailedTime == nil:
+			w.node(node, v1.EventTypeWarning, reasonNotBack, "Complete", fmt.Sprintf(
+				"The node did not come back in time for NodeMaintenance %s: it has to be done, Ready, without startup taints, and run its pods of DaemonSets", now.MaintenanceName))
+		}
+	}
+}
+
 func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
 	w.record(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", fmt.Sprintf("Failed to request the eviction of the pod: %v", err))
 }
@@ -137,12 +165,20 @@ func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance
 	if isDrained(status) && !isDrained(&m.Status) {
 		w.record(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", count(int(status.SelectedNodes), "node")))
 	}
+	if halted, before := isHalted(status), isHalted(&m.Status); halted && !before {
+		w.record(m, nil, v1.EventTypeWarning, reasonHalted, "Drain", meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted)).Message)
+	}
 	if isCompletionBlocked(status) && !isCompletionBlocked(&m.Status) {
 		w.record(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", status.DrainStatus.Blockers[0].Message)
 	}
 	if isBlocked(status) && (!isBlocked(&m.Status) || hasNewCause(status, &m.Status)) {
 		w.record(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
 	}
+}
+
+// isHalted reports whether the rollout is halted.
+func isHalted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
 }
 
 // isCompletionBlocked reports whether the stage Complete has blockers.

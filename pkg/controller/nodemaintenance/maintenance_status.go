@@ -57,6 +57,7 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 	case coordinationv1alpha1.NodeMaintenanceStageDrain:
 		status.DrainStatus = computeDrainStatus(sums)
 		setCondition(status, drainedCondition(sums), m.Generation, now)
+		setRollout(status, m, sums, now)
 	case coordinationv1alpha1.NodeMaintenanceStageCordon:
 		if sums.ready {
 			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
@@ -173,10 +174,17 @@ func drainedCondition(sums *summary) metav1.Condition {
 	if sums.state.isDrained() {
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.NodeMaintenanceReasonDrained,
-			Message: fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node")),
+			Message: drainedMessage(sums),
 		}
 	}
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: drainReason(sums), Message: strings.Join(drainSentences(sums), " ")}
+}
+
+func drainedMessage(sums *summary) string {
+	if sums.done == 0 {
+		return fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node"))
+	}
+	return fmt.Sprintf("%s given back. No pod is left on %d others.", count(sums.done, "node"), sums.nodes-sums.done)
 }
 
 func drainReason(sums *summary) string {
@@ -185,6 +193,8 @@ func drainReason(sums *summary) string {
 		return coordinationv1alpha1.NodeMaintenanceReasonBlocked
 	case !sums.state.draining && len(sums.state.waitingFor) > 0:
 		return coordinationv1alpha1.NodeMaintenanceReasonWaiting
+	case sums.waiting > 0 && !sums.state.left:
+		return coordinationv1alpha1.NodeMaintenanceReasonWaitingForAdmission
 	}
 	return coordinationv1alpha1.NodeMaintenanceReasonDraining
 }
@@ -192,10 +202,13 @@ func drainReason(sums *summary) string {
 func drainSentences(sums *summary) []string {
 	var sentences []string
 	if sums.state.left {
-		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained, count(sums.nodes, "node")))
+		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained-sums.waiting, count(sums.nodes, "node")))
 	}
 	if sums.uncordoned > 0 {
 		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.uncordoned, count(sums.nodes, "node")))
+	}
+	if waits := waitSentence(sums); waits != "" {
+		sentences = append(sentences, waits)
 	}
 	if message := sums.state.message(); message != messageDraining {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")

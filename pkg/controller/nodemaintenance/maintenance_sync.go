@@ -129,6 +129,7 @@ func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
 		stored = int(*position)
 	}
 	c.enqueueNodes(c.progress.observe(wanted, stored, c.listNodes))
+	c.admissions.changed()
 	return nil
 }
 

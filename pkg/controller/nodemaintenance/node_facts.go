@@ -24,6 +24,8 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller"
@@ -57,12 +59,18 @@ type podFacts struct {
 }
 
 // readFacts reads the pods of a node, and counts them for the maintenances.
-func (c *Controller) readFacts(name string, orders []order, now time.Time) (*nodeFacts, error) {
+func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now time.Time) (*nodeFacts, error) {
 	objects, err := c.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, name)
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of the node: %w", err)
 	}
 	facts, budgets := &nodeFacts{}, newBudgetFinder(c.budgetLister, c.budgetSelectors)
+	admitted := sets.New[types.UID]()
+	if node != nil {
+		for _, a := range maintenance.Admissions(node) {
+			admitted.Insert(a.MaintenanceUID)
+		}
+	}
 	var pods []*v1.Pod
 	for _, object := range objects {
 		pod := object.(*v1.Pod)
@@ -72,7 +80,7 @@ func (c *Controller) readFacts(name string, orders []order, now time.Time) (*nod
 		pods = append(pods, pod)
 		facts.pods = append(facts.pods, c.readPod(pod, budgets.of, now))
 	}
-	facts.podCounts = c.progress.countPods(name, orders, pods)
+	facts.podCounts = c.progress.countPods(name, orders, pods, admitted)
 	c.enqueueNodes(facts.others)
 	return facts, nil
 }

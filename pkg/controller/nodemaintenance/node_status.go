@@ -28,8 +28,21 @@ import (
 )
 
 // computeMaintenanceStatus returns the desired node.status.maintenanceStatus; nil for a node that no
-// maintenance claims.
+// maintenance claims, and to which none is or was admitted.
 func computeMaintenanceStatus(view *nodeView) *v1.MaintenanceStatus {
+	status := computeClaim(view)
+	if len(view.admissions) == 0 {
+		return status
+	}
+	if status == nil {
+		status = &v1.MaintenanceStatus{Unclaimed: true}
+	}
+	status.Admissions = view.admissions
+	return status
+}
+
+// computeClaim returns what the status says of the claim and of the drain; nil without a claim.
+func computeClaim(view *nodeView) *v1.MaintenanceStatus {
 	switch {
 	case view.keepsCordon:
 		// It remembers the cordon, which ends if the maintenance is deleted before it claims the

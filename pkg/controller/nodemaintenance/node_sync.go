@@ -50,6 +50,8 @@ func (c *Controller) syncNode(_ context.Context, name string) error {
 		c.withdraw,
 		// A node that takes new pods cannot be drained.
 		c.queueCordon,
+		// Pods are not moved to nodes that come next.
+		c.queueTaint,
 		// The targets are decided on the cordoned node. The status also remembers that the node has
 		// to be uncordoned, so that it is cleared after that.
 		c.queueStatus,
@@ -79,6 +81,9 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 		return err
 	}
 	if err := c.reconcileCordon(ctx, s); err != nil {
+		return err
+	}
+	if err := c.reconcileTaint(ctx, s); err != nil {
 		return err
 	}
 	return c.publishStatus(ctx, s)
@@ -128,7 +133,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 	deselected, others := c.progress.deselect(name, orders, revision)
 	c.enqueueNodes(others)
 	c.enqueueMaintenances(deselected)
-	facts, err := c.readFacts(name, orders, now)
+	facts, err := c.readFacts(name, node, orders, now)
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +184,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.nodeWrites.forget(name)
 	c.recordons.forget(name)
 	c.ownCordons.Delete(name)
+	c.boots.forget(name)
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))
 }
 
@@ -280,6 +286,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 	c.nodeWrites.wrote(node.Name, s.now)
 	c.enqueueAfterWrite(node)
 	c.events.nodeChanged(node, needed.conditions)
+	c.events.admissionsChanged(node, needed.maintenance)
 	return nil
 }
 
@@ -328,6 +335,9 @@ func (c *Controller) release(s *nodeSync) bool {
 		c.nodes.AddAfter(s.node.Name, staleInterval)
 		return false
 	}
+	if neededTaint(s) {
+		return false // The next sync follows the write.
+	}
 	if s.published && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
 		c.enqueueMaintenances(c.progress.release(s.node.Name, s.facts.revision))
 	}
@@ -366,10 +376,14 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			ofNode := slices.DeleteFunc(slices.Clone(groups), func(g maintenance.HoldGroup) bool { return !g.Cause.OfNode() })
 			c.progress.decide(node.Name, o.name, nodeDecision{cordoned: node.Spec.Unschedulable, blockers: ofNode})
 		}
+		c.progress.setFailed(node.Name, s.orders[i].name, hasFailed(view.admissions, s.orders[i].uid))
 		// Delayed, because many nodes change at the same time.
 		c.maintenances.AddAfter(s.orders[i].name, summaryDelay)
 	}
 	c.recordDelays(node.Name, c.releaseBlockers(s), s.facts.revision)
+	if view.waits {
+		c.admissions.changed()
+	}
 }
 
 // reportFastForward emits an event for a maintenance whose new node was drained further already

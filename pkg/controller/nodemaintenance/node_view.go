@@ -28,8 +28,13 @@ type nodeView struct {
 	// and in Drain.
 	planning, claiming, draining []string
 	// keepsCordon is whether the node is unschedulable because of an earlier claim, and stays so
-	// because a maintenance that awaits its finalizer will claim it.
+	// because a maintenance that awaits its finalizer will claim it, or because it waits for its
+	// admission after the stage Cordon.
 	keepsCordon bool
+	// waits is whether a maintenance waits until it may begin with the node.
+	waits bool
+	// admissions are how far the maintenances are that were admitted to the node.
+	admissions []v1.MaintenanceAdmission
 	// cordonRefused is whether the node could not be cordoned, and cordonBlocker says why, or why
 	// it cannot be uncordoned.
 	cordonRefused bool
@@ -64,13 +69,21 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 			view.draining = append(view.draining, o.name)
 		}
 		awaitsFinalizer = awaitsFinalizer || o.awaitsFinalizer()
+		view.waits = view.waits || o.waits()
 	}
-	view.keepsCordon = awaitsFinalizer && !view.claimed() && c.isOwnCordon(s.node)
+	keeps := awaitsFinalizer || view.waits && isOnlyCordoned(s.node)
+	view.keepsCordon = keeps && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node)
 	if view.drains() && len(s.facts.participants) > 0 {
 		c.addDrain(view, s.node, s.facts)
 	}
+	view.admissions = c.computeAdmissions(s, view)
 	return view
+}
+
+// isOnlyCordoned reports whether the node was cordoned by the stage Cordon, and no drain has begun.
+func isOnlyCordoned(node *v1.Node) bool {
+	return maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets)+len(maintenance.Admissions(node)) == 0
 }
 
 // addNodeBlockers adds the failed writes to the node itself.

@@ -28,11 +28,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	appslisters "k8s.io/client-go/listers/apps/v1"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
@@ -41,8 +43,10 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
@@ -77,6 +81,13 @@ type Controller struct {
 	failures *failures
 	// requests are the writes of requests that are due.
 	requests *requestQueue
+	// admissions is what decides on admissions, and boots since when nodes are Ready.
+	admissions *admissions
+	boots      *boots
+	// maintenanceBudgetLister and daemonSetLister are nil while the gate NodeMaintenanceBudgets is off:
+	// then no node is admitted.
+	maintenanceBudgetLister coordinationlisters.NodeMaintenanceBudgetLister
+	daemonSetLister         appslisters.DaemonSetLister
 	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind.
 	staleNodes, staleMaintenances *staleWaits
 	// disabled has, by the names of interceptors, why this process does not run them.
@@ -93,11 +104,20 @@ type Controller struct {
 	clock             clock.WithTicker
 }
 
+// FleetInformers are the informers that the gate NodeMaintenanceBudgets needs.
+type FleetInformers struct {
+	// Budgets limit how many nodes are drained at the same time.
+	Budgets coordinationinformers.NodeMaintenanceBudgetInformer
+	// DaemonSets have pods on nodes, without which they are not given back.
+	DaemonSets appsinformers.DaemonSetInformer
+}
+
 // New returns a controller that reads from the informers, writes nodes and maintenances through
 // client and requests through requestClient, and records events through eventClient. The clients need
 // separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
 // for the requests of 100,000 pods nor for events. disabled has, by the names of
-// interceptors that this process could run, why it does not, which blockers repeat.
+// interceptors that this process could run, why it does not, which blockers repeat. fleet is nil while
+// the gate NodeMaintenanceBudgets is off.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -107,8 +127,9 @@ func New(
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, requestClient, eventClient clientset.Interface,
 	disabled map[string]string,
+	fleet *FleetInformers,
 ) (*Controller, error) {
-	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, disabled, clock.RealClock{})
+	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, disabled, fleet, clock.RealClock{})
 }
 
 // NewWithClock is New with a clock of the caller's choice.
@@ -121,13 +142,18 @@ func NewWithClock(
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, requestClient, eventClient clientset.Interface,
 	disabled map[string]string,
+	fleet *FleetInformers,
 	clock clock.WithTicker,
 ) (*Controller, error) {
 	metrics.Register()
 	if err := controller.AddPodNodeNameIndexer(podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by node: %w", err)
 	}
-	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore())
+	var budgetStore cache.Store
+	if fleet != nil {
+		budgetStore = fleet.Budgets.Informer().GetStore()
+	}
+	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +166,7 @@ func NewWithClock(
 		podIndexer:        podInformer.Informer().GetIndexer(),
 		budgetLister:      budgetInformer.Lister(),
 		budgetSelectors:   newBudgetSelectors(),
-		progress:          newProgressStore(),
+		progress:          newProgressStore(newLimits()),
 		writer:            writer,
 		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
 		deciding:          keymutex.NewHashed(0),
@@ -149,6 +175,8 @@ func NewWithClock(
 		recordons:         newRecordonBackoff(),
 		failures:          newFailures(),
 		requests:          newRequestQueue(requestWorkers, clock),
+		admissions:        newAdmissions(clock),
+		boots:             newBoots(),
 		staleNodes:        newStaleWaits(),
 		staleMaintenances: newStaleWaits(),
 		disabled:          disabled,
@@ -160,11 +188,19 @@ func NewWithClock(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
+	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.admitted)
 	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)
 	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", clock, c.flowOf)
 	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	if fleet != nil {
+		c.maintenanceBudgetLister, c.daemonSetLister = fleet.Budgets.Lister(), fleet.DaemonSets.Lister()
+		c.cachesSynced = append(c.cachesSynced, fleet.Budgets.Informer().HasSynced, fleet.DaemonSets.Informer().HasSynced)
+		if err := c.watchBudgets(klog.FromContext(ctx), fleet.Budgets.Informer()); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -210,7 +246,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	defer func() {
 		logger.Info("Shutting down controller", "controller", "nodemaintenance")
-		for _, queue := range []workqueue.TypedRateLimitingInterface[string]{c.nodes, c.writes, c.refreshes, c.maintenances} {
+		for _, queue := range []workqueue.TypedRateLimitingInterface[string]{c.nodes, c.writes, c.refreshes, c.maintenances, c.admissions.queue} {
 			queue.ShutDown()
 		}
 		c.requests.shutDown()
@@ -227,6 +263,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	defer metrics.Track(c.count)()
 	running.Go(func() {
 		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenances, c.syncMaintenance) }, time.Second)
+	})
+	running.Go(func() {
+		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.admissions.queue, c.syncAdmissions) }, time.Second)
 	})
 	for range workers {
 		running.Go(func() {
@@ -248,6 +287,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 // observeAll observes all maintenances before any node is reconciled. Otherwise a node would seem
 // not to be claimed by those that were not read yet.
 func (c *Controller) observeAll(logger klog.Logger) {
+	c.observeBudgets(logger)
 	all, err := c.maintenanceLister.List(labels.Everything())
 	if err != nil {
 		return // The lister of a cache returns no error.
@@ -268,7 +308,7 @@ func (c *Controller) observeAll(logger klog.Logger) {
 // requested.
 func (c *Controller) adoptAll() {
 	for _, node := range c.listNodes() {
-		if node.Status.MaintenanceStatus != nil {
+		if maintenance.IsClaimed(node) {
 			c.adopt(node.Name, (*order).claims)
 		}
 	}

@@ -38,6 +38,11 @@ type order struct {
 	effective bool
 	selector  *maintenance.NodeMatcher
 	plan      *maintenance.Plan
+	// rollout limits how many nodes are drained at the same time; nil for all at once.
+	rollout *coordinationv1alpha1.NodeMaintenanceRollout
+	// phase is how far the maintenance is with one node. It is set only where the orders of a node are
+	// meant: see progressStore.selecting.
+	phase nodePhase
 	// begun is whether the status has a position of the drain plan already.
 	begun bool
 	// completed is whether the status says that the stage Complete has started.
@@ -59,14 +64,20 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 	}
 	return order{
 		name: m.Name, uid: m.UID, generation: m.Generation,
-		rank:      m.CreationTimestamp.UTC().Format("2006-01-02T15:04:05") + "/" + m.Name,
+		rank:      rankOf(m),
 		stage:     m.Spec.Stage,
 		effective: isEffective(m),
 		selector:  selector,
 		plan:      plan,
+		rollout:   m.Spec.Rollout,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
 	}, nil
+}
+
+// rankOf returns the rank of a maintenance.
+func rankOf(m *coordinationv1alpha1.NodeMaintenance) string {
+	return m.CreationTimestamp.UTC().Format("2006-01-02T15:04:05") + "/" + m.Name
 }
 
 // isEffective reports whether a maintenance may change nodes: it has its finalizer, or it has
@@ -88,12 +99,15 @@ func hasFinalizer(m *coordinationv1alpha1.NodeMaintenance) bool {
 
 // claims reports whether the maintenance keeps its nodes unschedulable.
 func (o *order) claims() bool {
-	return o.effective && (o.stage == coordinationv1alpha1.NodeMaintenanceStageCordon || o.drains())
+	return o.effective && o.phase != phaseWaiting && o.phase != phaseDone && (o.stage == coordinationv1alpha1.NodeMaintenanceStageCordon || o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
 }
 
 func (o *order) drains() bool {
-	return o.effective && o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+	return o.effective && o.phase == phaseAdmitted && o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain
 }
+
+// waits reports whether the maintenance waits until it may begin with the node.
+func (o *order) waits() bool { return o.phase == phaseWaiting }
 
 // awaitsFinalizer reports whether the maintenance will claim its nodes when its finalizer is
 // stored.
@@ -107,7 +121,9 @@ func (o *order) delaysDrains() bool {
 	return o.awaitsFinalizer() && o.stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !o.finalizerFailed
 }
 
-func (o *order) plans() bool { return o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle }
+func (o *order) plans() bool {
+	return o.stage == coordinationv1alpha1.NodeMaintenanceStageIdle || o.waits()
+}
 
 func (o *order) completes() bool {
 	return o.effective && o.stage == coordinationv1alpha1.NodeMaintenanceStageComplete

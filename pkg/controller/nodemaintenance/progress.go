@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 )
 
 // maintenanceProgress is how far one maintenance is. It follows from the caches and from the
@@ -53,6 +54,13 @@ type maintenanceProgress struct {
 	revision int
 	// measured are the pod types whose drain duration is in the metrics.
 	measured sets.Set[v1.PodType]
+	// waiting are the selected nodes that wait for their admission, and done those that were given
+	// back. Neither are among nodes.
+	waiting, done sets.Set[string]
+	// failed are the nodes that have not come back in time.
+	failed sets.Set[string]
+	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
+	waits map[admission.Wait]int
 }
 
 // nodeProgress is what one node contributes to one maintenance.
@@ -97,20 +105,31 @@ func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgre
 		remaining:  make([]int, wanted.plan.Len()+1),
 		unreleased: map[string]*nodeRelease{},
 		measured:   sets.New[v1.PodType](),
+		waiting:    sets.New[string](),
+		done:       sets.New[string](),
+		failed:     sets.New[string](),
 	}
 }
 
 // selectNodes adds the nodes that the order selects. known is the progress of the same
-// maintenance with an earlier order, or nil.
-func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress) {
+// maintenance with an earlier order, or nil. phaseOn returns how far the order is with a node.
+func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress, phaseOn func(*order, *v1.Node) nodePhase) {
 	for _, node := range nodes {
 		if !p.selector.Matches(node) {
+			continue
+		}
+		switch phaseOn(&p.order, node) {
+		case phaseWaiting:
+			p.waiting.Insert(node.Name)
+			continue
+		case phaseDone:
+			p.done.Insert(node.Name)
 			continue
 		}
 		p.nodes[node.Name] = nil
 		p.unknown++
 		if p.completes() {
-			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node.Name)}
+			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node)}
 		}
 	}
 }
@@ -118,9 +137,17 @@ func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenancePr
 // mayHaveCordoned reports whether a node of a maintenance in Complete may be unschedulable because
 // of it. A node that was released before, by this process or an earlier one, is not: whoever
 // cordoned it since is another client.
-func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node string) bool {
-	if known != nil && known.completes() {
-		return known.cordoned(node)
+func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *v1.Node) bool {
+	switch {
+	case known != nil && known.completes():
+		return known.cordoned(node.Name)
+	case known != nil && (known.waiting.Has(node.Name) || known.done.Has(node.Name)):
+		return false
+	case p.rollout != nil:
+		// An admission is stored before the cordon.
+		if admitted := maintenance.AdmissionOf(node, p.uid); admitted == nil || admitted.DoneTime != nil {
+			return false
+		}
 	}
 	return !p.completed
 }
@@ -131,6 +158,7 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 	p.position = max(p.position, known.position)
 	p.measured = known.measured
 	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
+	p.waits = known.waits
 	if !p.claims() && !p.completes() {
 		return
 	}
@@ -148,10 +176,36 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 
 // all returns the nodes that are selected, and those that have to be released.
 func (p *maintenanceProgress) all() sets.Set[string] {
-	return sets.KeySet(p.nodes).Union(sets.KeySet(p.unreleased))
+	return sets.KeySet(p.nodes).Union(sets.KeySet(p.unreleased)).Union(p.waiting).Union(p.done)
 }
 
-// selected returns the names of the selected nodes, sorted.
+// has reports whether the node is among all.
+func (p *maintenanceProgress) has(node string) bool {
+	_, selected := p.nodes[node]
+	return selected || p.unreleased[node] != nil || p.waiting.Has(node) || p.done.Has(node)
+}
+
+// setPhase moves a node to those that wait or are done, or back from there. It reports whether the
+// remaining nodes of the maintenance have to be reconciled because of it.
+func (p *maintenanceProgress) setPhase(node string, phase nodePhase) (advanced bool) {
+	p.waiting.Delete(node)
+	p.done.Delete(node)
+	switch phase {
+	case phaseWaiting:
+		p.waiting.Insert(node)
+	case phaseDone:
+		p.done.Insert(node)
+	default:
+		return false
+	}
+	p.failed.Delete(node)
+	if _, selected := p.nodes[node]; selected {
+		return p.remove(node)
+	}
+	return false
+}
+
+// selected returns the names of the nodes that are worked on, sorted.
 func (p *maintenanceProgress) selected() []string { return slices.Sorted(maps.Keys(p.nodes)) }
 
 // cordoned reports whether the node may be unschedulable because of this maintenance, which still
@@ -191,6 +245,7 @@ func (p *maintenanceProgress) setRemaining(node string, remaining []int) bool {
 func (p *maintenanceProgress) remove(node string) bool {
 	found := p.nodes[node]
 	delete(p.nodes, node)
+	p.failed.Delete(node)
 	if p.claims() {
 		p.unreleased[node] = &nodeRelease{}
 	}
@@ -215,7 +270,8 @@ func (p *maintenanceProgress) advance(complete bool) bool {
 	changed := complete
 	// Without nodes no entry is done: nodes that are selected later begin at this position, and
 	// not at the end of the plan.
-	if p.isReady() && p.drains() && len(p.nodes) > 0 {
+	// With a rollout, the nodes that wait begin at the start of the plan, each at its own pace.
+	if p.isReady() && p.drains() && len(p.nodes) > 0 && (p.rollout == nil || p.waiting.Len() == 0) {
 		next := nextPosition(p.position, p.remaining)
 		changed = changed || next != p.position
 		p.position = next

@@ -70,11 +70,10 @@ func (s *progressStore) replace(name string, fresh *maintenanceProgress) sets.Se
 	return affected.Union(fresh.all())
 }
 
-// reindex has to follow each change of the nodes of a progress, or of those that it has to
-// release.
+// reindex has to follow each change of the nodes of a progress, whether they are worked on, wait, are
+// done, or have to be released.
 func (s *progressStore) reindex(node string, p *maintenanceProgress) {
-	_, selected := p.nodes[node]
-	s.byNode.set(node, p.name, selected || p.unreleased[node] != nil)
+	s.byNode.set(node, p.name, p.has(node))
 }
 
 // having returns the maintenances that have selected the node or have to release it.

@@ -17,13 +17,16 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 )
 
 // progressStore has the progress of all maintenances, for use by all workers. It finds those of a
@@ -40,10 +43,12 @@ type progressStore struct {
 	// revision counts the orders that were observed. A sync of a node remembers it together with
 	// the orders that it has read: orders that came later do not know of what it decides.
 	revision int
+	// limits say which nodes need to be admitted.
+	limits *limits
 }
 
-func newProgressStore() *progressStore {
-	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}}
+func newProgressStore(limits *limits) *progressStore {
+	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}, limits: limits}
 }
 
 // observe stores the order of a maintenance, and returns the nodes that have to be reconciled
@@ -62,7 +67,7 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	}
 	// Listed under the lock: a node that is created later is reconciled later, and finds the
 	// maintenance here.
-	fresh.selectNodes(nodes(), known)
+	fresh.selectNodes(nodes(), known, s.limits.phaseOn)
 	if known != nil {
 		fresh.takeOver(known)
 	}
@@ -113,8 +118,8 @@ func (s *progressStore) finalizerFailed(name string) []string {
 	return p.selected()
 }
 
-// selecting returns the orders that select the node, by rank, and the revision of the store. No
-// order selects a nil node.
+// selecting returns the orders that select the node, by rank, with how far they are there, and the
+// revision of the store. No order selects a nil node.
 func (s *progressStore) selecting(node *v1.Node) (orders []order, revision int) {
 	s.lock.Lock()
 	if node != nil {
@@ -124,6 +129,9 @@ func (s *progressStore) selecting(node *v1.Node) (orders []order, revision int) 
 	s.lock.Unlock()
 	// Every event of a pod needs the lock, so selectors are matched without it.
 	orders = slices.DeleteFunc(orders, func(o order) bool { return !o.selector.Matches(node) })
+	for i := range orders {
+		orders[i].phase = s.limits.phaseOn(&orders[i], node)
+	}
 	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
 	return orders, revision
 }
@@ -167,8 +175,9 @@ type podCounts struct {
 	others []string
 }
 
-// countPods counts the pods that are left on the node, for each maintenance that drains it.
-func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod) podCounts {
+// countPods counts the pods that are left on the node, for each maintenance that drains it. admitted
+// are the UIDs of those that had to be admitted.
+func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod, admitted sets.Set[types.UID]) podCounts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	result := podCounts{ready: true}
@@ -180,6 +189,14 @@ func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod) p
 			result.others = append(result.others, node)
 			continue
 		}
+		if o.waits() || o.phase == phaseDone {
+			if p.setPhase(node, o.phase) {
+				result.others = append(result.others, p.selected()...)
+			}
+			s.reindex(node, p)
+			continue
+		}
+		p.setPhase(node, o.phase)
 		remaining := make([]int, o.plan.Len()+1)
 		if o.drains() {
 			for _, pod := range pods {
@@ -196,7 +213,13 @@ func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod) p
 		s.reindex(node, p)
 		if o.drains() {
 			result.ready = result.ready && p.isReady()
-			allowed := o.plan.TargetsAt(allowedPosition(p.position, remaining))
+			position := p.position
+			if admitted.Has(o.uid) {
+				// Nodes are admitted at different times. Each follows the plan at its own pace:
+				// otherwise one that has just begun would hold those up that are almost done.
+				position = o.plan.Len() - 1
+			}
+			allowed := o.plan.TargetsAt(allowedPosition(position, remaining))
 			result.participants = append(result.participants, participant{name: o.name, rank: o.rank, allowed: allowed})
 		}
 	}
@@ -221,11 +244,14 @@ func (s *progressStore) deselect(node string, orders []order, revision int) (nam
 	defer s.lock.Unlock()
 	for p := range s.having(node) {
 		_, selected := p.nodes[node]
-		if !selected || p.revision > revision || slices.ContainsFunc(orders, func(o order) bool { return o.name == p.name }) {
+		idle := p.waiting.Has(node) || p.done.Has(node)
+		if !selected && !idle || p.revision > revision || slices.ContainsFunc(orders, func(o order) bool { return o.name == p.name }) {
 			continue
 		}
 		names = append(names, p.name)
-		if p.remove(node) {
+		p.waiting.Delete(node)
+		p.done.Delete(node)
+		if selected && p.remove(node) {
 			others = append(others, p.selected()...)
 		}
 		s.reindex(node, p)
@@ -328,4 +354,64 @@ func (s *progressStore) measureOnce(name string, podType v1.PodType) bool {
 	}
 	p.measured.Insert(podType)
 	return true
+}
+
+// setFailed records whether a node has not come back in time.
+func (s *progressStore) setFailed(node, name string, failed bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	if p == nil {
+		return
+	}
+	if _, selected := p.nodes[node]; failed && selected {
+		p.failed.Insert(node)
+	} else {
+		p.failed.Delete(node)
+	}
+}
+
+// waitingNodes returns the nodes of a maintenance that wait for their admission, and how many it
+// selects; false unless it drains, in that generation.
+func (s *progressStore) waitingNodes(name string, uid types.UID, generation int64) (waiting []string, selected int, found bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	if p == nil || p.uid != uid || p.generation != generation || !p.drains() {
+		return nil, 0, false
+	}
+	return p.waiting.UnsortedList(), len(p.nodes) + p.waiting.Len() + p.done.Len(), true
+}
+
+// setWaits records what the nodes of a maintenance wait for, and reports whether that has changed.
+func (s *progressStore) setWaits(name string, waits map[admission.Wait]int) (changed bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	if p == nil || maps.Equal(p.waits, waits) {
+		return false
+	}
+	p.waits = waits
+	return true
+}
+
+// tracked returns all nodes of maintenances that drain.
+func (s *progressStore) tracked() []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	all := sets.New[string]()
+	for _, p := range s.maintenances {
+		if p.drains() {
+			all = all.Union(p.all())
+		}
+	}
+	return sets.List(all)
+}
+
+// knows reports whether a maintenance of that UID is known.
+func (s *progressStore) knows(name string, uid types.UID) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.maintenances[name]
+	return p != nil && p.uid == uid
 }

@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 )
 
@@ -49,13 +50,20 @@ type summary struct {
 	blockers, releaseBlockers []maintenance.HoldGroup
 	// released is whether the stage Complete has released every node.
 	released bool
+	// waiting and done count the nodes that wait for their admission and that were given back; both
+	// are among nodes. failed are those that did not come back in time, sorted.
+	waiting, done int
+	failed        []string
+	// waits counts the nodes that wait by what they wait for.
+	waits map[admission.Wait]int
 }
 
 // summarize computes the sums over all nodes, and updates waitingOn.
 func (p *maintenanceProgress) summarize() summary {
 	p.waitingOn = p.waitsFor()
 	sums := summary{
-		nodes: len(p.nodes), ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
+		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len(),
+		failed: sets.List(p.failed), waits: p.waits, ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
 		released: p.completes() && len(p.unreleased) == 0,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
@@ -82,7 +90,7 @@ func (p *maintenanceProgress) summarize() summary {
 	}
 	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
 	sums.blockers, sums.releaseBlockers = maintenance.MergeGroups(blockers...), maintenance.MergeGroups(releaseBlockers...)
-	sums.state.left, sums.state.cordoned = sums.left > 0, sums.uncordoned == 0
+	sums.state.left, sums.state.cordoned = sums.left > 0, sums.uncordoned+sums.waiting == 0
 	sums.state.limitedBy = sets.List(limitedBy)
 	// What delays the drain of its own nodes is among the blockers.
 	sums.state.waitingFor = slices.DeleteFunc(slices.Clone(p.waitingOn), func(other string) bool { return other == p.name })

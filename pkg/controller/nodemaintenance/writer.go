@@ -63,6 +63,7 @@ const (
 var (
 	maintenanceResource = coordinationv1alpha1.Resource("nodemaintenances")
 	nodeResource        = v1.Resource("nodes")
+	budgetResource      = coordinationv1alpha1.Resource("nodemaintenancebudgets")
 )
 
 // writer makes all writes of this package. Each of its methods takes the object that a decision was
@@ -72,20 +73,29 @@ type writer struct {
 	requester *evictionrequest.Requester
 	// nodes and maintenances have the last own write of each object until the caches have it: a
 	// decision on older data would cause a conflict, or the same write again.
-	nodes, maintenances consistency.ConsistencyStore
+	nodes, maintenances, budgets consistency.ConsistencyStore
+	nodeStore                    cache.Store
 	// requests is the cache of requests, and unseen the writes of requests that it lacks.
 	requests cache.Store
 	unseen   *unseenWrites
 }
 
-func newWriter(client, requestClient kubernetes.Interface, nodes, requests, maintenances cache.Store) (*writer, error) {
+// newWriter returns a writer for objects in these caches; that of budgets is nil while their gate is
+// off.
+func newWriter(client, requestClient kubernetes.Interface, nodes, requests, maintenances, budgets cache.Store) (*writer, error) {
 	requester, err := evictionrequest.NewRequester(requestClient, coordinationv1alpha1.NodeMaintenanceRequester,
 		evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: heartbeatDeadlineSeconds})
 	if err != nil {
 		return nil, fmt.Errorf("making a requester: %w", err)
 	}
+	budgetGetters := map[schema.GroupResource]consistency.LastSyncRVGetter{}
+	if budgets != nil {
+		budgetGetters[budgetResource] = budgets
+	}
 	return &writer{
 		client:    client,
+		nodeStore: nodes,
+		budgets:   consistency.NewConsistencyStore(budgetGetters),
 		requester: requester,
 		nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			nodeResource: nodes,
@@ -106,6 +116,12 @@ func (w *writer) isCurrentNode(name string) bool {
 func (w *writer) isCurrentMaintenance(name string) bool {
 	return w.maintenances.EnsureReady(types.NamespacedName{Name: name}) == nil
 }
+
+func (w *writer) isCurrentBudget(name string) bool {
+	return w.budgets.EnsureReady(types.NamespacedName{Name: name}) == nil
+}
+
+func (w *writer) forgetBudget(name string) { w.budgets.Clear(types.NamespacedName{Name: name}, "") }
 
 func (w *writer) forgetNode(name string) { w.nodes.Clear(types.NamespacedName{Name: name}, "") }
 
@@ -143,6 +159,26 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 	}
 	w.wroteNode(node, written.ResourceVersion)
 	return written, nil
+}
+
+// setTaint adds the taint of planned nodes, or removes it, and returns the node as it is then.
+func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (written *v1.Node, err error) {
+	err = w.asDecided(ctx, node, func(node *v1.Node) error {
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion},
+			"spec":     map[string]any{"taints": taintsWith(node.Spec.Taints, planned)},
+		})
+		if err != nil {
+			return fmt.Errorf("encoding the patch: %w", err)
+		}
+		written, err = w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		if err != nil {
+			return fmt.Errorf("setting the taint %s of the node: %w", coordinationv1alpha1.NodePlannedTaint, err)
+		}
+		w.wroteNode(node, written.ResourceVersion)
+		return nil
+	})
+	return written, err
 }
 
 // setNodeStatus writes the parts of the node's status that this controller owns. The precondition on

@@ -1129,11 +1129,11 @@ func Validate_NodeMaintenanceBudgetStatus(ctx context.Context, op operation.Oper
 			}
 			// lists with map semantics require unique keys
 			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName
+				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
 			})...)
 			// iterate the list and call the type's validation function
 			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName
+				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
 			}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission)...)
 			return
 		}(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
@@ -1401,11 +1401,11 @@ func Validate_NodeMaintenanceRolloutStatus(ctx context.Context, op operation.Ope
 			}
 			// lists with map semantics require unique keys
 			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName
+				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
 			})...)
 			// iterate the list and call the type's validation function
 			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName
+				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
 			}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission)...)
 			return
 		}(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {

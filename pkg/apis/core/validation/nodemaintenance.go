@@ -99,9 +99,6 @@ func validateAdmissions(status *core.MaintenanceStatus, fldPath *field.Path) fie
 		if admission.AdmittedTime.IsZero() {
 			errs = append(errs, field.Required(admissionPath.Child("admittedTime"), "must be the time of the admission"))
 		}
-		if status.Released && admission.DoneTime == nil {
-			errs = append(errs, field.Invalid(fldPath.Child("released"), true, fmt.Sprintf("must not be set before all admissions have a doneTime: %s has none", admission.MaintenanceName)))
-		}
 	}
 	return errs
 }

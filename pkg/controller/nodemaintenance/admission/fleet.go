@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -169,6 +170,9 @@ func (f *Fleet) RemoveBudget(name string) {
 	}
 	delete(f.budgets, name)
 }
+
+// BudgetNames returns the names of the budgets.
+func (f *Fleet) BudgetNames() []string { return slices.Collect(maps.Keys(f.budgets)) }
 
 // add counts a node of the budget, or subtracts it.
 func (b *budget) add(n *node, sign int) {

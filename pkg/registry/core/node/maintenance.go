@@ -34,7 +34,7 @@ func dropDisabledMaintenanceStatus(node, old *api.Node) {
 	}
 	admits := inUse && len(old.Status.MaintenanceStatus.Admissions) > 0
 	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !admits {
-		node.Status.MaintenanceStatus.Admissions, node.Status.MaintenanceStatus.Released = nil, false
+		node.Status.MaintenanceStatus.Admissions, node.Status.MaintenanceStatus.Unclaimed = nil, false
 	}
 }
 

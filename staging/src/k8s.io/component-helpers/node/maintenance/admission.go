@@ -48,8 +48,7 @@ func IsReady(node *v1.Node) bool {
 	})
 }
 
-// IsClaimed reports whether the status of the node says that a maintenance claims it: it is cordoned,
-// or about to be.
+// IsClaimed reports whether the status of the node says that it is or was cordoned by a maintenance.
 func IsClaimed(node *v1.Node) bool {
-	return node.Status.MaintenanceStatus != nil && !node.Status.MaintenanceStatus.Released
+	return node.Status.MaintenanceStatus != nil && !node.Status.MaintenanceStatus.Unclaimed
 }

@@ -47,8 +47,9 @@ type MaintenanceStatusApplyConfiguration struct {
 	// maintenance is added before it cordons the node, and removed when it does not select the node
 	// any more or has ended. At most 100. Needs the feature gate NodeMaintenanceBudgets.
 	Admissions []MaintenanceAdmissionApplyConfiguration `json:"admissions,omitempty"`
-	// released is whether no maintenance claims the node: only admissions that are done are left.
-	Released *bool `json:"released,omitempty"`
+	// unclaimed is whether no maintenance has cordoned the node: its admissions have just begun, or
+	// are done.
+	Unclaimed *bool `json:"unclaimed,omitempty"`
 }
 
 // MaintenanceStatusApplyConfiguration constructs a declarative configuration of the MaintenanceStatus type for use with
@@ -115,10 +116,10 @@ func (b *MaintenanceStatusApplyConfiguration) WithAdmissions(values ...*Maintena
 	return b
 }
 
-// WithReleased sets the Released field in the declarative configuration to the given value
+// WithUnclaimed sets the Unclaimed field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Released field is set to the value of the last call.
-func (b *MaintenanceStatusApplyConfiguration) WithReleased(value bool) *MaintenanceStatusApplyConfiguration {
-	b.Released = &value
+// If called multiple times, the Unclaimed field is set to the value of the last call.
+func (b *MaintenanceStatusApplyConfiguration) WithUnclaimed(value bool) *MaintenanceStatusApplyConfiguration {
+	b.Unclaimed = &value
 	return b
 }

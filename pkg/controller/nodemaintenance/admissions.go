@@ -1,0 +1,288 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// admissionsKey is the only key in the queue of admissions: they are decided in one place.
+	admissionsKey = "admissions"
+
+	// admissionDelay is the time in which changes are collected before admissions are decided: when
+	// thousands of nodes change, one decision is about all of them.
+	admissionDelay = 50 * time.Millisecond
+)
+
+// admissions is what the decision on admissions needs to know of changes. Event handlers and syncs
+// add to it.
+type admissions struct {
+	queue    workqueue.TypedRateLimitingInterface[string]
+	admitter *admission.Admitter
+
+	lock sync.Mutex
+	// nodes have changed since the last decision.
+	nodes sets.Set[string]
+}
+
+func newAdmissions(clock clock.WithTicker) *admissions {
+	return &admissions{queue: newQueue("nodemaintenance_admissions", clock), nodes: sets.New[string]()}
+}
+
+// changed has admissions decided again.
+func (a *admissions) changed() { a.queue.AddAfter(admissionsKey, admissionDelay) }
+
+// nodeChanged handles the event of a node.
+func (a *admissions) nodeChanged(obj any) {
+	a.lock.Lock()
+	a.nodes.Insert(obj.(*v1.Node).Name)
+	a.lock.Unlock()
+	a.changed()
+}
+
+// takeNodes returns the nodes that have changed.
+func (a *admissions) takeNodes() sets.Set[string] {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	nodes := a.nodes
+	a.nodes = sets.New[string]()
+	return nodes
+}
+
+// watchBudgets handles the events of budgets.
+func (c *Controller) watchBudgets(logger klog.Logger, budgets cache.SharedIndexInformer) error {
+	changed := func(obj any) { c.budgetChanged(logger, obj.(*coordinationv1alpha1.NodeMaintenanceBudget)) }
+	if _, err := budgets.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, obj any) { changed(obj) },
+		DeleteFunc: func(obj any) {
+			deleted(logger, obj, func(obj any) { c.budgetGone(obj.(*coordinationv1alpha1.NodeMaintenanceBudget)) })
+		},
+	}); err != nil {
+		return fmt.Errorf("watching node maintenance budgets: %w", err)
+	}
+	return nil
+}
+
+// observeBudgets reads all budgets before any node is reconciled. Otherwise a node would seem not to
+// need an admission.
+func (c *Controller) observeBudgets(logger klog.Logger) {
+	if c.maintenanceBudgetLister == nil {
+		return
+	}
+	all, err := c.maintenanceBudgetLister.List(labels.Everything())
+	if err != nil {
+		return // The lister of a cache returns no error.
+	}
+	for _, b := range all {
+		c.budgetChanged(logger, b)
+	}
+}
+
+// budgetChanged handles the event of a budget: if it selects other nodes now, those that wait or will
+// are reconciled.
+func (c *Controller) budgetChanged(logger klog.Logger, b *coordinationv1alpha1.NodeMaintenanceBudget) {
+	changed, err := c.progress.limits.set(b)
+	if err != nil {
+		logger.Error(err, "Ignoring an invalid budget", "nodeMaintenanceBudget", klog.KObj(b))
+	}
+	c.budgetsChanged(changed)
+}
+
+func (c *Controller) budgetGone(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+	c.progress.limits.remove(b.Name)
+	c.writer.forgetBudget(b.Name)
+	c.budgetsChanged(true)
+}
+
+func (c *Controller) budgetsChanged(selectOthers bool) {
+	if selectOthers {
+		c.enqueueNodes(c.progress.tracked())
+	}
+	c.admissions.changed()
+}
+
+// syncAdmissions admits nodes, and writes the statuses of budgets.
+func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
+	budgets, maintenances, current := c.readLimits()
+	if !current {
+		c.admissions.queue.AddAfter(admissionsKey, staleInterval)
+		return nil
+	}
+	c.updateFleet(ctx, budgets)
+	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, c.clock.Now())
+	for name, counts := range waits {
+		if c.progress.setWaits(name, counts) {
+			c.maintenances.AddAfter(name, summaryDelay)
+		}
+	}
+	if after > 0 {
+		c.admissions.queue.AddAfter(admissionsKey, after)
+	}
+	return err
+}
+
+// readLimits returns the budgets and the maintenances that need admissions. It is not current while
+// the caches lack own writes of them, or the progress of a maintenance is that of an earlier spec.
+func (c *Controller) readLimits() (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []admission.Maintenance, current bool) {
+	if c.maintenanceBudgetLister != nil {
+		var err error
+		if budgets, err = c.maintenanceBudgetLister.List(labels.Everything()); err != nil {
+			return nil, nil, false // The lister of a cache returns no error.
+		}
+	}
+	for _, b := range budgets {
+		if !c.writer.isCurrentBudget(b.Name) {
+			return nil, nil, false
+		}
+	}
+	all, err := c.maintenanceLister.List(labels.Everything())
+	if err != nil {
+		return nil, nil, false // The lister of a cache returns no error.
+	}
+	for _, m := range all {
+		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+			continue
+		}
+		waiting, selected, found := c.progress.waitingNodes(m.Name, m.UID, m.Generation)
+		pending := m.Status.RolloutStatus != nil && len(m.Status.RolloutStatus.PendingAdmissions) > 0
+		if !found || len(waiting) == 0 && !pending {
+			continue // Its sync causes another decision.
+		}
+		if !c.writer.isCurrentMaintenance(m.Name) {
+			return nil, nil, false
+		}
+		maintenances = append(maintenances, admission.Maintenance{
+			NodeMaintenance: m, Rank: rankOf(m), Selected: selected, Waiting: waiting, Disabled: c.maintenanceBudgetLister == nil,
+		})
+	}
+	return budgets, maintenances, true
+}
+
+// updateFleet brings the fleet up to date with the caches.
+func (c *Controller) updateFleet(ctx context.Context, budgets []*coordinationv1alpha1.NodeMaintenanceBudget) {
+	fleet := c.admissions.admitter.Fleet
+	for name := range c.admissions.takeNodes() {
+		if node, err := c.nodeLister.Get(name); err == nil {
+			fleet.SetNode(node)
+		} else {
+			fleet.RemoveNode(name)
+		}
+	}
+	known := sets.New[string]()
+	for _, b := range budgets {
+		known.Insert(b.Name)
+		if err := fleet.SetBudget(b); err != nil {
+			klog.FromContext(ctx).Error(err, "The budget is not completely valid", "nodeMaintenanceBudget", klog.KObj(b))
+		}
+	}
+	for _, name := range fleet.BudgetNames() {
+		if !known.Has(name) {
+			fleet.RemoveBudget(name)
+		}
+	}
+}
+
+// admissionStore makes the API calls of admissions.
+type admissionStore struct{ *Controller }
+
+func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
+	if s.maintenanceBudgetLister == nil {
+		return nil, nil
+	}
+	list, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
+	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("writing the status of node maintenance budget %s: %w", changed.Name, err)
+	}
+	s.writer.budgets.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, budgetResource, written.ResourceVersion)
+	return nil
+}
+
+func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("writing the status of node maintenance %s: %w", changed.Name, err)
+	}
+	s.writer.maintenances.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, maintenanceResource, written.ResourceVersion)
+	return nil
+}
+
+func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission) error {
+	return s.writer.admit(ctx, node, added)
+}
+
+func (s admissionStore) NodesVersion() string {
+	return s.writer.nodeStore.LastStoreSyncResourceVersion()
+}
+
+// admitted handles an admission that was written.
+func (c *Controller) admitted(a admission.Admission) {
+	c.events.admitted(a.Node, a.Maintenance)
+	c.nodes.AddAfter(a.Node.Name, staleInterval)
+}
+
+// admit adds admissions to the status of a node. After a conflict it is repeated on the latest
+// version, unless the node has changed in what the decision was based on.
+func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission) error {
+	decided := node
+	for range maxStatusConflicts {
+		status := node.Status.MaintenanceStatus.DeepCopy()
+		if status == nil {
+			status = &v1.MaintenanceStatus{Unclaimed: true}
+		}
+		status.Admissions = append(status.Admissions, added...)
+		err := w.patchNodeStatus(ctx, node, status, ownConditions(node.Status.Conditions))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		latest, getErr := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return fmt.Errorf("reading the node after a conflict: %w", getErr)
+		}
+		if needsDecision(decided, latest) || maintenance.IsReady(decided) != maintenance.IsReady(latest) {
+			return err
+		}
+		node = latest
+	}
+	return apierrors.NewConflict(nodeResource, node.Name, fmt.Errorf("other clients write the node too often"))
+}

@@ -1,0 +1,119 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"sync"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// nodePhase is how far a maintenance in the stage Drain is with one node.
+type nodePhase int
+
+const (
+	// phaseAdmitted: it may begin, or needs no admission.
+	phaseAdmitted nodePhase = iota
+	// phaseWaiting: it needs an admission. The node is announced, and nothing else is changed.
+	phaseWaiting
+	// phaseReturning: the work on the node is done. It stays unschedulable until it is healthy, but is
+	// not drained.
+	phaseReturning
+	// phaseDone: the node was given back.
+	phaseDone
+)
+
+// limits says which nodes a maintenance may only drain with an admission. It is used by all workers.
+type limits struct {
+	lock sync.RWMutex
+	// budgets has the selectors of the NodeMaintenanceBudgets.
+	budgets map[string]limitingBudget
+}
+
+type limitingBudget struct {
+	uid        types.UID
+	generation int64
+	selector   *maintenance.NodeMatcher
+}
+
+func newLimits() *limits { return &limits{budgets: map[string]limitingBudget{}} }
+
+// set adds a budget, and reports whether it may select other nodes than before.
+func (l *limits) set(b *coordinationv1alpha1.NodeMaintenanceBudget) (changed bool, err error) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	known, found := l.budgets[b.Name]
+	if found && known.uid == b.UID && known.generation == b.Generation {
+		return false, nil
+	}
+	selector, err := maintenance.NewNodeMatcher(b.Spec.NodeSelector)
+	if err != nil {
+		delete(l.budgets, b.Name)
+		return found, err
+	}
+	l.budgets[b.Name] = limitingBudget{b.UID, b.Generation, selector}
+	return true, nil
+}
+
+// remove forgets a budget that is gone.
+func (l *limits) remove(name string) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	delete(l.budgets, name)
+}
+
+// limit reports whether a budget selects the node.
+func (l *limits) limit(node *v1.Node) bool {
+	l.lock.RLock()
+	defer l.lock.RUnlock()
+	for _, b := range l.budgets {
+		if b.selector.Matches(node) {
+			return true
+		}
+	}
+	return false
+}
+
+// phaseOn returns how far the order is with a node that it selects. Without a rollout and without a
+// budget, nothing is recorded, and a drain that has begun without them goes on.
+func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
+	if o.stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !o.effective {
+		return phaseAdmitted
+	}
+	admission := maintenance.AdmissionOf(node, o.uid)
+	switch {
+	case admission != nil && admission.DoneTime != nil:
+		return phaseDone
+	case admission != nil && admission.ReturningTime != nil:
+		return phaseReturning
+	case admission != nil, o.name == maintenance.ShutdownName(node.Name):
+		return phaseAdmitted
+	case o.rollout != nil:
+		return phaseWaiting
+	case hasBegun(node) || !l.limit(node):
+		return phaseAdmitted
+	}
+	return phaseWaiting
+}
+
+// hasBegun reports whether the node is being drained already.
+func hasBegun(node *v1.Node) bool {
+	return maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) > 0
+}

@@ -1,0 +1,243 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// rebootSettled is how long a rebooted node has to be Ready before the work on it counts as done.
+	rebootSettled = 30 * time.Second
+
+	// healthInterval is how often a node that returns is looked at: what it waits for may be a
+	// DaemonSet, whose changes cause no event here.
+	healthInterval = 5 * time.Second
+
+	// unknownAdmission is for how long an admission is kept of a maintenance that the cache does not
+	// have: it may have been created since.
+	unknownAdmission = 10 * time.Minute
+
+	// defaultReturnTimeout is the default of the API, for objects that were stored without it.
+	defaultReturnTimeout = 30 * time.Minute
+)
+
+// startupTaints are on nodes that cannot run pods yet. Those of cloud providers and autoscalers have
+// prefixes.
+var (
+	startupTaints = []string{
+		v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeNetworkUnavailable, v1.TaintNodeOutOfService,
+		"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
+	}
+	startupTaintPrefixes = []string{"startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/"}
+)
+
+// computeAdmissions returns how far the maintenances are that were admitted to the node. Each step is
+// stored before the next one follows from it.
+func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.MaintenanceAdmission {
+	var admissions []v1.MaintenanceAdmission
+	for _, stored := range maintenance.Admissions(s.node) {
+		at := slices.IndexFunc(s.orders, func(o order) bool { return o.uid == stored.MaintenanceUID })
+		switch {
+		case at >= 0 && s.orders[at].stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
+			admissions = append(admissions, c.nextAdmission(s, view, &s.orders[at], stored))
+		case at < 0 && c.mayComeBack(&stored, s.now):
+			admissions = append(admissions, stored)
+		}
+	}
+	return admissions
+}
+
+// mayComeBack reports whether the cache may lack the maintenance because it is behind.
+func (c *Controller) mayComeBack(admission *v1.MaintenanceAdmission, now time.Time) bool {
+	return !c.progress.knows(admission.MaintenanceName, admission.MaintenanceUID) && now.Sub(admission.AdmittedTime.Time) < unknownAdmission
+}
+
+// nextAdmission returns how far a maintenance is with the node now.
+func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored v1.MaintenanceAdmission) v1.MaintenanceAdmission {
+	next := stored
+	if next.DoneTime != nil {
+		return next
+	}
+	now := ptr.To(metav1.NewTime(s.now.Truncate(time.Second)))
+	if next.DrainedTime == nil && o.drains() && view.drains() && view.state.isDrained() {
+		next.DrainedTime, next.BootID = now, s.node.Status.NodeInfo.BootID
+	}
+	switch {
+	case next.ReturningTime == nil && c.isWorkDone(s, o, &stored):
+		next.ReturningTime = now
+	case stored.ReturningTime != nil && c.isHealthy(s, view, o):
+		next.DoneTime, next.FailedTime = now, nil
+		return next
+	case stored.ReturningTime != nil:
+		c.nodes.AddAfter(s.node.Name, healthInterval)
+	}
+	deadline, found := returnDeadline(o, &next)
+	switch {
+	case !found || next.FailedTime != nil:
+	case s.now.Before(deadline):
+		c.nodes.AddAfter(s.node.Name, deadline.Sub(s.now))
+	default:
+		next.FailedTime = now
+	}
+	return next
+}
+
+// returnDeadline returns when the node has to be given back at the latest, and false if its time has
+// not begun.
+func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bool) {
+	if o.rollout == nil {
+		return time.Time{}, false
+	}
+	timeout := defaultReturnTimeout
+	if seconds := o.rollout.ReturnTimeoutSeconds; seconds != nil {
+		timeout = time.Duration(*seconds) * time.Second
+	}
+	switch {
+	case o.rollout.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && admission.DrainedTime != nil:
+		return admission.DrainedTime.Add(timeout), true
+	case admission.ReturningTime != nil:
+		return admission.ReturningTime.Add(timeout), true
+	}
+	return time.Time{}, false
+}
+
+// isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted
+// after its drain.
+func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdmission) bool {
+	if s.node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(o.uid) {
+		return true
+	}
+	bootID := s.node.Status.NodeInfo.BootID
+	if o.rollout == nil || o.rollout.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted ||
+		stored.DrainedTime == nil || stored.BootID == "" || bootID == "" || bootID == stored.BootID {
+		return false
+	}
+	ready, since := c.boots.readySince(s.node, s.now)
+	if !ready {
+		return false
+	}
+	if wait := rebootSettled - s.now.Sub(since); wait > 0 {
+		c.nodes.AddAfter(s.node.Name, wait)
+		return false
+	}
+	return true
+}
+
+// isHealthy reports whether the node can be made schedulable. If another maintenance claims it, that
+// one sees to it.
+func (c *Controller) isHealthy(s *nodeSync, view *nodeView, o *order) bool {
+	if slices.ContainsFunc(view.claiming, func(name string) bool { return name != o.name }) {
+		return true
+	}
+	return maintenance.IsReady(s.node) && !slices.ContainsFunc(s.node.Spec.Taints, isStartupTaint) && c.runsDaemonPods(s)
+}
+
+func isStartupTaint(taint v1.Taint) bool {
+	return slices.Contains(startupTaints, taint.Key) ||
+		slices.ContainsFunc(startupTaintPrefixes, func(prefix string) bool { return strings.HasPrefix(taint.Key, prefix) })
+}
+
+// runsDaemonPods reports whether every DaemonSet that has a pod on this node has one that is ready.
+func (c *Controller) runsDaemonPods(s *nodeSync) bool {
+	if c.daemonSetLister == nil {
+		return true
+	}
+	all, err := c.daemonSetLister.List(labels.Everything())
+	if err != nil {
+		return true // The lister of a cache returns no error.
+	}
+	running := map[types.UID]bool{}
+	for _, pod := range s.facts.pods {
+		if owner := metav1.GetControllerOf(pod.Pod); owner != nil && pod.DeletionTimestamp == nil && isPodReady(pod.Pod) {
+			running[owner.UID] = true
+		}
+	}
+	return !slices.ContainsFunc(all, func(ds *appsv1.DaemonSet) bool {
+		should, _ := daemon.NodeShouldRunDaemonPod(klog.Background(), s.node, ds)
+		return should && ds.DeletionTimestamp == nil && !running[ds.UID]
+	})
+}
+
+func isPodReady(pod *v1.Pod) bool { return podutil.IsPodReady(pod) }
+
+// hasFailed reports whether the maintenance waits for the node longer than it should.
+func hasFailed(admissions []v1.MaintenanceAdmission, uid types.UID) bool {
+	return slices.ContainsFunc(admissions, func(a v1.MaintenanceAdmission) bool {
+		return a.MaintenanceUID == uid && a.FailedTime != nil && a.DoneTime == nil
+	})
+}
+
+// changesAdmission reports whether a node has changed in what its admissions are decided on, besides
+// what other decisions are based on.
+func changesAdmission(old, node *v1.Node) bool {
+	return maintenance.IsReady(old) != maintenance.IsReady(node) ||
+		old.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID ||
+		old.Annotations[coordinationv1alpha1.NodeDoneAnnotation] != node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] ||
+		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect })
+}
+
+// boots has since when nodes are Ready in their current boot, as far as this process has seen it: the
+// clock of a node may be wrong. After a restart, they have to be Ready for a while again.
+type boots struct {
+	lock  sync.Mutex
+	nodes map[string]boot
+}
+
+type boot struct {
+	id    string
+	since time.Time
+}
+
+func newBoots() *boots { return &boots{nodes: map[string]boot{}} }
+
+// readySince reports whether the node is Ready, and since when.
+func (b *boots) readySince(node *v1.Node, now time.Time) (ready bool, since time.Time) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if !maintenance.IsReady(node) {
+		delete(b.nodes, node.Name)
+		return false, time.Time{}
+	}
+	known, found := b.nodes[node.Name]
+	if !found || known.id != node.Status.NodeInfo.BootID {
+		known = boot{node.Status.NodeInfo.BootID, now}
+		b.nodes[node.Name] = known
+	}
+	return true, known.since
+}
+
+func (b *boots) forget(node string) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	delete(b.nodes, node)
+}

@@ -1,0 +1,110 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// maxFailedShown and maxWaitsShown limit the lists in the status, as the API does.
+	maxFailedShown = 10
+	maxWaitsShown  = 10
+)
+
+// setRollout computes how far the nodes of a drain are. A maintenance without a rollout, of which no
+// node has waited, has no such status.
+func setRollout(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) {
+	if m.Spec.Rollout == nil && status.RolloutStatus == nil && sums.waiting+sums.done == 0 {
+		return
+	}
+	rollout := ptr.Deref(status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{})
+	rollout.WaitingNodes, rollout.DoneNodes = int32(sums.waiting), int32(sums.done)
+	rollout.AdmittedNodes = int32(sums.nodes - sums.waiting - sums.done)
+	rollout.FailedNodes, rollout.Failed = int32(len(sums.failed)), sums.failed[:min(len(sums.failed), maxFailedShown)]
+	rollout.WaitingFor = waitingFor(sums)
+	status.RolloutStatus = &rollout
+	if m.Spec.Rollout == nil {
+		return
+	}
+	condition := haltedCondition(m.Spec.Rollout, sums.failed)
+	condition.ObservedGeneration, condition.LastTransitionTime = m.Generation, metav1.NewTime(now)
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// waitingFor lists what nodes wait for, most nodes first.
+func waitingFor(sums *summary) []coordinationv1alpha1.NodeMaintenanceWait {
+	if sums.waiting == 0 {
+		return nil // What is known may be older.
+	}
+	var waits []coordinationv1alpha1.NodeMaintenanceWait
+	for wait, nodes := range sums.waits {
+		listed := coordinationv1alpha1.NodeMaintenanceWait{Reason: wait.Reason, Budget: wait.Budget, NodeCount: int32(nodes)}
+		if !wait.Until.IsZero() {
+			listed.UntilTime = ptr.To(metav1.NewTime(wait.Until))
+		}
+		waits = append(waits, listed)
+	}
+	slices.SortFunc(waits, func(a, b coordinationv1alpha1.NodeMaintenanceWait) int {
+		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Budget, b.Budget))
+	})
+	return waits[:min(len(waits), maxWaitsShown)]
+}
+
+// haltedCondition returns the condition Halted.
+func haltedCondition(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed []string) metav1.Condition {
+	condition := metav1.Condition{
+		Type: string(coordinationv1alpha1.NodeMaintenanceConditionHalted), Status: metav1.ConditionFalse,
+		Reason: coordinationv1alpha1.NodeMaintenanceReasonNotHalted,
+	}
+	if len(failed) > 0 {
+		condition.Message = fmt.Sprintf("%s did not come back in time: %s.", count(len(failed), "node"), joinNames(failed))
+	}
+	if !admission.IsHalted(rollout, len(failed)) {
+		return condition
+	}
+	condition.Status, condition.Reason = metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonFailedNodes
+	condition.Message += fmt.Sprintf(" spec.rollout.maxFailedNodes is %d: no further node is drained until they are back, or the number is raised.", ptr.Deref(rollout.MaxFailedNodes, 0))
+	return condition
+}
+
+// waitSentence says what nodes wait for; empty if none waits.
+func waitSentence(sums *summary) string {
+	if sums.waiting == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %s waiting", sums.waiting, count(sums.nodes, "node"))
+	var causes []string
+	for _, wait := range waitingFor(sums) {
+		causes = append(causes, fmt.Sprintf("%d %s", wait.NodeCount, maintenance.DescribeWait(&wait)))
+	}
+	if len(causes) > 0 {
+		text += ": " + strings.Join(causes, ", ")
+	}
+	return text + "."
+}
