@@ -173,7 +173,7 @@ func TestBudgetsAreReadOnce(t *testing.T) {
 	f.blockedPods(10, ownBudget)
 	lister := &countingLister{PodDisruptionBudgetLister: f.budgetLister}
 	f.budgetLister = lister
-	facts, err := f.readFacts("n", nil, start)
+	facts, err := f.readFacts("n", nil, nil, start)
 	if err != nil || len(facts.pods) != 10 || lister.passes != 1 {
 		t.Fatalf("%d passes for %d pods, %v", lister.passes, len(facts.pods), err)
 	}
@@ -236,7 +236,7 @@ func BenchmarkReadFacts(b *testing.B) {
 			f.blockedPods(1000, selector)
 			b.ReportAllocs()
 			for b.Loop() {
-				facts, err := f.readFacts("n", nil, start)
+				facts, err := f.readFacts("n", nil, nil, start)
 				if err != nil || len(facts.pods) != 1000 || facts.pods[0].blocker.Name == "" {
 					b.Fatalf("%d pods, %v", len(facts.pods), err)
 				}

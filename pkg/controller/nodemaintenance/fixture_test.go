@@ -66,6 +66,11 @@ type fixture struct {
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
 	nodeQueue, maintenanceQueue, writeQueue, refreshQueue                           *recordedQueue
+	// limitInformer has the NodeMaintenanceBudgets, and withoutFleet is whether their gate is off.
+	limitInformer  *handledInformer
+	daemonSets     cache.Store
+	admissionQueue *recordedQueue
+	withoutFleet   bool
 	// events are the emitted events, as "kind name: reason: note".
 	events []string
 	uids   int
@@ -98,8 +103,17 @@ func (f *fixture) restart() {
 	f.nodeInformer = &handledInformer{SharedIndexInformer: nodes.Informer()}
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
 	f.budgetInformer = &handledInformer{SharedIndexInformer: budgets.Informer()}
+	f.limitInformer = &handledInformer{SharedIndexInformer: factory.Coordination().V1alpha1().NodeMaintenanceBudgets().Informer()}
+	fleet := &FleetInformers{
+		Budgets:    handledLimits{factory.Coordination().V1alpha1().NodeMaintenanceBudgets(), f.limitInformer},
+		DaemonSets: factory.Apps().V1().DaemonSets(),
+	}
+	f.daemonSets = fleet.DaemonSets.Informer().GetStore()
+	if f.withoutFleet {
+		fleet = nil
+	}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, handledBudgets{budgets, f.budgetInformer}, f.client, f.client, f.client, f.disabled, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, handledBudgets{budgets, f.budgetInformer}, f.client, f.client, f.client, f.disabled, fleet, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
@@ -108,6 +122,7 @@ func (f *fixture) restart() {
 	// The real queues run in the background.
 	for queue, recorded := range map[*workqueue.TypedRateLimitingInterface[string]]**recordedQueue{
 		&c.nodes: &f.nodeQueue, &c.maintenances: &f.maintenanceQueue, &c.writes: &f.writeQueue, &c.refreshes: &f.refreshQueue,
+		&c.admissions.queue: &f.admissionQueue,
 	} {
 		(*queue).ShutDown()
 		*recorded = newRecordedQueue(f.clock)
@@ -148,6 +163,15 @@ func (f *fixture) deliverAll() {
 	f.deliverMaintenances()
 	f.deliverPods()
 	f.deliverRequests()
+	f.deliverLimits()
+}
+
+func (f *fixture) deliverLimits() {
+	if f.withoutFleet {
+		return
+	}
+	list, err := f.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(f.ctx, metav1.ListOptions{})
+	deliver(f, f.limitInformer, ptrs(list.Items), err)
 }
 
 // deliverSome updates some of these caches, in a random order.
@@ -291,7 +315,7 @@ func (f *fixture) advanceTo(due time.Time) {
 }
 
 func (f *fixture) queues() []*recordedQueue {
-	return []*recordedQueue{f.nodeQueue, f.maintenanceQueue, f.writeQueue, f.refreshQueue}
+	return []*recordedQueue{f.nodeQueue, f.maintenanceQueue, f.writeQueue, f.refreshQueue, f.admissionQueue}
 }
 
 // step handles one write of a request or one key, and reports whether there was one.
@@ -316,6 +340,10 @@ func (f *fixture) stepSyncs() bool {
 			f.try(f.writeNode(f.ctx, name), queue, name)
 			return true
 		}
+	}
+	if name, ok := f.admissionQueue.next(); ok {
+		f.try(f.syncAdmissions(f.ctx, name), f.admissionQueue, name)
+		return true
 	}
 	return false
 }
@@ -564,6 +592,13 @@ type handledRequests struct {
 }
 
 func (h handledRequests) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledLimits struct {
+	coordinationinformers.NodeMaintenanceBudgetInformer
+	informer cache.SharedIndexInformer
+}
+
+func (h handledLimits) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledBudgets struct {
 	policyinformers.PodDisruptionBudgetInformer

@@ -109,7 +109,7 @@ func TestHungNamespacesDelayNoOther(t *testing.T) {
 	}
 	factory := informers.NewSharedInformerFactory(client.Interface, 0)
 	c, err := New(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil)
+		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

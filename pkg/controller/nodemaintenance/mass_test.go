@@ -143,7 +143,7 @@ func inMassDrain(t *testing.T, test func(*massDrain)) {
 		d.createMaintenance("mass")
 		factory := informers.NewSharedInformerFactory(client, 0)
 		c, err := New(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-			factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), d.nodeClient, newPacedClient(client), client, nil)
+			factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), d.nodeClient, newPacedClient(client), client, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

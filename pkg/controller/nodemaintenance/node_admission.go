@@ -31,7 +31,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/pkg/controller/daemon"
+	daemonset "k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/utils/ptr"
 )
 
@@ -183,7 +183,7 @@ func (c *Controller) runsDaemonPods(s *nodeSync) bool {
 		}
 	}
 	return !slices.ContainsFunc(all, func(ds *appsv1.DaemonSet) bool {
-		should, _ := daemon.NodeShouldRunDaemonPod(klog.Background(), s.node, ds)
+		should, _ := daemonset.NodeShouldRunDaemonPod(klog.Background(), s.node, ds)
 		return should && ds.DeletionTimestamp == nil && !running[ds.UID]
 	})
 }

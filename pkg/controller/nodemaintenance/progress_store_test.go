@@ -125,7 +125,7 @@ func (l *progressStore) position(t *testing.T) int {
 
 // The progress of a maintenance survives its updates, but not its replacement.
 func TestObserveAgain(t *testing.T) {
-	l := newProgressStore()
+	l := newProgressStore(newLimits())
 	first := orderOf(t, "u", 1, stageDrain, ours)
 	expectNames(t, "the first", l.observe(first, 0, nodesNamed("n1")), "n1")
 	begun := first
@@ -137,7 +137,7 @@ func TestObserveAgain(t *testing.T) {
 	if !l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("other", v1.PodTypeDefault) {
 		t.Error("a duration is not measured exactly once")
 	}
-	l.countPods("n1", []order{begun}, podsOf(1))
+	l.countPods("n1", []order{begun}, podsOf(1), nil)
 	if l.position(t) != 1 {
 		t.Errorf("position %d", l.position(t))
 	}
@@ -161,14 +161,14 @@ func TestObserveAgain(t *testing.T) {
 
 // No decision is made before the pods of all nodes are counted. Then all nodes are reconciled.
 func TestAllNodesAreCountedFirst(t *testing.T) {
-	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
+	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
 	for _, node := range []string{"n1", "came later", "n1"} {
-		if got := l.countPods(node, []order{o}, podsOf(0)); got.ready {
+		if got := l.countPods(node, []order{o}, podsOf(0), nil); got.ready {
 			t.Errorf("ready at %s: %+v", node, got)
 		}
 	}
-	got := l.countPods("n2", []order{o}, podsOf(0))
+	got := l.countPods("n2", []order{o}, podsOf(0), nil)
 	if !got.ready {
 		t.Error("not ready")
 	}
@@ -184,7 +184,7 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 	}
 	changed := o
 	changed.generation++
-	if got := l.countPods("n1", []order{changed}, podsOf(0)); got.ready || len(got.participants) > 0 {
+	if got := l.countPods("n1", []order{changed}, podsOf(0), nil); got.ready || len(got.participants) > 0 {
 		t.Errorf("with an unknown order: %+v", got)
 	}
 }
@@ -192,10 +192,10 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 // A maintenance advances when a node is deselected that was the last one not counted, or the last
 // one with pods of the first entry.
 func TestNodesLeave(t *testing.T) {
-	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
+	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2", "n3"))
-	l.countPods("n1", []order{o}, podsOf(1))
-	l.countPods("n2", []order{o}, podsOf(0))
+	l.countPods("n1", []order{o}, podsOf(1), nil)
+	l.countPods("n2", []order{o}, podsOf(0), nil)
 	left, others := l.deselect("n3", nil, l.revision)
 	expectNames(t, "deselected", left, "m")
 	expectNames(t, "to reconcile, because all are counted", others, "n1", "n2")
@@ -208,7 +208,7 @@ func TestNodesLeave(t *testing.T) {
 		t.Errorf("position %d", l.position(t))
 	}
 	expectNames(t, "waiting on", l.waitingOn([]string{"m"}), "m")
-	l.countPods("n1", []order{o}, nil)
+	l.countPods("n1", []order{o}, nil, nil)
 	l.summarize("m")
 	expectNames(t, "waiting on, with no pods left", l.waitingOn([]string{"m"}))
 }
@@ -216,7 +216,7 @@ func TestNodesLeave(t *testing.T) {
 // In the stage Complete, blockers are published only after every node has been reconciled since the
 // stage was observed, including nodes without a blocker.
 func TestDelaysAreReported(t *testing.T) {
-	l, drain, complete := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours), orderOf(t, "u", 2, stageComplete, ours)
+	l, drain, complete := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours), orderOf(t, "u", 2, stageComplete, ours)
 	l.observe(drain, 0, nodesNamed("n1", "n2"))
 	before := l.revision
 	l.observe(complete, 0, nodesNamed("n1", "n2"))
@@ -234,9 +234,9 @@ func TestDelaysAreReported(t *testing.T) {
 
 // A node that was counted for an outdated order is reconciled again.
 func TestCountForAnOlderMaintenance(t *testing.T) {
-	l, old := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
+	l, old := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n1", "n2"))
-	counted := l.countPods("n1", []order{old}, podsOf(0))
+	counted := l.countPods("n1", []order{old}, podsOf(0), nil)
 	if expectNames(t, "to reconcile", counted.others, "n1"); counted.ready {
 		t.Error("ready")
 	}
@@ -245,10 +245,10 @@ func TestCountForAnOlderMaintenance(t *testing.T) {
 // All nodes of a maintenance are reconciled when its summary waits for other maintenances than the
 // previous one.
 func TestWaitingOnIsPublished(t *testing.T) {
-	l, o := newProgressStore(), orderOf(t, "u", 1, stageDrain, ours)
+	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
-	l.countPods("n1", []order{o}, podsOf(0))
-	l.countPods("n2", []order{o}, podsOf(0))
+	l.countPods("n1", []order{o}, podsOf(0), nil)
+	l.countPods("n2", []order{o}, podsOf(0), nil)
 	for _, tc := range []struct {
 		name, node string
 		limitedBy  []string
@@ -269,7 +269,7 @@ func TestWaitingOnIsPublished(t *testing.T) {
 
 // release returns the maintenance only when its last node is released.
 func TestReleaseOfTheLastNode(t *testing.T) {
-	l := newProgressStore()
+	l := newProgressStore(newLimits())
 	l.observe(orderOf(t, "u", 1, stageComplete, ours), 0, nodesNamed("n1", "n2"))
 	expectNames(t, "the first", l.release("n1", l.revision))
 	expectNames(t, "the same again", l.release("n1", l.revision))
@@ -279,7 +279,7 @@ func TestReleaseOfTheLastNode(t *testing.T) {
 
 // Events of pods are ignored on nodes that are not drained.
 func TestIsDraining(t *testing.T) {
-	l := newProgressStore()
+	l := newProgressStore(newLimits())
 	for generation, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageComplete} {
 		l.observe(orderOf(t, "u", int64(generation), stage, ours), 0, nodesNamed("n"))
 		if got := l.isDraining("n"); got != (stage == stageDrain) || l.isDraining("other") {
@@ -290,7 +290,7 @@ func TestIsDraining(t *testing.T) {
 
 // A maintenance whose finalizer could not be stored delays no drain until it has the finalizer.
 func TestFailedFinalizer(t *testing.T) {
-	l := newProgressStore()
+	l := newProgressStore(newLimits())
 	awaited := func() bool {
 		orders, _ := l.selecting(nodesNamed("n")()[0])
 		return len(orders) == 1 && orders[0].delaysDrains()
@@ -325,7 +325,7 @@ const benchmarkedNodes = 5000
 // them, selected by name or hostname label, and their pods are counted.
 func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 	b.Helper()
-	l := newProgressStore()
+	l := newProgressStore(newLimits())
 	nodes := make([]*v1.Node, benchmarkedNodes)
 	terms := make([][]v1.NodeSelectorTerm, maintenances)
 	for i := range nodes {
@@ -357,7 +357,7 @@ func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 	}
 	for _, node := range nodes {
 		orders, _ := l.selecting(node)
-		l.countPods(node.Name, orders, nil)
+		l.countPods(node.Name, orders, nil, nil)
 	}
 	return l, nodes
 }
@@ -403,7 +403,7 @@ func BenchmarkProgressStore(b *testing.B) {
 					b.Fatalf("selected by %d", len(orders))
 				}
 				l.deselect(node.Name, orders, revision)
-				if counts := l.countPods(node.Name, orders, nil); !counts.ready || len(counts.others) > 0 {
+				if counts := l.countPods(node.Name, orders, nil, nil); !counts.ready || len(counts.others) > 0 {
 					b.Fatalf("counted %+v", counts)
 				}
 				l.decide(node.Name, orders[0].name, nodeDecision{cordoned: true})

@@ -257,7 +257,7 @@ func TestCountGroups(t *testing.T) {
 	p.nodes["o"] = &nodeProgress{nodeDecision: nodeDecision{blockers: []maintenance.HoldGroup{
 		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 32, Since: ago(2)},
 	}}}
-	store := newProgressStore()
+	store := newProgressStore(newLimits())
 	store.maintenances["m"] = p
 	want := metrics.Counts{
 		Nodes:           map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2},

@@ -49,7 +49,7 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	w, err := newWriter(client, client, store, store, store)
+	w, err := newWriter(client, client, store, store, store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"time"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cacheddiscovery "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/clock"
 )
 
@@ -50,11 +52,21 @@ func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clo
 		factory.Core().V1().Nodes(),
 		factory.Core().V1().Pods(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, client, nil, now)
+		client, client, client, nil, fleetInformers(factory), now)
 	if err != nil {
 		c.T.Fatalf("creating the nodemaintenance controller: %v", err)
 	}
 	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
+}
+
+// fleetInformers returns what kube-controller-manager passes to the controller.
+func fleetInformers(factory informers.SharedInformerFactory) *nodemaintenance.FleetInformers {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
+		return nil
+	}
+	return &nodemaintenance.FleetInformers{
+		Budgets: factory.Coordination().V1alpha1().NodeMaintenanceBudgets(), DaemonSets: factory.Apps().V1().DaemonSets(),
+	}
 }
 
 // StartEvictionController starts the evictionrequest controller with the given client, for one
