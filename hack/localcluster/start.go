@@ -68,7 +68,7 @@ const (
 // DefaultSettings enable what the fork adds: a local cluster is made to try it.
 var DefaultSettings = Settings{
 	Gates: "DeclarativeNodeMaintenance=true,DeploymentPodSurge=true,DownscalePodPicker=true,EvictionLane=true,EvictionRequestAPI=true," +
-		"EvictionRequestForEvictions=true,NodeMaintenanceAwareDaemonSet=true,NodeMaintenanceAwareKubelet=true,StatefulSetEvictionPacing=true",
+		"EvictionRequestForEvictions=true,NodeMaintenanceAwareDaemonSet=true,NodeMaintenanceAwareKubelet=true,NodeMaintenanceBudgets=true,StatefulSetEvictionPacing=true",
 	RuntimeConfig: "coordination.k8s.io/v1alpha1=true",
 	Args: Args{
 		// Only these: the loopback of this machine has what its user runs.

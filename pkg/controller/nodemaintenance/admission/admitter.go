@@ -274,7 +274,7 @@ func (a *Admitter) BudgetStatus(name string, added []coordinationv1alpha1.NodeMa
 	status.ExpectedNodes, status.UnavailableNodes = int32(len(b.nodes)), int32(counts.unavailable)
 	status.AdmissionsAllowed = 0
 	if counts.open && !counts.frozen {
-		status.AdmissionsAllowed = int32(max(b.max()-counts.unavailable, 0))
+		status.AdmissionsAllowed = int32(max(min(b.max(), len(b.nodes))-counts.unavailable, 0))
 	}
 	status.ActiveDomains = nil
 	if b.Spec.Topology != nil {
