@@ -143,6 +143,10 @@ func fleetInformers(controllerContext ControllerContext) *nodemaintenance.FleetI
 	return &nodemaintenance.FleetInformers{
 		Budgets:    controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenanceBudgets(),
 		DaemonSets: controllerContext.InformerFactory.Apps().V1().DaemonSets(),
+		Namespaces: controllerContext.InformerFactory.Core().V1().Namespaces(),
+
+		VolumeAttachments: controllerContext.InformerFactory.Storage().V1().VolumeAttachments(),
+		Claims:            controllerContext.InformerFactory.Core().V1().PersistentVolumeClaims(),
 	}
 }
 

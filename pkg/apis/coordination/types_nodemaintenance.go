@@ -79,6 +79,63 @@ type NodeMaintenanceSpec struct {
 	// Rollout limits how many of the nodes are drained at the same time.
 	// +optional
 	Rollout *NodeMaintenanceRollout
+
+	// PodPolicies say which pods are not evicted.
+	// +optional
+	PodPolicies []NodeMaintenancePodPolicy
+
+	// DrainedWhen says what else has to be true before a node is drained.
+	// +optional
+	DrainedWhen *NodeMaintenanceDrainedWhen
+}
+
+// NodeMaintenancePodAction is what happens to a pod.
+type NodeMaintenancePodAction string
+
+const (
+	// NodeMaintenancePodDrain means that the eviction of the pod is requested.
+	NodeMaintenancePodDrain NodeMaintenancePodAction = "Drain"
+
+	// NodeMaintenancePodSkip means that the pod stays.
+	NodeMaintenancePodSkip NodeMaintenancePodAction = "Skip"
+
+	// NodeMaintenancePodWaitCompleted means that the drain waits until the pod has ended.
+	NodeMaintenancePodWaitCompleted NodeMaintenancePodAction = "WaitCompleted"
+)
+
+// NodeMaintenancePodPolicy says what happens to the pods that it matches.
+type NodeMaintenancePodPolicy struct {
+	// Action is what happens to the pods.
+	Action NodeMaintenancePodAction
+
+	// PodSelector selects pods by their labels.
+	// +optional
+	PodSelector *metav1.LabelSelector
+
+	// NamespaceSelector selects the namespaces of the pods by their labels.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector
+
+	// ResourceNames are resources of which the pod requests at least one.
+	// +optional
+	ResourceNames []core.ResourceName
+}
+
+// NodeMaintenanceVolumes is what has to be true of the volumes of a drained node.
+type NodeMaintenanceVolumes string
+
+// NodeMaintenanceVolumesDetached means that no VolumeAttachment is left but those of pods that stay.
+const NodeMaintenanceVolumesDetached NodeMaintenanceVolumes = "Detached"
+
+// NodeMaintenanceDrainedWhen says when a node without pods is drained.
+type NodeMaintenanceDrainedWhen struct {
+	// Volumes is what has to be true of the volumes.
+	// +optional
+	Volumes NodeMaintenanceVolumes
+
+	// TimeoutSeconds is for how long a node without pods waits for it.
+	// +optional
+	TimeoutSeconds *int32
 }
 
 // NodeCompletionPolicy says when the work on a drained node is done.
@@ -113,6 +170,26 @@ type NodeMaintenanceRollout struct {
 	// MaxFailedNodes is how many nodes may have failed before no further one is admitted.
 	// +optional
 	MaxFailedNodes *int32
+
+	// Settle says what the admission of further nodes waits for after nodes were drained.
+	// +optional
+	Settle *NodeMaintenanceSettle
+}
+
+// NodeMaintenanceReplacements is what has to be true of pods that replace those of drained nodes.
+type NodeMaintenanceReplacements string
+
+// NodeMaintenanceReplacementsAvailable means that these pods are ready.
+const NodeMaintenanceReplacementsAvailable NodeMaintenanceReplacements = "Available"
+
+// NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.
+type NodeMaintenanceSettle struct {
+	// Replacements is what has to be true of the pods that replace those of the nodes.
+	Replacements NodeMaintenanceReplacements
+
+	// TimeoutSeconds is for how long after its drain a node is waited for.
+	// +optional
+	TimeoutSeconds *int32
 }
 
 // NodeMaintenanceStatus is the progress of the maintenance.
@@ -250,6 +327,10 @@ type DrainStatus struct {
 
 	// BlockerCount is the number of all blockers, also of those beyond the limit of Blockers.
 	BlockerCount int32
+
+	// SkippedPods is the number of pods that stay, because a policy skips them.
+	// +optional
+	SkippedPods int32
 }
 
 // DrainBlockerCause is why a maintenance is delayed.

@@ -49,6 +49,10 @@ type MaintenanceStatus struct {
 	// Unclaimed is whether no maintenance has cordoned the node.
 	// +optional
 	Unclaimed bool
+
+	// EmptiedTime is since when no pod is left that has to leave.
+	// +optional
+	EmptiedTime *metav1.Time
 }
 
 // MaintenanceAdmission is how far a NodeMaintenance is with a node that it was allowed to maintain.

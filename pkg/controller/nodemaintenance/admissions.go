@@ -19,11 +19,14 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -81,17 +84,47 @@ func (a *admissions) takeNodes() sets.Set[string] {
 	return nodes
 }
 
-// watchBudgets handles the events of budgets.
-func (c *Controller) watchBudgets(logger klog.Logger, budgets cache.SharedIndexInformer) error {
+// watchFleet handles the events of what the gate NodeMaintenanceBudgets needs.
+func (c *Controller) watchFleet(logger klog.Logger) error {
+	attachments := c.fleet.VolumeAttachments.Informer()
+	if err := attachments.AddIndexers(cache.Indexers{attachmentNodeIndex: func(obj any) ([]string, error) {
+		return []string{obj.(*storagev1.VolumeAttachment).Spec.NodeName}, nil
+	}}); err != nil {
+		return fmt.Errorf("indexing volume attachments by node: %w", err)
+	}
 	changed := func(obj any) { c.budgetChanged(logger, obj.(*coordinationv1alpha1.NodeMaintenanceBudget)) }
-	if _, err := budgets.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj) },
-		DeleteFunc: func(obj any) {
-			deleted(logger, obj, func(obj any) { c.budgetGone(obj.(*coordinationv1alpha1.NodeMaintenanceBudget)) })
-		},
-	}); err != nil {
-		return fmt.Errorf("watching node maintenance budgets: %w", err)
+	for what, watched := range map[string]struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandlerFuncs
+	}{
+		"node maintenance budgets": {c.fleet.Budgets.Informer(), cache.ResourceEventHandlerFuncs{
+			AddFunc:    changed,
+			UpdateFunc: func(_, obj any) { changed(obj) },
+			DeleteFunc: func(obj any) {
+				deleted(logger, obj, func(obj any) { c.budgetGone(obj.(*coordinationv1alpha1.NodeMaintenanceBudget)) })
+			},
+		}},
+		"namespaces": {c.fleet.Namespaces.Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, obj any) {
+			if !maps.Equal(old.(*v1.Namespace).Labels, obj.(*v1.Namespace).Labels) {
+				c.enqueueNodes(c.progress.tracked())
+			}
+		}}},
+		"volume attachments": {attachments, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+			deleted(logger, obj, func(obj any) {
+				if node := obj.(*storagev1.VolumeAttachment).Spec.NodeName; c.progress.isDraining(node) {
+					c.nodes.Add(node)
+				}
+			})
+		}}},
+	} {
+		if _, err := watched.informer.AddEventHandler(watched.handler); err != nil {
+			return fmt.Errorf("watching %s: %w", what, err)
+		}
+	}
+	for _, informer := range []cache.SharedIndexInformer{
+		c.fleet.Budgets.Informer(), c.fleet.DaemonSets.Informer(), c.fleet.Namespaces.Informer(), attachments, c.fleet.Claims.Informer(),
+	} {
+		c.cachesSynced = append(c.cachesSynced, informer.HasSynced)
 	}
 	return nil
 }
@@ -99,10 +132,10 @@ func (c *Controller) watchBudgets(logger klog.Logger, budgets cache.SharedIndexI
 // observeBudgets reads all budgets before any node is reconciled. Otherwise a node would seem not to
 // need an admission.
 func (c *Controller) observeBudgets(logger klog.Logger) {
-	if c.maintenanceBudgetLister == nil {
+	if c.fleet == nil {
 		return
 	}
-	all, err := c.maintenanceBudgetLister.List(labels.Everything())
+	all, err := c.fleet.Budgets.Lister().List(labels.Everything())
 	if err != nil {
 		return // The lister of a cache returns no error.
 	}
@@ -136,17 +169,21 @@ func (c *Controller) budgetsChanged(selectOthers bool) {
 
 // syncAdmissions admits nodes, and writes the statuses of budgets.
 func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
-	budgets, maintenances, current := c.readLimits()
+	now := c.clock.Now()
+	budgets, maintenances, current := c.readLimits(now)
 	if !current {
 		c.admissions.queue.AddAfter(admissionsKey, staleInterval)
 		return nil
 	}
 	c.updateFleet(ctx, budgets)
-	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, c.clock.Now())
+	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, now)
 	for name, counts := range waits {
 		if c.progress.setWaits(name, counts) {
 			c.maintenances.AddAfter(name, summaryDelay)
 		}
+	}
+	if slices.ContainsFunc(maintenances, func(m admission.Maintenance) bool { return m.Settling }) {
+		c.admissions.queue.AddAfter(admissionsKey, settleInterval)
 	}
 	if after > 0 {
 		c.admissions.queue.AddAfter(admissionsKey, after)
@@ -156,10 +193,10 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 
 // readLimits returns the budgets and the maintenances that need admissions. It is not current while
 // the caches lack own writes of them, or the progress of a maintenance is that of an earlier spec.
-func (c *Controller) readLimits() (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []admission.Maintenance, current bool) {
-	if c.maintenanceBudgetLister != nil {
+func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []admission.Maintenance, current bool) {
+	if c.fleet != nil {
 		var err error
-		if budgets, err = c.maintenanceBudgetLister.List(labels.Everything()); err != nil {
+		if budgets, err = c.fleet.Budgets.Lister().List(labels.Everything()); err != nil {
 			return nil, nil, false // The lister of a cache returns no error.
 		}
 	}
@@ -176,7 +213,7 @@ func (c *Controller) readLimits() (budgets []*coordinationv1alpha1.NodeMaintenan
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue
 		}
-		waiting, selected, found := c.progress.waitingNodes(m.Name, m.UID, m.Generation)
+		waiting, others, found := c.progress.waitingNodes(m.Name, m.UID, m.Generation)
 		pending := m.Status.RolloutStatus != nil && len(m.Status.RolloutStatus.PendingAdmissions) > 0
 		if !found || len(waiting) == 0 && !pending {
 			continue // Its sync causes another decision.
@@ -185,7 +222,8 @@ func (c *Controller) readLimits() (budgets []*coordinationv1alpha1.NodeMaintenan
 			return nil, nil, false
 		}
 		maintenances = append(maintenances, admission.Maintenance{
-			NodeMaintenance: m, Rank: rankOf(m), Selected: selected, Waiting: waiting, Disabled: c.maintenanceBudgetLister == nil,
+			NodeMaintenance: m, Rank: rankOf(m), Selected: len(waiting) + len(others), Waiting: waiting,
+			Disabled: c.fleet == nil, Settling: len(waiting) > 0 && c.isSettling(m, others, now),
 		})
 	}
 	return budgets, maintenances, true
@@ -219,7 +257,7 @@ func (c *Controller) updateFleet(ctx context.Context, budgets []*coordinationv1a
 type admissionStore struct{ *Controller }
 
 func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
-	if s.maintenanceBudgetLister == nil {
+	if s.fleet == nil {
 		return nil, nil
 	}
 	list, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})

@@ -67,10 +67,12 @@ type fixture struct {
 	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
 	nodeQueue, maintenanceQueue, writeQueue, refreshQueue                           *recordedQueue
 	// limitInformer has the NodeMaintenanceBudgets, and withoutFleet is whether their gate is off.
-	limitInformer  *handledInformer
-	daemonSets     cache.Store
-	admissionQueue *recordedQueue
-	withoutFleet   bool
+	limitInformer *handledInformer
+	daemonSets    cache.Store
+	// namespaces, attachments and claims are caches that tests fill.
+	namespaces, attachments, claims cache.Store
+	admissionQueue                  *recordedQueue
+	withoutFleet                    bool
 	// events are the emitted events, as "kind name: reason: note".
 	events []string
 	uids   int
@@ -106,8 +108,10 @@ func (f *fixture) restart() {
 	f.limitInformer = &handledInformer{SharedIndexInformer: factory.Coordination().V1alpha1().NodeMaintenanceBudgets().Informer()}
 	fleet := &FleetInformers{
 		Budgets:    handledLimits{factory.Coordination().V1alpha1().NodeMaintenanceBudgets(), f.limitInformer},
-		DaemonSets: factory.Apps().V1().DaemonSets(),
+		DaemonSets: factory.Apps().V1().DaemonSets(), Namespaces: factory.Core().V1().Namespaces(),
+		VolumeAttachments: factory.Storage().V1().VolumeAttachments(), Claims: factory.Core().V1().PersistentVolumeClaims(),
 	}
+	f.namespaces, f.attachments, f.claims = fleet.Namespaces.Informer().GetStore(), fleet.VolumeAttachments.Informer().GetIndexer(), fleet.Claims.Informer().GetStore()
 	f.daemonSets = fleet.DaemonSets.Informer().GetStore()
 	if f.withoutFleet {
 		fleet = nil

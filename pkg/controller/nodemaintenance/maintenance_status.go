@@ -155,6 +155,7 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 		DrainPlanPosition:          ptr.To(int32(sums.position)),
 		DrainedNodes:               int32(sums.drained),
 		BlockedPods:                int32(sums.blocked),
+		SkippedPods:                int32(sums.skipped),
 	}
 	status.Blockers, status.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
 	if sums.nodes > 0 {
@@ -181,10 +182,14 @@ func drainedCondition(sums *summary) metav1.Condition {
 }
 
 func drainedMessage(sums *summary) string {
-	if sums.done == 0 {
-		return fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node"))
+	message := fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node"))
+	if sums.done > 0 {
+		message = fmt.Sprintf("%s given back. No pod is left on %d others.", count(sums.done, "node"), sums.nodes-sums.done)
 	}
-	return fmt.Sprintf("%s given back. No pod is left on %d others.", count(sums.done, "node"), sums.nodes-sums.done)
+	if sums.skipped > 0 {
+		message += fmt.Sprintf(" %s stay, because spec.podPolicies skips them.", count(sums.skipped, "pod"))
+	}
+	return message
 }
 
 func drainReason(sums *summary) string {

@@ -169,10 +169,10 @@ func isStartupTaint(taint v1.Taint) bool {
 
 // runsDaemonPods reports whether every DaemonSet that has a pod on this node has one that is ready.
 func (c *Controller) runsDaemonPods(s *nodeSync) bool {
-	if c.daemonSetLister == nil {
+	if c.fleet == nil {
 		return true
 	}
-	all, err := c.daemonSetLister.List(labels.Everything())
+	all, err := c.fleet.DaemonSets.Lister().List(labels.Everything())
 	if err != nil {
 		return true // The lister of a cache returns no error.
 	}

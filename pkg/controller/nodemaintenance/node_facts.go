@@ -41,12 +41,16 @@ type nodeFacts struct {
 	// awaitsFinalizers is whether the drain may not start yet: see the function of that name.
 	awaitsFinalizers bool
 	pods             []podFacts
+	// skipped are pods that stay, because a policy skips them.
+	skipped []*v1.Pod
 }
 
 // podFacts is a pod that is left on a node, with its unfinished request, if it has one.
 type podFacts struct {
 	*v1.Pod
 	request *coordinationv1alpha1.EvictionRequest
+	// completes is whether a policy waits until the pod has ended: nobody evicts it.
+	completes bool
 	// over is whether a request has no effect: one for this pod was given up for good, or says
 	// that the pod is gone, which the cache of pods does not have yet.
 	over bool
@@ -77,18 +81,24 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 		if !maintenance.IsLeft(pod) {
 			continue
 		}
+		action := c.policyFor(pod, orders)
+		if action == coordinationv1alpha1.NodeMaintenancePodSkip {
+			facts.skipped = append(facts.skipped, pod)
+			continue
+		}
 		pods = append(pods, pod)
-		facts.pods = append(facts.pods, c.readPod(pod, budgets.of, now))
+		facts.pods = append(facts.pods, c.readPod(pod, action, budgets.of, now))
 	}
 	facts.podCounts = c.progress.countPods(name, orders, pods, admitted)
 	c.enqueueNodes(facts.others)
 	return facts, nil
 }
 
-// readPod reads the request for a pod and what delays its eviction. budgets returns the budgets
+// readPod reads the request for a pod and what delays its eviction. action is what its maintenances do
+// with it. budgets returns the budgets
 // that select the pod; without it, blockers do not name them.
-func (c *Controller) readPod(pod *v1.Pod, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
-	facts := podFacts{Pod: pod}
+func (c *Controller) readPod(pod *v1.Pod, action coordinationv1alpha1.NodeMaintenancePodAction, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
+	facts := podFacts{Pod: pod, completes: action == coordinationv1alpha1.NodeMaintenancePodWaitCompleted}
 	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
 	switch {
 	case err != nil:
@@ -105,6 +115,8 @@ func (c *Controller) readPod(pod *v1.Pod, budgets func(*v1.Pod) []*policyv1.PodD
 	switch {
 	case facts.blocked:
 		c.explain(&facts.blocker)
+	case facts.completes:
+		facts.blocker, facts.blocked = waitsForCompletion(pod), true
 	case facts.request == nil && facts.obstacle != nil:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
 	case facts.request == nil && !facts.over:
@@ -160,7 +172,7 @@ func (f *nodeFacts) podsThat(match func(*podFacts) bool) []*v1.Pod {
 // needsRequest reports whether the eviction of the pod has to be requested, with these targets of
 // its node.
 func (p *podFacts) needsRequest(targets maintenance.Targets) bool {
-	return !p.over && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
+	return !p.over && !p.completes && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
 }
 
 // needsWithdrawal reports whether this controller has to withdraw from the request if no

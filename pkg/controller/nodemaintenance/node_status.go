@@ -59,6 +59,7 @@ func computeClaim(view *nodeView) *v1.MaintenanceStatus {
 		PodsPendingEvictionRequest: int32(view.pending),
 		ActiveEvictionRequests:     int32(view.active),
 		BlockedPods:                int32(view.blocked),
+		EmptiedTime:                view.emptiedTime,
 	}
 }
 
@@ -97,8 +98,11 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 }
 
 func inProgressReason(view *nodeView) string {
-	if view.state.left {
+	switch {
+	case view.state.left:
 		return "PodsLeft"
+	case view.state.detaching:
+		return "VolumesAttached"
 	}
 	return "NotCordoned"
 }

@@ -365,6 +365,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			targets: view.targets, limitedBy: limiting, limitedByOlder: olderThan(p, s.facts.participants, limiting),
 			pending: view.pending, active: view.active, blocked: view.blocked,
 			draining: view.state.draining, cordoned: view.state.cordoned, blockers: groups,
+			detaching: view.state.detaching, skipped: view.skipped,
 		})
 		if joined && !p.allowed.Reaches(floor) {
 			c.reportFastForward(p.name, node, floor)

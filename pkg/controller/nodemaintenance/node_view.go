@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -48,6 +49,10 @@ type nodeView struct {
 	// intervention. Both are empty unless a maintenance drains the node.
 	podBlockers []maintenance.Hold
 	blocked     int
+	// skipped counts the pods that stay, because a policy skips them.
+	skipped int
+	// emptiedTime is since when no pod is left, if the node has to wait for its volumes.
+	emptiedTime *metav1.Time
 }
 
 func (v *nodeView) claimed() bool { return len(v.claiming) > 0 }
@@ -76,6 +81,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 	c.addNodeBlockers(view, s.node)
 	if view.drains() && len(s.facts.participants) > 0 {
 		c.addDrain(view, s.node, s.facts)
+		c.addVolumes(s, view)
 	}
 	view.admissions = c.computeAdmissions(s, view)
 	return view
@@ -118,6 +124,7 @@ func (c *Controller) addDrain(view *nodeView, node *v1.Node, facts *nodeFacts) {
 			view.pending++
 		}
 	}
+	view.skipped = len(facts.skipped)
 	view.addPodBlockers(facts)
 	view.state.draining = facts.anyTaken(view.targets)
 	view.state.limitedBy = limitedBy(oldest(facts.participants), facts.participants, view.targets)

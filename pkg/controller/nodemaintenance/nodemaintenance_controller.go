@@ -32,9 +32,9 @@ import (
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
+	storageinformers "k8s.io/client-go/informers/storage/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
@@ -84,10 +84,8 @@ type Controller struct {
 	// admissions is what decides on admissions, and boots since when nodes are Ready.
 	admissions *admissions
 	boots      *boots
-	// maintenanceBudgetLister and daemonSetLister are nil while the gate NodeMaintenanceBudgets is off:
-	// then no node is admitted.
-	maintenanceBudgetLister coordinationlisters.NodeMaintenanceBudgetLister
-	daemonSetLister         appslisters.DaemonSetLister
+	// fleet is nil while the gate NodeMaintenanceBudgets is off: then no node is admitted.
+	fleet *FleetInformers
 	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind.
 	staleNodes, staleMaintenances *staleWaits
 	// disabled has, by the names of interceptors, why this process does not run them.
@@ -110,6 +108,11 @@ type FleetInformers struct {
 	Budgets coordinationinformers.NodeMaintenanceBudgetInformer
 	// DaemonSets have pods on nodes, without which they are not given back.
 	DaemonSets appsinformers.DaemonSetInformer
+	// Namespaces have the labels that pod policies select.
+	Namespaces coreinformers.NamespaceInformer
+	// VolumeAttachments and Claims are looked at where a node is drained when its volumes are detached.
+	VolumeAttachments storageinformers.VolumeAttachmentInformer
+	Claims            coreinformers.PersistentVolumeClaimInformer
 }
 
 // New returns a controller that reads from the informers, writes nodes and maintenances through
@@ -196,9 +199,8 @@ func NewWithClock(
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
 	if fleet != nil {
-		c.maintenanceBudgetLister, c.daemonSetLister = fleet.Budgets.Lister(), fleet.DaemonSets.Lister()
-		c.cachesSynced = append(c.cachesSynced, fleet.Budgets.Informer().HasSynced, fleet.DaemonSets.Informer().HasSynced)
-		if err := c.watchBudgets(klog.FromContext(ctx), fleet.Budgets.Informer()); err != nil {
+		c.fleet = fleet
+		if err := c.watchFleet(klog.FromContext(ctx)); err != nil {
 			return nil, err
 		}
 	}

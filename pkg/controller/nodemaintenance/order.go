@@ -40,6 +40,9 @@ type order struct {
 	plan      *maintenance.Plan
 	// rollout limits how many nodes are drained at the same time; nil for all at once.
 	rollout *coordinationv1alpha1.NodeMaintenanceRollout
+	// policies say which pods are not evicted, and drainedWhen what else a drained node needs.
+	policies    *maintenance.PodPolicies
+	drainedWhen *coordinationv1alpha1.NodeMaintenanceDrainedWhen
 	// phase is how far the maintenance is with one node. It is set only where the orders of a node are
 	// meant: see progressStore.selecting.
 	phase nodePhase
@@ -62,6 +65,10 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 	if err != nil {
 		return order{}, fmt.Errorf("reading spec.drainPlan: %w", err)
 	}
+	policies, err := maintenance.NewPodPolicies(m.Spec.PodPolicies)
+	if err != nil {
+		return order{}, fmt.Errorf("reading spec: %w", err)
+	}
 	return order{
 		name: m.Name, uid: m.UID, generation: m.Generation,
 		rank:      rankOf(m),
@@ -70,6 +77,7 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		selector:  selector,
 		plan:      plan,
 		rollout:   m.Spec.Rollout,
+		policies:  policies, drainedWhen: m.Spec.DrainedWhen,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
 	}, nil

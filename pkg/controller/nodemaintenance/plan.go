@@ -155,12 +155,14 @@ type drainState struct {
 	// left is whether a pod is left, draining whether one within the targets is, and cordoned
 	// whether the API server has every node as unschedulable.
 	left, draining, cordoned bool
-	limitedBy                []string
-	waitingFor               []string
+	// detaching is whether a node without pods waits until its volumes are detached.
+	detaching  bool
+	limitedBy  []string
+	waitingFor []string
 }
 
 // isDrained reports whether the drain is over. A node that is not cordoned may get new pods.
-func (s drainState) isDrained() bool { return !s.left && s.cordoned }
+func (s drainState) isDrained() bool { return !s.left && s.cordoned && !s.detaching }
 
 // message describes the state of a drain in the words of the KEP.
 func (s drainState) message() string {

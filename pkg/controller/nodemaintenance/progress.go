@@ -85,7 +85,11 @@ type nodeDecision struct {
 	// draining is whether a pod within the targets is left, and cordoned whether the API server
 	// has the node as unschedulable.
 	draining, cordoned bool
-	blockers           []maintenance.HoldGroup
+	// detaching is whether a node without pods waits for its volumes, and skipped counts the pods that
+	// stay.
+	detaching bool
+	skipped   int
+	blockers  []maintenance.HoldGroup
 }
 
 // nodeRelease is a node that a maintenance still has to release.

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -55,13 +56,14 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	if err != nil {
 		node = nil // The only error of the lister of a cache is NotFound.
 	}
-	draining := c.draining(node)
+	orders, _ := c.progress.selecting(node)
+	draining, action := drainingNames(orders), c.policyFor(pod, orders)
 	c.requests.decided(w, draining)
-	facts := c.readPod(pod, nil, c.clock.Now())
+	facts := c.readPod(pod, action, nil, c.clock.Now())
 	switch {
 	case w.withdraw && len(draining) == 0 && facts.needsWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
-	case !w.withdraw && len(draining) > 0 && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
+	case !w.withdraw && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
 		return func(ctx context.Context) error { return c.writer.request(ctx, pod) }
 	}
 	return nil
@@ -69,8 +71,13 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 
 // draining names the maintenances that drain the node now; none if it is nil.
 func (c *Controller) draining(node *v1.Node) []string {
-	names := []string{}
 	orders, _ := c.progress.selecting(node)
+	return drainingNames(orders)
+}
+
+// drainingNames names the maintenances that drain a node.
+func drainingNames(orders []order) []string {
+	names := []string{}
 	for i := range orders {
 		if orders[i].drains() {
 			names = append(names, orders[i].name)

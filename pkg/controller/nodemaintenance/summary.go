@@ -54,6 +54,8 @@ type summary struct {
 	// are among nodes. failed are those that did not come back in time, sorted.
 	waiting, done int
 	failed        []string
+	// skipped counts the pods that stay, because policies skip them.
+	skipped int
 	// waits counts the nodes that wait by what they wait for.
 	waits map[admission.Wait]int
 }
@@ -107,11 +109,13 @@ func (s *summary) add(node *nodeProgress) {
 	s.pending += node.pending
 	s.active += node.active
 	s.blocked += node.blocked
+	s.skipped += node.skipped
 	s.state.draining = s.state.draining || node.draining
+	s.state.detaching = s.state.detaching || node.detaching
 	switch {
 	case !node.cordoned:
 		s.uncordoned++
-	case left == 0:
+	case left == 0 && !node.detaching:
 		s.drained++
 	}
 }

@@ -50,6 +50,18 @@ var Funcs = func(codecs runtimeserializer.CodecFactory) []interface{} {
 				}
 			}
 		},
+		func(when *coordination.NodeMaintenanceDrainedWhen, c randfill.Continue) {
+			c.FillNoCustom(when)
+			if when.TimeoutSeconds == nil {
+				when.TimeoutSeconds = ptr.To[int32](600)
+			}
+		},
+		func(settle *coordination.NodeMaintenanceSettle, c randfill.Continue) {
+			c.FillNoCustom(settle)
+			if settle.TimeoutSeconds == nil {
+				settle.TimeoutSeconds = ptr.To[int32](600)
+			}
+		},
 		func(window *coordination.NodeMaintenanceWindow, c randfill.Continue) {
 			c.FillNoCustom(window)
 			if window.TimeZone == "" {

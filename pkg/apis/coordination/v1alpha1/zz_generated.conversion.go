@@ -212,6 +212,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceDrainedWhen)(nil), (*coordination.NodeMaintenanceDrainedWhen)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenanceDrainedWhen(a.(*coordinationv1alpha1.NodeMaintenanceDrainedWhen), b.(*coordination.NodeMaintenanceDrainedWhen), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceDrainedWhen)(nil), (*coordinationv1alpha1.NodeMaintenanceDrainedWhen)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenanceDrainedWhen(a.(*coordination.NodeMaintenanceDrainedWhen), b.(*coordinationv1alpha1.NodeMaintenanceDrainedWhen), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceList)(nil), (*coordination.NodeMaintenanceList)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(a.(*coordinationv1alpha1.NodeMaintenanceList), b.(*coordination.NodeMaintenanceList), scope)
 	}); err != nil {
@@ -232,6 +242,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenancePodPolicy)(nil), (*coordination.NodeMaintenancePodPolicy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePodPolicy(a.(*coordinationv1alpha1.NodeMaintenancePodPolicy), b.(*coordination.NodeMaintenancePodPolicy), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenancePodPolicy)(nil), (*coordinationv1alpha1.NodeMaintenancePodPolicy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePodPolicy(a.(*coordination.NodeMaintenancePodPolicy), b.(*coordinationv1alpha1.NodeMaintenancePodPolicy), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceRollout)(nil), (*coordination.NodeMaintenanceRollout)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(a.(*coordinationv1alpha1.NodeMaintenanceRollout), b.(*coordination.NodeMaintenanceRollout), scope)
 	}); err != nil {
@@ -249,6 +269,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceRolloutStatus)(nil), (*coordinationv1alpha1.NodeMaintenanceRolloutStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(a.(*coordination.NodeMaintenanceRolloutStatus), b.(*coordinationv1alpha1.NodeMaintenanceRolloutStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordinationv1alpha1.NodeMaintenanceSettle)(nil), (*coordination.NodeMaintenanceSettle)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettle(a.(*coordinationv1alpha1.NodeMaintenanceSettle), b.(*coordination.NodeMaintenanceSettle), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*coordination.NodeMaintenanceSettle)(nil), (*coordinationv1alpha1.NodeMaintenanceSettle)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettle(a.(*coordination.NodeMaintenanceSettle), b.(*coordinationv1alpha1.NodeMaintenanceSettle), scope)
 	}); err != nil {
 		return err
 	}
@@ -419,6 +449,7 @@ func autoConvert_v1alpha1_DrainStatus_To_coordination_DrainStatus(in *coordinati
 	out.BlockedPods = in.BlockedPods
 	out.Blockers = *(*[]coordination.DrainBlocker)(unsafe.Pointer(&in.Blockers))
 	out.BlockerCount = in.BlockerCount
+	out.SkippedPods = in.SkippedPods
 	return nil
 }
 
@@ -437,6 +468,7 @@ func autoConvert_coordination_DrainStatus_To_v1alpha1_DrainStatus(in *coordinati
 	out.BlockedPods = in.BlockedPods
 	out.Blockers = *(*[]coordinationv1alpha1.DrainBlocker)(unsafe.Pointer(&in.Blockers))
 	out.BlockerCount = in.BlockerCount
+	out.SkippedPods = in.SkippedPods
 	return nil
 }
 
@@ -803,6 +835,28 @@ func Convert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanc
 	return autoConvert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(in, out, s)
 }
 
+func autoConvert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenanceDrainedWhen(in *coordinationv1alpha1.NodeMaintenanceDrainedWhen, out *coordination.NodeMaintenanceDrainedWhen, s conversion.Scope) error {
+	out.Volumes = coordination.NodeMaintenanceVolumes(in.Volumes)
+	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenanceDrainedWhen is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenanceDrainedWhen(in *coordinationv1alpha1.NodeMaintenanceDrainedWhen, out *coordination.NodeMaintenanceDrainedWhen, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenanceDrainedWhen(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenanceDrainedWhen(in *coordination.NodeMaintenanceDrainedWhen, out *coordinationv1alpha1.NodeMaintenanceDrainedWhen, s conversion.Scope) error {
+	out.Volumes = coordinationv1alpha1.NodeMaintenanceVolumes(in.Volumes)
+	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenanceDrainedWhen is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenanceDrainedWhen(in *coordination.NodeMaintenanceDrainedWhen, out *coordinationv1alpha1.NodeMaintenanceDrainedWhen, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenanceDrainedWhen(in, out, s)
+}
+
 func autoConvert_v1alpha1_NodeMaintenanceList_To_coordination_NodeMaintenanceList(in *coordinationv1alpha1.NodeMaintenanceList, out *coordination.NodeMaintenanceList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
 	out.Items = *(*[]coordination.NodeMaintenance)(unsafe.Pointer(&in.Items))
@@ -849,12 +903,39 @@ func Convert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMainte
 	return autoConvert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission(in, out, s)
 }
 
+func autoConvert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePodPolicy(in *coordinationv1alpha1.NodeMaintenancePodPolicy, out *coordination.NodeMaintenancePodPolicy, s conversion.Scope) error {
+	out.Action = coordination.NodeMaintenancePodAction(in.Action)
+	out.PodSelector = (*v1.LabelSelector)(unsafe.Pointer(in.PodSelector))
+	out.NamespaceSelector = (*v1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
+	out.ResourceNames = *(*[]core.ResourceName)(unsafe.Pointer(&in.ResourceNames))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePodPolicy is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePodPolicy(in *coordinationv1alpha1.NodeMaintenancePodPolicy, out *coordination.NodeMaintenancePodPolicy, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePodPolicy(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePodPolicy(in *coordination.NodeMaintenancePodPolicy, out *coordinationv1alpha1.NodeMaintenancePodPolicy, s conversion.Scope) error {
+	out.Action = coordinationv1alpha1.NodeMaintenancePodAction(in.Action)
+	out.PodSelector = (*v1.LabelSelector)(unsafe.Pointer(in.PodSelector))
+	out.NamespaceSelector = (*v1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
+	out.ResourceNames = *(*[]corev1.ResourceName)(unsafe.Pointer(&in.ResourceNames))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePodPolicy is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePodPolicy(in *coordination.NodeMaintenancePodPolicy, out *coordinationv1alpha1.NodeMaintenancePodPolicy, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePodPolicy(in, out, s)
+}
+
 func autoConvert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(in *coordinationv1alpha1.NodeMaintenanceRollout, out *coordination.NodeMaintenanceRollout, s conversion.Scope) error {
 	out.MaxConcurrent = (*intstr.IntOrString)(unsafe.Pointer(in.MaxConcurrent))
 	out.Paused = in.Paused
 	out.CompleteNodes = coordination.NodeCompletionPolicy(in.CompleteNodes)
 	out.ReturnTimeoutSeconds = (*int32)(unsafe.Pointer(in.ReturnTimeoutSeconds))
 	out.MaxFailedNodes = (*int32)(unsafe.Pointer(in.MaxFailedNodes))
+	out.Settle = (*coordination.NodeMaintenanceSettle)(unsafe.Pointer(in.Settle))
 	return nil
 }
 
@@ -869,6 +950,7 @@ func autoConvert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenance
 	out.CompleteNodes = coordinationv1alpha1.NodeCompletionPolicy(in.CompleteNodes)
 	out.ReturnTimeoutSeconds = (*int32)(unsafe.Pointer(in.ReturnTimeoutSeconds))
 	out.MaxFailedNodes = (*int32)(unsafe.Pointer(in.MaxFailedNodes))
+	out.Settle = (*coordinationv1alpha1.NodeMaintenanceSettle)(unsafe.Pointer(in.Settle))
 	return nil
 }
 
@@ -911,12 +993,36 @@ func Convert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenan
 	return autoConvert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(in, out, s)
 }
 
+func autoConvert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettle(in *coordinationv1alpha1.NodeMaintenanceSettle, out *coordination.NodeMaintenanceSettle, s conversion.Scope) error {
+	out.Replacements = coordination.NodeMaintenanceReplacements(in.Replacements)
+	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	return nil
+}
+
+// Convert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettle is an autogenerated conversion function.
+func Convert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettle(in *coordinationv1alpha1.NodeMaintenanceSettle, out *coordination.NodeMaintenanceSettle, s conversion.Scope) error {
+	return autoConvert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettle(in, out, s)
+}
+
+func autoConvert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettle(in *coordination.NodeMaintenanceSettle, out *coordinationv1alpha1.NodeMaintenanceSettle, s conversion.Scope) error {
+	out.Replacements = coordinationv1alpha1.NodeMaintenanceReplacements(in.Replacements)
+	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	return nil
+}
+
+// Convert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettle is an autogenerated conversion function.
+func Convert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettle(in *coordination.NodeMaintenanceSettle, out *coordinationv1alpha1.NodeMaintenanceSettle, s conversion.Scope) error {
+	return autoConvert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettle(in, out, s)
+}
+
 func autoConvert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in *coordinationv1alpha1.NodeMaintenanceSpec, out *coordination.NodeMaintenanceSpec, s conversion.Scope) error {
 	out.NodeSelector = (*core.NodeSelector)(unsafe.Pointer(in.NodeSelector))
 	out.Stage = coordination.NodeMaintenanceStage(in.Stage)
 	out.DrainPlan = *(*[]core.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
 	out.Reason = in.Reason
 	out.Rollout = (*coordination.NodeMaintenanceRollout)(unsafe.Pointer(in.Rollout))
+	out.PodPolicies = *(*[]coordination.NodeMaintenancePodPolicy)(unsafe.Pointer(&in.PodPolicies))
+	out.DrainedWhen = (*coordination.NodeMaintenanceDrainedWhen)(unsafe.Pointer(in.DrainedWhen))
 	return nil
 }
 
@@ -931,6 +1037,8 @@ func autoConvert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpe
 	out.DrainPlan = *(*[]corev1.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
 	out.Reason = in.Reason
 	out.Rollout = (*coordinationv1alpha1.NodeMaintenanceRollout)(unsafe.Pointer(in.Rollout))
+	out.PodPolicies = *(*[]coordinationv1alpha1.NodeMaintenancePodPolicy)(unsafe.Pointer(&in.PodPolicies))
+	out.DrainedWhen = (*coordinationv1alpha1.NodeMaintenanceDrainedWhen)(unsafe.Pointer(in.DrainedWhen))
 	return nil
 }
 

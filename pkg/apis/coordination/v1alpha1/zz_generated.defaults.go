@@ -77,6 +77,18 @@ func SetObjectDefaults_NodeMaintenance(in *coordinationv1alpha1.NodeMaintenance)
 			var ptrVar1 int32 = 0
 			in.Spec.Rollout.MaxFailedNodes = &ptrVar1
 		}
+		if in.Spec.Rollout.Settle != nil {
+			if in.Spec.Rollout.Settle.TimeoutSeconds == nil {
+				var ptrVar1 int32 = 600
+				in.Spec.Rollout.Settle.TimeoutSeconds = &ptrVar1
+			}
+		}
+	}
+	if in.Spec.DrainedWhen != nil {
+		if in.Spec.DrainedWhen.TimeoutSeconds == nil {
+			var ptrVar1 int32 = 600
+			in.Spec.DrainedWhen.TimeoutSeconds = &ptrVar1
+		}
 	}
 }
 

@@ -395,6 +395,7 @@ func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *
 		}), oldObj != nil)...)
 
 	// field coordinationv1alpha1.DrainStatus.BlockerCount has no validation
+	// field coordinationv1alpha1.DrainStatus.SkippedPods has no validation
 	return errs
 }
 
@@ -1164,6 +1165,56 @@ func Validate_NodeMaintenanceBudgetStatus(ctx context.Context, op operation.Oper
 	return errs
 }
 
+// Validate_NodeMaintenanceDrainedWhen validates an instance of NodeMaintenanceDrainedWhen according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceDrainedWhen(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceDrainedWhen.Volumes
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceVolumes, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceVolumes(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("volumes"), &obj.Volumes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) *coordinationv1alpha1.NodeMaintenanceVolumes {
+			return &oldObj.Volumes
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceDrainedWhen.TimeoutSeconds
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 86400)...)
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			return
+		}(fldPath.Child("timeoutSeconds"), obj.TimeoutSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) *int32 { return oldObj.TimeoutSeconds }), oldObj != nil)...)
+
+	return errs
+}
+
 // Validate_NodeMaintenancePendingAdmission validates an instance of NodeMaintenancePendingAdmission according
 // to declarative validation rules in the API schema.
 func Validate_NodeMaintenancePendingAdmission(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) (errs field.ErrorList) {
@@ -1210,6 +1261,119 @@ func Validate_NodeMaintenancePendingAdmission(ctx context.Context, op operation.
 		}), oldObj != nil)...)
 
 	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.Time has no validation
+	return errs
+}
+
+var symbolsForNodeMaintenancePodAction = sets.New(coordinationv1alpha1.NodeMaintenancePodDrain, coordinationv1alpha1.NodeMaintenancePodSkip, coordinationv1alpha1.NodeMaintenancePodWaitCompleted)
+
+// Validate_NodeMaintenancePodAction validates an instance of NodeMaintenancePodAction according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenancePodAction(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePodAction) (errs field.ErrorList) {
+	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenancePodAction, nil)...)
+
+	return errs
+}
+
+// Validate_NodeMaintenancePodPolicy validates an instance of NodeMaintenancePodPolicy according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenancePodPolicy(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenancePodPolicy.Action
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePodAction, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenancePodAction(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("action"), &obj.Action, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *coordinationv1alpha1.NodeMaintenancePodAction {
+			return &oldObj.Action
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenancePodPolicy.PodSelector
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("podSelector"), obj.PodSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *metav1.LabelSelector {
+			return oldObj.PodSelector
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenancePodPolicy.NamespaceSelector
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("namespaceSelector"), obj.NamespaceSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *metav1.LabelSelector {
+			return oldObj.NamespaceSelector
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenancePodPolicy.ResourceNames
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []v1.ResourceName, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("resourceNames"), obj.ResourceNames, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) []v1.ResourceName {
+			return oldObj.ResourceNames
+		}), oldObj != nil)...)
+
+	return errs
+}
+
+var symbolsForNodeMaintenanceReplacements = sets.New(coordinationv1alpha1.NodeMaintenanceReplacementsAvailable)
+
+// Validate_NodeMaintenanceReplacements validates an instance of NodeMaintenanceReplacements according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceReplacements(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceReplacements) (errs field.ErrorList) {
+	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceReplacements, nil)...)
+
 	return errs
 }
 
@@ -1320,6 +1484,28 @@ func Validate_NodeMaintenanceRollout(ctx context.Context, op operation.Operation
 			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
 			return
 		}(fldPath.Child("maxFailedNodes"), obj.MaxFailedNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 { return oldObj.MaxFailedNodes }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceRollout.Settle
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSettle, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceSettle(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("settle"), obj.Settle, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *coordinationv1alpha1.NodeMaintenanceSettle {
+			return oldObj.Settle
+		}), oldObj != nil)...)
 
 	return errs
 }
@@ -1436,6 +1622,57 @@ func Validate_NodeMaintenanceRolloutStatus(ctx context.Context, op operation.Ope
 	return errs
 }
 
+// Validate_NodeMaintenanceSettle validates an instance of NodeMaintenanceSettle according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceSettle(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSettle) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceSettle.Replacements
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceReplacements, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceReplacements(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("replacements"), &obj.Replacements, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSettle) *coordinationv1alpha1.NodeMaintenanceReplacements {
+			return &oldObj.Replacements
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSettle.TimeoutSeconds
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			// optional fields with default values are effectively required
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 86400)...)
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			return
+		}(fldPath.Child("timeoutSeconds"), obj.TimeoutSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSettle) *int32 { return oldObj.TimeoutSeconds }), oldObj != nil)...)
+
+	return errs
+}
+
 // Validate_NodeMaintenanceSpec validates an instance of NodeMaintenanceSpec according
 // to declarative validation rules in the API schema.
 func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec) (errs field.ErrorList) {
@@ -1543,6 +1780,54 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 			return
 		}(fldPath.Child("rollout"), obj.Rollout, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceRollout {
 			return oldObj.Rollout
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSpec.PodPolicies
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenancePodPolicy, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenancePodPolicy)...)
+			return
+		}(fldPath.Child("podPolicies"), obj.PodPolicies, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []coordinationv1alpha1.NodeMaintenancePodPolicy {
+			return oldObj.PodPolicies
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSpec.DrainedWhen
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// call the type's validation function
+			errs = append(errs, Validate_NodeMaintenanceDrainedWhen(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}(fldPath.Child("drainedWhen"), obj.DrainedWhen, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceDrainedWhen {
+			return oldObj.DrainedWhen
 		}), oldObj != nil)...)
 
 	return errs
@@ -1701,6 +1986,16 @@ func Validate_NodeMaintenanceTopology(ctx context.Context, op operation.Operatio
 			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
 			return
 		}(fldPath.Child("maxDomains"), &obj.MaxDomains, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *int32 { return &oldObj.MaxDomains }), oldObj != nil)...)
+
+	return errs
+}
+
+var symbolsForNodeMaintenanceVolumes = sets.New(coordinationv1alpha1.NodeMaintenanceVolumesDetached)
+
+// Validate_NodeMaintenanceVolumes validates an instance of NodeMaintenanceVolumes according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceVolumes(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceVolumes) (errs field.ErrorList) {
+	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceVolumes, nil)...)
 
 	return errs
 }

@@ -47,6 +47,9 @@ func validateRolloutUpdate(rollout, old *coordination.NodeMaintenanceRollout, fl
 		errs = append(errs, field.Invalid(fldPath.Child("completeNodes"), rollout.CompleteNodes,
 			"is immutable: keep "+string(old.CompleteNodes)+" or create another NodeMaintenance"))
 	}
+	if !apiequality.Semantic.DeepEqual(rollout.Settle, old.Settle) {
+		errs = append(errs, field.Forbidden(fldPath.Child("settle"), "is immutable: create another NodeMaintenance"))
+	}
 	if !apiequality.Semantic.DeepEqual(rollout.MaxConcurrent, old.MaxConcurrent) {
 		errs = append(errs, validateRollout(rollout, fldPath)...)
 	}

@@ -47,6 +47,8 @@ type Maintenance struct {
 	// Selected is how many nodes it selects, and Waiting are those that wait for their admission.
 	Selected int
 	Waiting  []string
+	// Settling is whether it waits until pods that replace those of drained nodes are ready.
+	Settling bool
 	// Disabled is whether this process admits no node of it, because its feature gate is off.
 	Disabled bool
 }
@@ -81,6 +83,7 @@ var severities = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitDisabled,
 	coordinationv1alpha1.NodeMaintenanceWaitPaused,
 	coordinationv1alpha1.NodeMaintenanceWaitHalted,
+	coordinationv1alpha1.NodeMaintenanceWaitSettling,
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
 	coordinationv1alpha1.NodeMaintenanceWaitWindow,
 	coordinationv1alpha1.NodeMaintenanceWaitTopology,
@@ -241,6 +244,9 @@ func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceSt
 	state.slots = min(limit(rollout.MaxConcurrent, m.Selected)-admitted.working-inFlight, maxPending-state.pending.Len())
 	if rollout.Paused {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitPaused})
+	}
+	if m.Settling {
+		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitSettling})
 	}
 	if IsHalted(rollout, admitted.failed) {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitHalted})

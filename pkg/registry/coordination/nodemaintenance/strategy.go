@@ -68,7 +68,7 @@ func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	maintenance := obj.(*coordination.NodeMaintenance)
 	maintenance.Status = coordination.NodeMaintenanceStatus{}
 	maintenance.Generation = 1
-	dropDisabledRollout(maintenance, nil)
+	dropDisabledFields(maintenance, nil)
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
@@ -85,7 +85,7 @@ func (*strategy) AllowCreateOnUpdate() bool { return false }
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
 	maintenance.Status = oldMaintenance.Status
-	dropDisabledRollout(maintenance, oldMaintenance)
+	dropDisabledFields(maintenance, oldMaintenance)
 	if !apiequality.Semantic.DeepEqual(oldMaintenance.Spec, maintenance.Spec) {
 		maintenance.Generation = oldMaintenance.Generation + 1
 	}
@@ -125,10 +125,20 @@ func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obje
 
 // validateDeclaratively adds the errors of declarative validation to those of the handwritten
 // validation.
-// dropDisabledRollout drops the rollout while its gate is off, unless the stored object has one.
-func dropDisabledRollout(maintenance, old *coordination.NodeMaintenance) {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && (old == nil || old.Spec.Rollout == nil) {
+// dropDisabledFields drops the fields whose gate is off, unless the stored object has them. The
+// controller needs to watch more for them, which it only may behind the gate.
+func dropDisabledFields(maintenance, old *coordination.NodeMaintenance) {
+	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
+		return
+	}
+	if old == nil || old.Spec.Rollout == nil {
 		maintenance.Spec.Rollout = nil
+	}
+	if old == nil || old.Spec.PodPolicies == nil {
+		maintenance.Spec.PodPolicies = nil
+	}
+	if old == nil || old.Spec.DrainedWhen == nil {
+		maintenance.Spec.DrainedWhen = nil
 	}
 }
 

@@ -66,6 +66,7 @@ func fleetInformers(factory informers.SharedInformerFactory) *nodemaintenance.Fl
 	}
 	return &nodemaintenance.FleetInformers{
 		Budgets: factory.Coordination().V1alpha1().NodeMaintenanceBudgets(), DaemonSets: factory.Apps().V1().DaemonSets(),
+		Namespaces: factory.Core().V1().Namespaces(), VolumeAttachments: factory.Storage().V1().VolumeAttachments(), Claims: factory.Core().V1().PersistentVolumeClaims(),
 	}
 }
 

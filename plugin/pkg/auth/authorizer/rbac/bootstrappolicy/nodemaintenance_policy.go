@@ -60,6 +60,9 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("nodemaintenancebudgets/status").RuleOrDie(),
 			// A node is given back when its pods of DaemonSets run.
 			rbacv1helpers.NewRule("list", "watch").Groups(appsGroup).Resources("daemonsets").RuleOrDie(),
+			// Pod policies select namespaces by labels. Volumes of pods that stay are not waited for.
+			rbacv1helpers.NewRule("list", "watch").Groups(legacyGroup).Resources("namespaces", "persistentvolumeclaims").RuleOrDie(),
+			rbacv1helpers.NewRule("list", "watch").Groups(storageGroup).Resources("volumeattachments").RuleOrDie(),
 		)
 	}
 	addControllerRole(roles, bindings, role)

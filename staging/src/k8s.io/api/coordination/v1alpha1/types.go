@@ -517,6 +517,99 @@ type NodeMaintenanceSpec struct {
 	// +optional
 	// +k8s:optional
 	Rollout *NodeMaintenanceRollout `json:"rollout,omitempty" protobuf:"bytes,5,opt,name=rollout"`
+
+	// podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod
+	// that none matches is drained. If several maintenances drain a node, the most cautious of their
+	// policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=20
+	PodPolicies []NodeMaintenancePodPolicy `json:"podPolicies,omitempty" protobuf:"bytes,6,rep,name=podPolicies"`
+
+	// drainedWhen says what has to be true besides that no pod is left before a node is drained.
+	// Immutable.
+	// +optional
+	// +k8s:optional
+	DrainedWhen *NodeMaintenanceDrainedWhen `json:"drainedWhen,omitempty" protobuf:"bytes,7,opt,name=drainedWhen"`
+}
+
+// NodeMaintenancePodAction is what happens to a pod.
+// +enum
+// +k8s:enum
+type NodeMaintenancePodAction string
+
+const (
+	// NodeMaintenancePodDrain means that the eviction of the pod is requested, as for pods that no
+	// policy matches.
+	NodeMaintenancePodDrain NodeMaintenancePodAction = "Drain"
+
+	// NodeMaintenancePodSkip means that the pod stays. The node is drained with it, and
+	// status.drainStatus.skippedPods counts it.
+	NodeMaintenancePodSkip NodeMaintenancePodAction = "Skip"
+
+	// NodeMaintenancePodWaitCompleted means that the eviction of the pod is not requested, and that
+	// the drain waits until it has ended by itself. It keeps its place in the drain plan.
+	NodeMaintenancePodWaitCompleted NodeMaintenancePodAction = "WaitCompleted"
+)
+
+// NodeMaintenancePodPolicy says what happens to the pods that it matches: those that meet all of its
+// conditions.
+type NodeMaintenancePodPolicy struct {
+	// action is what happens to the pods: Drain, Skip or WaitCompleted.
+	// +required
+	// +k8s:required
+	Action NodeMaintenancePodAction `json:"action" protobuf:"bytes,1,opt,name=action,casttype=NodeMaintenancePodAction"`
+
+	// podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with
+	// 20 values each.
+	// +optional
+	// +k8s:optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty" protobuf:"bytes,2,opt,name=podSelector"`
+
+	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
+	// unset. At most 10 requirements with 20 values each.
+	// +optional
+	// +k8s:optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"bytes,3,opt,name=namespaceSelector"`
+
+	// resourceNames are resources, such as nvidia.com/gpu: the pod requests at least one of them. Any
+	// pod if it is empty. At most 20.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=20
+	ResourceNames []corev1.ResourceName `json:"resourceNames,omitempty" protobuf:"bytes,4,rep,name=resourceNames,casttype=k8s.io/api/core/v1.ResourceName"`
+}
+
+// NodeMaintenanceVolumes is what has to be true of the volumes of a drained node.
+// +enum
+// +k8s:enum
+type NodeMaintenanceVolumes string
+
+const (
+	// NodeMaintenanceVolumesDetached means that no VolumeAttachment of the node is left but those of
+	// pods that stay on it.
+	NodeMaintenanceVolumesDetached NodeMaintenanceVolumes = "Detached"
+)
+
+// NodeMaintenanceDrainedWhen says when a node without pods is drained.
+type NodeMaintenanceDrainedWhen struct {
+	// volumes is what has to be true of the volumes: Detached. Unset: nothing.
+	// +optional
+	// +k8s:optional
+	Volumes NodeMaintenanceVolumes `json:"volumes,omitempty" protobuf:"bytes,1,opt,name=volumes,casttype=NodeMaintenanceVolumes"`
+
+	// timeoutSeconds is for how long a node without pods waits for it. After that, the node is
+	// drained all the same. 1 to 86400, default 600.
+	// +optional
+	// +default=600
+	// +k8s:optional
+	// +k8s:minimum=1
+	// +k8s:maximum=86400
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"varint,2,opt,name=timeoutSeconds"`
 }
 
 // NodeCompletionPolicy says when the work on a drained node is done.
@@ -583,6 +676,39 @@ type NodeMaintenanceRollout struct {
 	// +k8s:optional
 	// +k8s:minimum=0
 	MaxFailedNodes *int32 `json:"maxFailedNodes,omitempty" protobuf:"varint,5,opt,name=maxFailedNodes"`
+
+	// settle says what the admission of further nodes waits for after nodes were drained. Unset:
+	// nothing.
+	// +optional
+	// +k8s:optional
+	Settle *NodeMaintenanceSettle `json:"settle,omitempty" protobuf:"bytes,6,opt,name=settle"`
+}
+
+// NodeMaintenanceReplacements is what has to be true of pods that replace those of drained nodes.
+// +enum
+// +k8s:enum
+type NodeMaintenanceReplacements string
+
+const (
+	// NodeMaintenanceReplacementsAvailable means that all pods are ready that controllers have
+	// created since the admission of the nodes, but those of DaemonSets and Jobs.
+	NodeMaintenanceReplacementsAvailable NodeMaintenanceReplacements = "Available"
+)
+
+// NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.
+type NodeMaintenanceSettle struct {
+	// replacements is what has to be true of the pods that replace those of the nodes: Available.
+	// +required
+	// +k8s:required
+	Replacements NodeMaintenanceReplacements `json:"replacements" protobuf:"bytes,1,opt,name=replacements,casttype=NodeMaintenanceReplacements"`
+
+	// timeoutSeconds is for how long after its drain a node is waited for. 1 to 86400, default 600.
+	// +optional
+	// +default=600
+	// +k8s:optional
+	// +k8s:minimum=1
+	// +k8s:maximum=86400
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty" protobuf:"varint,2,opt,name=timeoutSeconds"`
 }
 
 // NodeMaintenanceStatus is the progress of the maintenance.
@@ -718,6 +844,10 @@ const (
 	// NodeMaintenanceWaitPaused means that spec.rollout.paused is set.
 	NodeMaintenanceWaitPaused NodeMaintenanceWaitReason = "Paused"
 
+	// NodeMaintenanceWaitSettling means that pods that replace those of drained nodes are not ready:
+	// see spec.rollout.settle.
+	NodeMaintenanceWaitSettling NodeMaintenanceWaitReason = "Settling"
+
 	// NodeMaintenanceWaitHalted means that more nodes have failed than spec.rollout.maxFailedNodes.
 	NodeMaintenanceWaitHalted NodeMaintenanceWaitReason = "Halted"
 
@@ -845,6 +975,11 @@ type DrainStatus struct {
 	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
 	// +required
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
+
+	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
+	// them: see spec.podPolicies.
+	// +optional
+	SkippedPods int32 `json:"skippedPods,omitempty" protobuf:"varint,10,opt,name=skippedPods"`
 }
 
 // DrainBlockerCause is why a maintenance is delayed. Clients must expect values that they do not
@@ -891,6 +1026,14 @@ const (
 	// running: DaemonSet pods or static pods that nothing handles. The blocker's name is the pod
 	// type. Needs an intervention.
 	DrainBlockerUnhandled DrainBlockerCause = "Unhandled"
+
+	// DrainBlockerCompletion means that the pods are not evicted, because a policy waits until they
+	// have ended: see spec.podPolicies.
+	DrainBlockerCompletion DrainBlockerCause = "Completion"
+
+	// DrainBlockerVolumesAttached means that no pod is left on the nodes, but VolumeAttachments are:
+	// see spec.drainedWhen.
+	DrainBlockerVolumesAttached DrainBlockerCause = "VolumesAttached"
 
 	// DrainBlockerEvicting means that the eviction is in progress.
 	DrainBlockerEvicting DrainBlockerCause = "Evicting"

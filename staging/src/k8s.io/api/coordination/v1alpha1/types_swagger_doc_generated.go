@@ -77,6 +77,7 @@ var map_DrainStatus = map[string]string{
 	"blockedPods":                "blockedPods is the number of pods within the drain targets whose eviction needs an intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See blockers.",
 	"blockers":                   "blockers lists what delays the eviction of pods within the drain targets, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an intervention precede; then they are sorted by cause and name. At most 20; blockerCount counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, what delays the completion: nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
 	"blockerCount":               "blockerCount is the number of all blockers, also of those beyond the limit of blockers.",
+	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy skips them: see spec.podPolicies.",
 }
 
 func (DrainStatus) SwaggerDoc() map[string]string {
@@ -235,6 +236,16 @@ func (NodeMaintenanceBudgetStatus) SwaggerDoc() map[string]string {
 	return map_NodeMaintenanceBudgetStatus
 }
 
+var map_NodeMaintenanceDrainedWhen = map[string]string{
+	"":               "NodeMaintenanceDrainedWhen says when a node without pods is drained.",
+	"volumes":        "volumes is what has to be true of the volumes: Detached. Unset: nothing.",
+	"timeoutSeconds": "timeoutSeconds is for how long a node without pods waits for it. After that, the node is drained all the same. 1 to 86400, default 600.",
+}
+
+func (NodeMaintenanceDrainedWhen) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceDrainedWhen
+}
+
 var map_NodeMaintenanceList = map[string]string{
 	"":         "NodeMaintenanceList is a list of NodeMaintenances.",
 	"metadata": "metadata is the standard list metadata.",
@@ -256,6 +267,18 @@ func (NodeMaintenancePendingAdmission) SwaggerDoc() map[string]string {
 	return map_NodeMaintenancePendingAdmission
 }
 
+var map_NodeMaintenancePodPolicy = map[string]string{
+	"":                  "NodeMaintenancePodPolicy says what happens to the pods that it matches: those that meet all of its conditions.",
+	"action":            "action is what happens to the pods: Drain, Skip or WaitCompleted.",
+	"podSelector":       "podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with 20 values each.",
+	"namespaceSelector": "namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is unset. At most 10 requirements with 20 values each.",
+	"resourceNames":     "resourceNames are resources, such as nvidia.com/gpu: the pod requests at least one of them. Any pod if it is empty. At most 20.",
+}
+
+func (NodeMaintenancePodPolicy) SwaggerDoc() map[string]string {
+	return map_NodeMaintenancePodPolicy
+}
+
 var map_NodeMaintenanceRollout = map[string]string{
 	"":                     "NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.",
 	"maxConcurrent":        "maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back: a number, or a percentage of the selected nodes, which rounds down, to at least 1. At least 1. Nodes that have not come back in time do not count. Unset: no limit but those of the NodeMaintenanceBudgets.",
@@ -263,6 +286,7 @@ var map_NodeMaintenanceRollout = map[string]string{
 	"completeNodes":        "completeNodes says when the work on a drained node is done: Manual or Rebooted. A node that is done is made schedulable when it is Ready, without startup taints, and runs its pods of DaemonSets. It is then not drained again by this maintenance. Default Manual.",
 	"returnTimeoutSeconds": "returnTimeoutSeconds is within which time a node has to be given back: since it is done, or, with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until it comes back. 1 to 604800, default 1800.",
 	"maxFailedNodes":       "maxFailedNodes is how many nodes may have failed at the same time. If there are more, no further node is admitted and the condition Halted is True, until nodes come back or this number is raised: kubectl maintenance resume. At least 0, default 0.",
+	"settle":               "settle says what the admission of further nodes waits for after nodes were drained. Unset: nothing.",
 }
 
 func (NodeMaintenanceRollout) SwaggerDoc() map[string]string {
@@ -285,6 +309,16 @@ func (NodeMaintenanceRolloutStatus) SwaggerDoc() map[string]string {
 	return map_NodeMaintenanceRolloutStatus
 }
 
+var map_NodeMaintenanceSettle = map[string]string{
+	"":               "NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.",
+	"replacements":   "replacements is what has to be true of the pods that replace those of the nodes: Available.",
+	"timeoutSeconds": "timeoutSeconds is for how long after its drain a node is waited for. 1 to 86400, default 600.",
+}
+
+func (NodeMaintenanceSettle) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceSettle
+}
+
 var map_NodeMaintenanceSpec = map[string]string{
 	"":             "NodeMaintenanceSpec is the desired maintenance.",
 	"nodeSelector": "nodeSelector selects the nodes, by labels or by the field metadata.name. It may be changed. At least one term; it may match no node.",
@@ -292,6 +326,8 @@ var map_NodeMaintenanceSpec = map[string]string{
 	"drainPlan":    "drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector precede. No duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each; all selectors together have at most 8192 characters. On creation, the admission plugin NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
 	"reason":       "reason is a human-readable reason for the maintenance. At most 1024 characters.",
 	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are given back when the maintenance completes. May be set on creation only; maxConcurrent, paused, maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without that gate begins with no further node.",
+	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod that none matches is drained. If several maintenances drain a node, the most cautious of their policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.",
+	"drainedWhen":  "drainedWhen says what has to be true besides that no pod is left before a node is drained. Immutable.",
 }
 
 func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {

@@ -107,6 +107,11 @@ func (in NodeMaintenanceBudgetStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceDrainedWhen) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceDrainedWhen"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeMaintenanceList) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceList"
 }
@@ -117,6 +122,11 @@ func (in NodeMaintenancePendingAdmission) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenancePodPolicy) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenancePodPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeMaintenanceRollout) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout"
 }
@@ -124,6 +134,11 @@ func (in NodeMaintenanceRollout) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeMaintenanceRolloutStatus) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceSettle) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSettle"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -79,6 +79,13 @@ const (
 	// DaemonSet pod or a static pod, which are not evicted. The hold names the pod type.
 	HoldUnhandled HoldCause = "Unhandled"
 
+	// HoldCompletion means that a pod policy waits until the pod has ended.
+	HoldCompletion HoldCause = "Completion"
+
+	// HoldVolumesAttached means that no pod is left on the node, but VolumeAttachments are. It concerns
+	// the node.
+	HoldVolumesAttached HoldCause = "VolumesAttached"
+
 	// HoldEvicting means that the eviction is on its way, or the request was not taken
 	// up yet.
 	HoldEvicting HoldCause = "Evicting"
@@ -105,7 +112,7 @@ func HoldCauses() []HoldCause {
 	return []HoldCause{
 		HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
 		HoldRequestRefused, HoldStuckTerminating, HoldUnhandled,
-		HoldEvicting, HoldInterceptor, HoldTerminating,
+		HoldCompletion, HoldEvicting, HoldInterceptor, HoldTerminating, HoldVolumesAttached,
 	}
 }
 
@@ -120,7 +127,9 @@ func (c HoldCause) Blocked() bool {
 }
 
 // OfNode reports whether the cause concerns a node instead of pods.
-func (c HoldCause) OfNode() bool { return c == HoldCordonFailed || c == HoldNodeStatusFailed }
+func (c HoldCause) OfNode() bool {
+	return c == HoldCordonFailed || c == HoldNodeStatusFailed || c == HoldVolumesAttached
+}
 
 // Hold is what delays the eviction of one pod, or the maintenance of one node.
 type Hold struct {
@@ -278,6 +287,15 @@ func FailedCordon(node, message string, since time.Time) Hold {
 // FailedNodeStatus returns the hold of a node whose status cannot be written, and why.
 func FailedNodeStatus(node, message string, since time.Time) Hold {
 	return Hold{Cause: HoldNodeStatusFailed, Node: node, Message: Printable(message, maxForeignText), Since: &metav1.Time{Time: since}}
+}
+
+// AttachedVolumes returns the hold of a node without pods whose volumes are still attached, and until
+// when it is waited for.
+func AttachedVolumes(node string, count int, since metav1.Time, until time.Time) Hold {
+	return Hold{
+		Cause: HoldVolumesAttached, Node: node, Since: since.DeepCopy(), ETA: &metav1.Time{Time: until}, RecheckAt: until,
+		Message: fmt.Sprintf("VolumeAttachments that are left: %d", count),
+	}
 }
 
 // HoldGroup sums up the holds with the same cause and name.

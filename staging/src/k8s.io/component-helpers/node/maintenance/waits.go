@@ -42,6 +42,8 @@ func DescribeWait(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
 		return "for spec.rollout.maxConcurrent"
 	case coordinationv1alpha1.NodeMaintenanceWaitPaused:
 		return "because spec.rollout.paused is set"
+	case coordinationv1alpha1.NodeMaintenanceWaitSettling:
+		return "until pods that replace those of drained nodes are ready"
 	case coordinationv1alpha1.NodeMaintenanceWaitHalted:
 		return "because nodes did not come back"
 	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:

@@ -62,6 +62,9 @@ type DrainStatusApplyConfiguration struct {
 	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
 	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
 	BlockerCount *int32 `json:"blockerCount,omitempty"`
+	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
+	// them: see spec.podPolicies.
+	SkippedPods *int32 `json:"skippedPods,omitempty"`
 }
 
 // DrainStatusApplyConfiguration constructs a declarative configuration of the DrainStatus type for use with
@@ -149,5 +152,13 @@ func (b *DrainStatusApplyConfiguration) WithBlockers(values ...*DrainBlockerAppl
 // If called multiple times, the BlockerCount field is set to the value of the last call.
 func (b *DrainStatusApplyConfiguration) WithBlockerCount(value int32) *DrainStatusApplyConfiguration {
 	b.BlockerCount = &value
+	return b
+}
+
+// WithSkippedPods sets the SkippedPods field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SkippedPods field is set to the value of the last call.
+func (b *DrainStatusApplyConfiguration) WithSkippedPods(value int32) *DrainStatusApplyConfiguration {
+	b.SkippedPods = &value
 	return b
 }

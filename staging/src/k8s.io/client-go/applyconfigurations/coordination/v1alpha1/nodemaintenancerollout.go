@@ -47,6 +47,9 @@ type NodeMaintenanceRolloutApplyConfiguration struct {
 	// further node is admitted and the condition Halted is True, until nodes come back or this
 	// number is raised: kubectl maintenance resume. At least 0, default 0.
 	MaxFailedNodes *int32 `json:"maxFailedNodes,omitempty"`
+	// settle says what the admission of further nodes waits for after nodes were drained. Unset:
+	// nothing.
+	Settle *NodeMaintenanceSettleApplyConfiguration `json:"settle,omitempty"`
 }
 
 // NodeMaintenanceRolloutApplyConfiguration constructs a declarative configuration of the NodeMaintenanceRollout type for use with
@@ -92,5 +95,13 @@ func (b *NodeMaintenanceRolloutApplyConfiguration) WithReturnTimeoutSeconds(valu
 // If called multiple times, the MaxFailedNodes field is set to the value of the last call.
 func (b *NodeMaintenanceRolloutApplyConfiguration) WithMaxFailedNodes(value int32) *NodeMaintenanceRolloutApplyConfiguration {
 	b.MaxFailedNodes = &value
+	return b
+}
+
+// WithSettle sets the Settle field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Settle field is set to the value of the last call.
+func (b *NodeMaintenanceRolloutApplyConfiguration) WithSettle(value *NodeMaintenanceSettleApplyConfiguration) *NodeMaintenanceRolloutApplyConfiguration {
+	b.Settle = value
 	return b
 }

@@ -50,6 +50,13 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate
 	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
 	Rollout *NodeMaintenanceRolloutApplyConfiguration `json:"rollout,omitempty"`
+	// podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod
+	// that none matches is drained. If several maintenances drain a node, the most cautious of their
+	// policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
+	PodPolicies []NodeMaintenancePodPolicyApplyConfiguration `json:"podPolicies,omitempty"`
+	// drainedWhen says what has to be true besides that no pod is left before a node is drained.
+	// Immutable.
+	DrainedWhen *NodeMaintenanceDrainedWhenApplyConfiguration `json:"drainedWhen,omitempty"`
 }
 
 // NodeMaintenanceSpecApplyConfiguration constructs a declarative configuration of the NodeMaintenanceSpec type for use with
@@ -100,5 +107,26 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithReason(value string) *NodeMa
 // If called multiple times, the Rollout field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithRollout(value *NodeMaintenanceRolloutApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
 	b.Rollout = value
+	return b
+}
+
+// WithPodPolicies adds the given value to the PodPolicies field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the PodPolicies field.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithPodPolicies(values ...*NodeMaintenancePodPolicyApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPodPolicies")
+		}
+		b.PodPolicies = append(b.PodPolicies, *values[i])
+	}
+	return b
+}
+
+// WithDrainedWhen sets the DrainedWhen field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DrainedWhen field is set to the value of the last call.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithDrainedWhen(value *NodeMaintenanceDrainedWhenApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	b.DrainedWhen = value
 	return b
 }

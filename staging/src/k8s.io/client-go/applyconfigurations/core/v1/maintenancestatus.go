@@ -18,6 +18,10 @@ limitations under the License.
 
 package v1
 
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
 // MaintenanceStatusApplyConfiguration represents a declarative configuration of the MaintenanceStatus type for use
 // with apply.
 //
@@ -50,6 +54,9 @@ type MaintenanceStatusApplyConfiguration struct {
 	// unclaimed is whether no maintenance has cordoned the node: its admissions have just begun, or
 	// are done.
 	Unclaimed *bool `json:"unclaimed,omitempty"`
+	// emptiedTime is since when no pod is left that has to leave. Only set while the node waits for
+	// what spec.drainedWhen of a NodeMaintenance names, or has given up waiting for it.
+	EmptiedTime *metav1.Time `json:"emptiedTime,omitempty"`
 }
 
 // MaintenanceStatusApplyConfiguration constructs a declarative configuration of the MaintenanceStatus type for use with
@@ -121,5 +128,13 @@ func (b *MaintenanceStatusApplyConfiguration) WithAdmissions(values ...*Maintena
 // If called multiple times, the Unclaimed field is set to the value of the last call.
 func (b *MaintenanceStatusApplyConfiguration) WithUnclaimed(value bool) *MaintenanceStatusApplyConfiguration {
 	b.Unclaimed = &value
+	return b
+}
+
+// WithEmptiedTime sets the EmptiedTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EmptiedTime field is set to the value of the last call.
+func (b *MaintenanceStatusApplyConfiguration) WithEmptiedTime(value metav1.Time) *MaintenanceStatusApplyConfiguration {
+	b.EmptiedTime = &value
 	return b
 }

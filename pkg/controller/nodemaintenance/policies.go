@@ -1,0 +1,190 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// attachmentNodeIndex finds VolumeAttachments by the name of their node.
+	attachmentNodeIndex = "nodemaintenance-node"
+
+	// defaultDetachTimeout and defaultSettleTimeout are the defaults of the API, for objects that were
+	// stored without them.
+	defaultDetachTimeout = 10 * time.Minute
+	defaultSettleTimeout = 10 * time.Minute
+
+	// settleInterval is how often the replacements of pods are looked at while nodes wait for them.
+	settleInterval = time.Second
+)
+
+// policyFor returns what the maintenances that drain the node of a pod do with it: the most cautious
+// of their policies decides.
+func (c *Controller) policyFor(pod *v1.Pod, orders []order) coordinationv1alpha1.NodeMaintenancePodAction {
+	action := coordinationv1alpha1.NodeMaintenancePodDrain
+	for i := range orders {
+		if o := &orders[i]; o.drains() {
+			action = maintenance.MoreCautious(action, o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) }))
+		}
+	}
+	return action
+}
+
+// namespaceLabels returns the labels of a namespace, and false if they are not known.
+func (c *Controller) namespaceLabels(name string) (labels.Set, bool) {
+	if c.fleet == nil {
+		return nil, false
+	}
+	namespace, err := c.fleet.Namespaces.Lister().Get(name)
+	if err != nil {
+		return nil, false // The cache may be behind.
+	}
+	return namespace.Labels, true
+}
+
+// waitsForCompletion returns what delays the drain of a pod that nobody evicts.
+func waitsForCompletion(pod *v1.Pod) maintenance.Hold {
+	hold := maintenance.Hold{
+		Cause: maintenance.HoldCompletion, Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
+		Since: pod.Status.StartTime.DeepCopy(),
+	}
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil && pod.Status.StartTime != nil {
+		hold.ETA = ptr.To(metav1.NewTime(pod.Status.StartTime.Add(time.Duration(*seconds) * time.Second)))
+	}
+	return hold
+}
+
+// addVolumes adds whether a node without pods still has volumes that have to be detached before it is
+// drained. It gives up after the longest timeout of its maintenances.
+func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
+	timeout, wanted := time.Duration(0), false
+	for i := range s.orders {
+		o := &s.orders[i]
+		if !o.drains() || o.drainedWhen == nil || o.drainedWhen.Volumes != coordinationv1alpha1.NodeMaintenanceVolumesDetached {
+			continue
+		}
+		wanted = true
+		seconds := o.drainedWhen.TimeoutSeconds
+		timeout = max(timeout, time.Duration(ptr.Deref(seconds, int32(defaultDetachTimeout/time.Second)))*time.Second)
+	}
+	if !wanted || view.state.left {
+		return
+	}
+	emptied := metav1.NewTime(s.now.Truncate(time.Second))
+	if stored := s.node.Status.MaintenanceStatus; stored != nil && stored.EmptiedTime != nil {
+		emptied = *stored.EmptiedTime
+	}
+	attached := c.attachedVolumes(s.node, s.facts.skipped)
+	if attached == 0 {
+		return
+	}
+	view.emptiedTime = &emptied
+	deadline := emptied.Add(timeout)
+	if !s.now.Before(deadline) {
+		return
+	}
+	view.state.detaching = true
+	view.podBlockers = append(view.podBlockers, maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline))
+}
+
+// attachedVolumes counts the VolumeAttachments of the node but those of volumes of the pods that stay.
+func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) int {
+	if c.fleet == nil {
+		return 1 // Nobody knows: the timeout ends it.
+	}
+	attachments, err := c.fleet.VolumeAttachments.Informer().GetIndexer().ByIndex(attachmentNodeIndex, node.Name)
+	if err != nil {
+		return 0 // The index exists.
+	}
+	used := sets.New[string]()
+	for _, pod := range staying {
+		for i := range pod.Spec.Volumes {
+			claimName := ""
+			switch volume := &pod.Spec.Volumes[i]; {
+			case volume.PersistentVolumeClaim != nil:
+				claimName = volume.PersistentVolumeClaim.ClaimName
+			case volume.Ephemeral != nil:
+				claimName = pod.Name + "-" + volume.Name
+			default:
+				continue
+			}
+			if claim, err := c.fleet.Claims.Lister().PersistentVolumeClaims(pod.Namespace).Get(claimName); err == nil {
+				used.Insert(claim.Spec.VolumeName)
+			}
+		}
+	}
+	count := 0
+	for _, object := range attachments {
+		if name := object.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name == nil || !used.Has(*name) {
+			count++
+		}
+	}
+	return count
+}
+
+// isSettling reports whether pods that replace those of drained nodes of the maintenance are not
+// ready yet: pods of a controller that were created since the nodes were admitted. Other new pods that
+// are not ready count as well: which one replaces which, nothing says.
+func (c *Controller) isSettling(m *coordinationv1alpha1.NodeMaintenance, nodes []string, now time.Time) bool {
+	if m.Spec.Rollout == nil || m.Spec.Rollout.Settle == nil {
+		return false
+	}
+	timeout := time.Duration(ptr.Deref(m.Spec.Rollout.Settle.TimeoutSeconds, int32(defaultSettleTimeout/time.Second))) * time.Second
+	var since time.Time
+	for _, name := range nodes {
+		node, err := c.nodeLister.Get(name)
+		if err != nil {
+			continue // It is gone.
+		}
+		a := maintenance.AdmissionOf(node, m.UID)
+		if a == nil || a.DrainedTime == nil || now.Sub(a.DrainedTime.Time) >= timeout {
+			continue
+		}
+		if since.IsZero() || a.AdmittedTime.Time.Before(since) {
+			since = a.AdmittedTime.Time
+		}
+	}
+	if since.IsZero() {
+		return false
+	}
+	pods, err := c.podLister.List(labels.Everything())
+	if err != nil {
+		return false // The lister of a cache returns no error.
+	}
+	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
+		return !pod.CreationTimestamp.Time.Before(since) && isReplacement(pod) && !isPodReady(pod)
+	})
+}
+
+// isReplacement reports whether a controller keeps the pod running, on whichever node.
+func isReplacement(pod *v1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind != "Job" && maintenance.PodTypeOf(pod) == v1.PodTypeDefault &&
+		pod.DeletionTimestamp == nil && maintenance.IsLeft(pod)
+}
