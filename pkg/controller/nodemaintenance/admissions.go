@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/utils/clock"
 )
 
@@ -295,6 +296,7 @@ func (s admissionStore) NodesVersion() string {
 
 // admitted handles an admission that was written.
 func (c *Controller) admitted(a admission.Admission) {
+	metrics.CountAdmission()
 	c.events.admitted(a.Node, a.Maintenance)
 	c.nodes.AddAfter(a.Node.Name, staleInterval)
 }

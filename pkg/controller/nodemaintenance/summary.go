@@ -134,12 +134,18 @@ func (s *progressStore) count(now time.Time) metrics.Counts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	stages, drained, blocked := map[string]int{}, map[string]*nodeProgress{}, nodesByCause{}
-	oldest := map[maintenance.HoldCause]time.Duration{}
+	oldest, waiting, failed := map[maintenance.HoldCause]time.Duration{}, map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, 0
 	for _, p := range s.maintenances {
 		for node, release := range p.unreleased {
 			blocked.add(node, release.blockers)
 			addAges(oldest, release.blockers, now)
 		}
+		for wait, nodes := range p.waits {
+			if p.waiting.Len() > 0 { // What is known may be older.
+				waiting[wait.Reason] += nodes
+			}
+		}
+		failed += p.failed.Len()
 		for name, node := range p.nodes {
 			stages[name] = max(stages[name], slices.Index(stageOrder, p.stage))
 			if node == nil {
@@ -155,6 +161,7 @@ func (s *progressStore) count(now time.Time) metrics.Counts {
 	counts := metrics.Counts{
 		Nodes: map[coordinationv1alpha1.NodeMaintenanceStage]int{}, BlockedPods: map[maintenance.HoldCause]int{},
 		BlockedNodes: map[maintenance.HoldCause]int{}, OldestBlocker: oldest,
+		WaitingNodes: waiting, FailedNodes: failed,
 	}
 	budgets := sets.New[string]()
 	for _, stage := range stages {

@@ -41,6 +41,11 @@ type Counts struct {
 	// BlockedNodes is the number of nodes that cannot be maintained or released without an
 	// intervention, by cause. Causes that concern pods are not shown.
 	BlockedNodes map[maintenance.HoldCause]int
+	// WaitingNodes is the number of nodes that wait until a maintenance may begin with them, by what
+	// they wait for, and FailedNodes that of nodes that have not come back in time. A node counts for
+	// each maintenance.
+	WaitingNodes map[coordinationv1alpha1.NodeMaintenanceWaitReason]int
+	FailedNodes  int
 	// BlockingBudgets is the number of PodDisruptionBudgets that block pods. Several that block a
 	// pod together count as one.
 	BlockingBudgets int
@@ -58,6 +63,19 @@ var stages = []coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageCordon,
 	coordinationv1alpha1.NodeMaintenanceStageDrain,
 	coordinationv1alpha1.NodeMaintenanceStageComplete,
+}
+
+// waitReasons are the values of the label reason.
+var waitReasons = []coordinationv1alpha1.NodeMaintenanceWaitReason{
+	coordinationv1alpha1.NodeMaintenanceWaitBudget,
+	coordinationv1alpha1.NodeMaintenanceWaitDisabled,
+	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
+	coordinationv1alpha1.NodeMaintenanceWaitHalted,
+	coordinationv1alpha1.NodeMaintenanceWaitConcurrency,
+	coordinationv1alpha1.NodeMaintenanceWaitPaused,
+	coordinationv1alpha1.NodeMaintenanceWaitSettling,
+	coordinationv1alpha1.NodeMaintenanceWaitTopology,
+	coordinationv1alpha1.NodeMaintenanceWaitWindow,
 }
 
 // collector counts when the metrics are read. Counters that are updated by events would be wrong
@@ -86,6 +104,12 @@ var (
 	blockedNodesByCause = metrics.NewDesc("nodemaintenance_controller_blocked_nodes",
 		"Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
+	waitingNodesByReason = metrics.NewDesc("nodemaintenance_controller_waiting_nodes",
+		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: Budget, Disabled, Frozen, Halted, MaxConcurrent, Paused, Settling, Topology or Window. A node counts for each maintenance.",
+		[]string{"reason"}, nil, metrics.ALPHA, "")
+	failedNodes = metrics.NewDesc("nodemaintenance_controller_failed_nodes",
+		"Number of nodes that have not come back in time from a maintenance with a rollout.",
+		nil, nil, metrics.ALPHA, "")
 	blockingBudgets = metrics.NewDesc("nodemaintenance_controller_blocking_budgets",
 		"Number of PodDisruptionBudgets that block pods within the drain targets. Several that block a pod together count as one.",
 		nil, nil, metrics.ALPHA, "")
@@ -113,6 +137,8 @@ func (c *collector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
 	descriptions <- podsByState
 	descriptions <- blockedPodsByCause
 	descriptions <- blockedNodesByCause
+	descriptions <- waitingNodesByReason
+	descriptions <- failedNodes
 	descriptions <- blockingBudgets
 	descriptions <- oldestMaintenance
 	descriptions <- oldestBlocker
@@ -141,12 +167,16 @@ func (c *collector) CollectWithStability(samples chan<- metrics.Metric) {
 	gauge(podsByState, counts.PendingPods, "pending")
 	gauge(podsByState, counts.EvictingPods, "evicting")
 	gauge(blockingBudgets, counts.BlockingBudgets)
+	gauge(failedNodes, counts.FailedNodes)
+	for _, reason := range waitReasons {
+		gauge(waitingNodesByReason, counts.WaitingNodes[reason], string(reason))
+	}
 	for _, cause := range maintenance.HoldCauses() {
 		if cause.Blocked() {
 			age(oldestBlocker, counts.OldestBlocker[cause], string(cause))
 		}
 		switch {
-		case cause.OfNode():
+		case cause.OfNode() && cause.Blocked():
 			gauge(blockedNodesByCause, counts.BlockedNodes[cause], string(cause))
 		case cause.Blocked():
 			gauge(blockedPodsByCause, counts.BlockedPods[cause], string(cause))

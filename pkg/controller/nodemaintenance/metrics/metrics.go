@@ -61,6 +61,14 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	})
 
+	// nodeAdmissions counts the nodes with which maintenances could begin that had to wait for it.
+	nodeAdmissions = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem:      subsystem,
+		Name:           "node_admissions_total",
+		Help:           "Number of nodes that were admitted to a maintenance, within NodeMaintenanceBudgets and rollouts.",
+		StabilityLevel: metrics.ALPHA,
+	})
+
 	// evictionRequestsCreated counts the pods whose eviction was requested, also where their
 	// request existed already and the controller has joined the requesters.
 	evictionRequestsCreated = metrics.NewCounter(&metrics.CounterOpts{
@@ -84,7 +92,7 @@ var register sync.Once
 // Register makes the metrics known to the process. It may be called again.
 func Register() {
 	register.Do(func() {
-		legacyregistry.MustRegister(drainDuration, stageTransitions, contestedCordons, evictionRequestsCreated, evictionRequestsWithdrawn)
+		legacyregistry.MustRegister(drainDuration, stageTransitions, contestedCordons, nodeAdmissions, evictionRequestsCreated, evictionRequestsWithdrawn)
 		legacyregistry.CustomMustRegister(maintenances)
 	})
 }
@@ -103,6 +111,11 @@ func CountStageTransition(stage coordinationv1alpha1.NodeMaintenanceStage) {
 // CountContestedCordon counts a node that another client has made schedulable.
 func CountContestedCordon() {
 	contestedCordons.Inc()
+}
+
+// CountAdmission counts a node that was admitted.
+func CountAdmission() {
+	nodeAdmissions.Inc()
 }
 
 // CountRequested counts requests that were created or joined.

@@ -88,7 +88,7 @@ func (g *HoldGroup) object() *coordinationv1alpha1.DrainBlockerObject {
 		}
 	case HoldRequestFailed:
 		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: g.Name}
-	case HoldCordonFailed, HoldNodeStatusFailed:
+	case HoldCordonFailed, HoldNodeStatusFailed, HoldVolumesAttached:
 		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: g.First[0].Name}
 	}
 	return nil

@@ -119,6 +119,10 @@ func (g *HoldGroup) predicate() string {
 		return counted(g.Pods, "pod", "pods") + " in namespace " + g.Name + " cannot get an EvictionRequest"
 	case HoldRequestRefused:
 		return counted(g.Pods, "pod", "pods") + " cannot be evicted by an EvictionRequest"
+	case HoldCompletion:
+		return g.wait("until they have completed, as a pod policy says")
+	case HoldVolumesAttached:
+		return counted(g.Nodes, "node still has", "nodes still have") + " volumes attached"
 	case HoldTerminating:
 		return g.are(v1.PodTypeDefault, "terminating")
 	case HoldStuckTerminating:
@@ -166,6 +170,11 @@ func (g *HoldGroup) times() []string {
 		add("grace period ends", g.ETA)
 	case HoldCordonFailed, HoldNodeStatusFailed, HoldRequestFailed:
 		add("since", g.Since)
+	case HoldCompletion:
+		add("expected to end", g.ETA)
+	case HoldVolumesAttached:
+		add("since", g.Since)
+		add("given up", g.ETA)
 	}
 	return times
 }

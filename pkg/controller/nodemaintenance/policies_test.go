@@ -1,0 +1,255 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// createReadyNode creates a node that is available.
+func (f *fixture) createReadyNode(name string, labels map[string]string) {
+	f.t.Helper()
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.newUID(), Labels: labels}}
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	if _, err := f.client.CoreV1().Nodes().Create(f.ctx, node, metav1.CreateOptions{}); err != nil {
+		f.t.Fatalf("creating a node: %v", err)
+	}
+}
+
+// createWith creates a maintenance in the stage Drain with more than a plan.
+func (f *fixture) createWith(name, label string, change func(*coordinationv1alpha1.NodeMaintenanceSpec)) {
+	f.t.Helper()
+	f.createMaintenance(name, stageDrain, label, entry(v1.PodTypeDefault, 1000))
+	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { change(&m.Spec) })
+}
+
+func policy(action coordinationv1alpha1.NodeMaintenancePodAction, app string) coordinationv1alpha1.NodeMaintenancePodPolicy {
+	return coordinationv1alpha1.NodeMaintenancePodPolicy{Action: action, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
+}
+
+func withGPU(pod *v1.Pod) {
+	pod.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}
+}
+
+// asksFor reports whether the eviction of the pod is requested.
+func (f *fixture) asksFor(pod *v1.Pod) bool {
+	f.t.Helper()
+	request, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Get(f.ctx, string(pod.UID), metav1.GetOptions{})
+	return err == nil && isRequested(request)
+}
+
+func TestPodPolicies(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	f.namespaces.Add(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "batch"}}})
+	drained, skipped := f.createPods(1, "n", 0, ofApp("web"))[0], f.createPods(1, "n", 0, ofApp("db"))[0]
+	job, gpu := f.createPods(1, "n", 0, ofApp("job"))[0], f.createPods(1, "n", 0, ofApp("train"), withGPU)[0]
+	f.createWith("m", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		job := policy(coordinationv1alpha1.NodeMaintenancePodWaitCompleted, "job")
+		job.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "batch"}}
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{
+			policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db"), job,
+			{Action: coordinationv1alpha1.NodeMaintenancePodWaitCompleted, ResourceNames: []v1.ResourceName{"nvidia.com/gpu"}},
+		}
+	})
+	f.settle()
+	for pod, want := range map[*v1.Pod]bool{drained: true, skipped: false, job: false, gpu: false} {
+		if got := f.asksFor(pod); got != want {
+			t.Errorf("pod of %s: requested %t, must be %t", pod.Labels["app"], got, want)
+		}
+	}
+	status := f.maintenance("m").Status.DrainStatus
+	if status.SkippedPods != 1 || len(status.Blockers) == 0 {
+		t.Errorf("unexpected status: %+v", status)
+	}
+	f.deletePods(drained, gpu)
+	f.settle()
+	if isDrained(&f.maintenance("m").Status) {
+		t.Errorf("drained, with a pod that has to complete")
+	}
+	job.Status.Phase = v1.PodSucceeded
+	if _, err := f.client.CoreV1().Pods(job.Namespace).UpdateStatus(f.ctx, job, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("not drained: %+v", m.Status.Conditions)
+	}
+}
+
+// TestCautiousPolicy checks that the most cautious policy of two maintenances decides.
+func TestCautiousPolicy(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	pod := f.createPods(1, "n", 0, ofApp("db"))[0]
+	f.createWith("careless", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.createWith("careful", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+	})
+	f.settle()
+	if f.asksFor(pod) {
+		t.Errorf("the pod was requested, although one of the maintenances skips it")
+	}
+	f.setStage("careful", stageComplete)
+	f.settle()
+	if !f.asksFor(pod) {
+		t.Errorf("the pod was not requested when only the other maintenance was left")
+	}
+}
+
+// TestUnknownNamespace checks that a policy applies as long as the labels of a namespace are not known.
+func TestUnknownNamespace(t *testing.T) {
+	for _, withoutFleet := range []bool{false, true} {
+		f := newFixture(t)
+		f.withoutFleet = withoutFleet
+		f.restart()
+		f.createReadyNode("n", map[string]string{"ours": ""})
+		pod := f.createPods(1, "n", 0)[0]
+		f.createWith("m", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+			spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{
+				Action: coordinationv1alpha1.NodeMaintenancePodSkip, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"keep": ""}},
+			}}
+		})
+		f.settle()
+		if f.asksFor(pod) {
+			t.Errorf("without fleet %t: the pod was requested, although its namespace is not known", withoutFleet)
+		}
+	}
+}
+
+func TestDetachedVolumes(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	staying := f.createPods(1, "n", 0, ofApp("db"), func(pod *v1.Pod) {
+		pod.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	})[0]
+	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}})
+	attachment := func(name, volume string) *storagev1.VolumeAttachment {
+		return &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		}
+	}
+	f.attachments.Add(attachment("a", "kept"))
+	left := attachment("b", "moved")
+	f.attachments.Add(left)
+	f.createWith("m", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+		spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: coordinationv1alpha1.NodeMaintenanceVolumesDetached, TimeoutSeconds: ptr.To[int32](300)}
+	})
+	f.settle()
+	f.deletePods(pod)
+	f.run(10 * time.Second)
+	m := f.maintenance("m")
+	if blockers := m.Status.DrainStatus.Blockers; isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerVolumesAttached {
+		t.Fatalf("unexpected status while a volume is attached: %+v", m.Status)
+	}
+	emptied := f.node("n").Status.MaintenanceStatus.EmptiedTime
+	f.restart()
+	f.namespaces.Add(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}})
+	f.attachments.Add(attachment("a", "kept"))
+	f.attachments.Add(left)
+	f.run(100 * time.Second)
+	if got := f.node("n").Status.MaintenanceStatus.EmptiedTime; !got.Equal(emptied) || isDrained(&f.maintenance("m").Status) {
+		t.Errorf("the time begins anew after a restart: %v, was %v", got, emptied)
+	}
+	f.run(300 * time.Second)
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("not drained after the timeout: %+v", m.Status)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"n1", "n2"} {
+		f.createReadyNode(name, map[string]string{"ours": ""})
+	}
+	f.createReadyNode("other", nil)
+	f.createWith("m", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{
+			Settle: &coordinationv1alpha1.NodeMaintenanceSettle{Replacements: coordinationv1alpha1.NodeMaintenanceReplacementsAvailable, TimeoutSeconds: ptr.To[int32](300)},
+		}
+		spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(1))
+	})
+	f.run(5 * time.Second)
+	if maintenance.AdmissionOf(f.node("n1"), f.maintenance("m").UID) == nil {
+		t.Fatalf("n1 was not admitted: %+v", f.maintenance("m").Status)
+	}
+	replacement := f.createPods(1, "other", 0, func(pod *v1.Pod) {
+		pod.CreationTimestamp = metav1.NewTime(f.clock.Now())
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", Controller: ptr.To(true)}}
+	})[0]
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(2))
+		m.Generation++
+	})
+	f.run(20 * time.Second)
+	waits := f.maintenance("m").Status.RolloutStatus.WaitingFor
+	if len(waits) != 1 || waits[0].Reason != coordinationv1alpha1.NodeMaintenanceWaitSettling {
+		t.Fatalf("n2 does not wait for the replacement: %+v", waits)
+	}
+	replacement.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+	if _, err := f.client.CoreV1().Pods(replacement.Namespace).UpdateStatus(f.ctx, replacement, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.run(5 * time.Second)
+	if maintenance.AdmissionOf(f.node("n2"), f.maintenance("m").UID) == nil {
+		t.Errorf("n2 was not admitted when the replacement was ready: %+v", f.maintenance("m").Status.RolloutStatus)
+	}
+}
+
+func TestSettleTimeout(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"n1", "n2"} {
+		f.createReadyNode(name, map[string]string{"ours": ""})
+	}
+	f.createWith("m", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{
+			MaxConcurrent: ptr.To(intstr.FromInt32(1)),
+			Settle:        &coordinationv1alpha1.NodeMaintenanceSettle{Replacements: coordinationv1alpha1.NodeMaintenanceReplacementsAvailable, TimeoutSeconds: ptr.To[int32](60)},
+		}
+	})
+	f.run(5 * time.Second)
+	f.createPods(1, "other", 0, func(pod *v1.Pod) {
+		pod.CreationTimestamp = metav1.NewTime(f.clock.Now())
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", Controller: ptr.To(true)}}
+	})
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(2))
+		m.Generation++
+	})
+	f.run(30 * time.Second)
+	if maintenance.AdmissionOf(f.node("n2"), f.maintenance("m").UID) != nil {
+		t.Fatalf("n2 did not wait")
+	}
+	f.run(60 * time.Second)
+	if maintenance.AdmissionOf(f.node("n2"), f.maintenance("m").UID) == nil {
+		t.Errorf("n2 waits longer than the timeout: %+v", f.maintenance("m").Status.RolloutStatus)
+	}
+}
