@@ -260,9 +260,9 @@ func TestCountGroups(t *testing.T) {
 	store := newProgressStore(newLimits())
 	store.maintenances["m"] = p
 	want := metrics.Counts{
-		Nodes:           map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2},
-		BlockedPods:     map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 1 + 2 + 4 + 32, maintenance.HoldInterceptorUnresponsive: 8},
-		BlockedNodes:    map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 1},
+		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2},
+		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 1 + 2 + 4 + 32, maintenance.HoldInterceptorUnresponsive: 8},
+		WaitingNodes: map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 1},
 		BlockingBudgets: 2,
 		OldestBlocker: map[maintenance.HoldCause]time.Duration{
 			maintenance.HoldCordonFailed: 7 * time.Minute, maintenance.HoldDisruptionBudget: 3 * time.Minute, maintenance.HoldInterceptorUnresponsive: 30 * time.Minute,

@@ -99,6 +99,7 @@ func TestTrack(t *testing.T) {
 		"nodemaintenance_controller_pods", "nodemaintenance_controller_blocked_pods",
 		"nodemaintenance_controller_blocked_nodes", "nodemaintenance_controller_blocking_budgets",
 		"nodemaintenance_controller_oldest_maintenance_seconds", "nodemaintenance_controller_oldest_blocker_seconds",
+		"nodemaintenance_controller_waiting_nodes", "nodemaintenance_controller_failed_nodes",
 	}
 	expect(t, none, gauges...)
 
@@ -111,6 +112,8 @@ func TestTrack(t *testing.T) {
 			BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
 			BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 3, maintenance.HoldUnhandled: 2},
 
+			WaitingNodes:      map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 12, "Frozen": 13, "Unknown": 14},
+			FailedNodes:       15,
 			BlockingBudgets:   11,
 			OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{"Drain": 90 * time.Minute, "Idle": -time.Second, "Unknown": time.Hour},
 			OldestBlocker:     map[maintenance.HoldCause]time.Duration{maintenance.HoldCordonFailed: time.Minute, maintenance.HoldUnhandled: time.Hour, maintenance.HoldInterceptor: time.Hour, maintenance.HoldRequestFailed: -time.Second},
@@ -166,6 +169,20 @@ nodemaintenance_controller_oldest_maintenance_seconds{stage="Idle"} 0
 # TYPE nodemaintenance_controller_pods gauge
 nodemaintenance_controller_pods{state="evicting"} 70
 nodemaintenance_controller_pods{state="pending"} 60
+# HELP nodemaintenance_controller_failed_nodes [ALPHA] Number of nodes that have not come back in time from a maintenance with a rollout.
+# TYPE nodemaintenance_controller_failed_nodes gauge
+nodemaintenance_controller_failed_nodes 15
+# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: Budget, Disabled, Frozen, Halted, MaxConcurrent, Paused, Settling, Topology or Window. A node counts for each maintenance.
+# TYPE nodemaintenance_controller_waiting_nodes gauge
+nodemaintenance_controller_waiting_nodes{reason="Budget"} 0
+nodemaintenance_controller_waiting_nodes{reason="Disabled"} 0
+nodemaintenance_controller_waiting_nodes{reason="Frozen"} 13
+nodemaintenance_controller_waiting_nodes{reason="Halted"} 0
+nodemaintenance_controller_waiting_nodes{reason="MaxConcurrent"} 0
+nodemaintenance_controller_waiting_nodes{reason="Paused"} 0
+nodemaintenance_controller_waiting_nodes{reason="Settling"} 0
+nodemaintenance_controller_waiting_nodes{reason="Topology"} 0
+nodemaintenance_controller_waiting_nodes{reason="Window"} 12
 `, gauges...)
 
 	// The next controller takes over before the last one has ended.
