@@ -153,6 +153,7 @@ func TestCount(t *testing.T) {
 		PendingPods:  1, EvictingPods: 3,
 		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldEvictionRefused: 1},
 		BlockedNodes: map[maintenance.HoldCause]int{},
+		WaitingNodes: map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{},
 
 		OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{stageDrain: age, stageCordon: age, stageIdle: age},
 		OldestBlocker:     map[maintenance.HoldCause]time.Duration{maintenance.HoldEvictionRefused: f.clock.Since(blockedSince)},
