@@ -316,7 +316,11 @@ func (p *picking) measureHanging(ctx context.Context, run int) error {
 	if _, _, err := p.scale(ctx, sets, setPods, withoutPicker); err != nil {
 		return err
 	}
-	return p.quiet(ctx)
+	if err := p.quiet(ctx); err != nil {
+		return err
+	}
+	// Once more: what else changes in the course of a run is on both sides of the comparison.
+	return p.scaleSingle(ctx, besideNone)
 }
 
 // scaleSingle scales the single ReplicaSet down several times.
