@@ -19,10 +19,14 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
@@ -125,7 +129,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		requestClient,
 		eventClient,
 		unservedInterceptors(controllerContext),
-		fleetInformers(controllerContext),
+		fleetInformers(ctx, controllerContext, client),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
@@ -135,9 +139,17 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	}, controllerName), nil
 }
 
-// fleetInformers returns what the gate NodeMaintenanceBudgets needs, or nil.
-func fleetInformers(controllerContext ControllerContext) *nodemaintenance.FleetInformers {
+// fleetInformers returns what the gate NodeMaintenanceBudgets needs, or nil if it is off here or in
+// kube-apiserver: a cache of what is not served would never sync, and no node would be drained.
+func fleetInformers(ctx context.Context, controllerContext ControllerContext, client kubernetes.Interface) *nodemaintenance.FleetInformers {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
+		return nil
+	}
+	version := coordinationv1alpha1.SchemeGroupVersion.String()
+	served, err := client.Discovery().ServerResourcesForGroupVersion(version)
+	if err == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "nodemaintenancebudgets" }) {
+		klog.FromContext(ctx).Info("Maintenances with a rollout begin with no node: kube-apiserver does not serve NodeMaintenanceBudgets. Enable the feature gate there, and restart this process",
+			"featureGate", features.NodeMaintenanceBudgets, "apiVersion", version)
 		return nil
 	}
 	return &nodemaintenance.FleetInformers{
