@@ -183,8 +183,12 @@ func drainedCondition(sums *summary) metav1.Condition {
 
 func drainedMessage(sums *summary) string {
 	message := fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node"))
-	if sums.done > 0 {
-		message = fmt.Sprintf("%s given back. No pod is left on %d others.", count(sums.done, "node"), sums.nodes-sums.done)
+	switch others := sums.nodes - sums.done; {
+	case sums.done == 0:
+	case others == 0:
+		message = fmt.Sprintf("%s given back.", count(sums.done, "node"))
+	default:
+		message = fmt.Sprintf("%s given back. No pod is left on %s.", count(sums.done, "node"), count(others, "other"))
 	}
 	if sums.skipped > 0 {
 		message += fmt.Sprintf(" %s stay, because spec.podPolicies skips them.", count(sums.skipped, "pod"))

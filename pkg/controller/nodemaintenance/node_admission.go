@@ -72,6 +72,8 @@ func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.Mainten
 			admissions = append(admissions, c.nextAdmission(s, view, &s.orders[at], stored))
 		case at < 0 && c.mayComeBack(&stored, s.now):
 			admissions = append(admissions, stored)
+			// No event follows if it does not.
+			c.nodes.AddAfter(s.node.Name, stored.AdmittedTime.Add(unknownAdmission).Sub(s.now))
 		}
 	}
 	return admissions

@@ -116,13 +116,13 @@ func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgre
 }
 
 // selectNodes adds the nodes that the order selects. known is the progress of the same
-// maintenance with an earlier order, or nil. phaseOn returns how far the order is with a node.
-func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress, phaseOn func(*order, *v1.Node) nodePhase) {
+// maintenance with an earlier order, or nil. limits say which of them need an admission.
+func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress, limits *limits) {
 	for _, node := range nodes {
 		if !p.selector.Matches(node) {
 			continue
 		}
-		switch phaseOn(&p.order, node) {
+		switch limits.phaseOn(&p.order, node) {
 		case phaseWaiting:
 			p.waiting.Insert(node.Name)
 			continue
@@ -133,21 +133,22 @@ func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenancePr
 		p.nodes[node.Name] = nil
 		p.unknown++
 		if p.completes() {
-			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node)}
+			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node, limits.limit(node))}
 		}
 	}
 }
 
 // mayHaveCordoned reports whether a node of a maintenance in Complete may be unschedulable because
 // of it. A node that was released before, by this process or an earlier one, is not: whoever
-// cordoned it since is another client.
-func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *v1.Node) bool {
+// cordoned it since is another client. Neither is one that has waited for its admission. limited is
+// whether a budget selects the node.
+func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *v1.Node, limited bool) bool {
 	switch {
 	case known != nil && known.completes():
 		return known.cordoned(node.Name)
 	case known != nil && (known.waiting.Has(node.Name) || known.done.Has(node.Name)):
 		return false
-	case p.rollout != nil:
+	case known == nil && (p.rollout != nil || limited):
 		// An admission is stored before the cordon.
 		if admitted := maintenance.AdmissionOf(node, p.uid); admitted == nil || admitted.DoneTime != nil {
 			return false

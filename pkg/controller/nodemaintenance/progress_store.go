@@ -67,7 +67,7 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	}
 	// Listed under the lock: a node that is created later is reconciled later, and finds the
 	// maintenance here.
-	fresh.selectNodes(nodes(), known, s.limits.phaseOn)
+	fresh.selectNodes(nodes(), known, s.limits)
 	if known != nil {
 		fresh.takeOver(known)
 	}
