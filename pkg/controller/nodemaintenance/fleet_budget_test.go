@@ -1,0 +1,359 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// plainly is what describeNode says of a node that is drained without an admission.
+const plainly = "cordoned claimed"
+
+// createPlain creates a maintenance without a rollout in the stage Drain.
+func (f *fixture) createPlain(name string) {
+	f.t.Helper()
+	f.createMaintenance(name, stageDrain, "a", maintenance.StandardPlan()...)
+}
+
+// A maintenance without a rollout waits for a budget, too, and gives its nodes back when it ends.
+func TestPlainMaintenanceWaitsForABudget(t *testing.T) {
+	f := newFleet(t, "n1", "n2", "n3")
+	f.createLimit("b", 1)
+	f.createPlain("m")
+	f.drainNodes()
+	f.expectNodes("with a budget of 1", map[string]string{"n1": drained, "n2": waiting, "n3": waiting})
+	f.expectWaits("with a budget of 1", "m", waitFor(coordinationv1alpha1.NodeMaintenanceWaitBudget, "b", 2))
+	f.changeNamed("n3", setReady(false))
+	f.setDone("m", "n1")
+	f.drainNodes()
+	f.expectNodes("a node is given back, another breaks", map[string]string{"n1": done, "n2": waiting, "n3": drained})
+	f.setStage("m", stageComplete)
+	f.run(time.Minute)
+	f.expectNodes("completed", map[string]string{"n1": untouched, "n2": untouched, "n3": untouched})
+}
+
+// A node that was cordoned by hand while a maintenance waited for it is not uncordoned when that
+// ends, even if the controller was restarted meanwhile.
+func TestPlainMaintenanceKeepsCordonsOfNodesThatWait(t *testing.T) {
+	for name, step := range map[string]func(*fixture){"the same process": func(*fixture) {}, "a restart": (*fixture).restart} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n")
+			f.createLimit("b", 0)
+			f.createPlain("m")
+			f.run(5 * time.Second)
+			f.changeNamed("n", cordonByHand)
+			f.run(5 * time.Second)
+			f.expectNode("frozen", "n", "planned tainted cordoned")
+			f.setStage("m", stageComplete)
+			step(f)
+			f.run(time.Minute)
+			f.expectNode("completed", "n", "cordoned")
+		})
+	}
+}
+
+// The drains that have begun before there was a budget go on, also after a restart.
+func TestBudgetDoesNotStopADrain(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createPlain("m")
+	f.run(5 * time.Second)
+	f.createLimit("b", 0)
+	f.run(5 * time.Second)
+	f.createReadyNode("n3", map[string]string{"a": ""})
+	f.restart()
+	f.drainNodes()
+	f.expectNodes("with a freeze", map[string]string{"n1": plainly, "n2": plainly, "n3": waiting})
+	if requested := f.requestedPods(); requested > 0 || len(f.cluster().pods) > 0 {
+		t.Errorf("pods are left: %v", f.cluster().pods)
+	}
+	f.expectWaits("with a freeze", "m", waitFor(coordinationv1alpha1.NodeMaintenanceWaitFrozen, "b", 1))
+}
+
+// Nodes go on when their budget is deleted, raised, or selects others.
+func TestBudgetEnds(t *testing.T) {
+	for name, end := range map[string]func(*fixture){
+		"deleted": func(f *fixture) { f.deleteLimit("b") },
+		"raised": func(f *fixture) {
+			f.changeLimit("b", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) { spec.MaxUnavailable.IntVal = 3 })
+		},
+		"selects others": func(f *fixture) {
+			f.changeLimit("b", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) {
+				spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = "b"
+			})
+		},
+		"deleted while the controller was away": func(f *fixture) { f.deleteLimit("b"); f.restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			f.createLimit("b", 0)
+			f.createPlain("m")
+			f.run(10 * time.Second)
+			f.expectNodes("frozen", map[string]string{"n1": waiting, "n2": waiting})
+			end(f)
+			f.drainNodes()
+			for _, node := range f.cluster().nodes {
+				if !maintenance.IsClaimed(&node) || !node.Spec.Unschedulable || hasTaint(&node) {
+					t.Errorf("node %s: %q", node.Name, describeNode(&node))
+				}
+			}
+			f.expectDrained("m")
+		})
+	}
+}
+
+// Without a budget and a rollout, the gate changes no object, and no write.
+func TestWithoutBudgetsNothingChanges(t *testing.T) {
+	version := regexp.MustCompile(`"resourceVersion":"\d+"`)
+	run := func(withoutFleet bool) (writes []string, objects map[string]any) {
+		f := newFixture(t)
+		f.withoutFleet = withoutFleet
+		f.restart()
+		f.client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			switch action := action.(type) {
+			case clienttesting.PatchActionImpl:
+				patch := version.ReplaceAllString(string(action.Patch), "")
+				writes = append(writes, fmt.Sprintf("patch %s %s/%s %s", action.Resource.Resource, action.Name, action.Subresource, patch))
+			case clienttesting.UpdateActionImpl:
+				object := action.Object.DeepCopyObject()
+				object.(metav1.Object).SetResourceVersion("")
+				writes = append(writes, fmt.Sprintf("update %s/%s %+v", action.Resource.Resource, action.Subresource, object))
+			}
+			return false, nil, nil
+		})
+		for _, name := range []string{"n1", "n2", "n3"} {
+			f.createReadyNode(name, map[string]string{"a": "", "b": ""})
+			f.createPods(2, name, 0)
+			f.createPods(1, name, 0, daemon)
+		}
+		f.createMaintenance("first", stageCordon, "a", maintenance.StandardPlan()...)
+		f.createMaintenance("second", stageIdle, "b", maintenance.StandardPlan()...)
+		f.run(5 * time.Second)
+		f.setStage("first", stageDrain)
+		f.run(5 * time.Second)
+		f.setStage("second", stageDrain)
+		f.drainNodes()
+		f.changeNamed("n1", setReady(false), reboot)
+		f.run(time.Minute)
+		f.relabel("n2", nil)
+		f.run(10 * time.Second)
+		f.changeNamed("n1", setReady(true))
+		f.restart()
+		f.run(10 * time.Second)
+		f.setStage("first", stageComplete)
+		f.run(10 * time.Second)
+		f.deleteMaintenance("second")
+		f.run(10 * time.Second)
+		// Nodes are handled in any order.
+		slices.Sort(writes)
+		slices.Sort(f.events)
+		c := f.cluster()
+		for i := range c.nodes {
+			c.nodes[i].ResourceVersion = ""
+		}
+		for i := range c.maintenances {
+			c.maintenances[i].ResourceVersion = ""
+		}
+		return writes, map[string]any{"nodes": c.nodes, "maintenances": c.maintenances, "events": f.events}
+	}
+	writesOff, objectsOff := run(true)
+	writesOn, objectsOn := run(false)
+	if diff := cmp.Diff(writesOff, writesOn); diff != "" {
+		t.Errorf("writes (-gate off, +gate on):\n%s", diff)
+	}
+	if diff := cmp.Diff(objectsOff, objectsOn); diff != "" {
+		t.Errorf("objects (-gate off, +gate on):\n%s", diff)
+	}
+	if len(writesOn) < 20 {
+		t.Errorf("only %d writes", len(writesOn))
+	}
+}
+
+// A node that is deselected is given back at once, in any phase. Selected again, it is a new one.
+func TestDeselectedAndSelectedAgain(t *testing.T) {
+	f := inAllPhases(t)
+	f.changeNamed("n1", func(node *v1.Node) { node.Spec.Unschedulable = false })
+	f.changeNamed("n2", setReady(true))
+	f.run(10 * time.Second)
+	f.drainNodes()
+	f.expectNodes("before", map[string]string{"n1": done, "n2": done, "n3": drained, "n4": drained, "n5": drained})
+	for _, name := range []string{"n1", "n2", "n3"} {
+		f.relabel(name, nil)
+	}
+	f.run(10 * time.Second)
+	f.expectNodes("deselected", map[string]string{"n1": untouched, "n2": untouched, "n3": untouched, "n4": drained, "n5": drained})
+	for _, name := range []string{"n1", "n2", "n3"} {
+		f.relabel(name, map[string]string{"a": ""})
+	}
+	f.run(10 * time.Second)
+	f.drainNodes()
+	// The annotation is still there.
+	f.expectNodes("selected again", map[string]string{"n1": done, "n2": done, "n3": drained, "n4": drained, "n5": drained})
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout.Paused = true })
+	f.createReadyNode("n6", map[string]string{"a": ""})
+	f.run(10 * time.Second)
+	f.expectNode("a further node", "n6", waiting)
+	f.relabel("n6", nil)
+	f.restart()
+	f.run(10 * time.Second)
+	f.expectNode("deselected during a restart", "n6", untouched)
+}
+
+// A node stays cordoned and drained as long as one maintenance wants it, whatever the others wait for.
+func TestOverlappingRollouts(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createRollout("m", atOnce(1))
+	f.run(5 * time.Second)
+	paused := atOnce(1)
+	paused.Paused = true
+	f.clock.Step(time.Second)
+	f.createRollout("other", paused)
+	f.drainNodes()
+	f.expectNode("one is admitted, one waits", "n1", "planned cordoned claimed m:drained")
+	f.setDone("m", "n1")
+	f.run(10 * time.Second)
+	f.expectNode("one is done, one waits", "n1", "planned tainted m:done")
+
+	f = newFleet(t, "n1")
+	f.createRollout("m", atOnce(1))
+	f.clock.Step(time.Second)
+	f.createRollout("other", atOnce(1))
+	f.run(10 * time.Second)
+	f.expectNode("two are admitted", "n1", "cordoned claimed m:admitted other:admitted")
+	f.changeNamed("n1", setReady(false))
+	f.setDone("m", "n1")
+	f.run(10 * time.Second)
+	f.expectNode("one is done, the other drains", "n1", "cordoned claimed m:done other:admitted")
+	if requested := f.requestedPods(); requested != 1 {
+		t.Errorf("the eviction of %d pods is requested", requested)
+	}
+	f.changeNamed("n1", setReady(true))
+	f.drainNodes()
+	f.setDone("other", "n1")
+	f.run(10 * time.Second)
+	f.expectNode("both are done", "n1", "m:done other:done")
+}
+
+// A node that was cordoned by the stage Cordon stays so while it waits in the stage Drain.
+func TestCordonIsKeptWhileNodesWait(t *testing.T) {
+	for name, step := range map[string]func(*fixture){"the same process": func(*fixture) {}, "a restart": (*fixture).restart} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			uncordons := 0
+			f.watchNodes(func(_ *v1.Node, patch string) {
+				if strings.Contains(patch, `"unschedulable":false`) {
+					uncordons++
+				}
+			})
+			rollout := atOnce(1)
+			f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+			f.run(5 * time.Second)
+			f.setStage("m", stageDrain)
+			step(f)
+			f.drainNodes()
+			f.expectNodes("in the stage Drain", map[string]string{"n1": drained, "n2": "planned cordoned claimed"})
+			if uncordons > 0 {
+				t.Errorf("%d uncordons", uncordons)
+			}
+			f.setDone("m", "n1")
+			f.drainNodes()
+			f.expectNodes("one is done", map[string]string{"n1": done, "n2": drained})
+			f.setStage("m", stageComplete)
+			f.run(time.Minute)
+			f.expectNodes("completed", map[string]string{"n1": untouched, "n2": untouched})
+		})
+	}
+}
+
+// A kubelet that shuts down cannot wait. Its node counts.
+func TestShutdownNeverWaits(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createLimit("b", 1)
+	f.createPlain("m")
+	f.run(5 * time.Second)
+	f.expectNodes("before", map[string]string{"n1": admitted, "n2": waiting})
+	f.changeNamed("n2", func(node *v1.Node) { node.Labels["shutdown"] = "" })
+	f.createMaintenance(maintenance.ShutdownName("n2"), stageDrain, "shutdown", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	f.expectNodes("the kubelet of n2 shuts down", map[string]string{"n1": admitted, "n2": plainly})
+	if requested := f.requestedPods(); requested != 2 {
+		t.Errorf("the eviction of %d pods is requested", requested)
+	}
+	if b := f.limit("b"); b.Status.UnavailableNodes != 2 || b.Status.AdmissionsAllowed != 0 {
+		t.Errorf("the budget is %+v", b.Status)
+	}
+}
+
+// A controller without the gate begins with no node of a rollout, and ends what was begun.
+func TestGateOff(t *testing.T) {
+	f := newFixture(t)
+	f.withoutFleet = true
+	f.restart()
+	f.createReadyNode("n1", map[string]string{"a": ""})
+	f.createPods(1, "n1", 0)
+	f.createRollout("m", atOnce(1))
+	f.run(time.Minute)
+	f.expectNode("the gate is off", "n1", waiting)
+	f.expectWaits("the gate is off", "m", waitFor(coordinationv1alpha1.NodeMaintenanceWaitDisabled, "", 1))
+	if requested := f.requestedPods(); requested > 0 {
+		t.Errorf("the eviction of %d pods is requested", requested)
+	}
+	f.withoutFleet = false
+	f.restart()
+	f.run(5 * time.Second)
+	f.expectNode("the gate is on", "n1", admitted)
+	f.withoutFleet = true
+	f.restart()
+	f.drainNodes()
+	f.expectNode("off again", "n1", drained)
+	f.setDone("m", "n1")
+	f.run(10 * time.Second)
+	f.expectNode("off, and done", "n1", done)
+	f.setStage("m", stageComplete)
+	f.run(10 * time.Second)
+	f.expectNode("off, and completed", "n1", untouched)
+}
+
+// An admission that is written when the maintenance is over already does not stay on the node.
+func TestAdmissionAfterTheEnd(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createRollout("m", atOnce(1))
+	m := f.maintenance("m").DeepCopy()
+	f.run(5 * time.Second)
+	f.deleteMaintenance("m")
+	f.run(10 * time.Second)
+	if err := f.writer.admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}); err != nil {
+		t.Fatal(err)
+	}
+	f.run(unknownAdmission / 2)
+	f.expectNode("the cache may be behind", "n1", "m:admitted")
+	f.run(unknownAdmission)
+	f.expectNode("the cache is not behind", "n1", untouched)
+}
