@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -55,6 +56,8 @@ func TestInteropFixtures(t *testing.T) {
 				DrainMessage:           "Draining",
 				ActiveEvictionRequests: 2,
 				BlockedPods:            1,
+				Admissions:             []v1.MaintenanceAdmission{{MaintenanceName: "kernel", MaintenanceUID: "1-2-3", AdmittedTime: metav1.Unix(1, 0), DoneTime: &metav1.Time{Time: time.Unix(2, 0)}}},
+				Released:               true,
 			},
 		},
 	}
@@ -88,7 +91,7 @@ func TestRoundTripHasOurKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, kind := range []string{"EvictionRequest", "EvictionRequestList", "NodeMaintenance", "NodeMaintenanceList"} {
+	for _, kind := range []string{"EvictionRequest", "EvictionRequestList", "NodeMaintenance", "NodeMaintenanceList", "NodeMaintenanceBudget", "NodeMaintenanceBudgetList"} {
 		if !scheme.Recognizes(coordinationv1alpha1.SchemeGroupVersion.WithKind(kind)) {
 			t.Errorf("round trips of %s are not tested: add its version to groups", kind)
 		}
