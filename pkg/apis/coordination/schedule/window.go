@@ -16,6 +16,10 @@ limitations under the License.
 
 // Package schedule says when the windows of NodeMaintenanceBudgets are open. The API server validates
 // with it, and the node maintenance controller decides with it.
+//
+// A window opens when a CronJob with the same schedule and time zone would start. So where clocks are
+// put forward, it does not open at a time of the day that this leaves out: at 02:30 in Europe/Berlin
+// on the last Sunday of March. Where they are put back, it opens at both times that are called 02:30.
 package schedule
 
 import (
@@ -88,24 +92,46 @@ func ParseTimeZone(name string) (*time.Location, error) {
 
 // IsOpen reports whether the window is open.
 func (w *Window) IsOpen(now time.Time) bool {
-	opened := w.schedule.Next(now.Add(-w.duration).In(w.location))
+	opened := w.Next(now.Add(-w.duration))
 	return !opened.IsZero() && !opened.After(now)
 }
 
-// Next returns when the window opens next, after now. It is zero if that is never.
-func (w *Window) Next(now time.Time) time.Time { return w.schedule.Next(now.In(w.location)) }
+// maxClockChanges bounds the search for the next opening. It is more than what a time zone has in the
+// years between two leap days.
+const maxClockChanges = 20
 
-// Closes returns when the window closes; zero if it is closed.
+// Next returns when the window opens next, after now. It is zero if that is never.
+//
+// The library is asked for each period in which the offset of the time zone is the same: where it
+// looks beyond, it may return times of another day, or miss some, if clocks are changed at midnight.
+func (w *Window) Next(now time.Time) time.Time {
+	now = now.In(w.location)
+	_, change := now.ZoneBounds()
+	for range maxClockChanges {
+		next := w.schedule.Next(now)
+		if change.IsZero() || !next.IsZero() && next.Before(change) {
+			return next
+		}
+		now = change.Add(-time.Second)
+		_, change = change.ZoneBounds()
+	}
+	return time.Time{}
+}
+
+// maxReopenings bounds the search for the end of a window that is always open.
+const maxReopenings = 1000
+
+// Closes returns when the window closes; zero if it is closed. A window that opens again and again
+// before it closes may be open for longer.
 func (w *Window) Closes(now time.Time) time.Time {
 	if !w.IsOpen(now) {
 		return time.Time{}
 	}
 	closes := now
-	// It may open again before it closes.
-	for range 1000 {
-		opened := w.schedule.Next(closes.Add(-w.duration).In(w.location))
+	for range maxReopenings {
+		opened := w.Next(closes.Add(-w.duration))
 		if opened.IsZero() || opened.After(closes) {
-			return closes
+			break
 		}
 		closes = opened.Add(w.duration)
 	}

@@ -1,0 +1,271 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package schedule
+
+import (
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // The tests must not depend on the database of the system.
+)
+
+// at parses a time in UTC, which may lack seconds.
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	for _, layout := range []string{"2006-01-02T15:04Z", time.RFC3339Nano} {
+		if parsed, err := time.Parse(layout, text); err == nil {
+			return parsed
+		}
+	}
+	t.Fatalf("%q is no time", text)
+	return time.Time{}
+}
+
+// format is the inverse of at. A time that is zero is "never".
+func format(when time.Time) string {
+	switch {
+	case when.IsZero():
+		return "never"
+	case when.Truncate(time.Minute).Equal(when):
+		return when.UTC().Format("2006-01-02T15:04Z")
+	}
+	return when.UTC().Format(time.RFC3339Nano)
+}
+
+func TestParseSchedule(t *testing.T) {
+	const (
+		fields   = `must have five fields, for minute, hour, day of the month, month, and day of the week, such as "0 2 * * 6": `
+		zone     = "must not name a time zone: use timeZone"
+		relative = "must not be relative: name minutes, hours and days"
+		never    = "must occur: there is no such date within five years"
+	)
+	for expression, want := range map[string]string{
+		"0 2 * * 6":               "",
+		"*/15 22-23 1,15 JAN sun": "",
+		"0 0 ? * *":               "",
+		"  0\t2  * * 6 ":          "",
+		"@daily":                  "",
+		"@midnight":               "",
+		"@weekly":                 "",
+		"0 0 29 2 *":              "",
+		"0 0 30 2 mon":            "", // On the day of the month or of the week.
+
+		"":                           fields + "empty spec string",
+		" ":                          fields + "expected exactly 5 fields, found 0",
+		"nights":                     fields + "expected exactly 5 fields, found 1",
+		"0 0 2 * * 6":                fields + "expected exactly 5 fields, found 6",
+		"60 2 * * 6":                 fields + "end of range (60) above maximum (59)",
+		"0 2 0 * *":                  fields + "beginning of range (0) below minimum (1)",
+		"0 2 * * 7":                  fields + "end of range (7) above maximum (6)",
+		"0 */0 * * *":                fields + "step of range should be a positive number",
+		"@reboot":                    fields + "unrecognized descriptor: @reboot",
+		"TZ=Europe/Berlin 0 2 * * 6": zone,
+		"CRON_TZ=UTC 0 2 * * 6":      zone,
+		"TZ=0":                       zone, // The library panics.
+		"@every 1h":                  relative,
+		"@every":                     relative,
+		"0 0 31 2 *":                 never,
+		"0 0 30 2 *":                 never,
+		"0 0 31 4,6,9,11 *":          never,
+	} {
+		got, err := ParseSchedule(expression)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q: unexpected error: %v", expression, err)
+		case want == "" && got == nil:
+			t.Errorf("%q: no schedule", expression)
+		case want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)):
+			t.Errorf("%q: got error %v, want %q", expression, err, want)
+		}
+	}
+}
+
+func TestParseTimeZone(t *testing.T) {
+	const (
+		local   = "must not be Local: name a time zone, such as Europe/Berlin"
+		unknown = "must be a name of the time zone database, such as Europe/Berlin: "
+	)
+	for name, want := range map[string]struct{ location, err string }{
+		"":                 {location: "Etc/UTC"},
+		"UTC":              {location: "UTC"},
+		"Etc/GMT-2":        {location: "Etc/GMT-2"},
+		"Europe/Berlin":    {location: "Europe/Berlin"},
+		"Local":            {err: local},
+		"LOCAL":            {err: local},
+		"Mars/Olympus":     {err: unknown + "unknown time zone Mars/Olympus"},
+		"Europe":           {err: unknown},
+		"../etc/localtime": {err: unknown},
+		"/etc/localtime":   {err: unknown},
+		"Europe/Berlin ":   {err: unknown},
+		"+02:00":           {err: unknown},
+	} {
+		got, err := ParseTimeZone(name)
+		switch {
+		case want.err == "" && err != nil:
+			t.Errorf("%q: unexpected error: %v", name, err)
+		case want.err == "" && got.String() != want.location:
+			t.Errorf("%q: got %s, want %s", name, got, want.location)
+		case want.err != "" && (err == nil || !strings.HasPrefix(err.Error(), want.err)):
+			t.Errorf("%q: got error %v, want %q", name, err, want.err)
+		}
+	}
+}
+
+func TestNewWindowErrors(t *testing.T) {
+	for _, broken := range []struct{ schedule, timeZone, want string }{
+		{"daily", "Europe/Berlin", "must have five fields"},
+		{"@daily", "Berlin", "must be a name of the time zone database"},
+	} {
+		if window, err := NewWindow(broken.schedule, broken.timeZone, time.Hour); window != nil || err == nil || !strings.HasPrefix(err.Error(), broken.want) {
+			t.Errorf("%q in %q: got %v and error %v, want %q", broken.schedule, broken.timeZone, window, err, broken.want)
+		}
+	}
+}
+
+// moment is what a window says at a time. closes is "never" if it is closed.
+type moment struct{ now, next, closes string }
+
+func TestWindow(t *testing.T) {
+	const night = "2026-01-10T02:00Z" // A Saturday.
+	for name, test := range map[string]struct {
+		schedule, timeZone string
+		duration           time.Duration
+		moments            []moment
+	}{
+		"its edges": {"0 2 * * 6", "", 4 * time.Hour, []moment{
+			{"2026-01-03T06:00Z", night, "never"},
+			{"2026-01-10T01:59:59.999999999Z", night, "never"},
+			{night, "2026-01-17T02:00Z", "2026-01-10T06:00Z"},
+			{"2026-01-10T02:00:00.000000001Z", "2026-01-17T02:00Z", "2026-01-10T06:00Z"},
+			{"2026-01-10T05:59:59.999999999Z", "2026-01-17T02:00Z", "2026-01-10T06:00Z"},
+			{"2026-01-10T06:00Z", "2026-01-17T02:00Z", "never"},
+		}},
+		"over midnight, and over the end of a year": {"0 22 31 12 *", "", 4 * time.Hour, []moment{
+			{"2026-12-31T21:59Z", "2026-12-31T22:00Z", "never"},
+			{"2026-12-31T23:59Z", "2027-12-31T22:00Z", "2027-01-01T02:00Z"},
+			{"2027-01-01T00:00Z", "2027-12-31T22:00Z", "2027-01-01T02:00Z"},
+			{"2027-01-01T02:00Z", "2027-12-31T22:00Z", "never"},
+		}},
+		"every day": {"@daily", "", time.Hour, []moment{
+			{"2026-01-10T00:00Z", "2026-01-11T00:00Z", "2026-01-10T01:00Z"},
+			{"2026-01-10T01:00Z", "2026-01-11T00:00Z", "never"},
+		}},
+		"it opens again while it is open": {"0,30 2,3 * * *", "", 45 * time.Minute, []moment{
+			{"2026-01-10T02:00Z", "2026-01-10T02:30Z", "2026-01-10T04:15Z"},
+			{"2026-01-10T02:40Z", "2026-01-10T03:00Z", "2026-01-10T04:15Z"},
+			{"2026-01-10T04:14Z", "2026-01-11T02:00Z", "2026-01-10T04:15Z"},
+			{"2026-01-10T04:15Z", "2026-01-11T02:00Z", "never"},
+		}},
+		"it opens again when it closes": {"0 2,3 * * *", "", time.Hour, []moment{
+			{"2026-01-10T02:59:59Z", "2026-01-10T03:00Z", "2026-01-10T04:00Z"},
+			{"2026-01-10T03:00Z", "2026-01-11T02:00Z", "2026-01-10T04:00Z"},
+		}},
+		// The end is not true, and late enough.
+		"it is always open": {"* * * * *", "", time.Minute, []moment{
+			{"2026-01-10T02:00:30Z", "2026-01-10T02:01Z", "2026-01-10T18:40Z"},
+		}},
+		"a leap day": {"0 0 29 2 *", "", time.Hour, []moment{
+			{"2026-01-10T00:00Z", "2028-02-29T00:00Z", "never"},
+			{"2028-02-29T00:59Z", "2032-02-29T00:00Z", "2028-02-29T01:00Z"},
+			// There is none in 2100. The library looks five years ahead.
+			{"2096-03-01T00:00Z", "never", "never"},
+		}},
+		"in another time zone": {"0 2 * * 6", "Asia/Kolkata", time.Hour, []moment{
+			{"2026-01-09T20:29Z", "2026-01-09T20:30Z", "never"},
+			{"2026-01-09T20:30Z", "2026-01-16T20:30Z", "2026-01-09T21:30Z"},
+		}},
+		"the same time of day in summer and winter": {"0 1 * * *", "Europe/Berlin", time.Hour, []moment{
+			{"2026-03-28T12:00Z", "2026-03-29T00:00Z", "never"},
+			{"2026-03-29T12:00Z", "2026-03-29T23:00Z", "never"},
+			{"2026-10-25T12:00Z", "2026-10-26T00:00Z", "never"},
+		}},
+		// From 02:00 to 03:00, which is 01:00 UTC.
+		"clocks are put forward while it is open": {"30 1 * * 0", "Europe/Berlin", 2 * time.Hour, []moment{
+			{"2026-03-29T00:29Z", "2026-03-29T00:30Z", "never"},
+			{"2026-03-29T01:00Z", "2026-04-04T23:30Z", "2026-03-29T02:30Z"},
+			{"2026-03-29T02:30Z", "2026-04-04T23:30Z", "never"},
+		}},
+		"clocks are put forward over its time": {"30 2 * * *", "Europe/Berlin", time.Hour, []moment{
+			{"2026-03-28T12:00Z", "2026-03-30T00:30Z", "never"},
+			{"2026-03-29T01:00Z", "2026-03-30T00:30Z", "never"},
+			{"2026-03-29T01:30Z", "2026-03-30T00:30Z", "never"},
+		}},
+		// From 03:00 to 02:00, which is 01:00 UTC.
+		"clocks are put back while it is open": {"0 1 * * *", "Europe/Berlin", 3 * time.Hour, []moment{
+			{"2026-10-24T23:00Z", "2026-10-26T00:00Z", "2026-10-25T02:00Z"},
+			{"2026-10-25T01:59Z", "2026-10-26T00:00Z", "2026-10-25T02:00Z"},
+			{"2026-10-25T02:00Z", "2026-10-26T00:00Z", "never"},
+		}},
+		"clocks are put back over its time": {"30 2 * * *", "Europe/Berlin", 45 * time.Minute, []moment{
+			{"2026-10-24T12:00Z", "2026-10-25T00:30Z", "never"},
+			{"2026-10-25T00:30Z", "2026-10-25T01:30Z", "2026-10-25T01:15Z"},
+			{"2026-10-25T01:20Z", "2026-10-25T01:30Z", "never"},
+			{"2026-10-25T01:30Z", "2026-10-26T01:30Z", "2026-10-25T02:15Z"},
+		}},
+		// At midnight from Thursday to Friday, 2026-04-24, to 01:00.
+		"clocks skip midnight": {"0 1 * * 4", "Africa/Cairo", time.Hour, []moment{
+			{"2026-04-22T23:30Z", "2026-04-29T22:00Z", "2026-04-23T00:00Z"},
+			{"2026-04-23T22:30Z", "2026-04-29T22:00Z", "never"},
+		}},
+		// At 02:00 on 2026-10-04 to 02:30.
+		"clocks skip half an hour": {"30 1 * * *", "Australia/Lord_Howe", 20 * time.Minute, []moment{
+			{"2026-10-03T15:01Z", "2026-10-04T14:30Z", "2026-10-03T15:20Z"},
+			{"2026-10-03T15:30Z", "2026-10-04T14:30Z", "never"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			window, err := NewWindow(test.schedule, test.timeZone, test.duration)
+			if err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			for _, want := range test.moments {
+				now := at(t, want.now)
+				if got := (moment{want.now, format(window.Next(now)), format(window.Closes(now))}); got != want {
+					t.Errorf("got %v, want %v", got, want)
+				}
+				if open := want.closes != "never"; window.IsOpen(now) != open {
+					t.Errorf("%s: open is %t, want %t", want.now, !open, open)
+				}
+			}
+		})
+	}
+}
+
+// Whether a window is open depends on how its openings lie around a time, and on nothing else.
+func TestWindowAgreesWithItsOpenings(t *testing.T) {
+	for _, zone := range []string{"Etc/UTC", "Europe/Berlin", "Africa/Cairo", "America/Santiago"} {
+		for _, expression := range []string{"30 2 * * *", "0 0 * * 0", "15 0-3 24,25,29 * *"} {
+			window, err := NewWindow(expression, zone, 90*time.Minute)
+			if err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			year := at(t, "2026-01-01T00:00Z")
+			var openings []time.Time
+			for now := window.Next(year.Add(-window.duration)); now.Before(year.AddDate(1, 0, 0)); now = window.Next(now) {
+				openings = append(openings, now)
+			}
+			for now := year; now.Before(year.AddDate(1, 0, 0)); now = now.Add(17 * time.Minute) {
+				for len(openings) > 0 && !openings[0].Add(window.duration).After(now) {
+					openings = openings[1:]
+				}
+				if want := len(openings) > 0 && !openings[0].After(now); window.IsOpen(now) != want {
+					t.Errorf("%s in %s: open at %s: %t, want %t", expression, zone, format(now), !want, want)
+				}
+			}
+		}
+	}
+}
