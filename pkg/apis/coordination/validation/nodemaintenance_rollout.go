@@ -58,20 +58,28 @@ func validateRolloutUpdate(rollout, old *coordination.NodeMaintenanceRollout, fl
 
 // validateRolloutStatus validates the counters that change.
 func validateRolloutStatus(status, old *coordination.NodeMaintenanceRolloutStatus, fldPath *field.Path) field.ErrorList {
-	if status == nil || apiequality.Semantic.DeepEqual(status, old) {
+	if status == nil {
 		return nil
+	}
+	if old == nil {
+		old = &coordination.NodeMaintenanceRolloutStatus{}
 	}
 	var errs field.ErrorList
 	for _, counter := range []struct {
-		name  string
-		value int32
+		name       string
+		value, old int32
 	}{
-		{"waitingNodes", status.WaitingNodes},
-		{"admittedNodes", status.AdmittedNodes},
-		{"doneNodes", status.DoneNodes},
-		{"failedNodes", status.FailedNodes},
+		{"waitingNodes", status.WaitingNodes, old.WaitingNodes},
+		{"admittedNodes", status.AdmittedNodes, old.AdmittedNodes},
+		{"doneNodes", status.DoneNodes, old.DoneNodes},
+		{"failedNodes", status.FailedNodes, old.FailedNodes},
 	} {
-		errs = append(errs, corevalidation.ValidateNonnegativeField(int64(counter.value), fldPath.Child(counter.name))...)
+		if counter.value != counter.old {
+			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(counter.value), fldPath.Child(counter.name))...)
+		}
+	}
+	if apiequality.Semantic.DeepEqual(status.WaitingFor, old.WaitingFor) {
+		return errs
 	}
 	for i := range status.WaitingFor {
 		errs = append(errs, corevalidation.ValidateNonnegativeField(int64(status.WaitingFor[i].NodeCount), fldPath.Child("waitingFor").Index(i).Child("nodeCount"))...)

@@ -18,6 +18,8 @@ package validation
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -102,11 +104,11 @@ func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPa
 	if spec.MaxUnavailable != nil && !apiequality.Semantic.DeepEqual(spec.MaxUnavailable, old.MaxUnavailable) {
 		errs = append(errs, validateNumberOrPercentage(spec.MaxUnavailable, 0, fldPath.Child("maxUnavailable"))...)
 	}
-	if spec.Topology != nil && !apiequality.Semantic.DeepEqual(spec.Topology, old.Topology) {
+	if spec.Topology != nil && (old.Topology == nil || spec.Topology.Key != old.Topology.Key) {
 		errs = append(errs, validateTopologyKey(spec.Topology.Key, fldPath.Child("topology", "key"))...)
 	}
-	if !apiequality.Semantic.DeepEqual(spec.Windows, old.Windows) {
-		for i := range spec.Windows {
+	for i := range spec.Windows {
+		if !slices.Contains(old.Windows, spec.Windows[i]) {
 			errs = append(errs, validateWindow(&spec.Windows[i], fldPath.Child("windows").Index(i))...)
 		}
 	}
@@ -123,9 +125,8 @@ func validateNumberOrPercentage(value *intstr.IntOrString, minimum int, fldPath 
 		}
 		return nil
 	}
-	number := strings.TrimSuffix(value.StrVal, "%")
-	percent := intstr.Parse(number)
-	if len(validation.IsValidPercent(value.StrVal)) > 0 || percent.Type != intstr.Int || percent.IntValue() < minimum || percent.IntValue() > 100 {
+	percent, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+	if len(validation.IsValidPercent(value.StrVal)) > 0 || err != nil || percent < minimum || percent > 100 {
 		return field.ErrorList{field.Invalid(fldPath, value.StrVal, wanted)}
 	}
 	return nil
