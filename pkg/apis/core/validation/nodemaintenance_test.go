@@ -17,10 +17,13 @@ limitations under the License.
 package validation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
 )
@@ -60,6 +63,72 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 		"invalid labels": {status: targets(matching(map[string]string{"a": "not valid"})), want: field.ErrorList{field.Invalid(path.Child("drainTargets").Index(0).Child("podSelector", "matchLabels"), nil, "a valid label must be")}},
 	}
 	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring().Test(t, test.want, ValidateMaintenanceStatus(test.status, test.old, path))
+		})
+	}
+}
+
+func TestValidateAdmissions(t *testing.T) {
+	path := field.NewPath("status", "maintenanceStatus")
+	admissions := path.Child("admissions")
+	now := metav1.Time{Time: time.Unix(1, 0)}
+	admission := func(name string, changes ...func(*core.MaintenanceAdmission)) core.MaintenanceAdmission {
+		a := core.MaintenanceAdmission{MaintenanceName: name, MaintenanceUID: types.UID("uid-of-" + name), AdmittedTime: now}
+		for _, change := range changes {
+			change(&a)
+		}
+		return a
+	}
+	done := func(a *core.MaintenanceAdmission) { a.DoneTime = &now }
+	with := func(list ...core.MaintenanceAdmission) *core.MaintenanceStatus {
+		return &core.MaintenanceStatus{Admissions: list}
+	}
+	many := func(count int) *core.MaintenanceStatus {
+		var list []core.MaintenanceAdmission
+		for i := range count {
+			list = append(list, admission(fmt.Sprintf("kernel-%d", i)))
+		}
+		return with(list...)
+	}
+	released := func(status *core.MaintenanceStatus) *core.MaintenanceStatus {
+		status.Released = true
+		return status
+	}
+	saying := func(status *core.MaintenanceStatus) *core.MaintenanceStatus {
+		status.DrainMessage = "Draining"
+		return status
+	}
+	empty := core.MaintenanceAdmission{}
+	missing := field.ErrorList{
+		field.Invalid(admissions.Index(0).Child("maintenanceName"), nil, "a lowercase RFC 1123 subdomain"),
+		field.Required(admissions.Index(0).Child("maintenanceUID"), "must be the UID of the NodeMaintenance"),
+		field.Required(admissions.Index(0).Child("admittedTime"), "must be the time of the admission"),
+	}
+	for name, test := range map[string]struct {
+		status, old *core.MaintenanceStatus
+		want        field.ErrorList
+	}{
+		"two maintenances": {status: with(admission("kernel"), admission("firmware", done))},
+		"all that an admission may be": {status: with(admission("kernel", done, func(a *core.MaintenanceAdmission) {
+			a.DrainedTime, a.ReturningTime, a.FailedTime, a.BootID = &now, &now, &now, "1"
+		}))},
+		"another one of that name":    {status: with(admission("kernel", done), admission("kernel", func(a *core.MaintenanceAdmission) { a.MaintenanceUID = "other" }))},
+		"released":                    {status: released(with(admission("kernel", done), admission("firmware", done)))},
+		"released without admissions": {status: released(with())},
+		"as many as there may be":     {status: many(100)},
+		"one too many":                {status: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
+		"too many, stored so":         {status: many(101), old: many(101)},
+		"too many, and still so":      {status: saying(many(101)), old: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
+		"nothing in it":               {status: with(empty), want: missing},
+		"nothing in it, stored so":    {status: with(empty), old: with(empty)},
+		"a name that no object has":   {status: with(admission("Kernel_6")), want: field.ErrorList{field.Invalid(admissions.Index(0).Child("maintenanceName"), nil, "a lowercase RFC 1123 subdomain")}},
+		"the same maintenance twice":  {status: with(admission("kernel", done), admission("kernel")), want: field.ErrorList{field.Duplicate(admissions.Index(1).Child("maintenanceUID"), nil)}},
+		"released while one is not done": {
+			status: released(with(admission("kernel", done), admission("firmware"))),
+			want:   field.ErrorList{field.Invalid(path.Child("released"), nil, "must not be set before all admissions have a doneTime: firmware has none")},
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring().Test(t, test.want, ValidateMaintenanceStatus(test.status, test.old, path))
 		})
