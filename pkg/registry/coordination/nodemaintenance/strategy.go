@@ -115,6 +115,7 @@ func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set 
 func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
 	maintenance.Spec = oldMaintenance.Spec
+	dropDisabledRolloutStatus(maintenance, oldMaintenance)
 	metav1.ResetObjectMetaForStatus(&maintenance.ObjectMeta, &oldMaintenance.ObjectMeta)
 }
 
@@ -123,10 +124,8 @@ func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obje
 	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
 }
 
-// validateDeclaratively adds the errors of declarative validation to those of the handwritten
-// validation.
 // dropDisabledFields drops the fields whose gate is off, unless the stored object has them. The
-// controller needs to watch more for them, which it only may behind the gate.
+// controller needs to watch more for them, which it only may behind the gate. old is nil on creation.
 func dropDisabledFields(maintenance, old *coordination.NodeMaintenance) {
 	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
 		return
@@ -142,6 +141,17 @@ func dropDisabledFields(maintenance, old *coordination.NodeMaintenance) {
 	}
 }
 
+// dropDisabledRolloutStatus drops the status of a rollout while the gate is off. A stored rollout has a
+// status with the gate off, too: it says that its nodes wait for the gate.
+func dropDisabledRolloutStatus(maintenance, old *coordination.NodeMaintenance) {
+	inUse := old.Spec.Rollout != nil || old.Status.RolloutStatus != nil
+	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !inUse {
+		maintenance.Status.RolloutStatus = nil
+	}
+}
+
+// validateDeclaratively adds the errors of declarative validation to those of the handwritten
+// validation.
 func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
 	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
 }

@@ -18,16 +18,23 @@ package nodemaintenance
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	apitesting "k8s.io/kubernetes/pkg/api/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -195,6 +202,79 @@ func TestPrepareForStatusUpdate(t *testing.T) {
 	}
 }
 
+// rollingOut sets a rollout with this limit, as defaulting leaves it.
+func rollingOut(maxConcurrent int32) change {
+	return func(m *coordination.NodeMaintenance) {
+		m.Spec.Rollout = &coordination.NodeMaintenanceRollout{
+			MaxConcurrent: ptr.To(intstr.FromInt32(maxConcurrent)), CompleteNodes: coordination.NodeCompletionManual,
+			ReturnTimeoutSeconds: ptr.To[int32](1800), MaxFailedNodes: ptr.To[int32](0),
+		}
+	}
+}
+
+// rollout changes a rollout.
+func rollout(change func(*coordination.NodeMaintenanceRollout)) change {
+	return func(m *coordination.NodeMaintenance) { change(m.Spec.Rollout) }
+}
+
+func waiting(nodes int32) change {
+	return having(func(s *coordination.NodeMaintenanceStatus) {
+		s.RolloutStatus = &coordination.NodeMaintenanceRolloutStatus{WaitingNodes: nodes}
+	})
+}
+
+func withBudgetGate(t *testing.T, enabled bool) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true, features.NodeMaintenanceBudgets: enabled,
+	})
+}
+
+// A rollout that was stored while the gate was on stays, and can be changed: it keeps nodes from being
+// drained.
+func TestDropDisabledRollout(t *testing.T) {
+	create := func(m, _ *coordination.NodeMaintenance) { Strategy.PrepareForCreate(context.Background(), m) }
+	update := func(m, old *coordination.NodeMaintenance) {
+		Strategy.PrepareForUpdate(context.Background(), m, old)
+	}
+	updateStatus := func(m, old *coordination.NodeMaintenance) {
+		StatusStrategy.PrepareForUpdate(context.Background(), m, old)
+	}
+	first := func(m *coordination.NodeMaintenance) { m.Generation = 1 }
+	next := func(m *coordination.NodeMaintenance) { m.Generation = 4 }
+	as := func(changes ...change) []change { return changes }
+	for name, test := range map[string]struct {
+		prepare         func(m, old *coordination.NodeMaintenance)
+		old, sent       []change
+		wantOff, wantOn []change
+	}{
+		"created with it":            {prepare: create, sent: as(rollingOut(5), waiting(3)), wantOff: as(first), wantOn: as(first, rollingOut(5))},
+		"added":                      {prepare: update, sent: as(rollingOut(5)), wantOn: as(rollingOut(5), next)},
+		"kept":                       {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(5)), wantOff: as(rollingOut(5)), wantOn: as(rollingOut(5))},
+		"changed":                    {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(6)), wantOff: as(rollingOut(6), next), wantOn: as(rollingOut(6), next)},
+		"removed":                    {prepare: update, old: as(rollingOut(5)), wantOff: as(next), wantOn: as(next)},
+		"a status":                   {prepare: updateStatus, sent: as(waiting(3)), wantOn: as(waiting(3))},
+		"a status of a rollout":      {prepare: updateStatus, old: as(rollingOut(5)), sent: as(rollingOut(5), waiting(3)), wantOff: as(rollingOut(5), waiting(3)), wantOn: as(rollingOut(5), waiting(3))},
+		"a status that changes":      {prepare: updateStatus, old: as(waiting(3)), sent: as(waiting(2)), wantOff: as(waiting(2)), wantOn: as(waiting(2))},
+		"a status that is removed":   {prepare: updateStatus, old: as(waiting(3))},
+		"a status, main endpoint":    {prepare: update, old: as(waiting(3)), sent: as(waiting(2)), wantOff: as(waiting(3)), wantOn: as(waiting(3))},
+		"a rollout, status endpoint": {prepare: updateStatus, sent: as(rollingOut(5))},
+	} {
+		for enabled, want := range map[bool][]change{false: test.wantOff, true: test.wantOn} {
+			t.Run(fmt.Sprintf("%s, gate %t", name, enabled), func(t *testing.T) {
+				withBudgetGate(t, enabled)
+				maintenance, old := newMaintenance(test.sent...), newMaintenance(test.old...)
+				test.prepare(maintenance, old)
+				if diff := cmp.Diff(newMaintenance(want...), maintenance); diff != "" {
+					t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(newMaintenance(test.old...), old); diff != "" {
+					t.Errorf("the stored maintenance was changed (-before, +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
 func TestResetFields(t *testing.T) {
 	tests := map[string]struct {
 		got  map[fieldpath.APIVersion]*fieldpath.Set
@@ -216,6 +296,7 @@ func TestResetFields(t *testing.T) {
 // has more tests of the handwritten part.
 func TestValidateCreate(t *testing.T) {
 	spec := field.NewPath("spec")
+	rolloutPath := spec.Child("rollout")
 	unknownStage := field.NotSupported(spec.Child("stage"), coordination.NodeMaintenanceStage("Pause"), []coordination.NodeMaintenanceStage{"Complete", "Cordon", "Drain", "Idle"})
 	tests := map[string]struct {
 		maintenance *coordination.NodeMaintenance
@@ -236,6 +317,22 @@ func TestValidateCreate(t *testing.T) {
 		},
 		"a reason that is too long": {
 			maintenance: newMaintenance(because(strings.Repeat("é", 1025))), want: field.ErrorList{field.TooLong(spec.Child("reason"), nil, 1024).WithOrigin("maxLength")},
+		},
+		"a rollout": {maintenance: newMaintenance(rollingOut(5))},
+		"a rollout of no node, with unknown words and numbers out of range": {
+			maintenance: newMaintenance(rollingOut(0), rollout(func(r *coordination.NodeMaintenanceRollout) {
+				r.CompleteNodes, r.ReturnTimeoutSeconds, r.MaxFailedNodes = "Never", ptr.To[int32](604801), ptr.To[int32](-1)
+			})),
+			want: field.ErrorList{
+				field.Invalid(rolloutPath.Child("maxConcurrent"), nil, "").MarkFromImperative(),
+				field.NotSupported[string](rolloutPath.Child("completeNodes"), "Never", nil),
+				field.Invalid(rolloutPath.Child("returnTimeoutSeconds"), nil, "").WithOrigin("maximum"),
+				field.Invalid(rolloutPath.Child("maxFailedNodes"), nil, "").WithOrigin("minimum"),
+			},
+		},
+		"a rollout that times out at once": {
+			maintenance: newMaintenance(rollingOut(5), rollout(func(r *coordination.NodeMaintenanceRollout) { r.ReturnTimeoutSeconds = ptr.To[int32](0) })),
+			want:        field.ErrorList{field.Invalid(rolloutPath.Child("returnTimeoutSeconds"), nil, "").WithOrigin("minimum")},
 		},
 		"a duplicate entry": {
 			maintenance: newMaintenance(withPlan(append(plan(1), plan(1)...))), want: field.ErrorList{field.Duplicate(spec.Child("drainPlan").Index(1), nil).MarkFromImperative()},
@@ -264,6 +361,7 @@ func TestValidateUpdate(t *testing.T) {
 		"back":                     {changed: newMaintenance(inStage(coordination.NodeMaintenanceStageIdle)), want: handWritten(spec.Child("stage"))},
 		"an unknown stage":         {changed: newMaintenance(inStage("Pause")), want: field.ErrorList{field.NotSupported[string](spec.Child("stage"), "Pause", nil)}},
 		"another plan":             {changed: newMaintenance(withPlan(plan(3))), want: handWritten(spec.Child("drainPlan"))},
+		"a rollout is added":       {changed: newMaintenance(rollingOut(1)), want: field.ErrorList{field.Forbidden(spec.Child("rollout"), "").MarkFromImperative()}},
 		"no plan":                  {changed: newMaintenance(withPlan(nil)), want: handWritten(spec.Child("drainPlan"))},
 		"no selector":              {changed: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
 		"a selector without terms": {changed: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
@@ -294,6 +392,23 @@ func TestValidateStatusUpdate(t *testing.T) {
 	position := func(position int32) change {
 		return having(func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.DrainPlanPosition = ptr.To(position) })
 	}
+	rolloutPath := status.Child("rolloutStatus")
+	rolled := func(change func(*coordination.NodeMaintenanceRolloutStatus)) change {
+		return having(func(s *coordination.NodeMaintenanceStatus) {
+			s.RolloutStatus = &coordination.NodeMaintenanceRolloutStatus{}
+			change(s.RolloutStatus)
+		})
+	}
+	waits := func(count int) []coordination.NodeMaintenanceWait {
+		return slices.Repeat([]coordination.NodeMaintenanceWait{{Reason: "Budget"}}, count)
+	}
+	pending := func(count int, name string) []coordination.NodeMaintenancePendingAdmission {
+		var list []coordination.NodeMaintenancePendingAdmission
+		for i := range count {
+			list = append(list, coordination.NodeMaintenancePendingAdmission{NodeName: strings.Repeat(name, i+1), MaintenanceUID: "1", Time: metav1.Now()})
+		}
+		return list
+	}
 	nodes := func(count int32) change {
 		return having(func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = count })
 	}
@@ -309,17 +424,54 @@ func TestValidateStatusUpdate(t *testing.T) {
 		old, changed *coordination.NodeMaintenance
 		want         field.ErrorList
 	}{
-		"unchanged":                        {old: newMaintenance(), changed: newMaintenance()},
-		"every stage":                      {old: newMaintenance(started(idle)), changed: newMaintenance(started(idle, cordon, drain, complete))},
-		"a duplicate stage":                {old: newMaintenance(), changed: newMaintenance(started(drain, drain)), want: field.ErrorList{field.Duplicate(stages.Index(1), nil)}},
-		"an unknown stage":                 {old: newMaintenance(), changed: newMaintenance(started("Pause")), want: field.ErrorList{field.NotSupported[string](stages.Index(0).Child("name"), "Pause", nil)}},
-		"a stage without a name":           {old: newMaintenance(), changed: newMaintenance(started("")), want: field.ErrorList{field.Required(stages.Index(0).Child("name"), "")}},
-		"a stage is removed":               {old: newMaintenance(started(idle)), changed: newMaintenance(), want: field.ErrorList{field.Forbidden(stages, "").MarkFromImperative()}},
-		"too many stages":                  {old: newMaintenance(), changed: newMaintenance(started(idle, cordon, drain, complete, idle)), want: field.ErrorList{field.TooMany(stages, 5, 4).WithOrigin("maxItems")}},
-		"a position":                       {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
-		"a negative position":              {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
-		"a lower position":                 {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
-		"a negative number of nodes":       {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum").MarkFromImperative()}},
+		"unchanged":                  {old: newMaintenance(), changed: newMaintenance()},
+		"every stage":                {old: newMaintenance(started(idle)), changed: newMaintenance(started(idle, cordon, drain, complete))},
+		"a duplicate stage":          {old: newMaintenance(), changed: newMaintenance(started(drain, drain)), want: field.ErrorList{field.Duplicate(stages.Index(1), nil)}},
+		"an unknown stage":           {old: newMaintenance(), changed: newMaintenance(started("Pause")), want: field.ErrorList{field.NotSupported[string](stages.Index(0).Child("name"), "Pause", nil)}},
+		"a stage without a name":     {old: newMaintenance(), changed: newMaintenance(started("")), want: field.ErrorList{field.Required(stages.Index(0).Child("name"), "")}},
+		"a stage is removed":         {old: newMaintenance(started(idle)), changed: newMaintenance(), want: field.ErrorList{field.Forbidden(stages, "").MarkFromImperative()}},
+		"too many stages":            {old: newMaintenance(), changed: newMaintenance(started(idle, cordon, drain, complete, idle)), want: field.ErrorList{field.TooMany(stages, 5, 4).WithOrigin("maxItems")}},
+		"a position":                 {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
+		"a negative position":        {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
+		"a lower position":           {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
+		"a negative number of nodes": {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum").MarkFromImperative()}},
+		"a rollout": {old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
+			s.Failed, s.WaitingFor, s.PendingAdmissions = make([]string, 10), waits(10), pending(100, "n")
+			s.AdmissionResourceVersion = strings.Repeat("1", 128)
+		}))},
+		"a rollout with too much of all": {
+			old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
+				s.Failed, s.WaitingFor, s.PendingAdmissions = make([]string, 11), waits(11), pending(101, "n")
+				s.AdmissionResourceVersion = strings.Repeat("1", 129)
+			})),
+			want: field.ErrorList{
+				field.TooMany(rolloutPath.Child("failed"), 11, 10).WithOrigin("maxItems"),
+				field.TooMany(rolloutPath.Child("waitingFor"), 11, 10).WithOrigin("maxItems"),
+				field.TooMany(rolloutPath.Child("pendingAdmissions"), 101, 100).WithOrigin("maxItems"),
+				field.TooLong(rolloutPath.Child("admissionResourceVersion"), nil, 128).WithOrigin("maxLength"),
+			},
+		},
+		"a rollout with words that are too long": {
+			old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
+				s.WaitingFor = []coordination.NodeMaintenanceWait{{Reason: coordination.NodeMaintenanceWaitReason(strings.Repeat("x", 65)), Budget: strings.Repeat("x", 254), NodeCount: -1}}
+				s.PendingAdmissions = []coordination.NodeMaintenancePendingAdmission{{NodeName: strings.Repeat("x", 254), MaintenanceUID: types.UID(strings.Repeat("x", 65))}, {}}
+			})),
+			want: field.ErrorList{
+				field.TooLong(rolloutPath.Child("waitingFor").Index(0).Child("reason"), nil, 64).WithOrigin("maxLength"),
+				field.TooLong(rolloutPath.Child("waitingFor").Index(0).Child("budget"), nil, 253).WithOrigin("maxLength"),
+				field.Invalid(rolloutPath.Child("waitingFor").Index(0).Child("nodeCount"), nil, "").WithOrigin("minimum").MarkFromImperative(),
+				field.TooLong(rolloutPath.Child("pendingAdmissions").Index(0).Child("nodeName"), nil, 253).WithOrigin("maxLength"),
+				field.TooLong(rolloutPath.Child("pendingAdmissions").Index(0).Child("maintenanceUID"), nil, 64).WithOrigin("maxLength"),
+				field.Required(rolloutPath.Child("pendingAdmissions").Index(1).Child("nodeName"), ""),
+				field.Required(rolloutPath.Child("pendingAdmissions").Index(1).Child("maintenanceUID"), ""),
+			},
+		},
+		"a node is admitted twice": {
+			old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
+				s.PendingAdmissions = append(pending(1, "n"), pending(1, "n")...)
+			})),
+			want: field.ErrorList{field.Duplicate(rolloutPath.Child("pendingAdmissions").Index(1), nil)},
+		},
 		"the maximum number of conditions": {old: newMaintenance(), changed: newMaintenance(conditions(numbered(100)...))},
 		"one condition too many":           {old: newMaintenance(), changed: newMaintenance(conditions(numbered(101)...)), want: field.ErrorList{field.TooMany(conditionsPath, 101, 100).WithOrigin("maxItems")}},
 		"a duplicate condition":            {old: newMaintenance(), changed: newMaintenance(conditions("Drained", "Drained")), want: field.ErrorList{field.Duplicate(conditionsPath.Index(1), nil)}},
