@@ -118,3 +118,50 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 		})
 	}
 }
+
+// admittedTo returns a node with an admission of each of these maintenances.
+func admittedTo(released bool, names ...string) *api.Node {
+	node := nodeWith("Draining")
+	node.Status.MaintenanceStatus.Released = released
+	for _, name := range names {
+		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, api.MaintenanceAdmission{MaintenanceName: name, MaintenanceUID: "uid"})
+	}
+	return node
+}
+
+// Admissions have a gate of their own. Stored ones stay: they say which nodes a maintenance has begun
+// with, and which are not to be drained again.
+func TestDropDisabledAdmissions(t *testing.T) {
+	ctx := context.Background()
+	create := func(node, _ *api.Node) { Strategy.PrepareForCreate(ctx, node) }
+	updateStatus := func(node, old *api.Node) { StatusStrategy.PrepareForUpdate(ctx, node, old) }
+	none := nodeWith("Draining")
+	for name, test := range map[string]struct {
+		prepare                    func(node, old *api.Node)
+		old, sent, wantOff, wantOn *api.Node
+	}{
+		"created with some":   {prepare: create, sent: admittedTo(true, "kernel"), wantOff: none, wantOn: admittedTo(true, "kernel")},
+		"the first":           {prepare: updateStatus, old: none, sent: admittedTo(false, "kernel"), wantOff: none, wantOn: admittedTo(false, "kernel")},
+		"with the status":     {prepare: updateStatus, old: nodeWith(""), sent: admittedTo(false, "kernel"), wantOff: none, wantOn: admittedTo(false, "kernel")},
+		"released":            {prepare: updateStatus, old: none, sent: admittedTo(true), wantOff: none, wantOn: admittedTo(true)},
+		"kept":                {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: admittedTo(true, "kernel"), wantOff: admittedTo(true, "kernel"), wantOn: admittedTo(true, "kernel")},
+		"another one":         {prepare: updateStatus, old: admittedTo(false, "kernel"), sent: admittedTo(false, "kernel", "firmware"), wantOff: admittedTo(false, "kernel", "firmware"), wantOn: admittedTo(false, "kernel", "firmware")},
+		"removed":             {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: none, wantOff: none, wantOn: none},
+		"removed with status": {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: nodeWith(""), wantOff: nodeWith(""), wantOn: nodeWith("")},
+	} {
+		for enabled, want := range map[bool]*api.Node{false: test.wantOff, true: test.wantOn} {
+			t.Run(fmt.Sprintf("%s, gate %t", name, enabled), func(t *testing.T) {
+				withMaintenanceGate(t, true)
+				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.NodeMaintenanceBudgets, enabled)
+				node, old := test.sent.DeepCopy(), test.old.DeepCopy()
+				test.prepare(node, old)
+				if diff := cmp.Diff(want, node); diff != "" {
+					t.Errorf("unexpected node (-want, +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(test.old, old); diff != "" {
+					t.Errorf("the stored node was changed (-before, +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
