@@ -48,10 +48,10 @@ func servedVersion(enabled bool) *serverstorage.ResourceConfig {
 	return config
 }
 
-// setGates sets both gates. DeclarativeNodeMaintenance requires EvictionRequestAPI.
-func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
+// setGates sets the gates, each of which requires the one before.
+func setGates(t *testing.T, evictionRequests, nodeMaintenances, budgets bool) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
+		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances, features.NodeMaintenanceBudgets: budgets,
 	})
 }
 
@@ -62,19 +62,21 @@ func TestServedResources(t *testing.T) {
 	options := generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: "evictionrequests"}
 	requests := []string{"v1alpha1/evictionrequests *storage.REST", "v1alpha1/evictionrequests/status *storage.StatusREST"}
 	maintenances := []string{"v1alpha1/nodemaintenances *storage.REST", "v1alpha1/nodemaintenances/status *storage.StatusREST"}
+	budgets := []string{"v1alpha1/nodemaintenancebudgets *storage.REST", "v1alpha1/nodemaintenancebudgets/status *storage.StatusREST"}
 
 	for _, gates := range []struct {
-		evictionRequests, nodeMaintenances bool
-		want                               []string
+		evictionRequests, nodeMaintenances, budgets bool
+		want                                        []string
 	}{
 		{},
 		{evictionRequests: true, want: requests},
 		{evictionRequests: true, nodeMaintenances: true, want: slices.Concat(requests, maintenances)},
+		{evictionRequests: true, nodeMaintenances: true, budgets: true, want: slices.Concat(requests, budgets, maintenances)},
 	} {
 		for _, kubeAPIServer := range []bool{true, false} {
 			for _, enabled := range []bool{true, false} {
-				t.Run(fmt.Sprintf("kube-apiserver %t, enabled %t, gates %t and %t", kubeAPIServer, enabled, gates.evictionRequests, gates.nodeMaintenances), func(t *testing.T) {
-					setGates(t, gates.evictionRequests, gates.nodeMaintenances)
+				t.Run(fmt.Sprintf("kube-apiserver %t, enabled %t, gates %t, %t and %t", kubeAPIServer, enabled, gates.evictionRequests, gates.nodeMaintenances, gates.budgets), func(t *testing.T) {
+					setGates(t, gates.evictionRequests, gates.nodeMaintenances, gates.budgets)
 					info, err := RESTStorageProvider{KubeAPIServer: kubeAPIServer}.NewRESTStorage(servedVersion(enabled), options)
 					if err != nil {
 						t.Fatalf("unexpected error: %v", err)
@@ -94,19 +96,21 @@ func TestServedResources(t *testing.T) {
 
 // Each resource can be enabled alone.
 func TestOneResourceEnabled(t *testing.T) {
-	etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("nodemaintenances"))
-	t.Cleanup(func() { server.Terminate(t) })
-	setGates(t, true, true)
-	config := serverstorage.NewResourceConfig()
-	config.EnableResources(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenances"))
-	info, err := RESTStorageProvider{KubeAPIServer: true}.NewRESTStorage(config,
-		generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: "nodemaintenances"})
-	if err != nil {
-		t.Fatalf("unexpected error: %v", err)
-	}
-	want := []string{"v1alpha1/nodemaintenances *storage.REST", "v1alpha1/nodemaintenances/status *storage.StatusREST"}
-	if diff := cmp.Diff(want, served(t, info)); diff != "" {
-		t.Errorf("unexpected resources (-want, +got):\n%s", diff)
+	setGates(t, true, true, true)
+	for _, resource := range []string{"evictionrequests", "nodemaintenances", "nodemaintenancebudgets"} {
+		etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource(resource))
+		t.Cleanup(func() { server.Terminate(t) })
+		config := serverstorage.NewResourceConfig()
+		config.EnableResources(coordinationv1alpha1.SchemeGroupVersion.WithResource(resource))
+		info, err := RESTStorageProvider{KubeAPIServer: true}.NewRESTStorage(config,
+			generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: resource})
+		if err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		want := []string{"v1alpha1/" + resource + " *storage.REST", "v1alpha1/" + resource + "/status *storage.StatusREST"}
+		if diff := cmp.Diff(want, served(t, info)); diff != "" {
+			t.Errorf("unexpected resources (-want, +got):\n%s", diff)
+		}
 	}
 }
 
@@ -140,8 +144,8 @@ func TestStorageErrors(t *testing.T) {
 	etcd, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("evictionrequests"))
 	t.Cleanup(func() { server.Terminate(t) })
 	options := generic.RESTOptions{StorageConfig: etcd, Decorator: generic.UndecoratedStorage, ResourcePrefix: "evictionrequests"}
-	setGates(t, true, true)
-	for _, resource := range []string{"evictionrequests", "nodemaintenances"} {
+	setGates(t, true, true, true)
+	for _, resource := range []string{"evictionrequests", "nodemaintenances", "nodemaintenancebudgets"} {
 		_, err := RESTStorageProvider{KubeAPIServer: true}.NewRESTStorage(servedVersion(true), onlyBroken{options, resource})
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: got error %v, want %v", resource, err, errBroken)
