@@ -67,6 +67,14 @@ limitations under the License.
 // The conditions of a node that the controller writes are not protected. It reads none of them, and
 // corrects them: they are as trustworthy as other conditions that several clients may write.
 //
+// # The annotation of a node whose work is done
+//
+// With the gate NodeMaintenanceBudgets, the annotation nodemaintenance.k8s.io/done makes the controller
+// give a node back: it becomes schedulable, whoever works on it. Setting or changing it therefore needs
+// the verb "delete" on the node, on every endpoint that writes annotations. Kubelets lack it. Removing
+// it has no effect that would need a permission. A server with this gate off checks nothing, as it did
+// before: turn the gate on in all servers before the controller.
+//
 // # What is not checked
 //
 // Permissions are checked when a maintenance is written. Nodes that match only later, because they

@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -50,15 +51,20 @@ func upTo(priority int32) *core.MaintenanceStatus {
 	}
 }
 
-// nodeAttributes returns the attributes of a write of the node. old is nil on creation, where the
-// name may be missing.
+// nodeAttributes returns the attributes of a write of the node by the user with that name.
 func nodeAttributes(who, subresource string, node, old *core.Node) admission.Attributes {
+	return nodeAttributesOf(userNamed(who), subresource, node, old)
+}
+
+// nodeAttributesOf returns the attributes of a write of the node. old is nil on creation, where the
+// name may be missing.
+func nodeAttributesOf(who user.Info, subresource string, node, old *core.Node) admission.Attributes {
 	operation, name, oldObject := admission.Create, "", runtime.Object(nil)
 	if old != nil {
 		operation, name, oldObject = admission.Update, old.Name, old
 	}
 	return admission.NewAttributesRecord(node, oldObject, core.Kind("Node").WithVersion("v1"), "", name,
-		core.Resource("nodes").WithVersion("v1"), subresource, operation, nil, false, userNamed(who))
+		core.Resource("nodes").WithVersion("v1"), subresource, operation, nil, false, who)
 }
 
 // write runs the plugin as the API server does before it stores a node.
