@@ -39,7 +39,7 @@ func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
-		features.EvictionRequestForEvictions: false, features.DeploymentPodSurge: false, features.NodeMaintenanceAwareDaemonSet: false, features.NodeMaintenanceAwareKubelet: false, features.StatefulSetEvictionPacing: false,
+		features.EvictionRequestForEvictions: false, features.DeploymentPodSurge: false, features.NodeMaintenanceAwareDaemonSet: false, features.NodeMaintenanceAwareKubelet: false, features.NodeMaintenanceBudgets: false, features.StatefulSetEvictionPacing: false,
 	})
 }
 

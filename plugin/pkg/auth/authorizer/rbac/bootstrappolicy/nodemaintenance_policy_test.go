@@ -66,6 +66,39 @@ func TestNodeMaintenanceRules(t *testing.T) {
 	}
 }
 
+// rulesWithBudgets returns the rules of all cluster roles with NodeMaintenances on and this state of the
+// gate NodeMaintenanceBudgets.
+func rulesWithBudgets(t *testing.T, enabled bool) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	setGates(t, true, true)
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.NodeMaintenanceBudgets, enabled)
+	return allRules()
+}
+
+// The controller may not change the spec of a budget, and nobody gets a right by the gate who has none
+// on NodeMaintenances: a budget can keep all maintenances of a cluster from going on.
+func TestNodeMaintenanceBudgetRules(t *testing.T) {
+	coordination := []string{"coordination.k8s.io"}
+	want := map[string][]rbacv1.PolicyRule{
+		nodeMaintenanceController: {
+			rule([]string{"get", "list", "watch"}, coordination, []string{"nodemaintenancebudgets"}),
+			rule([]string{"update"}, coordination, []string{"nodemaintenancebudgets/status"}),
+			rule([]string{"list", "watch"}, []string{"apps"}, []string{"daemonsets"}),
+		},
+	}
+	off, on := rulesWithBudgets(t, false), rulesWithBudgets(t, true)
+	if diff := cmp.Diff(want, addedRules(t, off, on)); diff != "" {
+		t.Errorf("unexpected rules that the gate adds (-want, +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(sets.List(sets.KeySet(off)), sets.List(sets.KeySet(on))); diff != "" {
+		t.Errorf("the gate changes which roles there are (-off, +on):\n%s", diff)
+	}
+	writers := statusWriters(on, "nodemaintenancebudgets/status")
+	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController}, writers); diff != "" {
+		t.Errorf("unexpected writers of the status (-want, +got):\n%s", diff)
+	}
+}
+
 // A kubelet that takes part in maintenances gets all added rules of nodes, and nothing else does.
 func TestNodeMaintenanceKubeletRules(t *testing.T) {
 	off := rulesWithMaintenances(t, true)
