@@ -29,7 +29,8 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// gatedField is a field of an upstream type, with the definitions that only it refers to.
+// gatedField is a field of a type whose other fields are served without its gate, with the definitions
+// that only it refers to.
 type gatedField struct {
 	gate       featuregate.Feature
 	definition string
@@ -37,7 +38,8 @@ type gatedField struct {
 	referred   []string
 }
 
-// gatedFields are the fields that this fork adds to upstream's types.
+// gatedFields are the fields that this fork adds to upstream's types, and those of its own kinds with
+// another gate than the kind.
 var gatedFields = []gatedField{{
 	gate:       features.EvictionRequestAPI,
 	definition: "io.k8s.api.core.v1.PodSpec",
@@ -49,6 +51,29 @@ var gatedFields = []gatedField{{
 	property:   "maintenanceStatus",
 	// NodeMaintenances also refer to the second one, but are not served without the gate.
 	referred: []string{"io.k8s.api.core.v1.MaintenanceStatus", "io.k8s.api.core.v1.DrainPlanEntry"},
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.core.v1.MaintenanceStatus",
+	property:   "admissions",
+	referred:   []string{"io.k8s.api.core.v1.MaintenanceAdmission"},
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.core.v1.MaintenanceStatus",
+	property:   "released",
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
+	property:   "rollout",
+	referred:   []string{"io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout"},
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus",
+	property:   "rolloutStatus",
+	// NodeMaintenanceBudgets also refer to the third one, but are not served without the gate.
+	referred: []string{
+		"io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus", "io.k8s.api.coordination.v1alpha1.NodeMaintenanceWait",
+		"io.k8s.api.coordination.v1alpha1.NodeMaintenancePendingAdmission",
+	},
 }}
 
 // gatedVersion is an API version that this fork adds, with its gate.

@@ -44,6 +44,13 @@ const (
 	nodeStatus    = "io.k8s.api.core.v1.NodeStatus"
 	maintenance   = "io.k8s.api.core.v1.MaintenanceStatus"
 	planEntry     = "io.k8s.api.core.v1.DrainPlanEntry"
+	nodeAdmission = "io.k8s.api.core.v1.MaintenanceAdmission"
+	nmSpec        = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec"
+	nmStatus      = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus"
+	rollout       = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout"
+	rolloutStatus = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus"
+	waitCause     = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceWait"
+	pending       = "io.k8s.api.coordination.v1alpha1.NodeMaintenancePendingAdmission"
 	deleteOptions = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 )
 
@@ -60,7 +67,14 @@ func publishedSchemas() map[string]spec.Schema {
 		podSpec:       withProperties("containers", "evictionInterceptors"),
 		interceptor:   withProperties("name"),
 		nodeStatus:    withProperties("conditions", "maintenanceStatus"),
-		maintenance:   withProperties("drainTargets"),
+		maintenance:   withProperties("drainTargets", "admissions", "released"),
+		nodeAdmission: withProperties("maintenanceName"),
+		nmSpec:        withProperties("stage", "rollout"),
+		nmStatus:      withProperties("drainStatus", "rolloutStatus"),
+		rollout:       withProperties("paused"),
+		rolloutStatus: withProperties("doneNodes"),
+		waitCause:     withProperties("reason"),
+		pending:       withProperties("nodeName"),
 		planEntry:     withProperties("podType"),
 		deleteOptions: withKinds("v1", "v1alpha1", "v1alpha2"),
 	}
@@ -86,33 +100,44 @@ func document(t *testing.T, definitions spec.Definitions) string {
 	return string(data)
 }
 
-// setGates sets both gates. The gate of maintenances requires the other one.
-func setGates(t *testing.T, evictionRequests, nodeMaintenances bool) {
+// setGates sets the gates, each of which requires the one before.
+func setGates(t *testing.T, evictionRequests, nodeMaintenances, budgets bool) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances,
+		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances, features.NodeMaintenanceBudgets: budgets,
 	})
 }
 
 func TestHideDisabledFields(t *testing.T) {
+	withoutBudgets := func(want map[string]spec.Schema) {
+		for _, name := range []string{nodeAdmission, rollout, rolloutStatus, waitCause, pending} {
+			delete(want, name)
+		}
+		delete(want[maintenance].Properties, "admissions")
+		delete(want[maintenance].Properties, "released")
+		delete(want[nmSpec].Properties, "rollout")
+		delete(want[nmStatus].Properties, "rolloutStatus")
+	}
 	withoutMaintenances := func(want map[string]spec.Schema) {
+		withoutBudgets(want)
 		delete(want, maintenance)
 		delete(want, planEntry)
 		delete(want[nodeStatus].Properties, "maintenanceStatus")
 	}
 	tests := map[string]struct {
-		evictionRequests bool
-		hide             func(map[string]spec.Schema)
+		evictionRequests, maintenances bool
+		hide                           func(map[string]spec.Schema)
 	}{
-		"both gates off": {hide: func(want map[string]spec.Schema) {
+		"all gates off": {hide: func(want map[string]spec.Schema) {
 			withoutMaintenances(want)
 			delete(want, interceptor)
 			delete(want[podSpec].Properties, "evictionInterceptors")
 		}},
 		"maintenances off": {evictionRequests: true, hide: withoutMaintenances},
+		"budgets off":      {evictionRequests: true, maintenances: true, hide: withoutBudgets},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			setGates(t, test.evictionRequests, false)
+			setGates(t, test.evictionRequests, test.maintenances, false)
 			config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
 			hideDisabledFields(config)
 			want := publishedSchemas()
@@ -183,7 +208,7 @@ func expectOwnProperties(t *testing.T, podSpec, nodeStatus map[string]spec.Schem
 }
 
 func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
-	setGates(t, true, true)
+	setGates(t, true, true, true)
 	config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
 	hideDisabledFields(config)
 	if config.OpenAPIConfig.PostProcessSpec != nil || config.OpenAPIV3Config.PostProcessSpec != nil {
@@ -193,7 +218,7 @@ func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
 
 // The generic configuration of a server hides the fields.
 func TestBuildGenericConfigHidesDisabledFields(t *testing.T) {
-	setGates(t, false, false)
+	setGates(t, false, false, false)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
