@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	apitesting "k8s.io/kubernetes/pkg/api/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -223,6 +224,11 @@ func waiting(nodes int32) change {
 	})
 }
 
+// warnings records the warnings of a request.
+type warnings []string
+
+func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
+
 func withBudgetGate(t *testing.T, enabled bool) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true, features.NodeMaintenanceBudgets: enabled,
@@ -232,23 +238,24 @@ func withBudgetGate(t *testing.T, enabled bool) {
 // A rollout that was stored while the gate was on stays, and can be changed: it keeps nodes from being
 // drained.
 func TestDropDisabledRollout(t *testing.T) {
-	create := func(m, _ *coordination.NodeMaintenance) { Strategy.PrepareForCreate(context.Background(), m) }
-	update := func(m, old *coordination.NodeMaintenance) {
-		Strategy.PrepareForUpdate(context.Background(), m, old)
+	create := func(ctx context.Context, m, _ *coordination.NodeMaintenance) { Strategy.PrepareForCreate(ctx, m) }
+	update := func(ctx context.Context, m, old *coordination.NodeMaintenance) {
+		Strategy.PrepareForUpdate(ctx, m, old)
 	}
-	updateStatus := func(m, old *coordination.NodeMaintenance) {
-		StatusStrategy.PrepareForUpdate(context.Background(), m, old)
+	updateStatus := func(ctx context.Context, m, old *coordination.NodeMaintenance) {
+		StatusStrategy.PrepareForUpdate(ctx, m, old)
 	}
 	first := func(m *coordination.NodeMaintenance) { m.Generation = 1 }
 	next := func(m *coordination.NodeMaintenance) { m.Generation = 4 }
 	as := func(changes ...change) []change { return changes }
 	for name, test := range map[string]struct {
-		prepare         func(m, old *coordination.NodeMaintenance)
+		prepare         func(ctx context.Context, m, old *coordination.NodeMaintenance)
 		old, sent       []change
 		wantOff, wantOn []change
+		warned          bool
 	}{
-		"created with it":            {prepare: create, sent: as(rollingOut(5), waiting(3)), wantOff: as(first), wantOn: as(first, rollingOut(5))},
-		"added":                      {prepare: update, sent: as(rollingOut(5)), wantOn: as(rollingOut(5), next)},
+		"created with it":            {prepare: create, sent: as(rollingOut(5), waiting(3)), wantOff: as(first), wantOn: as(first, rollingOut(5)), warned: true},
+		"added":                      {prepare: update, sent: as(rollingOut(5)), wantOn: as(rollingOut(5), next), warned: true},
 		"kept":                       {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(5)), wantOff: as(rollingOut(5)), wantOn: as(rollingOut(5))},
 		"changed":                    {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(6)), wantOff: as(rollingOut(6), next), wantOn: as(rollingOut(6), next)},
 		"removed":                    {prepare: update, old: as(rollingOut(5)), wantOff: as(next), wantOn: as(next)},
@@ -263,7 +270,15 @@ func TestDropDisabledRollout(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, gate %t", name, enabled), func(t *testing.T) {
 				withBudgetGate(t, enabled)
 				maintenance, old := newMaintenance(test.sent...), newMaintenance(test.old...)
-				test.prepare(maintenance, old)
+				var got, wantWarnings warnings
+				if test.warned && !enabled {
+					wantWarnings = warnings{"spec.rollout was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all selected nodes at once; " +
+						"turn the gate on and create another NodeMaintenance, or select fewer nodes"}
+				}
+				test.prepare(warning.WithWarningRecorder(t.Context(), &got), maintenance, old)
+				if diff := cmp.Diff(wantWarnings, got); diff != "" {
+					t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
+				}
 				if diff := cmp.Diff(newMaintenance(want...), maintenance); diff != "" {
 					t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
 				}
