@@ -30,6 +30,7 @@ func TestAddHandlersKnowsOurKinds(t *testing.T) {
 	for _, object := range []runtime.Object{
 		&coordination.EvictionRequest{}, &coordination.EvictionRequestList{},
 		&coordination.NodeMaintenance{}, &coordination.NodeMaintenanceList{},
+		&coordination.NodeMaintenanceBudget{}, &coordination.NodeMaintenanceBudgetList{},
 	} {
 		if _, err := generator.GenerateTable(object, printers.GenerateOptions{}); err != nil {
 			t.Errorf("%T: %v", object, err)

@@ -51,6 +51,8 @@ func addNodeMaintenanceHandlers(h printers.PrintHandler) {
 		{Name: "Blocked", Type: "string", Description: "The number of these pods that are blocked, and of nodes that are blocked, for example because they cannot be cordoned."},
 		{Name: "Reason", Type: "string", Description: "Why the nodes are maintained."},
 		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+		{Name: "Waiting", Type: "string", Priority: 1, Description: "The number of selected nodes that wait for their admission."},
+		{Name: "Done", Type: "string", Priority: 1, Description: "The number of selected nodes that were given back, and of those that did not come back in time."},
 		{Name: "Targets", Type: "string", Priority: 1, Description: "The pods whose eviction is requested on every selected node."},
 		{Name: "Message", Type: "string", Priority: 1, Description: "The progress of the drain."},
 	}
@@ -89,10 +91,25 @@ func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options pri
 		},
 	}
 	if options.Wide {
-		row.Cells = append(row.Cells, drainTargets(drain.ReachedDrainTargets), orNoValue(drain.DrainMessage))
+		waiting, done := rolloutCells(maintenance)
+		row.Cells = append(row.Cells, waiting, done, drainTargets(drain.ReachedDrainTargets), orNoValue(drain.DrainMessage))
 	}
 	row.Cells = plainCells(row.Cells)
 	return []metav1.TableRow{row}, nil
+}
+
+// rolloutCells returns how many nodes wait, and how many were given back. Both are shown with -o wide
+// only: in the other columns, a row has 100 characters already.
+func rolloutCells(maintenance *coordination.NodeMaintenance) (waiting, done string) {
+	rollout := maintenance.Status.RolloutStatus
+	if rollout == nil || !isDraining(maintenance) {
+		return noValue, noValue
+	}
+	done = fmt.Sprintf("%d/%d", rollout.DoneNodes, maintenance.Status.SelectedNodes)
+	if rollout.FailedNodes > 0 {
+		done += fmt.Sprintf(", %d failed", rollout.FailedNodes)
+	}
+	return fmt.Sprint(rollout.WaitingNodes), done
 }
 
 // blockedCell formats the number of pods and, if there are any, of nodes.

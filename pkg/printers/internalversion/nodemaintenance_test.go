@@ -100,6 +100,20 @@ func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
 			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 3, SelectedNodes: 5, StageStatuses: started(cordon, blocked.stage), DrainStatus: blocked.status},
 		})
 	}
+	rolled, over := coordination.NodeMaintenanceRolloutStatus{WaitingNodes: 37, AdmittedNodes: 20, DoneNodes: 3}, coordination.NodeMaintenanceRolloutStatus{DoneNodes: 59}
+	failed := rolled
+	failed.FailedNodes = 1
+	for _, rollout := range []struct {
+		name   string
+		stage  coordination.NodeMaintenanceStage
+		status coordination.NodeMaintenanceRolloutStatus
+	}{{"rollout", drain, rolled}, {"failed", drain, failed}, {"rolled-out", complete, over}} {
+		maintenances = append(maintenances, coordination.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{Name: rollout.name},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: rollout.stage, Reason: "kernel"},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 3, SelectedNodes: 60, StageStatuses: started(cordon, rollout.stage), DrainStatus: progress, RolloutStatus: &rollout.status},
+		})
+	}
 	for i := range maintenances {
 		maintenances[i].CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(i) * time.Hour)}
 	}

@@ -35,9 +35,10 @@ func TestPrintHostile(t *testing.T) {
 	for seed := range uint64(40) {
 		requests := &coordination.EvictionRequestList{Items: evictionRequests(time.Now())}
 		maintenances := &coordination.NodeMaintenanceList{Items: nodeMaintenances(time.Now())}
-		for name, list := range map[string]runtime.Object{"EvictionRequests": requests, "NodeMaintenances": maintenances} {
+		budgets := &coordination.NodeMaintenanceBudgetList{Items: nodeMaintenanceBudgets(time.Now())}
+		for name, list := range map[string]runtime.Object{"EvictionRequests": requests, "NodeMaintenances": maintenances, "NodeMaintenanceBudgets": budgets} {
 			plaintexttesting.Poison(seed, list)
-			generator := internalprinters.NewTableGenerator().With(addNodeMaintenanceHandlers).With(addEvictionRequestHandlers)
+			generator := internalprinters.NewTableGenerator().With(addNodeMaintenanceHandlers).With(addNodeMaintenanceBudgetHandlers).With(addEvictionRequestHandlers)
 			table, err := generator.GenerateTable(list, internalprinters.GenerateOptions{Wide: true})
 			if err != nil {
 				t.Fatal(err)

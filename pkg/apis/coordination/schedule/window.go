@@ -25,6 +25,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,4 +137,24 @@ func (w *Window) Closes(now time.Time) time.Time {
 		closes = opened.Add(w.duration)
 	}
 	return closes
+}
+
+// maxFollowing bounds the search for the end of windows that follow each other.
+const maxFollowing = 20
+
+// OpenFor returns for how long at least one of the windows stays open. It is zero if none is open, and
+// if no end is found.
+func OpenFor(windows []*Window, now time.Time) time.Duration {
+	closes := now
+	for range maxFollowing {
+		i := slices.IndexFunc(windows, func(w *Window) bool { return w.IsOpen(closes) })
+		if i < 0 {
+			return closes.Sub(now)
+		}
+		closes = windows[i].Closes(closes)
+		if windows[i].IsOpen(closes) {
+			break // It is always open, or nearly so.
+		}
+	}
+	return 0
 }

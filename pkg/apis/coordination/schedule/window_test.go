@@ -17,6 +17,7 @@ limitations under the License.
 package schedule
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,44 @@ func TestWindowAgreesWithItsOpenings(t *testing.T) {
 					t.Errorf("%s in %s: open at %s: %t, want %t", expression, zone, format(now), !want, want)
 				}
 			}
+		}
+	}
+}
+
+func TestOpenFor(t *testing.T) {
+	type window struct {
+		schedule string
+		duration time.Duration
+	}
+	var follows []window
+	for hour := range 24 {
+		follows = append(follows, window{fmt.Sprintf("0 %d * * *", hour), time.Hour})
+	}
+	now := at(t, "2026-01-10T02:30Z")
+	for name, test := range map[string]struct {
+		windows []window
+		want    time.Duration
+	}{
+		"no window":              {},
+		"one that is closed":     {windows: []window{{"0 3 * * *", time.Hour}}},
+		"one that is open":       {windows: []window{{"0 3 * * *", 30 * time.Minute}, {"0 2 * * *", 45 * time.Minute}}, want: 15 * time.Minute},
+		"the later end":          {windows: []window{{"0 2 * * *", 45 * time.Minute}, {"0 2 * * *", time.Hour}}, want: 30 * time.Minute},
+		"one follows":            {windows: []window{{"0 3 * * *", time.Hour}, {"0 2 * * *", time.Hour}}, want: 90 * time.Minute},
+		"one overlaps":           {windows: []window{{"50 2 * * *", time.Hour}, {"0 2 * * *", time.Hour}}, want: 80 * time.Minute},
+		"always open":            {windows: []window{{"* * * * *", time.Minute}}},
+		"always open beside one": {windows: []window{{"0 2 * * *", time.Hour}, {"0 * * * *", time.Hour}}},
+		"all day":                {windows: follows},
+	} {
+		var windows []*Window
+		for _, w := range test.windows {
+			window, err := NewWindow(w.schedule, "", w.duration)
+			if err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			windows = append(windows, window)
+		}
+		if got := OpenFor(windows, now); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
 }

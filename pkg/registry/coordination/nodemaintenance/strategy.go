@@ -70,6 +70,61 @@ func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	maintenance := obj.(*coordination.NodeMaintenance)
 	maintenance.Status = coordination.NodeMaintenanceStatus{}
 	maintenance.Generation = 1
+	dropDisabledFields(ctx, maintenance, nil)
+}
+
+func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	errs := validation.ValidateNodeMaintenanceCreate(obj.(*coordination.NodeMaintenance))
+	return validateDeclaratively(ctx, obj, nil, errs, operation.Create)
+}
+
+func (*strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string { return nil }
+
+func (*strategy) Canonicalize(obj runtime.Object) {}
+
+func (*strategy) AllowCreateOnUpdate() bool { return false }
+
+func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
+	maintenance.Status = oldMaintenance.Status
+	dropDisabledFields(ctx, maintenance, oldMaintenance)
+	if !apiequality.Semantic.DeepEqual(oldMaintenance.Spec, maintenance.Spec) {
+		maintenance.Generation = oldMaintenance.Generation + 1
+	}
+}
+
+func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := validation.ValidateNodeMaintenanceUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
+	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+}
+
+func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
+
+// AllowUnconditionalUpdate returns true, as for most kinds: replacing an object without a
+// resourceVersion removes nothing that other clients have added, and stages never go back.
+func (*strategy) AllowUnconditionalUpdate() bool { return true }
+
+// GetResetFields returns the fields that the status endpoint ignores.
+func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		"coordination.k8s.io/v1alpha1": fieldpath.NewSet(
+			fieldpath.MakePathOrDie("metadata"),
+			fieldpath.MakePathOrDie("spec"),
+		),
+	}
+}
+
+func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
+	maintenance.Spec = oldMaintenance.Spec
+	dropDisabledRolloutStatus(maintenance, oldMaintenance)
+	metav1.ResetObjectMetaForStatus(&maintenance.ObjectMeta, &oldMaintenance.ObjectMeta)
+}
+
+func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := validation.ValidateNodeMaintenanceStatusUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
+	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+}
 
 // dropDisabledFields drops the fields whose gate is off, unless the stored object has them. The
 // controller needs to watch more for them, which it only may behind the gate. old is nil on creation.
@@ -79,8 +134,8 @@ func dropDisabledFields(ctx context.Context, maintenance, old *coordination.Node
 		return
 	}
 	warn := func(name, effect string) {
-		warning.AddWarning(ctx, "", fmt.Sprintf("spec.%s was dropped, because the feature gate %s is off: %s; turn the gate on and create another NodeMaintenance, or select fewer nodes",
-			name, features.NodeMaintenanceBudgets, effect))
+		warning.AddWarning(ctx, "", fmt.Sprintf("spec.%s was dropped, because the feature gate %s is off: %s; "+
+			"turn the gate on and create another NodeMaintenance, or select fewer nodes", name, features.NodeMaintenanceBudgets, effect))
 	}
 	if maintenance.Spec.Rollout != nil && (old == nil || old.Spec.Rollout == nil) {
 		maintenance.Spec.Rollout = nil
@@ -92,7 +147,7 @@ func dropDisabledFields(ctx context.Context, maintenance, old *coordination.Node
 	}
 	if maintenance.Spec.DrainedWhen != nil && (old == nil || old.Spec.DrainedWhen == nil) {
 		maintenance.Spec.DrainedWhen = nil
-		warn("drainedWhen", "a node without pods is drained, whatever is attached")
+		warn("drainedWhen", "a node without pods is drained, whatever is attached to it")
 	}
 }
 
