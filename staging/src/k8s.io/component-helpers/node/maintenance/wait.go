@@ -1,0 +1,53 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"fmt"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+)
+
+// WaitText returns what the nodes of a wait wait for, as a sentence: "7 nodes wait for
+// NodeMaintenanceBudget workers, which allows no more unavailable nodes". It does not say until when.
+func WaitText(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
+	nodes := counted(int(wait.NodeCount), "node waits", "nodes wait")
+	budget := fmt.Sprintf("%s for NodeMaintenanceBudget %s, ", nodes, wait.Budget)
+	switch wait.Reason {
+	case coordinationv1alpha1.NodeMaintenanceWaitBudget:
+		return budget + "which allows no more unavailable nodes"
+	case coordinationv1alpha1.NodeMaintenanceWaitFrozen:
+		return budget + "which is frozen: spec.maxUnavailable is 0"
+	case coordinationv1alpha1.NodeMaintenanceWaitWindow:
+		return budget + "no window of which is open"
+	case coordinationv1alpha1.NodeMaintenanceWaitTopology:
+		return budget + "which allows no more domains at once"
+	case coordinationv1alpha1.NodeMaintenanceWaitConcurrency:
+		return nodes + " until others are given back: spec.rollout.maxConcurrent are admitted"
+	case coordinationv1alpha1.NodeMaintenanceWaitPaused:
+		return nodes + ", because spec.rollout.paused is set"
+	case coordinationv1alpha1.NodeMaintenanceWaitHalted:
+		return nodes + ", because more nodes have failed than spec.rollout.maxFailedNodes"
+	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:
+		return nodes + ", because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"
+	}
+	// A reason of a later release.
+	if wait.Budget != "" {
+		return budget + string(wait.Reason)
+	}
+	return fmt.Sprintf("%s: %s", nodes, wait.Reason)
+}
