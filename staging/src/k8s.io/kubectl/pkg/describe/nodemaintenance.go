@@ -61,6 +61,7 @@ func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.No
 	return tabbedString(func(out io.Writer) error {
 		w := newPlainWriter(out)
 		describeNodeMaintenanceSpec(w, now, maintenance)
+		describeRollout(w, now, maintenance)
 		describeNodeMaintenanceProgress(w, now, maintenance)
 		describeMetaConditions(w, now, conditionsBelow(maintenance))
 		describePlainEvents(events, w)
@@ -213,7 +214,7 @@ func saysWhyNot(condition *metav1.Condition) bool {
 	return condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
 }
 
-// conditionsBelow returns the conditions for the table, without the message that is printed above
+// conditionsBelow returns the conditions for the table, without the messages that are printed above
 // it.
 func conditionsBelow(maintenance *coordinationv1alpha1.NodeMaintenance) []metav1.Condition {
 	conditions := slices.Clone(maintenance.Status.Conditions)
@@ -223,6 +224,10 @@ func conditionsBelow(maintenance *coordinationv1alpha1.NodeMaintenance) []metav1
 			title = blockersTitle
 		}
 		condition.Message = fmt.Sprintf("See %q.", title)
+	}
+	halted := meta.FindStatusCondition(conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
+	if halted != nil && halted.Status == metav1.ConditionTrue && hasRollout(maintenance) {
+		halted.Message = fmt.Sprintf("See %q.", rolloutTitle)
 	}
 	return conditions
 }
@@ -324,7 +329,12 @@ func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
 		return
 	}
 	w.Write(LEVEL_0, "Maintenance:\n")
-	if len(status.DrainTargets) == 0 && status.DrainMessage == "" {
+	printAdmissions(w, time.Now(), status.Admissions)
+	switch {
+	case status.Released:
+		w.Write(LEVEL_1, "Drain:\tover\n")
+		return
+	case len(status.DrainTargets) == 0 && status.DrainMessage == "":
 		w.Write(LEVEL_1, "Drain:\tnot started\n")
 		return
 	}

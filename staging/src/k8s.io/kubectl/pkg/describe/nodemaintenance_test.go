@@ -18,6 +18,7 @@ package describe
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/node/maintenance"
@@ -135,6 +137,65 @@ func delayed(now time.Time) []maintenance.HoldGroup {
 	return maintenance.GroupHolds(holds)
 }
 
+// rollout sets the spec and the status of a rollout of 60 nodes. Without a spec, only budgets limit it.
+func (m work) rollout(spec *coordinationv1alpha1.NodeMaintenanceRollout, status *coordinationv1alpha1.NodeMaintenanceRolloutStatus) work {
+	m.Status.SelectedNodes = 60
+	m.Spec.Rollout, m.Status.RolloutStatus = spec, status
+	return m
+}
+
+func (m work) in(minutes int) *metav1.Time { return ptr.To(m.ago(-minutes)) }
+
+// rollouts returns maintenances whose nodes have to be admitted, by the name of their golden file.
+func rollouts() map[string]work {
+	const drain = coordinationv1alpha1.NodeMaintenanceStageDrain
+	started := func() work {
+		return newWork(drain).started(drain).executing(0, "Draining").pods(12, 4, 0, 17).
+			drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, "4 pods are being evicted.")
+	}
+	spec := func(policy coordinationv1alpha1.NodeCompletionPolicy, limit *intstr.IntOrString, paused bool) *coordinationv1alpha1.NodeMaintenanceRollout {
+		return &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: limit, Paused: paused, CompleteNodes: policy, ReturnTimeoutSeconds: ptr.To[int32](1800), MaxFailedNodes: ptr.To[int32](1)}
+	}
+	counts := func(waiting, admitted, done int32, waits ...coordinationv1alpha1.NodeMaintenanceWait) *coordinationv1alpha1.NodeMaintenanceRolloutStatus {
+		return &coordinationv1alpha1.NodeMaintenanceRolloutStatus{WaitingNodes: waiting, AdmittedNodes: admitted, DoneNodes: done, WaitingFor: waits}
+	}
+	wait := func(nodes int32, reason coordinationv1alpha1.NodeMaintenanceWaitReason, budget string) coordinationv1alpha1.NodeMaintenanceWait {
+		return coordinationv1alpha1.NodeMaintenanceWait{Reason: reason, Budget: budget, NodeCount: nodes}
+	}
+	percent, number := ptr.To(intstr.FromString("10%")), ptr.To(intstr.FromInt32(5))
+
+	running := started()
+	nights := wait(20, "Window", "nights")
+	nights.UntilTime = running.in(180)
+	running.rollout(spec("Rebooted", percent, false), counts(37, 20, 3, nights, wait(10, "Budget", "workers"), wait(6, "Topology", "zones"), wait(1, "MaxConcurrent", "")))
+	running.Status.RolloutStatus.PendingAdmissions = []coordinationv1alpha1.NodeMaintenancePendingAdmission{{NodeName: "node-21", Time: running.ago(0)}}
+
+	halted := started().rollout(spec("Rebooted", number, false), counts(37, 20, 3, wait(37, "Halted", "")))
+	halted.Status.RolloutStatus.FailedNodes, halted.Status.RolloutStatus.Failed = 12, []string{"node-1", "node-2", "node-3", "node-4", "node-5", "node-6", "node-7", "node-8", "node-9", "node-10"}
+	halted.Status.Conditions = append(halted.Status.Conditions, metav1.Condition{
+		Type: "Halted", Status: metav1.ConditionTrue, Reason: "FailedNodes", LastTransitionTime: halted.ago(5),
+		Message: "12 nodes have not come back in time, and spec.rollout.maxFailedNodes is 1: node-1, node-2, node-3 and 9 more.",
+	})
+
+	over := newWork(coordinationv1alpha1.NodeMaintenanceStageComplete).started(drain, coordinationv1alpha1.NodeMaintenanceStageComplete)
+	over.rollout(spec("Manual", nil, true), counts(1, 1, 58, wait(1, "Paused", "")))
+
+	hostile := started()
+	const forged = "a\nEvents:\t<none>\x1b[2K"
+	hostile.rollout(spec(forged, ptr.To(intstr.FromString(forged)), false), counts(1, 1, 1, wait(1, forged, forged), wait(1, "Frozen", "a\x1b[2K")))
+	hostile.Status.RolloutStatus.Failed, hostile.Status.RolloutStatus.PendingAdmissions = []string{forged}, []coordinationv1alpha1.NodeMaintenancePendingAdmission{{NodeName: forged, Time: hostile.ago(0)}}
+
+	return map[string]work{
+		"rollout":          running,
+		"rollout-new":      newWork(coordinationv1alpha1.NodeMaintenanceStageIdle).rollout(spec("Manual", number, false), nil),
+		"rollout-manual":   started().rollout(spec("Manual", nil, true), counts(37, 20, 3, wait(37, "Paused", ""))),
+		"rollout-halted":   halted,
+		"rollout-budgets":  started().rollout(nil, counts(60, 0, 0, wait(59, "Frozen", "stop"), wait(1, "Disabled", ""))),
+		"rollout-complete": over,
+		"rollout-hostile":  hostile,
+	}
+}
+
 // works returns maintenances of each stage, by the name of their golden file.
 func works() map[string]work {
 	const (
@@ -187,7 +248,7 @@ func works() map[string]work {
 	stuck := newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (a webhook says no)", "3 pods in namespace shop have EvictionRequests that cannot be withdrawn")
 	stuck.Status.DrainStatus.BlockerCount = 14
 
-	return map[string]work{
+	all := map[string]work{
 		"idle":      byLabels,
 		"requested": newWork(cordon),
 		"cordon":    crowd,
@@ -200,6 +261,8 @@ func works() map[string]work {
 		"bare":      bare,
 		"hostile":   hostile,
 	}
+	maps.Copy(all, rollouts())
+	return all
 }
 
 func maintenanceEvents(now time.Time, name string) runtime.Object {
@@ -324,29 +387,49 @@ func TestNodeMaintenanceDescriberIsRegistered(t *testing.T) {
 	}
 }
 
-// TestDescribeMaintainedNode also verifies that nothing changes for other nodes: the golden files
-// differ only in this section.
-func TestDescribeMaintainedNode(t *testing.T) {
-	for suffix, status := range map[string]*corev1.MaintenanceStatus{
+// maintainedNodes returns the statuses of nodes, by the suffix of their golden file.
+func maintainedNodes(now time.Time) map[string]*corev1.MaintenanceStatus {
+	ago := func(minutes time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-minutes * time.Minute)} }
+	draining := corev1.MaintenanceStatus{
+		DrainTargets:               []corev1.DrainPlanEntry{defaultPods(1000), ofApp("db", defaultPods(5000)), {PodType: corev1.PodTypeDaemonSet, PodPriority: 10}},
+		DrainMessage:               "Draining (limited by firmware, kernel)",
+		PodsPendingEvictionRequest: 4, ActiveEvictionRequests: 3, BlockedPods: 2,
+	}
+	admitted := *draining.DeepCopy()
+	admitted.Admissions = []corev1.MaintenanceAdmission{
+		{MaintenanceName: "bios", AdmittedTime: *ago(40)},
+		{MaintenanceName: "kernel", AdmittedTime: *ago(40), DrainedTime: ago(20)},
+		{MaintenanceName: "firmware", AdmittedTime: *ago(40), DrainedTime: ago(20), ReturningTime: ago(3)},
+		{MaintenanceName: "disk", AdmittedTime: *ago(40), DrainedTime: ago(20), ReturningTime: ago(35), FailedTime: ago(5)},
+		{MaintenanceName: "rack", AdmittedTime: *ago(40), DrainedTime: ago(20), ReturningTime: ago(10), FailedTime: ago(9), DoneTime: ago(7)},
+		{MaintenanceName: "a\nEvents:\t<none>\x1b[2K", AdmittedTime: *ago(0)},
+	}
+	return map[string]*corev1.MaintenanceStatus{
 		"":          nil,
 		"-cordoned": {},
 		"-waiting":  {DrainMessage: "Waiting for firmware.", PodsPendingEvictionRequest: 7},
-		"-draining": {
-			DrainTargets:               []corev1.DrainPlanEntry{defaultPods(1000), ofApp("db", defaultPods(5000)), {PodType: corev1.PodTypeDaemonSet, PodPriority: 10}},
-			DrainMessage:               "Draining (limited by firmware, kernel)",
-			PodsPendingEvictionRequest: 4, ActiveEvictionRequests: 3, BlockedPods: 2,
-		},
-	} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{
-			Conditions:        []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			MaintenanceStatus: status,
-		}}
-		output, err := (&NodeDescriber{fake.NewClientset(node)}).Describe("", "one", DescriberSettings{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		compareWithGolden(t, filepath.Join("nodemaintenance", "node"+suffix+".txt"), output)
+		"-draining": &draining,
+		"-admitted": &admitted,
+		"-released": {Released: true, Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel", AdmittedTime: *ago(40), DoneTime: ago(7)}}},
 	}
+}
+
+// TestDescribeMaintainedNode also verifies that nothing changes for other nodes: the golden files
+// differ only in this section.
+func TestDescribeMaintainedNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for suffix, status := range maintainedNodes(time.Now()) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{
+				Conditions:        []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				MaintenanceStatus: status,
+			}}
+			output, err := (&NodeDescriber{fake.NewClientset(node)}).Describe("", "one", DescriberSettings{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareWithGolden(t, filepath.Join("nodemaintenance", "node"+suffix+".txt"), output)
+		}
+	})
 }
 
 // TestDescribedBlockers verifies that only blockers of the current stage are shown.

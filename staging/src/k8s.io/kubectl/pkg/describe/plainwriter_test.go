@@ -67,6 +67,14 @@ func TestDescribeHostile(t *testing.T) {
 			text, err := describeNodeMaintenance(work.now, nm, events)
 			describe("NodeMaintenance "+name, seed, text, err)
 		}
+		for name, budget := range describedBudgets() {
+			budget.Annotations = map[string]string{"example.com/a": "b"}
+			events := maintenanceEvents(time.Now(), budget.Name).(*corev1.EventList)
+			plaintexttesting.Poison(seed, budget)
+			plaintexttesting.Poison(seed, events)
+			text, err := describeNodeMaintenanceBudget(time.Now(), budget, events)
+			describe("NodeMaintenanceBudget "+name, seed, text, err)
+		}
 		text, err := describeAdditions(seed)
 		describe("additions to other kinds", seed, text, err)
 	}
@@ -76,7 +84,10 @@ func TestDescribeHostile(t *testing.T) {
 func describeAdditions(seed uint64) (string, error) {
 	hostile := plaintexttesting.Text
 	interceptors := []corev1.EvictionInterceptor{{Name: hostile}}
-	status := &corev1.MaintenanceStatus{DrainMessage: "Draining", DrainTargets: []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault}}}
+	status := &corev1.MaintenanceStatus{
+		DrainMessage: "Draining", DrainTargets: []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault}},
+		Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel"}},
+	}
 	conditions := []appsv1.DeploymentCondition{{Type: deploymentEvictionInProgress, Status: corev1.ConditionTrue, Message: hostile}}
 	plaintexttesting.Poison(seed, status)
 	return tabbedString(func(out io.Writer) error {
@@ -110,6 +121,7 @@ func TestDescribeHostileMessages(t *testing.T) {
 	for name, object := range map[string]runtime.Object{
 		"Eviction In Progress:": deployment(hostile),
 		"Drain:":                node(corev1.MaintenanceStatus{DrainMessage: hostile}),
+		"Admissions:":           node(corev1.MaintenanceStatus{Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: hostile}}}),
 		"Targets:":              node(targets(corev1.DrainPlanEntry{PodType: corev1.PodType(hostile)})),
 	} {
 		client := fake.NewClientset(object)
