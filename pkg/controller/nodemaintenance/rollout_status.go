@@ -98,13 +98,13 @@ func waitSentence(sums *summary) string {
 	if sums.waiting == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %s waiting", sums.waiting, count(sums.nodes, "node"))
-	var causes []string
+	sentences := []string{fmt.Sprintf("%d of %s waiting.", sums.waiting, count(sums.nodes, "node"))}
 	for _, wait := range waitingFor(sums) {
-		causes = append(causes, fmt.Sprintf("%d %s", wait.NodeCount, maintenance.DescribeWait(&wait)))
+		text := maintenance.WaitText(&wait)
+		if wait.UntilTime != nil {
+			text += ", until " + wait.UntilTime.UTC().Format(time.RFC3339)
+		}
+		sentences = append(sentences, text+".")
 	}
-	if len(causes) > 0 {
-		text += ": " + strings.Join(causes, ", ")
-	}
-	return text + "."
+	return strings.Join(sentences, " ")
 }

@@ -59,12 +59,32 @@ var gatedFields = []gatedField{{
 }, {
 	gate:       features.NodeMaintenanceBudgets,
 	definition: "io.k8s.api.core.v1.MaintenanceStatus",
-	property:   "released",
+	property:   "unclaimed",
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.core.v1.MaintenanceStatus",
+	property:   "emptiedTime",
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
+	property:   "podPolicies",
+	referred:   []string{"io.k8s.api.coordination.v1alpha1.NodeMaintenancePodPolicy"},
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
+	property:   "drainedWhen",
+	referred:   []string{"io.k8s.api.coordination.v1alpha1.NodeMaintenanceDrainedWhen"},
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.DrainStatus",
+	property:   "skippedPods",
 }, {
 	gate:       features.NodeMaintenanceBudgets,
 	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
 	property:   "rollout",
-	referred:   []string{"io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout"},
+	referred: []string{
+		"io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout", "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSettle",
+	},
 }, {
 	gate:       features.NodeMaintenanceBudgets,
 	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus",

@@ -46,6 +46,10 @@ const (
 	planEntry     = "io.k8s.api.core.v1.DrainPlanEntry"
 	nodeAdmission = "io.k8s.api.core.v1.MaintenanceAdmission"
 	nmSpec        = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec"
+	podPolicy     = "io.k8s.api.coordination.v1alpha1.NodeMaintenancePodPolicy"
+	drainedWhen   = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceDrainedWhen"
+	settle        = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSettle"
+	drainStatus   = "io.k8s.api.coordination.v1alpha1.DrainStatus"
 	nmStatus      = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceStatus"
 	rollout       = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout"
 	rolloutStatus = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus"
@@ -67,9 +71,13 @@ func publishedSchemas() map[string]spec.Schema {
 		podSpec:       withProperties("containers", "evictionInterceptors"),
 		interceptor:   withProperties("name"),
 		nodeStatus:    withProperties("conditions", "maintenanceStatus"),
-		maintenance:   withProperties("drainTargets", "admissions", "released"),
+		maintenance:   withProperties("drainTargets", "admissions", "unclaimed", "emptiedTime"),
 		nodeAdmission: withProperties("maintenanceName"),
-		nmSpec:        withProperties("stage", "rollout"),
+		nmSpec:        withProperties("stage", "rollout", "podPolicies", "drainedWhen"),
+		podPolicy:     withProperties("action"),
+		drainedWhen:   withProperties("volumes"),
+		settle:        withProperties("replacements"),
+		drainStatus:   withProperties("drainMessage", "skippedPods"),
 		nmStatus:      withProperties("drainStatus", "rolloutStatus"),
 		rollout:       withProperties("paused"),
 		rolloutStatus: withProperties("doneNodes"),
@@ -109,12 +117,16 @@ func setGates(t *testing.T, evictionRequests, nodeMaintenances, budgets bool) {
 
 func TestHideDisabledFields(t *testing.T) {
 	withoutBudgets := func(want map[string]spec.Schema) {
-		for _, name := range []string{nodeAdmission, rollout, rolloutStatus, waitCause, pending} {
+		for _, name := range []string{nodeAdmission, rollout, rolloutStatus, waitCause, pending, podPolicy, drainedWhen, settle} {
 			delete(want, name)
 		}
 		delete(want[maintenance].Properties, "admissions")
-		delete(want[maintenance].Properties, "released")
+		delete(want[maintenance].Properties, "unclaimed")
+		delete(want[maintenance].Properties, "emptiedTime")
+		delete(want[drainStatus].Properties, "skippedPods")
 		delete(want[nmSpec].Properties, "rollout")
+		delete(want[nmSpec].Properties, "podPolicies")
+		delete(want[nmSpec].Properties, "drainedWhen")
 		delete(want[nmStatus].Properties, "rolloutStatus")
 	}
 	withoutMaintenances := func(want map[string]spec.Schema) {

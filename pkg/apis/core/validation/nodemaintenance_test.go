@@ -91,8 +91,8 @@ func TestValidateAdmissions(t *testing.T) {
 		}
 		return with(list...)
 	}
-	released := func(status *core.MaintenanceStatus) *core.MaintenanceStatus {
-		status.Released = true
+	unclaimed := func(status *core.MaintenanceStatus) *core.MaintenanceStatus {
+		status.Unclaimed = true
 		return status
 	}
 	saying := func(status *core.MaintenanceStatus) *core.MaintenanceStatus {
@@ -114,8 +114,8 @@ func TestValidateAdmissions(t *testing.T) {
 			a.DrainedTime, a.ReturningTime, a.FailedTime, a.BootID = &now, &now, &now, "1"
 		}))},
 		"another one of that name":    {status: with(admission("kernel", done), admission("kernel", func(a *core.MaintenanceAdmission) { a.MaintenanceUID = "other" }))},
-		"released":                    {status: released(with(admission("kernel", done), admission("firmware", done)))},
-		"released without admissions": {status: released(with())},
+		"unclaimed":                    {status: unclaimed(with(admission("kernel", done), admission("firmware", done)))},
+		"unclaimed without admissions": {status: unclaimed(with())},
 		"as many as there may be":     {status: many(100)},
 		"one too many":                {status: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
 		"too many, stored so":         {status: many(101), old: many(101)},
@@ -124,10 +124,7 @@ func TestValidateAdmissions(t *testing.T) {
 		"nothing in it, stored so":    {status: with(empty), old: with(empty)},
 		"a name that no object has":   {status: with(admission("Kernel_6")), want: field.ErrorList{field.Invalid(admissions.Index(0).Child("maintenanceName"), nil, "a lowercase RFC 1123 subdomain")}},
 		"the same maintenance twice":  {status: with(admission("kernel", done), admission("kernel")), want: field.ErrorList{field.Duplicate(admissions.Index(1).Child("maintenanceUID"), nil)}},
-		"released while one is not done": {
-			status: released(with(admission("kernel", done), admission("firmware"))),
-			want:   field.ErrorList{field.Invalid(path.Child("released"), nil, "must not be set before all admissions have a doneTime: firmware has none")},
-		},
+		"unclaimed while one is not done": {status: unclaimed(with(admission("kernel", done), admission("firmware")))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring().Test(t, test.want, ValidateMaintenanceStatus(test.status, test.old, path))

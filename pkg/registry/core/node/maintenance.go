@@ -36,6 +36,10 @@ func dropDisabledMaintenanceStatus(node, old *api.Node) {
 	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !admits {
 		node.Status.MaintenanceStatus.Admissions, node.Status.MaintenanceStatus.Unclaimed = nil, false
 	}
+	empty := inUse && old.Status.MaintenanceStatus.EmptiedTime != nil
+	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !empty {
+		node.Status.MaintenanceStatus.EmptiedTime = nil
+	}
 }
 
 // validateMaintenanceStatus validates status.maintenanceStatus where a status is written: on

@@ -122,7 +122,7 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 // admittedTo returns a node with an admission of each of these maintenances.
 func admittedTo(released bool, names ...string) *api.Node {
 	node := nodeWith("Draining")
-	node.Status.MaintenanceStatus.Released = released
+	node.Status.MaintenanceStatus.Unclaimed = released
 	for _, name := range names {
 		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, api.MaintenanceAdmission{MaintenanceName: name, MaintenanceUID: "uid"})
 	}

@@ -57,7 +57,7 @@ func TestInteropFixtures(t *testing.T) {
 				ActiveEvictionRequests: 2,
 				BlockedPods:            1,
 				Admissions:             []v1.MaintenanceAdmission{{MaintenanceName: "kernel", MaintenanceUID: "1-2-3", AdmittedTime: metav1.Unix(1, 0), DoneTime: &metav1.Time{Time: time.Unix(2, 0)}}},
-				Released:               true,
+				Unclaimed:              true,
 			},
 		},
 	}

@@ -40,6 +40,8 @@ func WaitText(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
 		return nodes + " until others are given back: spec.rollout.maxConcurrent are admitted"
 	case coordinationv1alpha1.NodeMaintenanceWaitPaused:
 		return nodes + ", because spec.rollout.paused is set"
+	case coordinationv1alpha1.NodeMaintenanceWaitSettling:
+		return nodes + " until pods that replace those of drained nodes are ready: spec.rollout.settle"
 	case coordinationv1alpha1.NodeMaintenanceWaitHalted:
 		return nodes + ", because more nodes have failed than spec.rollout.maxFailedNodes"
 	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:

@@ -331,7 +331,7 @@ func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
 	w.Write(LEVEL_0, "Maintenance:\n")
 	printAdmissions(w, time.Now(), status.Admissions)
 	switch {
-	case status.Released:
+	case status.Unclaimed && !slices.ContainsFunc(status.Admissions, func(a corev1.MaintenanceAdmission) bool { return a.DoneTime == nil }):
 		w.Write(LEVEL_1, "Drain:\tover\n")
 		return
 	case len(status.DrainTargets) == 0 && status.DrainMessage == "":

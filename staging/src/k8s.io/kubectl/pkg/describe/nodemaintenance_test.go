@@ -410,7 +410,7 @@ func maintainedNodes(now time.Time) map[string]*corev1.MaintenanceStatus {
 		"-waiting":  {DrainMessage: "Waiting for firmware.", PodsPendingEvictionRequest: 7},
 		"-draining": &draining,
 		"-admitted": &admitted,
-		"-released": {Released: true, Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel", AdmittedTime: *ago(40), DoneTime: ago(7)}}},
+		"-released": {Unclaimed: true, Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel", AdmittedTime: *ago(40), DoneTime: ago(7)}}},
 	}
 }
 
