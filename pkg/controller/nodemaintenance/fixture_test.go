@@ -73,6 +73,8 @@ type fixture struct {
 	namespaces, attachments, claims cache.Store
 	admissionQueue                  *recordedQueue
 	withoutFleet                    bool
+	// admitting is whether the only worker for admissions is busy.
+	admitting bool
 	// events are the emitted events, as "kind name: reason: note".
 	events []string
 	uids   int
@@ -345,8 +347,13 @@ func (f *fixture) stepSyncs() bool {
 			return true
 		}
 	}
+	if f.admitting {
+		return false
+	}
 	if name, ok := f.admissionQueue.next(); ok {
+		f.admitting = true
 		f.try(f.syncAdmissions(f.ctx, name), f.admissionQueue, name)
+		f.admitting = false
 		return true
 	}
 	return false

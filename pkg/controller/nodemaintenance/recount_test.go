@@ -34,6 +34,7 @@ import (
 type cluster struct {
 	nodes        []v1.Node
 	maintenances []coordinationv1alpha1.NodeMaintenance
+	limits       []coordinationv1alpha1.NodeMaintenanceBudget
 	// pods are those that are left on each node, requested those with a request of this
 	// controller, and active those with any request, even one without requesters.
 	pods              map[string][]*v1.Pod
@@ -58,7 +59,11 @@ func (f *fixture) cluster() *cluster {
 	if err != nil {
 		f.t.Fatalf("listing requests: %v", err)
 	}
-	c := &cluster{nodes: nodes.Items, maintenances: maintenances.Items, pods: map[string][]*v1.Pod{}, requested: sets.New[types.UID](), active: sets.New[types.UID]()}
+	limits, err := f.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(f.ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatalf("listing budgets of nodes: %v", err)
+	}
+	c := &cluster{limits: limits.Items, nodes: nodes.Items, maintenances: maintenances.Items, pods: map[string][]*v1.Pod{}, requested: sets.New[types.UID](), active: sets.New[types.UID]()}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed {
 			c.pods[pod.Spec.NodeName] = append(c.pods[pod.Spec.NodeName], pod)
@@ -81,15 +86,68 @@ func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 
 // in returns the names of the maintenances in these stages that select the node.
 func (c *cluster) in(node *v1.Node, stages ...coordinationv1alpha1.NodeMaintenanceStage) []string {
+	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool { return slices.Contains(stages, m.Spec.Stage) })
+}
+
+// that returns the names of the maintenances that select the node and match.
+func (c *cluster) that(node *v1.Node, match func(*coordinationv1alpha1.NodeMaintenance) bool) []string {
 	var names []string
 	for i := range c.maintenances {
-		m := &c.maintenances[i]
-		if selects(m, node) && slices.Contains(stages, m.Spec.Stage) {
+		if m := &c.maintenances[i]; selects(m, node) && match(m) {
 			names = append(names, m.Name)
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+// drains returns the maintenances that drain the node now, claims those that keep it cordoned, and
+// plans those that will.
+func (c *cluster) drains(node *v1.Node) []string {
+	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool { return c.phase(m, node) == phaseAdmitted })
+}
+
+func (c *cluster) claims(node *v1.Node) []string {
+	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool {
+		phase := c.phase(m, node)
+		return m.Spec.Stage == stageCordon || phase == phaseAdmitted || phase == phaseReturning
+	})
+}
+
+func (c *cluster) plans(node *v1.Node) []string {
+	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool {
+		return m.Spec.Stage == stageIdle || c.phase(m, node) == phaseWaiting
+	})
+}
+
+// phase returns how far a maintenance in the stage Drain is with the node; -1 for others. A node that
+// is drained already does not begin to wait.
+func (c *cluster) phase(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) nodePhase {
+	if m.Spec.Stage != stageDrain {
+		return -1
+	}
+	status := node.Status.MaintenanceStatus
+	if status != nil {
+		for i := range status.Admissions {
+			switch a := &status.Admissions[i]; {
+			case a.MaintenanceUID != m.UID:
+			case a.DoneTime != nil:
+				return phaseDone
+			case a.ReturningTime != nil:
+				return phaseReturning
+			default:
+				return phaseAdmitted
+			}
+		}
+	}
+	limited := slices.ContainsFunc(c.limits, func(b coordinationv1alpha1.NodeMaintenanceBudget) bool {
+		selector, err := nodeaffinity.NewNodeSelector(b.Spec.NodeSelector)
+		return err == nil && selector.Match(node)
+	})
+	if m.Spec.Rollout != nil || limited && (status == nil || len(status.DrainTargets) == 0) {
+		return phaseWaiting
+	}
+	return phaseAdmitted
 }
 
 // recount computes the statuses of nodes and maintenances from the API objects alone, as expected
@@ -110,12 +168,13 @@ func (f *fixture) recount() {
 
 // drainsSomewhere reports whether a pod is left on a node that is drained.
 func (f *fixture) drainsSomewhere(c *cluster) bool {
-	return slices.ContainsFunc(c.nodes, func(node v1.Node) bool { return len(c.in(&node, stageDrain)) > 0 && len(c.pods[node.Name]) > 0 })
+	return slices.ContainsFunc(c.nodes, func(node v1.Node) bool { return len(c.drains(&node)) > 0 && len(c.pods[node.Name]) > 0 })
 }
 
 func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 	f.t.Helper()
-	claiming, draining := c.in(node, stageCordon, stageDrain), c.in(node, stageDrain)
+	claiming, draining, planning := c.claims(node), c.drains(node), c.plans(node)
+	waits := len(planning) > len(c.in(node, stageIdle))
 	var want *v1.MaintenanceStatus
 	if len(claiming) > 0 {
 		want = &v1.MaintenanceStatus{}
@@ -123,12 +182,25 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 			f.t.Errorf("node %s is not cordoned for %v", node.Name, claiming)
 		}
 	}
+	got := node.Status.MaintenanceStatus
+	if waits && len(claiming) == 0 && maintenance.IsClaimed(node) && node.Spec.Unschedulable {
+		want = &v1.MaintenanceStatus{} // It was cordoned by the stage Cordon.
+	}
+	if got != nil && len(got.Admissions) > 0 {
+		if want == nil {
+			want = &v1.MaintenanceStatus{Unclaimed: true}
+		}
+		want.Admissions = got.Admissions
+	}
+	if wantTaint := waits && (want == nil || want.Unclaimed); wantTaint != hasTaint(node) {
+		f.t.Errorf("node %s, which waits %t, has the taints %v", node.Name, waits, node.Spec.Taints)
+	}
 	targets := maintenance.Targets{}
 	if len(draining) > 0 {
 		// Targets depend on the history: see checkTargets. Everything else follows from them.
 		targets = storedTargets(node)
 		want.DrainTargets = targets.Entries()
-		if got := node.Status.MaintenanceStatus; got != nil {
+		if got != nil {
 			want.DrainMessage = got.DrainMessage
 		}
 	}
@@ -150,7 +222,6 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 	if (node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage == messageDrained) != (len(draining) > 0 && !left) {
 		f.t.Errorf("node %s has %d pods and the status %+v", node.Name, len(c.pods[node.Name]), node.Status.MaintenanceStatus)
 	}
-	planning := c.in(node, stageIdle)
 	wantConditions := map[v1.NodeConditionType]bool{}
 	if len(planning)+len(claiming) > 0 {
 		wantConditions = map[v1.NodeConditionType]bool{
@@ -158,11 +229,11 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 			coordinationv1alpha1.NodeDrainInProgress: len(draining) > 0 && left, coordinationv1alpha1.NodeDrained: len(draining) > 0 && !left,
 		}
 	}
-	got := map[v1.NodeConditionType]bool{}
+	gotConditions := map[v1.NodeConditionType]bool{}
 	for _, condition := range ownConditions(node.Status.Conditions) {
-		got[condition.Type] = condition.Status == v1.ConditionTrue
+		gotConditions[condition.Type] = condition.Status == v1.ConditionTrue
 	}
-	if diff := gocmp.Diff(wantConditions, got); diff != "" {
+	if diff := gocmp.Diff(wantConditions, gotConditions); diff != "" {
 		f.t.Errorf("conditions of node %s (-recount, +got):\n%s", node.Name, diff)
 	}
 }
@@ -186,7 +257,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 	got := m.Status.DrainStatus
 	want := coordinationv1alpha1.DrainStatus{DrainMessage: got.DrainMessage, DrainPlanPosition: got.DrainPlanPosition}
 	var reached []maintenance.Targets
-	nodes, first := int32(0), plan.Len()-1
+	nodes, waiting, given, first := int32(0), int32(0), int32(0), plan.Len()-1
 	var uids []types.UID
 	for i := range c.nodes {
 		node := &c.nodes[i]
@@ -194,6 +265,22 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 			continue
 		}
 		nodes++
+		switch c.phase(m, node) {
+		case phaseWaiting:
+			waiting++
+			continue
+		case phaseDone:
+			given++
+			want.DrainedNodes++
+			continue
+		case phaseReturning:
+			// Its pods come back.
+			reached = append(reached, maintenance.Targets{})
+			if node.Spec.Unschedulable {
+				want.DrainedNodes++
+			}
+			continue
+		}
 		reached = append(reached, storedTargets(node))
 		if len(c.pods[node.Name]) == 0 {
 			want.DrainedNodes++
@@ -220,7 +307,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 	if blocked != int32(len(uids)) {
 		f.t.Errorf("%s: %d pods have requests, blockers count %d pods: %+v", m.Name, len(uids), blocked, got.Blockers)
 	}
-	if position := got.DrainPlanPosition; nodes > 0 && (position == nil || int(*position) < first) {
+	if position := got.DrainPlanPosition; nodes > waiting+given && m.Spec.Rollout == nil && (position == nil || int(*position) < first) {
 		f.t.Errorf("%s: the first pod left matches entry %d, but the status is %+v", m.Name, first, got)
 	}
 	drained := findDrained(&m.Status)

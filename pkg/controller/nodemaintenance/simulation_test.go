@@ -70,6 +70,8 @@ type simulation struct {
 	// mayInterleave is whether other things may happen while a write of a node is in flight, which
 	// inFlight says.
 	mayInterleave, inFlight bool
+	// fleet is whether there are budgets and rollouts.
+	fleet bool
 }
 
 // refusable are writes that webhooks, quotas and policies may refuse.
@@ -82,22 +84,40 @@ var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/s
 // last event, it checks that all statuses match a recount and those of a restarted controller, that
 // an eviction is requested until all nodes are drained, and that all nodes are released at the end.
 func TestSimulation(t *testing.T) {
-	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
-		s := &simulation{
-			fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)),
-			targets: map[string]maintenance.Targets{}, refused: sets.New[string](),
-		}
-		s.hung = sets.New[string]()
-		s.client.PrependReactor("*", "*", s.check)
-		s.restart()
-		for _, name := range simulatedNodes {
-			s.createNode(name, s.randomLabels())
-		}
-		for range simulatedSteps {
-			s.happen()
-		}
-		s.finish()
-	}, 1493448308696230737, 3948092882101458076, 454797197512305669)
+	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, false) },
+		1493448308696230737, 3948092882101458076, 454797197512305669)
+}
+
+// TestSimulationOfFleets is TestSimulation with budgets, rollouts, and nodes that reboot, break and are
+// given back. It also checks that an admission is stored before the cordon, that no rollout has more
+// nodes than it may have, and at the end that no taint is left.
+func TestSimulationOfFleets(t *testing.T) {
+	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, true) })
+}
+
+func simulate(t *testing.T, seed uint64, fleet bool) {
+	s := &simulation{
+		fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)),
+		targets: map[string]maintenance.Targets{}, refused: sets.New[string](), fleet: fleet,
+	}
+	s.hung = sets.New[string]()
+	s.client.PrependReactor("*", "*", s.check)
+	s.restart()
+	for _, name := range simulatedNodes {
+		s.createSimulatedNode(name)
+	}
+	for range simulatedSteps {
+		s.happen()
+	}
+	s.finish()
+}
+
+func (s *simulation) createSimulatedNode(name string) {
+	if s.fleet {
+		s.createReadyNode(name, s.randomLabels())
+	} else {
+		s.createNode(name, s.randomLabels())
+	}
 }
 
 func (s *simulation) randomLabels() map[string]string {
@@ -112,6 +132,9 @@ func (s *simulation) randomLabels() map[string]string {
 
 // happen simulates a random event, then updates some caches and syncs some keys.
 func (s *simulation) happen() {
+	if s.fleet && s.random.IntN(3) == 0 {
+		s.happenInFleet()
+	}
 	switch s.random.IntN(20) {
 	case 0:
 		s.createRandomMaintenance()
@@ -160,6 +183,12 @@ func (s *simulation) happen() {
 	s.clock.Step(summaryDelay)
 	s.nodeQueue.release()
 	s.maintenanceQueue.release()
+	if s.fleet {
+		s.admissionQueue.release()
+		if s.random.IntN(2) == 0 {
+			s.deliverLimits()
+		}
+	}
 	s.deliverSome(s.random)
 	s.nodeQueue.shuffle(s.random)
 	s.mayInterleave = !s.inFlight
@@ -181,6 +210,7 @@ func (s *simulation) restart() {
 	}
 	s.fixture.restart()
 	s.writer.client = &slowNodes{Interface: s.client, patch: s.patchNode}
+	s.admissions.admitter.Parallel, s.admitting = 1, false
 	s.requests.line.Limit(simulatedWorkers, simulatedWorkers/namespaceShare)
 }
 
@@ -207,7 +237,7 @@ func (s *simulation) checkOthers() {
 	c := s.cluster()
 	for i := range c.nodes {
 		node := &c.nodes[i]
-		if len(c.in(node, stageDrain)) == 0 {
+		if len(c.drains(node)) == 0 {
 			continue
 		}
 		for _, pod := range c.pods[node.Name] {
@@ -234,6 +264,11 @@ func (s *simulation) createRandomMaintenance() {
 	slices.SortStableFunc(plan, maintenance.CompareEntries)
 	stage := []coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageCordon, stageDrain, stageDrain}[s.random.IntN(4)]
 	s.createMaintenance(name, stage, simulatedLabels[s.random.IntN(3)], maintenance.CompletePlan(plan)...)
+	if s.fleet && s.random.IntN(3) > 0 {
+		rollout := atOnce(1 + s.random.IntN(2))
+		rollout.CompleteNodes = []coordinationv1alpha1.NodeCompletionPolicy{manual, rebooted}[s.random.IntN(2)]
+		s.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+	}
 }
 
 func (s *simulation) changeRandomMaintenance() {
@@ -333,7 +368,7 @@ func (s *simulation) replaceRandomNode() {
 		s.deliverNodes()
 		s.step()
 	}
-	s.createNode(name, s.randomLabels())
+	s.createSimulatedNode(name)
 }
 
 // check is called before each write.
@@ -370,7 +405,10 @@ func (s *simulation) patchNode(name, subresource, patch string, write func() (*v
 func (s *simulation) checkNode(name, subresource, patch string) {
 	cached, err := s.nodeLister.Get(name)
 	if err != nil {
-		s.t.Errorf("wrote to the node %s, which is not in the cache", name)
+		// It has vanished while an earlier write to it was in flight. The UID protects the next one.
+		if !strings.Contains(patch, `"uid":"`) {
+			s.t.Errorf("wrote to the node %s, which is not in the cache: %s", name, patch)
+		}
 		return
 	}
 	if subresource == "status" {
@@ -388,6 +426,9 @@ func (s *simulation) checkCordon(node *v1.Node, patch string) {
 			s.t.Errorf("uncordoned node %s, which %s claims", node.Name, o.name)
 		}
 	}
+	if strings.Contains(patch, `"unschedulable":true`) && !slices.ContainsFunc(orders, func(o order) bool { return s.mayCordon(&o, node) }) {
+		s.t.Errorf("cordoned node %s, which no maintenance may claim: %v", node.Name, orders)
+	}
 }
 
 // checkTargets checks the targets in the progressStore before they are written. They must be within
@@ -404,7 +445,11 @@ func (s *simulation) checkTargets(node *v1.Node) {
 		if p == nil || !o.drains() || p.nodes[node.Name] == nil {
 			continue
 		}
-		allowed = append(allowed, o.plan.TargetsAt(allowedPosition(p.position, p.nodes[node.Name].remaining)))
+		position := p.position
+		if maintenance.AdmissionOf(node, o.uid) != nil {
+			position = o.plan.Len() - 1 // It follows the plan at its own pace.
+		}
+		allowed = append(allowed, o.plan.TargetsAt(allowedPosition(position, p.nodes[node.Name].remaining)))
 		targets = p.nodes[node.Name].targets
 	}
 	if len(allowed) == 0 {
@@ -495,10 +540,14 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 			continue
 		}
 		selected++
+		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.ReturningTime != nil {
+			continue // New pods may be there.
+		}
 		for _, object := range s.podInformer.GetIndexer().List() {
 			// Pods that came after the last sync of the node are found by the next one. It is queued,
 			// or waits until the cache has the last write of the node.
-			due := slices.Contains(s.nodeQueue.keys, node.Name) || !s.writer.isCurrentNode(node.Name)
+			_, delayed := s.nodeQueue.later[node.Name]
+			due := slices.Contains(s.nodeQueue.keys, node.Name) || !s.writer.isCurrentNode(node.Name) || s.fleet && delayed
 			if pod := object.(*v1.Pod); pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && !due {
 				s.t.Errorf("%s is Drained, but pod %s is left on node %s", m.Name, pod.Name, node.Name)
 			}
@@ -532,6 +581,9 @@ func (s *simulation) step() bool {
 	s.syncing = false
 	s.observeTargets()
 	s.checkIndexes()
+	if s.fleet {
+		s.checkRollouts()
+	}
 	return worked
 }
 
@@ -546,9 +598,12 @@ func (s *simulation) rest() {
 func (s *simulation) finish() {
 	s.refused.Clear()
 	s.hung.Clear()
+	if s.fleet {
+		s.mendFleet()
+	}
 	s.rest()
 	s.expectNothingNew()
-	for s.endRequestedPods() {
+	for s.endRequestedPods() || s.fleet && s.giveBackDrained() {
 		s.rest()
 	}
 	s.expectNothingNew()
@@ -564,8 +619,11 @@ func (s *simulation) finish() {
 		s.deleteMaintenance(m.Name)
 	}
 	s.rest()
+	if s.fleet {
+		s.run(2 * unknownAdmission) // An admission may have been written when its maintenance was over.
+	}
 	for _, name := range simulatedNodes {
-		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 {
+		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 || hasTaint(node) {
 			s.t.Errorf("node %s was not released: %+v", name, node.Status)
 		}
 	}
@@ -592,7 +650,7 @@ func (s *simulation) statuses() map[string]any {
 	statuses := map[string]any{"requested": sets.List(c.requested)}
 	for i := range c.nodes {
 		node := &c.nodes[i]
-		statuses["node "+node.Name] = []any{node.Spec.Unschedulable, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions)}
+		statuses["node "+node.Name] = []any{node.Spec.Unschedulable, node.Spec.Taints, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions)}
 	}
 	for i := range c.maintenances {
 		m := &c.maintenances[i]

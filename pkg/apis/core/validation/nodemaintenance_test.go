@@ -113,17 +113,17 @@ func TestValidateAdmissions(t *testing.T) {
 		"all that an admission may be": {status: with(admission("kernel", done, func(a *core.MaintenanceAdmission) {
 			a.DrainedTime, a.ReturningTime, a.FailedTime, a.BootID = &now, &now, &now, "1"
 		}))},
-		"another one of that name":    {status: with(admission("kernel", done), admission("kernel", func(a *core.MaintenanceAdmission) { a.MaintenanceUID = "other" }))},
-		"unclaimed":                    {status: unclaimed(with(admission("kernel", done), admission("firmware", done)))},
-		"unclaimed without admissions": {status: unclaimed(with())},
-		"as many as there may be":     {status: many(100)},
-		"one too many":                {status: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
-		"too many, stored so":         {status: many(101), old: many(101)},
-		"too many, and still so":      {status: saying(many(101)), old: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
-		"nothing in it":               {status: with(empty), want: missing},
-		"nothing in it, stored so":    {status: with(empty), old: with(empty)},
-		"a name that no object has":   {status: with(admission("Kernel_6")), want: field.ErrorList{field.Invalid(admissions.Index(0).Child("maintenanceName"), nil, "a lowercase RFC 1123 subdomain")}},
-		"the same maintenance twice":  {status: with(admission("kernel", done), admission("kernel")), want: field.ErrorList{field.Duplicate(admissions.Index(1).Child("maintenanceUID"), nil)}},
+		"another one of that name":        {status: with(admission("kernel", done), admission("kernel", func(a *core.MaintenanceAdmission) { a.MaintenanceUID = "other" }))},
+		"unclaimed":                       {status: unclaimed(with(admission("kernel", done), admission("firmware", done)))},
+		"unclaimed without admissions":    {status: unclaimed(with())},
+		"as many as there may be":         {status: many(100)},
+		"one too many":                    {status: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
+		"too many, stored so":             {status: many(101), old: many(101)},
+		"too many, and still so":          {status: saying(many(101)), old: many(101), want: field.ErrorList{field.TooMany(admissions, 101, 100)}},
+		"nothing in it":                   {status: with(empty), want: missing},
+		"nothing in it, stored so":        {status: with(empty), old: with(empty)},
+		"a name that no object has":       {status: with(admission("Kernel_6")), want: field.ErrorList{field.Invalid(admissions.Index(0).Child("maintenanceName"), nil, "a lowercase RFC 1123 subdomain")}},
+		"the same maintenance twice":      {status: with(admission("kernel", done), admission("kernel")), want: field.ErrorList{field.Duplicate(admissions.Index(1).Child("maintenanceUID"), nil)}},
 		"unclaimed while one is not done": {status: unclaimed(with(admission("kernel", done), admission("firmware")))},
 	} {
 		t.Run(name, func(t *testing.T) {

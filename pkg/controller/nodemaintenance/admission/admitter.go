@@ -84,15 +84,15 @@ type Admitter struct {
 	Store Store
 	// Admitted is called for each admission that was written.
 	Admitted func(Admission)
-	// parallel is how many nodes are written at a time.
-	parallel int
+	// Parallel is how many nodes are written at a time.
+	Parallel int
 	// wrote is when the status of a budget was last written.
 	wrote map[string]time.Time
 }
 
 // NewAdmitter returns an admitter with an empty fleet.
 func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
-	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, parallel: parallelAdmissions, wrote: map[string]time.Time{}}
+	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, wrote: map[string]time.Time{}}
 }
 
 // Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
@@ -329,7 +329,7 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 	}
 	var lock sync.Mutex
 	var errs []error
-	workqueue.ParallelizeUntil(ctx, a.parallel, len(nodes), func(i int) {
+	workqueue.ParallelizeUntil(ctx, a.Parallel, len(nodes), func(i int) {
 		admitted := due[nodes[i]]
 		added := make([]v1.MaintenanceAdmission, 0, len(admitted))
 		for _, admission := range admitted {

@@ -137,7 +137,7 @@ func (w *world) start() {
 		calls: make(chan func() error), result: make(chan error), done: make(chan struct{}),
 	}
 	r.admitter = NewAdmitter(r, func(Admission) {})
-	r.admitter.parallel = 1
+	r.admitter.Parallel = 1
 	// A list may be as old as any watch.
 	r.seen.nodes, r.seen.budgets, r.seen.maintenances = w.random.IntN(len(w.nodes)+1), w.random.IntN(len(w.budgets)+1), w.random.IntN(len(w.maintenances)+1)
 	w.replicas = append(w.replicas, r)

@@ -84,6 +84,8 @@ func TestNodeMaintenanceBudgetRules(t *testing.T) {
 			rule([]string{"get", "list", "watch"}, coordination, []string{"nodemaintenancebudgets"}),
 			rule([]string{"update"}, coordination, []string{"nodemaintenancebudgets/status"}),
 			rule([]string{"list", "watch"}, []string{"apps"}, []string{"daemonsets"}),
+			rule([]string{"list", "watch"}, []string{""}, []string{"namespaces", "persistentvolumeclaims"}),
+			rule([]string{"list", "watch"}, []string{"storage.k8s.io"}, []string{"volumeattachments"}),
 		},
 	}
 	off, on := rulesWithBudgets(t, false), rulesWithBudgets(t, true)

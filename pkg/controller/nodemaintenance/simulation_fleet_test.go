@@ -1,0 +1,169 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// happenInFleet simulates a random event of a fleet.
+func (s *simulation) happenInFleet() {
+	switch s.random.IntN(8) {
+	case 0:
+		s.createRandomLimit()
+	case 1:
+		s.changeRandomLimit()
+	case 2:
+		s.changeRandomRollout()
+	case 3, 4:
+		s.completeRandomNode()
+	case 5:
+		s.changeNode(reboot)
+	case 6:
+		s.changeNode(setReady(s.random.IntN(2) == 0))
+	case 7:
+		s.clock.Step(rebootSettled / 2)
+	}
+}
+
+func (s *simulation) limits() []coordinationv1alpha1.NodeMaintenanceBudget {
+	list, err := s.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatalf("listing budgets: %v", err)
+	}
+	return list.Items
+}
+
+func (s *simulation) createRandomLimit() {
+	if len(s.limits()) > 0 {
+		return
+	}
+	s.createLimit("b", s.random.IntN(3), func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+		b.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = simulatedLabels[s.random.IntN(len(simulatedLabels))]
+	})
+}
+
+func (s *simulation) changeRandomLimit() {
+	for _, b := range s.limits() {
+		if s.random.IntN(2) == 0 {
+			s.deleteLimit(b.Name)
+			continue
+		}
+		s.changeLimit(b.Name, func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) {
+			spec.MaxUnavailable.IntVal = s.random.Int32N(4)
+		})
+	}
+}
+
+// changeRandomRollout pauses a rollout or resumes it, or lets it have more nodes.
+func (s *simulation) changeRandomRollout() {
+	all := s.cluster().maintenances
+	if len(all) == 0 {
+		return
+	}
+	if m := all[s.random.IntN(len(all))]; m.Spec.Rollout != nil {
+		s.change(m.Name, func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Spec.Rollout.Paused = !m.Spec.Rollout.Paused
+			m.Spec.Rollout.MaxConcurrent.IntVal += s.random.Int32N(2)
+		})
+	}
+}
+
+// completeRandomNode says that the work of a maintenance on a node is done, in whatever phase it is.
+func (s *simulation) completeRandomNode() {
+	if all := s.cluster().maintenances; len(all) > 0 {
+		s.setDone(all[s.random.IntN(len(all))].Name, simulatedNodes[s.random.IntN(len(simulatedNodes))])
+	}
+}
+
+// mayCordon reports whether the maintenance may cordon a node: one that needs an admission has it.
+func (s *simulation) mayCordon(o *order, node *v1.Node) bool {
+	if !o.claims() {
+		return false
+	}
+	live, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
+	if err != nil || live.(*v1.Node).UID != node.UID {
+		return true // The node has just vanished.
+	}
+	admission := maintenance.AdmissionOf(live.(*v1.Node), o.uid)
+	return o.stage == stageCordon || o.rollout == nil || admission != nil && admission.DoneTime == nil
+}
+
+// checkRollouts checks that no rollout has more nodes than it may have.
+func (s *simulation) checkRollouts() {
+	c := s.cluster()
+	for i := range c.maintenances {
+		m := &c.maintenances[i]
+		if m.Spec.Rollout == nil {
+			continue
+		}
+		var names []string
+		for j := range c.nodes {
+			if a := maintenance.AdmissionOf(&c.nodes[j], m.UID); a != nil && a.DoneTime == nil && a.FailedTime == nil {
+				names = append(names, c.nodes[j].Name)
+			}
+		}
+		if len(names) > m.Spec.Rollout.MaxConcurrent.IntValue() {
+			s.t.Errorf("%s has the nodes %v, but maxConcurrent %s", m.Name, names, m.Spec.Rollout.MaxConcurrent)
+		}
+	}
+}
+
+// mendFleet ends everything for which nodes may wait without an end.
+func (s *simulation) mendFleet() {
+	for _, b := range s.limits() {
+		s.deleteLimit(b.Name)
+	}
+	for _, m := range s.cluster().maintenances {
+		if m.Spec.Rollout != nil {
+			s.change(m.Name, func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.Rollout.Paused, m.Spec.Rollout.MaxFailedNodes = false, ptr.To[int32](100)
+			})
+		}
+	}
+	for _, name := range simulatedNodes {
+		s.changeNamed(name, setReady(true))
+	}
+	s.run(10 * time.Minute) // What was reserved and not written counts for a while.
+}
+
+// giveBackDrained completes the nodes of rollouts that are drained, and reports whether there were
+// any.
+func (s *simulation) giveBackDrained() bool {
+	c, found := s.cluster(), false
+	for i := range c.nodes {
+		node := &c.nodes[i]
+		for _, a := range maintenance.Admissions(node) {
+			if a.DrainedTime == nil || a.DoneTime != nil {
+				continue
+			}
+			for j := range c.maintenances {
+				if m := &c.maintenances[j]; m.UID == a.MaintenanceUID && m.Spec.Rollout != nil && m.Spec.Stage == stageDrain {
+					s.setDone(m.Name, node.Name)
+					found = true
+				}
+			}
+		}
+	}
+	return found
+}
