@@ -160,6 +160,8 @@ type scaleDown struct {
 	identity     string
 	cancel       context.CancelFunc
 	result       *Result
+	// turn counts the questions. A call that was canceled may end when its question is asked again.
+	turn int
 }
 
 // NewClient returns a client that asks at most total pickers at a time, at these addresses. It calls
@@ -210,6 +212,7 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	}
 	s.cancel()
 	s.identity, s.result = identity, nil
+	s.turn++
 	if left := s.until.Sub(now); left <= 0 {
 		s.result = &Result{Duration: now.Sub(s.began), Err: errors.New("the pods or the replicas changed while the picker was asked"), Reason: FallbackChanged}
 		return true
@@ -217,7 +220,7 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	q.key = identity
 	asking, cancel := context.WithDeadlineCause(ctx, s.until, fmt.Errorf("no answer within %s", s.until.Sub(s.began)))
 	s.cancel = cancel
-	go c.work(asking, s, identity, q)
+	go c.work(asking, s, s.turn, q)
 	return false
 }
 
@@ -245,10 +248,10 @@ func (c *Client) Forget(key types.NamespacedName) {
 }
 
 // work asks until there is an answer, the attempts are used up, or the context ends.
-func (c *Client) work(ctx context.Context, s *scaleDown, identity string, q Question) {
+func (c *Client) work(ctx context.Context, s *scaleDown, turn int, q Question) {
 	response, reason, err := c.askInTurn(ctx, &q)
 	c.lock.Lock()
-	current := c.asked[q.NamespacedName] == s && s.identity == identity
+	current := c.asked[q.NamespacedName] == s && s.turn == turn
 	if current {
 		s.cancel() // Releases its timer.
 		s.result = newResult(response, q.Candidates, reason, err)

@@ -448,6 +448,43 @@ func TestChangedQuestion(t *testing.T) {
 	}
 }
 
+// A call that was canceled because the question changed says nothing of the same question that is asked
+// again later, however late it ends.
+func TestCanceledCallEndsLate(t *testing.T) {
+	server := httptest.NewServer(answering(`{"chosen_pods":["a"]}`))
+	defer server.Close()
+	q, a := newQuestion(t, server.URL, 1), newAsked(t, 100)
+	q.Picker.HTTP.Host = "late.test"
+	first, third := make(chan struct{}), make(chan struct{})
+	var lookups atomic.Int32
+	a.resolver.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+		switch lookups.Add(1) {
+		case 1:
+			<-first
+			return nil, ctx.Err()
+		case 2:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		<-third
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	}
+	a.Ask(t.Context(), q)
+	waitUntil(t, func() bool { return lookups.Load() == 1 })
+	other := q
+	other.Replicas++
+	a.Ask(t.Context(), other)
+	waitUntil(t, func() bool { return lookups.Load() == 2 })
+	a.Ask(t.Context(), q)
+	waitUntil(t, func() bool { return lookups.Load() == 3 })
+	close(first)
+	time.Sleep(100 * time.Millisecond)
+	close(third)
+	if result := a.wait(t, key); result.Err != nil {
+		t.Errorf("the canceled call has ended the new one: %v", result.Err)
+	}
+}
+
 // The end of the controller ends all calls.
 func TestShutdown(t *testing.T) {
 	q := newQuestion(t, hang(t).URL, 1)
