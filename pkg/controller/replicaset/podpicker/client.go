@@ -27,6 +27,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
@@ -158,6 +159,7 @@ type scaleDown struct {
 	// began is the time of the first question, and until the time at which all end.
 	began, until time.Time
 	identity     string
+	picker       *v1.DownscalePodPicker
 	cancel       context.CancelFunc
 	result       *Result
 	// turn counts the questions. A call that was canceled may end when its question is asked again.
@@ -193,7 +195,8 @@ func (c *Client) countWaiting() (count int) {
 }
 
 // Ask reports whether the question has ended, and asks it if it has not been asked. A question about
-// other pods or replicas than before replaces the one before, in what is left of its time.
+// other pods or replicas than before, or to another picker, replaces the one before, in what is left
+// of its time.
 func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -207,14 +210,14 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 		s = &scaleDown{uid: q.UID, began: now, until: now.Add(maxDuration(q.Picker)), cancel: func() {}}
 		c.asked[q.NamespacedName] = s
 	}
-	if s.identity == identity {
+	if s.identity == identity && apiequality.Semantic.DeepEqual(s.picker, q.Picker) {
 		return s.result != nil
 	}
 	s.cancel()
-	s.identity, s.result = identity, nil
+	s.identity, s.picker, s.result = identity, q.Picker, nil
 	s.turn++
 	if left := s.until.Sub(now); left <= 0 {
-		s.result = &Result{Duration: now.Sub(s.began), Err: errors.New("the pods or the replicas changed while the picker was asked"), Reason: FallbackChanged}
+		s.result = &Result{Duration: now.Sub(s.began), Err: errors.New("the pods, the replicas or the picker changed while it was asked"), Reason: FallbackChanged}
 		return true
 	}
 	q.key = identity

@@ -485,6 +485,29 @@ func TestCanceledCallEndsLate(t *testing.T) {
 	}
 }
 
+// A picker that is changed while it is asked is not asked any more: its author may have taken back the
+// headers.
+func TestPickerChanges(t *testing.T) {
+	var old atomic.Int32
+	leaking := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		old.Add(1)
+		http.Error(w, "no", 500)
+	}))
+	defer leaking.Close()
+	server := httptest.NewServer(answering(`{"chosen_pods":["a"]}`))
+	defer server.Close()
+	q, a := newQuestion(t, leaking.URL, 1), newAsked(t, 8)
+	q.Picker.MaxRetries = ptr.To[int32](4)
+	a.Ask(t.Context(), q)
+	waitUntil(t, func() bool { return old.Load() == 1 })
+	q.Picker = newQuestion(t, server.URL, 1).Picker
+	a.Ask(t.Context(), q)
+	result := a.wait(t, key)
+	if result.Err != nil || old.Load() > 1 {
+		t.Errorf("%v: the old picker was asked %d times, want once", result.Err, old.Load())
+	}
+}
+
 // The end of the controller ends all calls.
 func TestShutdown(t *testing.T) {
 	q := newQuestion(t, hang(t).URL, 1)
