@@ -24,6 +24,7 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
@@ -67,19 +68,37 @@ type asker interface {
 // Run.
 func (rsc *ReplicaSetController) AskPickers(client clientset.Interface, rsInformer appsinformers.ReplicaSetInformer, addresses *podpicker.Addresses, concurrent int) error {
 	rsc.pickers = &pickers{
-		client: podpicker.NewClient(client, addresses, concurrent, func(name types.NamespacedName) { rsc.queue.Add(name.String()) }),
+		client: podpicker.NewClient(client, addresses, concurrent, rsc.questionEnded),
 		// Events are sent to the API server from Run on.
 		recorder: rsc.eventBroadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "replicaset-controller"}),
 	}
 	_, err := rsInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 		if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-			rsc.pickers.client.Forget(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+			rsc.forgetQuestion(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
 		}
 	}})
 	if err != nil {
 		return fmt.Errorf("watching for deleted ReplicaSets: %w", err)
 	}
 	return nil
+}
+
+// questionEnded queues a ReplicaSet whose question has ended. If it was deleted during the sync that
+// asked, nothing else would drop the answer.
+func (rsc *ReplicaSetController) questionEnded(name types.NamespacedName) {
+	if _, err := rsc.rsLister.ReplicaSets(name.Namespace).Get(name.Name); apierrors.IsNotFound(err) {
+		rsc.forgetQuestion(name)
+		return
+	}
+	rsc.queue.Add(name.String())
+}
+
+// forgetQuestion drops the question of a ReplicaSet that is deleted. Another one of the name may have
+// asked by now, because events reach different handlers at different times. It is queued to ask again:
+// nothing else would wake it up.
+func (rsc *ReplicaSetController) forgetQuestion(name types.NamespacedName) {
+	rsc.pickers.client.Forget(name)
+	rsc.queue.Add(name.String())
 }
 
 // waitsForPicker reports whether a scale-down has to wait for the picker of the ReplicaSet. It is
