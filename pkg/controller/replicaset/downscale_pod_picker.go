@@ -17,6 +17,7 @@ package replicaset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -113,6 +114,20 @@ func (rsc *ReplicaSetController) waitsForPicker(ctx context.Context, rs *apps.Re
 		return false
 	}
 	return !rsc.pickers.client.Ask(ctx, question)
+}
+
+// errWaitsAgain is returned while a picker is asked again because pods could not be deleted.
+var errWaitsAgain = errors.New("pods could not be deleted, and the downscale pod picker is asked again")
+
+// waitError returns the error of a sync that waits for a picker. There is none, unless the last deletion
+// has failed: a sync without an error would reset the back-off and take back the condition, whose write
+// causes the next sync, so that all this was repeated as fast as the picker answers.
+func waitError(rs *apps.ReplicaSet) error {
+	failure := GetCondition(rs.Status, apps.ReplicaSetReplicaFailure)
+	if failure != nil && failure.Reason == "FailedDelete" {
+		return errWaitsAgain
+	}
+	return nil
 }
 
 // question returns what to ask the picker of a ReplicaSet if diff of its pods are to be deleted. It is

@@ -17,6 +17,8 @@ limitations under the License.
 package replicaset
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +30,7 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -81,6 +84,56 @@ func ownedPods(rs *apps.ReplicaSet, count int) []*v1.Pod {
 	return pods
 }
 
+// While pods cannot be deleted, the controller tries it as rarely with a picker as without one.
+func TestDeletionsFail(t *testing.T) {
+	without, withPicker := countFailures(t, false), countFailures(t, true)
+	t.Logf("without picker %v, with picker %v", without, withPicker)
+	if withPicker.deletions > 2*without.deletions || withPicker.statuses > without.statuses+2 {
+		t.Errorf("without picker %v, with picker %v", without, withPicker)
+	}
+}
+
+type failures struct{ questions, deletions, statuses int64 }
+
+// countFailures runs the controller for some seconds in which no pod can be deleted.
+func countFailures(t *testing.T, withPicker bool) failures {
+	t.Helper()
+	var questions, deletions, statuses atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		questions.Add(1)
+		_, _ = w.Write([]byte(`{"chosen_pods":["pod-0000"]}`))
+	}))
+	defer server.Close()
+	rs := newReplicaSetOf()
+	if withPicker {
+		pickerAt(t, server.URL)(rs)
+	}
+	f := newAskingFixture(t, rs)
+	for _, pod := range ownedPods(rs, 3) {
+		if err := f.client.Tracker().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		switch {
+		case action.Matches("delete", "pods"):
+			deletions.Add(1)
+			return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "", errors.New("a webhook refuses"))
+		case action.GetSubresource() == "status":
+			statuses.Add(1)
+		}
+		return false, nil, nil
+	})
+	ctx, stop := context.WithCancel(f.ctx)
+	f.factory.Start(ctx.Done())
+	done := make(chan struct{})
+	go func() { defer close(done); f.rsc.Run(ctx, 5) }()
+	time.Sleep(3 * time.Second)
+	stop()
+	<-done
+	return failures{questions.Load(), deletions.Load(), statuses.Load()}
+}
+
 // The event that says that a ReplicaSet is deleted may come after its successor of the same name has
 // asked. The successor is scaled down all the same.
 func TestLateDeleteEvent(t *testing.T) {
@@ -122,8 +175,10 @@ func TestDeletedDuringSync(t *testing.T) {
 	f := newAskingFixture(t)
 	f.rsc.forgetQuestion(webKey) // The event comes while the sync has the ReplicaSet in its hands,
 	f.rsc.processNextWorkItem(f.ctx)
-	f.rsc.surplus(f.ctx, ownedPods(rs, 3), rs) // and then the sync asks.
-	f.rsc.processNextWorkItem(f.ctx)           // The question has ended.
+	if _, err := f.rsc.surplus(f.ctx, ownedPods(rs, 3), rs); err != nil { // and then the sync asks.
+		t.Fatal(err)
+	}
+	f.rsc.processNextWorkItem(f.ctx) // The question has ended.
 	if _, found := f.rsc.pickers.client.Take(webKey); found {
 		t.Error("the answer for a deleted ReplicaSet is kept")
 	}

@@ -294,25 +294,25 @@ func TestWaitsForPicker(t *testing.T) {
 	rs.Spec.Replicas = ptr.To[int32](1)
 	pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
 	for _, want := range []int{0, 0} {
-		if got := f.rsc.surplus(f.ctx, pods, rs); got != want {
+		if got, _ := f.rsc.surplus(f.ctx, pods, rs); got != want {
 			t.Errorf("the surplus is %d before the answer, want %d", got, want)
 		}
 	}
 	client.end(webKey, podpicker.Result{Ranks: chosen("a")})
-	if got := f.rsc.surplus(f.ctx, pods, rs); got != 1 {
+	if got, _ := f.rsc.surplus(f.ctx, pods, rs); got != 1 {
 		t.Errorf("the surplus is %d with the answer, want 1", got)
 	}
-	if got := f.rsc.surplus(f.ctx, pods[:1], rs); got != 0 || len(client.asked) > 0 {
+	if got, _ := f.rsc.surplus(f.ctx, pods[:1], rs); got != 0 || len(client.asked) > 0 {
 		t.Errorf("the surplus is %d, and %d questions are left", got, len(client.asked))
 	}
 	rs.Spec.Replicas = ptr.To[int32](3)
-	if got := f.rsc.surplus(f.ctx, pods, rs); got != -1 {
+	if got, _ := f.rsc.surplus(f.ctx, pods, rs); got != -1 {
 		t.Errorf("the surplus is %d, want -1", got)
 	}
 	// One sync deletes no more pods than the controller deletes at a time.
 	f.rsc.burstReplicas = 2
 	rs.Spec.Replicas = ptr.To[int32](1)
-	f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs)
+	_, _ = f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs)
 	if got := client.asked[webKey].question.Pods; got != 2 {
 		t.Errorf("asked for %d pods, want 2", got)
 	}

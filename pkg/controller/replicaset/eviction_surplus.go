@@ -39,22 +39,22 @@ const surplusRecheck = 5 * time.Second
 // An extra replica exists for a pod that should leave. When that pod has left, by an eviction or
 // otherwise, its replacement exists or is being created. Until the Deployment removes the extra
 // replica a moment later, no pod is created for it.
-func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) int {
+func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) (int, error) {
 	diff := len(activePods) - int(*rs.Spec.Replicas)
 	if rsc.waitsForPicker(ctx, rs, activePods, diff) {
-		return 0
+		return 0, waitError(rs)
 	}
 	if rsc.evictions == nil || diff >= 0 {
-		return diff
+		return diff, nil
 	}
 	unneeded := rsc.unneededReplicas(ctx, activePods, rs)
 	if unneeded == 0 {
-		return diff
+		return diff, nil
 	}
 	if key, err := controller.KeyFunc(rs); err == nil {
 		rsc.queue.AddAfter(key, surplusRecheck)
 	}
-	return min(diff+unneeded, 0)
+	return min(diff+unneeded, 0), nil
 }
 
 // unneededReplicas returns the number of extra replicas without a pod that should leave.

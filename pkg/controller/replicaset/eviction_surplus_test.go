@@ -108,7 +108,10 @@ func TestSurplus(t *testing.T) {
 			for _, request := range test.requests {
 				f.cached(t, requestOf(request))
 			}
-			got := f.rsc.surplus(f.ctx, test.pods, test.rs)
+			got, err := f.rsc.surplus(f.ctx, test.pods, test.rs)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
