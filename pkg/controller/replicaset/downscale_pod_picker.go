@@ -108,7 +108,7 @@ func (rsc *ReplicaSetController) waitsForPicker(ctx context.Context, rs *apps.Re
 	if rsc.pickers == nil {
 		return false
 	}
-	question, found := rsc.question(ctx, rs, activePods, min(diff, rsc.burstReplicas))
+	question, found := rsc.question(ctx, rs, activePods, diff)
 	if !found {
 		rsc.pickers.client.Forget(question.NamespacedName)
 		return false
@@ -130,8 +130,9 @@ func waitError(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// question returns what to ask the picker of a ReplicaSet if diff of its pods are to be deleted. It is
-// not found if there is nothing to decide. Pods that come first whatever the picker says are not
+// question returns what to ask the picker of a ReplicaSet if diff of its pods are to be deleted, of which
+// one sync deletes no more than burstReplicas. It is not found if there is nothing to decide, now or in
+// the end. Pods that come first whatever the picker says are not
 // candidates: those that are not assigned, not running or not ready, and those that leave anyway.
 func (rsc *ReplicaSetController) question(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod, diff int) (q podpicker.Question, found bool) {
 	q = podpicker.Question{
@@ -141,17 +142,17 @@ func (rsc *ReplicaSetController) question(ctx context.Context, rs *apps.ReplicaS
 	if q.Picker == nil || diff <= 0 {
 		return q, false
 	}
-	leaves := rsc.leavingPods(ctx, rs, activePods)
+	leaves, first := rsc.leavingPods(ctx, rs, activePods), 0
 	for i, pod := range activePods {
 		if pod.Spec.NodeName == "" || pod.Status.Phase != v1.PodRunning || !podutil.IsPodReady(pod) || leaves[i] {
-			diff--
+			first++
 			continue
 		}
 		q.Candidates = append(q.Candidates, pod.Name)
 		q.CandidateUIDs = append(q.CandidateUIDs, pod.UID)
 	}
-	q.Pods = diff
-	return q, diff > 0 && diff < len(q.Candidates)
+	q.Pods = min(diff, rsc.burstReplicas) - first
+	return q, q.Pods > 0 && diff-first < len(q.Candidates)
 }
 
 // leavingPods returns which of the pods are deleted first because they have to leave anyway.

@@ -316,4 +316,9 @@ func TestWaitsForPicker(t *testing.T) {
 	if got := client.asked[webKey].question.Pods; got != 2 {
 		t.Errorf("asked for %d pods, want 2", got)
 	}
+	// In the end, all of them go.
+	rs.Spec.Replicas = ptr.To[int32](0)
+	if got, _ := f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs); got != 4 || len(client.asked) > 0 {
+		t.Errorf("the surplus is %d, want 4 without a question", got)
+	}
 }
