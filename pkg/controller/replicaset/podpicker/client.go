@@ -125,7 +125,8 @@ type Result struct {
 type FallbackReason string
 
 const (
-	// FallbackFailed: all attempts failed, the last one with the error.
+	// FallbackFailed: all attempts failed, the last one with the error, or earlier questions of the
+	// scale-down used up the time.
 	FallbackFailed FallbackReason = "failed"
 	// FallbackBusy: the time was over before it was asked, because others are.
 	FallbackBusy FallbackReason = "busy"
@@ -133,8 +134,9 @@ const (
 	FallbackChanged FallbackReason = "changed"
 )
 
-// Client asks pickers. The time of a scale-down begins with its first question and ends with Take or
-// Forget.
+// Client asks pickers. The time of a scale-down runs from its first question to Take. If that was not
+// all, and more pods are to be deleted for the same replicas, it goes on with the next question. Forget
+// ends the scale-down.
 type Client struct {
 	client   clientset.Interface
 	resolver *resolver
@@ -162,6 +164,11 @@ type scaleDown struct {
 	picker       *v1.DownscalePodPicker
 	cancel       context.CancelFunc
 	result       *Result
+	// replicas are those of the question, and left is what was left of the time when it ended. taken is
+	// whether the result was taken since.
+	replicas int32
+	left     time.Duration
+	taken    bool
 	// turn counts the questions. A call that was canceled may end when its question is asked again.
 	turn int
 }
@@ -187,7 +194,7 @@ func (c *Client) countWaiting() (count int) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	for _, s := range c.asked {
-		if s.result == nil {
+		if s.result == nil && !s.taken {
 			count++
 		}
 	}
@@ -202,7 +209,7 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	defer c.lock.Unlock()
 	now, identity := time.Now(), q.identity()
 	s := c.asked[q.NamespacedName]
-	if s != nil && s.uid != q.UID {
+	if s != nil && (s.uid != q.UID || s.taken && s.replicas != q.Replicas) {
 		s.cancel()
 		s = nil
 	}
@@ -210,14 +217,17 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 		s = &scaleDown{uid: q.UID, began: now, until: now.Add(maxDuration(q.Picker)), cancel: func() {}}
 		c.asked[q.NamespacedName] = s
 	}
+	if s.taken {
+		s.taken, s.identity, s.began, s.until = false, "", now, now.Add(s.left)
+	}
 	if s.identity == identity && apiequality.Semantic.DeepEqual(s.picker, q.Picker) {
 		return s.result != nil
 	}
 	s.cancel()
-	s.identity, s.picker, s.result = identity, q.Picker, nil
+	s.identity, s.picker, s.replicas, s.result = identity, q.Picker, q.Replicas, nil
 	s.turn++
-	if left := s.until.Sub(now); left <= 0 {
-		s.result = &Result{Duration: now.Sub(s.began), Err: errors.New("the pods, the replicas or the picker changed while it was asked"), Reason: FallbackChanged}
+	if s.until.Sub(now) <= 0 {
+		s.result = newLateResult(now.Sub(s.began))
 		return true
 	}
 	q.key = identity
@@ -227,7 +237,15 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	return false
 }
 
-// Take returns the result of a question that has ended, and ends its scale-down.
+// newLateResult returns the result of a question for which no time is left.
+func newLateResult(waited time.Duration) *Result {
+	if waited == 0 {
+		return &Result{Err: errors.New("asking about other pods has used up the time of this scale-down"), Reason: FallbackFailed}
+	}
+	return &Result{Duration: waited, Err: errors.New("the pods, the replicas or the picker changed while it was asked"), Reason: FallbackChanged}
+}
+
+// Take returns the result of a question that has ended. The pods are deleted next.
 func (c *Client) Take(key types.NamespacedName) (Result, bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -235,9 +253,10 @@ func (c *Client) Take(key types.NamespacedName) (Result, bool) {
 	if s == nil || s.result == nil {
 		return Result{}, false
 	}
-	delete(c.asked, key)
-	observeScaleDown(*s.result)
-	return *s.result, true
+	result := *s.result
+	s.result, s.taken, s.left = nil, true, s.until.Sub(s.began.Add(result.Duration))
+	observeScaleDown(result)
+	return result, true
 }
 
 // Forget ends the scale-down of a ReplicaSet, if there is one.

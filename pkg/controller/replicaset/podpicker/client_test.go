@@ -388,7 +388,9 @@ func TestBusy(t *testing.T) {
 	if result := a.result(t, q); result.Err == nil || result.Reason != FallbackFailed {
 		t.Errorf("%v (%s), want that another namespace asks the same host", result.Err, result.Reason)
 	}
+	a.Forget(q.NamespacedName)
 	q.Namespace = key.Namespace
+	a.Forget(q.NamespacedName)
 	for i := range maxPerHost {
 		a.Forget(types.NamespacedName{Namespace: q.Namespace, Name: fmt.Sprint("other-", i)})
 	}
@@ -435,6 +437,7 @@ func TestChangedQuestion(t *testing.T) {
 	}
 
 	// Another ReplicaSet of the name has its own time.
+	a.Forget(key)
 	other := q
 	if a.Ask(t.Context(), q) {
 		t.Error("a new scale-down has an answer")
@@ -505,6 +508,43 @@ func TestPickerChanges(t *testing.T) {
 	result := a.wait(t, key)
 	if result.Err != nil || old.Load() > 1 {
 		t.Errorf("%v: the old picker was asked %d times, want once", result.Err, old.Load())
+	}
+}
+
+// All questions for the same replicas share one time, without that in which pods are deleted. Other
+// replicas have their own.
+func TestTimeOfManyPods(t *testing.T) {
+	q, a := newQuestion(t, hang(t).URL, 1), newAsked(t, 1)
+	q.Picker.TimeoutSeconds = ptr.To[int32](1)
+	if result := a.result(t, q); result.Err == nil {
+		t.Fatal("who hangs has answered")
+	}
+	if waits := a.countWaiting(); waits != 0 {
+		t.Errorf("%d questions wait", waits)
+	}
+	q.CandidateUIDs = []types.UID{"4", "5", "6"}
+	if !a.Ask(t.Context(), q) {
+		t.Error("it is asked again for the same replicas")
+	}
+	if result, found := a.Take(key); !found || result.Err == nil || result.Reason != FallbackFailed || result.Duration > 0 {
+		t.Errorf("%+v, %t, want that no time is left", result, found)
+	}
+	q.Replicas++
+	if a.Ask(t.Context(), q) {
+		t.Error("it is not asked for other replicas")
+	}
+	a.Forget(key)
+
+	server := httptest.NewServer(answering(`{"chosen_pods":["a"]}`))
+	defer server.Close()
+	quick := newQuestion(t, server.URL, 1)
+	quick.Picker.TimeoutSeconds = ptr.To[int32](1)
+	for i := range 3 {
+		quick.CandidateUIDs = []types.UID{types.UID(fmt.Sprint(i)), "x", "y"}
+		if result := a.result(t, quick); result.Err != nil {
+			t.Errorf("question %d: %v", i, result.Err)
+		}
+		time.Sleep(400 * time.Millisecond) // Pods are deleted.
 	}
 }
 
