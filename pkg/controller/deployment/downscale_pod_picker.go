@@ -18,6 +18,7 @@ package deployment
 import (
 	"context"
 	"slices"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -31,6 +32,10 @@ import (
 
 // eventPickerNotPassed: a ReplicaSet did not get the downscale pod picker of the Deployment.
 const eventPickerNotPassed = "PodPickerNotPassed"
+
+// passRetry is how soon it is tried again. The rest of the sync succeeds, so nothing else may lead to
+// another one for hours, and the failure may have been that of a moment.
+const passRetry = time.Minute
 
 // prepareReplicaSets surges for evictions, and passes the downscale pod picker to the ReplicaSets. It
 // returns what the rest of the sync works with.
@@ -61,6 +66,7 @@ func (dc *DeploymentController) passPodPicker(ctx context.Context, d *apps.Deplo
 		default:
 			klog.FromContext(ctx).Error(err, "A ReplicaSet did not get the downscale pod picker", "replicaSet", klog.KObj(rs))
 			dc.eventRecorder.Eventf(d, v1.EventTypeWarning, eventPickerNotPassed, "ReplicaSet %s did not get the downscale pod picker: %v", rs.Name, err)
+			dc.enqueueAfter(d, passRetry)
 		}
 	}
 	return passed, nil

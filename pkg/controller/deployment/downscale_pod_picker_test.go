@@ -20,6 +20,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/features"
 )
@@ -47,6 +49,14 @@ func hostOf(picker *v1.DownscalePodPicker) string {
 	}
 	return picker.HTTP.Host
 }
+
+// delayedKeys is a queue that records what is added later.
+type delayedKeys struct {
+	workqueue.TypedRateLimitingInterface[string]
+	keys []string
+}
+
+func (q *delayedKeys) AddAfter(key string, _ time.Duration) { q.keys = append(q.keys, key) }
 
 // All ReplicaSets get the picker of their Deployment, and lose it, and only what differs is written.
 func TestPassPodPicker(t *testing.T) {
@@ -105,7 +115,8 @@ func TestPassPodPicker(t *testing.T) {
 				return test.refuse != nil, nil, test.refuse
 			})
 			events := record.NewFakeRecorder(10)
-			dc := &DeploymentController{client: client, eventRecorder: events}
+			retries := &delayedKeys{}
+			dc := &DeploymentController{client: client, eventRecorder: events, queue: retries}
 			got, err := dc.prepareReplicaSets(t.Context(), d, cached, nil)
 			if (err != nil) != test.wantErr {
 				t.Fatalf("error %v", err)
@@ -123,6 +134,9 @@ func TestPassPodPicker(t *testing.T) {
 			}
 			if !slices.Equal(recorded, test.wantEvents) {
 				t.Errorf("events %q, want %q", recorded, test.wantEvents)
+			}
+			if retries := len(retries.keys) > 0; retries != (test.wantEvents != nil) {
+				t.Errorf("tries again: %t, and the events are %q", retries, recorded)
 			}
 			for i, rs := range cached {
 				if hostOf(rs.Spec.DownscalePodPicker) != test.replicaSets[i] {
