@@ -1,0 +1,233 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package podpicker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+)
+
+// A pod that has ended keeps its address in its status while others get the address.
+func TestAddressOfEndedPod(t *testing.T) {
+	for _, phase := range []v1.PodPhase{v1.PodSucceeded, v1.PodFailed, v1.PodPending, v1.PodUnknown} {
+		pod := podAt("ended", "team", "10.4.0.9", false)
+		pod.Spec.NodeName, pod.Status.Phase = "node", phase
+		r := &resolver{addresses: &Addresses{}, client: fake.NewClientset(
+			service("picker", "team", nil), endpointsOf("picker", "team", "10.4.0.9", "ended", true), pod)}
+		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)})
+		if err == nil {
+			t.Errorf("%s: would dial %s, the address of nobody or of somebody else", phase, got)
+		}
+	}
+}
+
+// A kubelet may say of a pod that it has an address of the node.
+func TestAddressOfNode(t *testing.T) {
+	pod := podAt("pod", "team", "192.168.0.7", false)
+	pod.Spec.NodeName, pod.Status.Phase = "node", v1.PodRunning
+	pod.Status.HostIP, pod.Status.HostIPs = "192.168.0.7", []v1.HostIP{{IP: "192.168.0.7"}}
+	r := &resolver{addresses: &Addresses{}, client: fake.NewClientset(
+		service("picker", "team", nil), endpointsOf("picker", "team", "192.168.0.7", "pod", true), pod)}
+	if got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}); err == nil {
+		t.Errorf("would dial %s, a node", got)
+	}
+}
+
+// NAT64 prefixes may be shorter than 96 bits, see RFC 6052.
+func TestLocalNAT64(t *testing.T) {
+	wide := &Addresses{Allowed: mustRanges(t, "::/0", "0.0.0.0/0")}
+	for _, target := range []string{
+		"[64:ff9b:1:a9fe:a9:fe00:808:808]:80",   // 48 bits: 169.254.169.254
+		"[64:ff9b:1:a9:fe:a9fe:808:808]:80",     // 56 bits
+		"[64:ff9b:1:0:a9:fea9:fe08:808]:80", // 64 bits
+		"[fd00:c1::a9fe:a9fe]:80",         // Oracle
+		"[fd00:a9fe:a9fe::1]:80",          // Linode
+		"[fd00:42::42]:80",                // Scaleway
+	} {
+		if err := wide.check(netip.MustParseAddrPort(target), false); err == nil {
+			t.Errorf("%s may be called", target)
+		}
+	}
+}
+
+// What the control plane's DNS knows is not for tenants.
+func TestNamesOfControlPlane(t *testing.T) {
+	for name, allowed := range map[string][]Range{"nothing allowed": nil, "something allowed": mustRanges(t, "10.6.0.0/24")} {
+		lookups := 0
+		r := &resolver{addresses: &Addresses{Allowed: allowed}, lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+			lookups++
+			if host == "gone.corp" {
+				return nil, &net.DNSError{Err: "no such host", Name: host, Server: "10.77.0.2:53", IsNotFound: true}
+			}
+			return []netip.Addr{netip.MustParseAddr("10.77.1.2")}, nil
+		}}
+		for _, host := range []string{"database.corp", "gone.corp"} {
+			_, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: host, Port: intstr.FromInt32(80)})
+			if err == nil || strings.Contains(err.Error(), "10.77.") {
+				t.Errorf("%s, %s: the error tells the address: %v", name, host, err)
+			}
+		}
+		if allowed == nil && lookups > 0 {
+			t.Errorf("%s: %d lookups for tenants", name, lookups)
+		}
+	}
+}
+
+// A picker's error is kept until the ReplicaSet is synced again, which may be never.
+func TestErrorsAreShort(t *testing.T) {
+	for name, body := range map[string]string{
+		"field":  `{"` + strings.Repeat("\u202e", 300_000) + `": 1}`,
+		"number": `{"chosen_pods": ` + strings.Repeat("1", 1_000_000) + `}`,
+	} {
+		server := httptest.NewServer(answering(body))
+		result := newAsked(t, 1).result(t, newQuestion(t, server.URL, 1))
+		server.Close()
+		if result.Err == nil || len(result.Err.Error()) > 1024 {
+			t.Errorf("%s: an error of %d bytes", name, len(fmt.Sprint(result.Err)))
+		}
+	}
+}
+
+func TestPathWithBlank(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	lines := make(chan string, 1)
+	go func() {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		line, _ := bufio.NewReader(connection).ReadString('\n')
+		lines <- line
+		_ = connection.Close()
+	}()
+	q := newQuestion(t, "http://"+listener.Addr().String(), 1)
+	q.Picker.HTTP.Path = "/admin?x HTTP/1.0"
+	result := newAsked(t, 1).result(t, q)
+	select {
+	case line := <-lines:
+		t.Errorf("sent %q (%v)", line, result.Err)
+	default:
+	}
+}
+
+// The memory of a question does not depend on the size of Secrets.
+func TestLargeSecrets(t *testing.T) {
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: "team"}, Data: map[string][]byte{"value": []byte(strings.Repeat("x", 1<<20-1000))}}
+	received := make(chan int, 10)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size := 0
+		for _, values := range r.Header {
+			for _, value := range values {
+				size += len(value)
+			}
+		}
+		received <- size
+		_, _ = io.WriteString(w, "{}")
+	}))
+	server.Config.MaxHeaderBytes = 64 << 20
+	server.Start()
+	defer server.Close()
+	q := newQuestion(t, server.URL, 1)
+	for i := range 32 {
+		q.Picker.HTTP.HTTPHeaders = append(q.Picker.HTTP.HTTPHeaders, v1.HTTPDownscalePodPickerHeader{Name: fmt.Sprint("X-", i),
+			ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("large", "value", false)}})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	result := newAsked(t, 1, secret).result(t, q)
+	runtime.ReadMemStats(&after)
+	if result.Err == nil || !strings.Contains(result.Err.Error(), "bytes") {
+		t.Errorf("sent %d bytes of headers, allocated %d MiB in one attempt: %v", <-received, (after.TotalAlloc-before.TotalAlloc)>>20, result.Err)
+	}
+}
+
+// A picker that sends the Secret back does not bring it into an event.
+func TestSecretSentBack(t *testing.T) {
+	for name, body := range map[string]string{"name": `{"chosen_pods":[%q]}`, "field": `{%q: 1}`} {
+		const value = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+		secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: "team"}, Data: map[string][]byte{"value": []byte(value)}}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, body, r.Header.Get("X-Token")) }))
+		q := newQuestion(t, server.URL, 1)
+		q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{{Name: "X-Token", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "value", false)}}}
+		result := newAsked(t, 1, secret).result(t, q)
+		server.Close()
+		if result.Err == nil || strings.Contains(result.Err.Error(), value) {
+			t.Errorf("%s: %v", name, result.Err)
+		}
+	}
+}
+
+// Questions that change and pickers that hang in TLS, in the header or in the body leave nothing behind.
+func TestNothingIsLeft(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = connection // It is accepted, and that is all.
+		}
+	}()
+	a := newAsked(t, 20)
+	before := runtime.NumGoroutine()
+	for _, scheme := range []string{"HTTP", "HTTPS"} {
+		for i := range 300 {
+			q := newQuestion(t, scheme+"://"+listener.Addr().String(), 1)
+			q.Name, q.Replicas = fmt.Sprint("rs-", scheme, i%3), int32(i)
+			q.Picker.TimeoutSeconds, q.Picker.MaxRetries = ptr.To[int32](1), ptr.To[int32](1)
+			a.Ask(t.Context(), q)
+			time.Sleep(time.Millisecond)
+		}
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for runtime.NumGoroutine() > before+3 && time.Now().Before(deadline) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if now := runtime.NumGoroutine(); now > before+3 {
+		t.Errorf("%d goroutines, %d before", now, before)
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if len(a.hosts) > 0 {
+		t.Errorf("%d hosts are kept", len(a.hosts))
+	}
+}
