@@ -73,21 +73,30 @@ func (rsc *ReplicaSetController) AskPickers(client clientset.Interface, rsInform
 		// Events are sent to the API server from Run on.
 		recorder: rsc.eventBroadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "replicaset-controller"}),
 	}
-	_, err := rsInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if key, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+	forget := func(object any) {
+		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
 			rsc.forgetQuestion(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
 		}
-	}})
+	}
+	_, err := rsInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, object any) {
+			if rs, isReplicaSet := object.(*apps.ReplicaSet); isReplicaSet && rs.DeletionTimestamp != nil {
+				forget(rs)
+			}
+		},
+		DeleteFunc: forget,
+	})
 	if err != nil {
 		return fmt.Errorf("watching for deleted ReplicaSets: %w", err)
 	}
 	return nil
 }
 
-// questionEnded queues a ReplicaSet whose question has ended. If it was deleted during the sync that
-// asked, nothing else would drop the answer.
+// questionEnded queues a ReplicaSet whose question has ended. No sync takes the answer for one that is
+// gone or being deleted: it may have asked from an old cache, after its deletion was handled.
 func (rsc *ReplicaSetController) questionEnded(name types.NamespacedName) {
-	if _, err := rsc.rsLister.ReplicaSets(name.Namespace).Get(name.Name); apierrors.IsNotFound(err) {
+	rs, err := rsc.rsLister.ReplicaSets(name.Namespace).Get(name.Name)
+	if apierrors.IsNotFound(err) || err == nil && rs.DeletionTimestamp != nil {
 		rsc.forgetQuestion(name)
 		return
 	}

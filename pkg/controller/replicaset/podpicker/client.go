@@ -33,6 +33,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/downscalepodpicker"
 	"k8s.io/client-go/util/fairshare"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/clock"
 )
 
@@ -46,6 +47,9 @@ const (
 	// stored without them.
 	DefaultMaxRetries     = 3
 	DefaultTimeoutSeconds = 1
+
+	// maxErrorBytes is the maximum length of the error of a result.
+	maxErrorBytes = 1 << 10
 )
 
 // backoff is the time between two attempts.
@@ -287,7 +291,8 @@ func (c *Client) work(ctx context.Context, s *scaleDown, turn int, q Question) {
 
 func newResult(response downscalepodpicker.Response, candidates []string, reason FallbackReason, err error) *Result {
 	if err != nil {
-		return &Result{Err: err, Reason: reason}
+		// What a picker sends may be large, and the result is kept until the next sync.
+		return &Result{Err: errors.New(plaintext.Truncate(err.Error(), maxErrorBytes)), Reason: reason}
 	}
 	result := &Result{Chosen: len(response.ChosenPods), Tied: len(response.TiedPods)}
 	if result.Chosen+result.Tied == 0 {
