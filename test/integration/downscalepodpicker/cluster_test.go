@@ -83,7 +83,7 @@ func (c *cluster) startKubelet() {
 			_ = pods.Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0))
 		case pod.Spec.NodeName == "":
 			_ = pods.Bind(ctx, &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: v1.ObjectReference{Name: "node"}}, metav1.CreateOptions{})
-		case !podutil.IsPodReady(pod):
+		case !podutil.IsPodReady(pod) && !podutil.IsPodTerminal(pod):
 			pod = pod.DeepCopy()
 			pod.Status.Phase = v1.PodRunning
 			pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()})

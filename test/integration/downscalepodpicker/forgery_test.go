@@ -220,6 +220,8 @@ func (c *cluster) serviceAttempts(otherNamespace string, victimPort int) []attem
 	pod := c.createPod("pod", "10.1.2.3", false)
 	network := c.createPod("network", "10.1.2.4", true)
 	loopback := c.createPod("loopback", "127.0.0.1", false)
+	ended := c.createPod("ended", "10.1.2.5", false)
+	c.endPod(ended)
 	var attempts []attempt
 	for _, target := range []struct {
 		name, address string
@@ -236,6 +238,7 @@ func (c *cluster) serviceAttempts(otherNamespace string, victimPort int) []attem
 		{"nobody", "10.1.2.3", 80, "nobody", "not allowed by"},
 		{"network", "10.1.2.4", 80, network, "not allowed by"},
 		{"loopback", "127.0.0.1", victimPort, loopback, "loopback"},
+		{"ended", "10.1.2.5", 80, ended, "not allowed by"},
 		{"etcd", "10.1.2.3", 2379, pod, "port 2379 is one of the control plane"},
 		{"api", "10.1.2.3", 6443, pod, "port 6443 is one of the control plane"},
 		{"kubelet", "10.1.2.3", 10250, pod, "port 10250 is one of the control plane"},
@@ -292,20 +295,34 @@ func (c *cluster) createSlice(service, address string, port int32, pod string) (
 func (c *cluster) createPod(name, address string, hostNetwork bool) string {
 	c.T.Helper()
 	pods := c.Client.CoreV1().Pods(c.Namespace)
-	pod, err := pods.Create(c.T.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{
+	if _, err := pods.Create(c.T.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{
 		HostNetwork: hostNetwork, NodeName: "node", Containers: []v1.Container{{Name: "main", Image: "image"}},
-	}}, metav1.CreateOptions{})
-	if err != nil {
+	}}, metav1.CreateOptions{}); err != nil {
 		c.T.Fatalf("creating pod %s: %v", name, err)
 	}
-	c.Eventually("the address of pod "+name, func(ctx context.Context) (bool, string) {
-		if pod, err = pods.Get(ctx, name, metav1.GetOptions{}); err == nil {
-			pod.Status.PodIP, pod.Status.PodIPs = address, []v1.PodIP{{IP: address}}
+	c.changeStatus(name, func(status *v1.PodStatus) {
+		status.Phase, status.PodIP, status.PodIPs = v1.PodRunning, address, []v1.PodIP{{IP: address}}
+	})
+	return name
+}
+
+// endPod ends a pod, which keeps its address in its status.
+func (c *cluster) endPod(name string) {
+	c.T.Helper()
+	c.changeStatus(name, func(status *v1.PodStatus) { status.Phase = v1.PodSucceeded })
+}
+
+func (c *cluster) changeStatus(name string, change func(*v1.PodStatus)) {
+	c.T.Helper()
+	pods := c.Client.CoreV1().Pods(c.Namespace)
+	c.Eventually("the status of pod "+name, func(ctx context.Context) (bool, string) {
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			change(&pod.Status)
 			_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 		}
 		return err == nil, fmt.Sprint(err)
 	})
-	return name
 }
 
 // startHostilePicker serves an allowed picker, which answers with what should lead elsewhere or break

@@ -239,10 +239,17 @@ func (r *resolver) isPod(ctx context.Context, namespace string, e endpoint) (boo
 	if pod.Spec.HostNetwork {
 		return false, nil // The address is that of a node, where others listen as well.
 	}
-	return slices.ContainsFunc(pod.Status.PodIPs, func(ip v1.PodIP) bool {
-		address, err := netip.ParseAddr(ip.IP)
+	if pod.Status.Phase != v1.PodRunning {
+		return false, nil // A pod that has ended keeps its address in its status. Others get it.
+	}
+	is := func(text string) bool {
+		address, err := netip.ParseAddr(text)
 		return err == nil && address.Unmap() == e.address.Addr().Unmap()
-	}), nil
+	}
+	if is(pod.Status.HostIP) || slices.ContainsFunc(pod.Status.HostIPs, func(ip v1.HostIP) bool { return is(ip.IP) }) {
+		return false, nil
+	}
+	return slices.ContainsFunc(pod.Status.PodIPs, func(ip v1.PodIP) bool { return is(ip.IP) }), nil
 }
 
 // errNoHTTP is the error of a picker without a protocol. A newer API server may know others.

@@ -178,7 +178,7 @@ func endpointsOf(name, namespace, address, pod string, ready bool) *discoveryv1.
 }
 
 func podAt(name, namespace, address string, hostNetwork bool) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: v1.PodSpec{HostNetwork: hostNetwork}, Status: v1.PodStatus{PodIPs: []v1.PodIP{{IP: address}}}}
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: v1.PodSpec{HostNetwork: hostNetwork}, Status: v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: address}}}}
 }
 
 func TestResolve(t *testing.T) {
