@@ -41,6 +41,9 @@ import (
 // maxHeaderBytes is the maximum size of the header of an answer.
 const maxHeaderBytes = 16 << 10
 
+// maxValueBytes is the maximum size of a value from a Secret. Servers seldom take more.
+const maxValueBytes = 16 << 10
+
 // attempt asks the picker once. The error never contains the value of a header.
 func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.Response, error) {
 	picker := q.Picker.HTTP
@@ -160,12 +163,19 @@ func trimSlash(path string) string {
 // and kept nowhere.
 func (c *Client) headers(ctx context.Context, q *Question) (http.Header, error) {
 	headers := http.Header{}
-	secrets := map[string]*v1.Secret{}
+	secrets := map[string]*secretValues{}
 	for _, header := range q.Picker.HTTP.HTTPHeaders {
 		value := header.Value
 		if header.ValueFrom != nil && header.ValueFrom.SecretKeyRef != nil {
 			ref := header.ValueFrom.SecretKeyRef
-			secret, found, err := c.secretValue(ctx, secrets, q.Namespace, ref)
+			if secrets[ref.Name] == nil {
+				values, err := c.readSecret(ctx, q, ref.Name)
+				if err != nil {
+					return nil, fmt.Errorf("header %s: %w", header.Name, err)
+				}
+				secrets[ref.Name] = values
+			}
+			secret, found, err := secrets[ref.Name].get(ref)
 			if err != nil {
 				return nil, fmt.Errorf("header %s: %w", header.Name, err)
 			}
@@ -182,31 +192,48 @@ func (c *Client) headers(ctx context.Context, q *Question) (http.Header, error) 
 	return headers, nil
 }
 
-// secretValue returns the value of a key. It is not found if it is missing and optional.
-func (c *Client) secretValue(ctx context.Context, secrets map[string]*v1.Secret, namespace string, ref *v1.SecretKeySelector) (string, bool, error) {
-	optional := ref.Optional != nil && *ref.Optional
-	secret, read := secrets[ref.Name]
-	if !read {
-		// At a high verbosity, the client would log the Secret.
-		silent := klog.NewContext(ctx, logr.Discard())
-		var err error
-		secret, err = c.client.CoreV1().Secrets(namespace).Get(silent, ref.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			secret = nil
-		} else if err != nil {
-			return "", false, fmt.Errorf("reading Secret %s: %w", ref.Name, err)
-		}
-		secrets[ref.Name] = secret
+// secretValues has those values of a Secret that headers need.
+type secretValues struct {
+	exists bool
+	byKey  map[string]string
+}
+
+// readSecret reads the values of a Secret that the picker wants. It keeps nothing else: many Secrets
+// of a megabyte, of many pickers at a time, would be much.
+func (c *Client) readSecret(ctx context.Context, q *Question, name string) (*secretValues, error) {
+	// At a high verbosity, the client would log the Secret.
+	silent := klog.NewContext(ctx, logr.Discard())
+	secret, err := c.client.CoreV1().Secrets(q.Namespace).Get(silent, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return &secretValues{}, nil
 	}
-	if secret != nil {
-		if value, found := secret.Data[ref.Key]; found {
-			return string(value), true, nil
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", name, err)
+	}
+	values := &secretValues{exists: true, byKey: map[string]string{}}
+	for _, header := range q.Picker.HTTP.HTTPHeaders {
+		if header.ValueFrom == nil || header.ValueFrom.SecretKeyRef == nil || header.ValueFrom.SecretKeyRef.Name != name {
+			continue
+		}
+		key := header.ValueFrom.SecretKeyRef.Key
+		value, found := secret.Data[key]
+		if len(value) > maxValueBytes {
+			return nil, fmt.Errorf("key %s of Secret %s has more than %d bytes", key, name, maxValueBytes)
+		}
+		if found {
+			values.byKey[key] = string(value)
 		}
 	}
+	return values, nil
+}
+
+// get returns the value of a key. It is not found if it is missing and optional.
+func (s *secretValues) get(ref *v1.SecretKeySelector) (value string, found bool, err error) {
+	value, found = s.byKey[ref.Key]
 	switch {
-	case optional:
-		return "", false, nil
-	case secret == nil:
+	case found || ref.Optional != nil && *ref.Optional:
+		return value, found, nil
+	case !s.exists:
 		return "", false, fmt.Errorf("Secret %s does not exist", ref.Name)
 	}
 	return "", false, fmt.Errorf("Secret %s has no key %s", ref.Name, ref.Key)
