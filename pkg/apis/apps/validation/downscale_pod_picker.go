@@ -146,7 +146,7 @@ func validatePickerPath(value string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.TooLong(path, "", maxPickerPathBytes)}
 	case !strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//"):
 		return field.ErrorList{field.Invalid(path, value, "must begin with one slash")}
-	case err != nil || parsed.Host != "" || strings.Contains(value, "#"):
+	case err != nil || parsed.Host != "" || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '#' }):
 		return field.ErrorList{field.Invalid(path, value, "must be a path of a URL, without a fragment; escape other characters")}
 	}
 	return nil

@@ -119,6 +119,8 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"a path with a host":      {picker: pickerPath("//127.0.0.1/"), want: []string{"http.path: " + invalid}},
 		"a path with a fragment":  {picker: pickerPath("/a#b"), want: []string{"http.path: " + invalid}},
 		"a path with a line":      {picker: pickerPath("/a\r\nX: y"), want: []string{"http.path: " + invalid}},
+		"a query with a blank":    {picker: pickerPath("/a?b HTTP/1.0"), want: []string{"http.path: " + invalid}},
+		"a path for a terminal":   {picker: pickerPath("/\u009b2J\u202e"), want: []string{"http.path: " + invalid}},
 		"a long path":             {picker: pickerPath("/" + strings.Repeat("a", 2047))},
 		"too long a path":         {picker: pickerPath("/" + strings.Repeat("a", 2048)), want: []string{"http.path: " + tooLong}},
 		"another scheme":          {picker: pickerHTTP(func(h *core.HTTPDownscalePodPicker) { h.Scheme = "FTP" }), want: []string{"http.scheme: " + unsupported}},

@@ -27,6 +27,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/net/http/httpguts"
@@ -135,7 +136,7 @@ func newRequest(ctx context.Context, q *Question, headers http.Header) (*http.Re
 		host = net.JoinHostPort(host, "0")
 	}
 	path, err := url.ParseRequestURI("/" + trimSlash(picker.Path))
-	if err != nil {
+	if err != nil || strings.Contains(picker.Path, " ") { // In a query, a blank would end the URL.
 		return nil, errors.New("the path is invalid")
 	}
 	path.Scheme, path.Host = scheme, host

@@ -67,12 +67,12 @@ func TestAddressOfNode(t *testing.T) {
 func TestLocalNAT64(t *testing.T) {
 	wide := &Addresses{Allowed: mustRanges(t, "::/0", "0.0.0.0/0")}
 	for _, target := range []string{
-		"[64:ff9b:1:a9fe:a9:fe00:808:808]:80",   // 48 bits: 169.254.169.254
-		"[64:ff9b:1:a9:fe:a9fe:808:808]:80",     // 56 bits
-		"[64:ff9b:1:0:a9:fea9:fe08:808]:80", // 64 bits
-		"[fd00:c1::a9fe:a9fe]:80",         // Oracle
-		"[fd00:a9fe:a9fe::1]:80",          // Linode
-		"[fd00:42::42]:80",                // Scaleway
+		"[64:ff9b:1:a9fe:a9:fe00:808:808]:80", // 48 bits: 169.254.169.254
+		"[64:ff9b:1:a9:fe:a9fe:808:808]:80",   // 56 bits
+		"[64:ff9b:1:0:a9:fea9:fe08:808]:80",   // 64 bits
+		"[fd00:c1::a9fe:a9fe]:80",             // Oracle
+		"[fd00:a9fe:a9fe::1]:80",              // Linode
+		"[fd00:42::42]:80",                    // Scaleway
 	} {
 		if err := wide.check(netip.MustParseAddrPort(target), false); err == nil {
 			t.Errorf("%s may be called", target)
