@@ -86,7 +86,11 @@ func ParseRanges(texts []string) ([]Range, error) {
 }
 
 func (r Range) contains(target netip.AddrPort) bool {
-	return r.Prefix.Contains(target.Addr()) && (r.FirstPort == 0 || r.FirstPort <= target.Port() && target.Port() <= r.LastPort)
+	return r.Prefix.Contains(target.Addr()) && r.hasPort(target.Port())
+}
+
+func (r Range) hasPort(port uint16) bool {
+	return r.FirstPort == 0 || r.FirstPort <= port && port <= r.LastPort
 }
 
 func (r Range) isOnePort() bool { return r.FirstPort != 0 && r.FirstPort == r.LastPort }
@@ -158,14 +162,22 @@ type Addresses struct {
 	APIServers func() []netip.Addr
 }
 
+// refusal says why an address may not be called.
+type refusal struct {
+	address fmt.Stringer
+	why     string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("address %s %s", r.address, r.why) }
+
 // check returns an error that says why the address may not be called. isPod is whether it is known to
 // be that of a pod in the network of pods, behind a Service that may be called.
 func (a *Addresses) check(target netip.AddrPort, isPod bool) error {
 	if !target.Addr().IsValid() {
-		return fmt.Errorf("%s is no address", target)
+		return &refusal{target.Addr(), "is invalid"}
 	}
 	if zone := target.Addr().Zone(); zone != "" {
-		return fmt.Errorf("address %s has a zone, which means something on one machine only", target.Addr())
+		return &refusal{target.Addr(), "has a zone, which means something on one machine only"}
 	}
 	for _, spelling := range spellings(target.Addr()) {
 		if err := a.checkSpelling(netip.AddrPortFrom(spelling, target.Port()), isPod && spelling == target.Addr().Unmap()); err != nil {
@@ -202,7 +214,7 @@ func spellings(address netip.Addr) []netip.Addr {
 func (a *Addresses) checkSpelling(target netip.AddrPort, isPod bool) error {
 	address := target.Addr()
 	if matchesAny(a.Denied, target) {
-		return fmt.Errorf("address %s is denied by --downscale-pod-picker-denied-cidrs", target)
+		return &refusal{target, "is denied by --downscale-pod-picker-denied-cidrs"}
 	}
 	for _, s := range specials {
 		if !s.prefix.Contains(address) {
@@ -211,14 +223,14 @@ func (a *Addresses) checkSpelling(target netip.AddrPort, isPod bool) error {
 		if s.listed && slices.ContainsFunc(a.Allowed, func(r Range) bool { return r.within(s.prefix) && r.contains(target) }) {
 			return a.checkPort(target)
 		}
-		return fmt.Errorf("address %s is %s", address, s.what)
+		return &refusal{address, "is " + s.what}
 	}
 	if a.APIServers != nil && slices.Contains(a.APIServers(), address) &&
 		!slices.ContainsFunc(a.Allowed, func(r Range) bool { return r.Prefix.IsSingleIP() && r.contains(target) }) {
-		return fmt.Errorf("address %s is one of the API server", address)
+		return &refusal{address, "is one of the API server"}
 	}
 	if !isPod && !matchesAny(a.Allowed, target) {
-		return fmt.Errorf("address %s is not allowed by --downscale-pod-picker-allowed-cidrs, and is not that of a pod behind a Service NAME.NAMESPACE.svc", target)
+		return &refusal{target, "is not allowed by --downscale-pod-picker-allowed-cidrs, and is not that of a pod behind a Service NAME.NAMESPACE.svc"}
 	}
 	return a.checkPort(target)
 }

@@ -74,25 +74,51 @@ func (r *resolver) resolve(ctx context.Context, namespace string, picker *v1.HTT
 	if picker.Port.Type != intstr.Int {
 		return target{}, fmt.Errorf("port %q is a name, which only a host NAME.NAMESPACE.svc can have", picker.Port.StrVal)
 	}
-	addresses := []netip.Addr{}
-	if address, err := netip.ParseAddr(host); err == nil {
-		addresses = append(addresses, address)
-	} else if err := checkHostName(host); err != nil {
-		return target{}, err
-	} else if addresses, err = r.lookup(ctx, host); err != nil {
-		return target{}, fmt.Errorf("resolving host %q: %w", host, err)
-	}
-	if len(addresses) == 0 {
-		return target{}, fmt.Errorf("host %q has no address", host)
-	}
 	port := uint16(picker.Port.IntVal)
-	// One refused address refuses them all: a name that has others as well is not to be trusted.
-	for _, address := range addresses {
-		if err := r.addresses.check(netip.AddrPortFrom(address, port), false); err != nil {
+	if address, err := netip.ParseAddr(host); err == nil {
+		to := netip.AddrPortFrom(address, port)
+		if err := r.addresses.check(to, false); err != nil {
 			return target{}, fmt.Errorf("host %q: %w", host, err)
 		}
+		return target{to, host}, nil
+	}
+	addresses, err := r.resolveName(ctx, host, port)
+	if err != nil {
+		return target{}, err
 	}
 	return target{netip.AddrPortFrom(pickOne(addresses), port), host}, nil
+}
+
+// resolveName returns the addresses of a name, all checked. The errors, which become events, do not
+// say what the DNS of the control plane knows, and it is not asked in vain.
+func (r *resolver) resolveName(ctx context.Context, host string, port uint16) ([]netip.Addr, error) {
+	if err := checkHostName(host); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(r.addresses.Allowed, func(allowed Range) bool { return allowed.hasPort(port) }) {
+		return nil, fmt.Errorf("host %q is not NAME.NAMESPACE.svc, and --downscale-pod-picker-allowed-cidrs allows no address with port %d", host, port)
+	}
+	addresses, err := r.lookup(ctx, host)
+	if err != nil {
+		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+			err = errors.New(dns.Err) // Without the address of the server.
+		}
+		return nil, fmt.Errorf("resolving host %q: %w", host, err)
+	}
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("host %q has no address", host)
+	}
+	// One refused address refuses them all: a name that has others as well is not to be trusted.
+	for _, address := range addresses {
+		err := r.addresses.check(netip.AddrPortFrom(address, port), false)
+		if refused := (*refusal)(nil); errors.As(err, &refused) {
+			return nil, fmt.Errorf("host %q has an address that %s", host, refused.why)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("host %q: %w", host, err)
+		}
+	}
+	return addresses, nil
 }
 
 func pickOne[T any](all []T) T { return all[rand.IntN(len(all))] }
