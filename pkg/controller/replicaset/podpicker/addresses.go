@@ -119,6 +119,9 @@ var specials = []special{
 	{netip.MustParsePrefix("192.0.0.192/32"), "of a cloud metadata service", false},
 	{netip.MustParsePrefix("fd00:ec2::/32"), "of a cloud metadata service", false},
 	{netip.MustParsePrefix("fd20:ce::254/128"), "of a cloud metadata service", false},
+	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), "of a cloud metadata service", false},
+	{netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"), "of a cloud metadata service", false},
+	{netip.MustParsePrefix("fd00:42::42/128"), "of a cloud metadata service", false},
 	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified", false},
 	{netip.MustParsePrefix("::/128"), "unspecified", false},
 	{netip.MustParsePrefix("224.0.0.0/4"), "multicast", false},
@@ -133,18 +136,24 @@ var specials = []special{
 // tunnels are IPv6 addresses that contain an IPv4 address, to which a gateway may deliver.
 var tunnels = []struct {
 	prefix netip.Prefix
-	// at is where the IPv4 address begins, in bytes, and inverted whether its bits are.
-	at       int
+	// at is where the bytes of the IPv4 address are, and inverted whether its bits are.
+	at       [4]int
 	inverted bool
 }{
-	{netip.MustParsePrefix("::ffff:0:0/96"), 12, false},   // IPv4-mapped
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12, false}, // IPv4-translated
-	{netip.MustParsePrefix("64:ff9b::/96"), 12, false},    // NAT64
-	{netip.MustParsePrefix("64:ff9b:1::/48"), 12, false},  // NAT64, local, with a prefix of 96 bits
-	{netip.MustParsePrefix("2002::/16"), 2, false},        // 6to4
-	{netip.MustParsePrefix("2001::/32"), 12, true},        // Teredo
-	{netip.MustParsePrefix("::/96"), 12, false},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0/96"), atEnd, false},   // IPv4-mapped
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), atEnd, false}, // IPv4-translated
+	{netip.MustParsePrefix("64:ff9b::/96"), atEnd, false},    // NAT64
+	// Local NAT64, with a prefix of 96, 48, 56 or 64 bits (RFC 6052). The other bytes may be anything.
+	{netip.MustParsePrefix("64:ff9b:1::/48"), atEnd, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}, false},
+	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}, false}, // 6to4
+	{netip.MustParsePrefix("2001::/32"), atEnd, true},               // Teredo
+	{netip.MustParsePrefix("::/96"), atEnd, false},                  // IPv4-compatible
 }
+
+var atEnd = [4]int{12, 13, 14, 15}
 
 // controlPlanePorts are those of the components of Kubernetes. They are only allowed if Allowed has
 // exactly this port.
@@ -200,11 +209,14 @@ func spellings(address netip.Addr) []netip.Addr {
 			continue
 		}
 		var inner [4]byte
-		for i := range inner {
-			inner[i] = bytes[tunnel.at+i]
+		for i, at := range tunnel.at {
+			inner[i] = bytes[at]
 			if tunnel.inverted {
 				inner[i] = ^inner[i]
 			}
+		}
+		if inner[0] == 0 && tunnel.at != atEnd && tunnel.prefix.Bits() == 48 {
+			continue // The prefix has another length.
 		}
 		all = append(all, netip.AddrFrom4(inner))
 	}

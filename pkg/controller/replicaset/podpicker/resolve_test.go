@@ -115,6 +115,7 @@ func TestAddressesCheck(t *testing.T) {
 		{wide, "[64:ff9b::7f00:1]:80", false, "loopback"},
 		{wide, "[64:ff9b::a9fe:a9fe]:80", false, "metadata"},
 		{wide, "[64:ff9b:1::a9fe:a9fe]:80", false, "metadata"},
+		{wide, "[64:ff9b:1::808:808]:80", false, ""},
 		{wide, "[64:ff9b::a01:203]:80", false, "API server"},
 		{wide, "[2002:7f00:1::]:80", false, "loopback"},
 		{wide, "[2002:a9fe:a9fe::1]:80", false, "metadata"},
