@@ -36,6 +36,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/downscalepodpicker"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 )
 
@@ -55,7 +56,7 @@ func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.R
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}
-	headers, err := c.headers(ctx, q)
+	headers, secrets, err := c.headers(ctx, q)
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}
@@ -68,6 +69,15 @@ func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.R
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}
+	answer, err := send(transport, request, q.Candidates)
+	if err != nil && repeats(err.Error(), secrets) {
+		err = errors.New("the answer is wrong, and the error would repeat the value of a header from a Secret")
+	}
+	return answer, err
+}
+
+// send sends the request and reads the answer.
+func send(transport http.RoundTripper, request *http.Request, candidates []string) (downscalepodpicker.Response, error) {
 	// Redirects are answers like any other.
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
@@ -81,7 +91,22 @@ func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.R
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return downscalepodpicker.Response{}, errors.New("the answer has a Content-Encoding, which is not supported")
 	}
-	return downscalepodpicker.DecodeResponse(response.Body, q.Candidates)
+	return downscalepodpicker.DecodeResponse(response.Body, candidates)
+}
+
+// repeats reports whether a text has a part of a secret that is long enough to be no coincidence. A
+// picker that sends back what it was sent must not bring it into an event.
+func repeats(text string, secrets []string) bool {
+	const least = 8
+	text = plaintext.Truncate(text, maxErrorBytes)
+	for _, secret := range secrets {
+		for end := least; end <= len(secret); end++ {
+			if strings.Contains(text, secret[end-least:end]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // withoutURL removes the address of a request from its error, which is said in front of it anyway.
@@ -160,10 +185,10 @@ func trimSlash(path string) string {
 	return path
 }
 
-// headers returns the headers that the author of the ReplicaSet wants. Secrets are read anew each time
-// and kept nowhere.
-func (c *Client) headers(ctx context.Context, q *Question) (http.Header, error) {
-	headers := http.Header{}
+// headers returns the headers that the author of the ReplicaSet wants, and those of their values that
+// are from Secrets. Secrets are read anew each time and kept nowhere.
+func (c *Client) headers(ctx context.Context, q *Question) (headers http.Header, fromSecrets []string, err error) {
+	headers = http.Header{}
 	secrets := map[string]*secretValues{}
 	for _, header := range q.Picker.HTTP.HTTPHeaders {
 		value := header.Value
@@ -172,25 +197,26 @@ func (c *Client) headers(ctx context.Context, q *Question) (http.Header, error) 
 			if secrets[ref.Name] == nil {
 				values, err := c.readSecret(ctx, q, ref.Name)
 				if err != nil {
-					return nil, fmt.Errorf("header %s: %w", header.Name, err)
+					return nil, nil, fmt.Errorf("header %s: %w", header.Name, err)
 				}
 				secrets[ref.Name] = values
 			}
 			secret, found, err := secrets[ref.Name].get(ref)
 			if err != nil {
-				return nil, fmt.Errorf("header %s: %w", header.Name, err)
+				return nil, nil, fmt.Errorf("header %s: %w", header.Name, err)
 			}
 			if !found {
 				continue
 			}
 			value = secret
+			fromSecrets = append(fromSecrets, secret)
 		}
 		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, fmt.Errorf("header %s: its name or value has characters that HTTP does not allow, such as a line break", header.Name)
+			return nil, nil, fmt.Errorf("header %s: its name or value has characters that HTTP does not allow, such as a line break", header.Name)
 		}
 		headers.Add(header.Name, value)
 	}
-	return headers, nil
+	return headers, fromSecrets, nil
 }
 
 // secretValues has those values of a Secret that headers need.
