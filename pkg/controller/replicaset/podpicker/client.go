@@ -43,6 +43,10 @@ const (
 	maxPerNamespace = 4
 	maxPerHost      = 2
 
+	// maxStay is after how long a place is given up between two attempts. Otherwise, as many namespaces
+	// as there are places could keep all of them for minutes. Who stays so long counts as slow.
+	maxStay = 5 * time.Second
+
 	// DefaultMaxRetries and DefaultTimeoutSeconds are the defaults of the API, for objects that were
 	// stored without them.
 	DefaultMaxRetries     = 3
@@ -318,12 +322,12 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
 	}
 	defer leave()
-	place, err := c.places.Acquire(ctx, q.Namespace)
+	place, err := c.enterNamespace(ctx, q.Namespace)
 	if err != nil {
 		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
 	}
-	defer place.Release()
-	place.Begin()
+	defer func() { place.Release() }()
+	entered := time.Now()
 
 	retries, timeout := limits(q.Picker)
 	pauses := backoff
@@ -336,12 +340,32 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 		if attempt == retries || ctx.Err() != nil {
 			return downscalepodpicker.Response{}, FallbackFailed, err
 		}
+		stays := time.Since(entered) < maxStay
+		if !stays {
+			place.Release()
+		}
 		select {
 		case <-ctx.Done():
 			return downscalepodpicker.Response{}, FallbackFailed, err
 		case <-time.After(pauses.Step()):
 		}
+		if stays {
+			continue
+		}
+		next, enterErr := c.enterNamespace(ctx, q.Namespace)
+		if enterErr != nil {
+			return downscalepodpicker.Response{}, FallbackFailed, err
+		}
+		place, entered = next, time.Now()
 	}
+}
+
+func (c *Client) enterNamespace(ctx context.Context, namespace string) (*fairshare.Place, error) {
+	place, err := c.places.Acquire(ctx, namespace)
+	if err == nil {
+		place.Begin()
+	}
+	return place, err
 }
 
 func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Question) (downscalepodpicker.Response, error) {

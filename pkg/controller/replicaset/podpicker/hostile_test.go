@@ -231,3 +231,33 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Errorf("%d hosts are kept", len(a.hosts))
 	}
 }
+
+// Namespaces that were quick can have all places. If their pickers hang then, they do not keep them for
+// all attempts.
+func TestHangingNamespaces(t *testing.T) {
+	quick := httptest.NewServer(answering(`{"chosen_pods":["a"]}`))
+	defer quick.Close()
+	const total = 8
+	a := newAsked(t, total)
+	for i := range total {
+		q := newQuestion(t, quick.URL, 1)
+		q.Namespace = fmt.Sprint("hostile-", i)
+		if result := a.result(t, q); result.Err != nil {
+			t.Fatal(result.Err)
+		}
+	}
+	hanging := hang(t).URL
+	for i := range total {
+		q := newQuestion(t, hanging, 1)
+		q.Namespace = fmt.Sprint("hostile-", i)
+		q.Picker.TimeoutSeconds, q.Picker.MaxRetries = ptr.To[int32](1), ptr.To[int32](10)
+		a.Ask(t.Context(), q)
+	}
+	time.Sleep(100 * time.Millisecond)
+	q := newQuestion(t, quick.URL, 1)
+	q.Picker.TimeoutSeconds = ptr.To[int32](10)
+	a.Ask(t.Context(), q)
+	if result := a.wait(t, key); result.Err != nil {
+		t.Errorf("%v (%s after %s)", result.Err, result.Reason, result.Duration)
+	}
+}
