@@ -31,9 +31,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -259,5 +261,46 @@ func TestHangingNamespaces(t *testing.T) {
 	a.Ask(t.Context(), q)
 	if result := a.wait(t, key); result.Err != nil {
 		t.Errorf("%v (%s after %s)", result.Err, result.Reason, result.Duration)
+	}
+}
+
+// Whoever can write EndpointSlices can write many.
+func TestManyEndpointSlices(t *testing.T) {
+	client := fake.NewClientset(service("picker", "team", nil), endpointsOf("picker", "team", "10.4.0.1", "picker-1", true), podAt("picker-1", "team", "10.4.0.1", false))
+	r := &resolver{addresses: &Addresses{}, client: client}
+	if _, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range client.Actions() {
+		list, isList := action.(clienttesting.ListActionImpl)
+		if isList && (list.ListOptions.Limit == 0 || list.ListOptions.Limit > 100) {
+			t.Errorf("lists %d EndpointSlices of up to 1,000 endpoints at a time, for each attempt", list.ListOptions.Limit)
+		}
+	}
+	if testing.Verbose() {
+		all := &discoveryv1.EndpointSliceList{}
+		for i := range 200 {
+			slice := endpointsOf(fmt.Sprint("picker-", i), "team", "10.4.0.1", "picker-1", true)
+			for range 999 {
+				slice.Endpoints = append(slice.Endpoints, *slice.Endpoints[0].DeepCopy())
+			}
+			all.Items = append(all.Items, *slice)
+		}
+		data, err := all.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		read := &discoveryv1.EndpointSliceList{}
+		if err := read.Unmarshal(data); err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		t.Logf("200 EndpointSlices are %d MiB encoded, and %d MiB in memory", len(data)>>20, (after.HeapAlloc-before.HeapAlloc)>>20)
+		runtime.KeepAlive(read)
+		runtime.KeepAlive(data)
 	}
 }

@@ -37,6 +37,10 @@ import (
 // behind: their names, separated by commas. The owner of the Service writes it.
 const AllowedNamespacesAnnotation = "downscale-pod-picker.k8s.io/allowed-namespaces"
 
+// maxEndpointSlices is how many EndpointSlices of a Service are read. They usually have 100 endpoints
+// each, but whoever can write them can write thousands of a megabyte.
+const maxEndpointSlices = 20
+
 // metadataNames are names of cloud metadata services. Their addresses are refused as well, where they
 // are known.
 var metadataNames = []string{
@@ -168,7 +172,7 @@ func (r *resolver) resolveService(ctx context.Context, from, namespace, name str
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%s %w", where, err)
 	}
-	slices, err := r.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	slices, err := r.client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name, Limit: maxEndpointSlices})
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("reading the EndpointSlices of %s: %w", where, err)
 	}
