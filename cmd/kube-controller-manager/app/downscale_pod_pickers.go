@@ -55,10 +55,12 @@ func askPickers(controllerContext ControllerContext, controllerName string, rsc 
 	if err != nil {
 		return fmt.Errorf("--downscale-pod-picker-denied-cidrs: %w", err)
 	}
+	services, slices := controllerContext.InformerFactory.Core().V1().Services(), controllerContext.InformerFactory.Discovery().V1().EndpointSlices()
 	servers := apiServers{
 		host:     config.Host,
-		services: controllerContext.InformerFactory.Core().V1().Services().Lister(),
-		slices:   controllerContext.InformerFactory.Discovery().V1().EndpointSlices().Lister(),
+		services: services.Lister(),
+		slices:   slices.Lister(),
+		synced:   func() bool { return services.Informer().HasSynced() && slices.Informer().HasSynced() },
 	}
 	addresses := &podpicker.Addresses{Allowed: allowed, Denied: denied, APIServers: servers.addresses}
 	return rsc.AskPickers(client, controllerContext.InformerFactory.Apps().V1().ReplicaSets(), addresses, int(options.ConcurrentDownscalePodPickers))
@@ -70,10 +72,16 @@ type apiServers struct {
 	host     string
 	services corelisters.ServiceLister
 	slices   discoverylisters.EndpointSliceLister
+	// synced reports whether the listers are complete. The ReplicaSet controller does not wait for them.
+	synced func() bool
 }
 
+// addresses returns nil while the addresses are not known.
 func (s apiServers) addresses() []netip.Addr {
 	const name = "kubernetes"
+	if !s.synced() {
+		return nil
+	}
 	var texts []string
 	if server, err := url.Parse(s.host); err == nil {
 		texts = append(texts, server.Hostname())

@@ -90,7 +90,15 @@ func TestAPIServerAddresses(t *testing.T) {
 		}
 	}
 	for host, first := range map[string]string{"https://192.0.2.9:6443": "192.0.2.9", "https://[fd00::9]:6443": "fd00::9", "https://api.example.com": ""} {
-		servers := apiServers{host: host, services: factory.Core().V1().Services().Lister(), slices: factory.Discovery().V1().EndpointSlices().Lister()}
+		synced := false
+		servers := apiServers{
+			host: host, services: factory.Core().V1().Services().Lister(), slices: factory.Discovery().V1().EndpointSlices().Lister(),
+			synced: func() bool { return synced },
+		}
+		if got := servers.addresses(); got != nil {
+			t.Errorf("%s: addresses %q of incomplete caches", host, got)
+		}
+		synced = true
 		var want []string
 		if first != "" {
 			want = append(want, first)

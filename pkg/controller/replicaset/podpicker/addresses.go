@@ -167,7 +167,8 @@ type Addresses struct {
 	Allowed []Range
 	// Denied are never allowed.
 	Denied []Range
-	// APIServers are the addresses of the API server.
+	// APIServers are the addresses of the API server. While it returns nil, they are not known, and only
+	// loopback and link-local addresses may be called.
 	APIServers func() []netip.Addr
 }
 
@@ -237,7 +238,13 @@ func (a *Addresses) checkSpelling(target netip.AddrPort, isPod bool) error {
 		}
 		return &refusal{address, "is " + s.what}
 	}
-	if a.APIServers != nil && slices.Contains(a.APIServers(), address) &&
+	var servers []netip.Addr
+	if a.APIServers != nil {
+		if servers = a.APIServers(); servers == nil {
+			return errors.New("the addresses of the API server, which may not be called, are not known yet")
+		}
+	}
+	if slices.Contains(servers, address) &&
 		!slices.ContainsFunc(a.Allowed, func(r Range) bool { return r.Prefix.IsSingleIP() && r.contains(target) }) {
 		return &refusal{address, "is one of the API server"}
 	}

@@ -141,6 +141,7 @@ func TestAddressesCheck(t *testing.T) {
 		{exact, "10.3.0.1:80", false, "not allowed"},
 		{exact, "10.3.0.1:80", true, ""},
 		{exact, "10.3.0.1:10250", true, "port 10250"},
+		{&Addresses{Allowed: wide.Allowed, APIServers: func() []netip.Addr { return nil }}, "10.96.0.1:443", false, "not known yet"},
 		{&Addresses{}, "10.0.0.1:80", false, "not allowed"},
 		{&Addresses{}, "10.0.0.1:80", true, ""},
 		{&Addresses{}, "127.0.0.1:80", true, "loopback"},
