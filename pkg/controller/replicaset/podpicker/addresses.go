@@ -157,7 +157,7 @@ var atEnd = [4]int{12, 13, 14, 15}
 
 // controlPlanePorts are those of the components of Kubernetes. They are only allowed if Allowed has
 // exactly this port.
-var controlPlanePorts = []uint16{2379, 2380, 2381, 4001, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10259}
+var controlPlanePorts = []uint16{2379, 2380, 2381, 4001, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259, 10260}
 
 // Addresses decides which addresses may be called, besides those of pods behind a Service. The zero
 // value allows none.

@@ -126,6 +126,8 @@ func TestAddressesCheck(t *testing.T) {
 		{wide, "10.0.0.1:10250", false, "port 10250"},
 		{wide, "10.0.0.1:10255", false, "port 10255"},
 		{wide, "10.0.0.1:6443", false, "port 6443"},
+		{wide, "10.0.0.1:10258", false, "port 10258"},
+		{wide, "10.0.0.1:10260", false, "port 10260"},
 		{wide, "10.0.0.1:0", false, "port 0"},
 		{exact, "127.0.0.1:30000", false, ""},
 		{exact, "127.0.0.1:30011", false, "loopback"},
