@@ -36,6 +36,7 @@ const (
 	maxPickerCABundleBytes  = 64 << 10
 	maxPickerHeaders        = 32
 	maxPickerHeaderBytes    = 4 << 10
+	maxPickerHeaderName     = 256
 )
 
 // requestHeaders are headers that belong to the request and not to its author.
@@ -172,6 +173,9 @@ func validatePickerHeader(header *core.HTTPDownscalePodPickerHeader, path *field
 	}
 	if requestHeaders[name] || strings.HasPrefix(name, "Kubernetes-") {
 		errs = append(errs, field.Invalid(path.Child("name"), header.Name, "belongs to the request itself and cannot be set"))
+	}
+	if len(header.Name) > maxPickerHeaderName {
+		errs = append(errs, field.TooLong(path.Child("name"), "", maxPickerHeaderName))
 	}
 	if len(header.Value) > maxPickerHeaderBytes {
 		errs = append(errs, field.TooLong(path.Child("value"), "", maxPickerHeaderBytes))

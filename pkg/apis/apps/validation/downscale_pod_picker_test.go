@@ -148,6 +148,7 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"one of Kubernetes":       {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "kubernetes-namespace"}), want: []string{"http.httpHeaders[0].name: " + invalid}},
 		"a value with a line":     {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: "s3cr3t\r\nHost: a"}), want: []string{"http.httpHeaders[0].value: " + invalid}},
 		"a long value":            {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: strings.Repeat("s3cr3t", 683)}), want: []string{"http.httpHeaders[0].value: " + tooLong}},
+		"a long name":             {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: strings.Repeat("x", 257)}), want: []string{"http.httpHeaders[0].name: " + tooLong}},
 		"two sources": {
 			picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: "s3cr3t", ValueFrom: fromSecret("token", "value")}),
 			want:   []string{"http.httpHeaders[0].valueFrom: " + forbidden},
