@@ -23,21 +23,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/net/http/httpguts"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/downscalepodpicker"
 	"k8s.io/component-helpers/plaintext"
-	"k8s.io/klog/v2"
 )
 
 // maxHeaderBytes is the maximum size of the header of an answer.
@@ -219,6 +221,30 @@ func (c *Client) headers(ctx context.Context, q *Question) (headers http.Header,
 	return headers, fromSecrets, nil
 }
 
+// getSecret reads a Secret without logging it. At a high verbosity, the typed client logs all bodies,
+// also with a context that discards the log if the feature gate ContextualLogging is off. Stream logs
+// none.
+func (c *Client) getSecret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+	client, isREST := c.client.CoreV1().RESTClient().(*rest.RESTClient)
+	if !isREST || client == nil { // That of a test, which has no bodies.
+		return c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	}
+	body, err := client.Get().Namespace(namespace).Resource("secrets").Name(name).SetHeader("Accept", runtime.ContentTypeJSON).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	secret := &v1.Secret{}
+	if err := runtime.DecodeInto(scheme.Codecs.UniversalDeserializer(), data, secret); err != nil {
+		return nil, errors.New("the API server has not sent a Secret") // The error may quote it.
+	}
+	return secret, nil
+}
+
 // secretValues has those values of a Secret that headers need.
 type secretValues struct {
 	exists bool
@@ -228,9 +254,7 @@ type secretValues struct {
 // readSecret reads the values of a Secret that the picker wants. It keeps nothing else: many Secrets
 // of a megabyte, of many pickers at a time, would be much.
 func (c *Client) readSecret(ctx context.Context, q *Question, name string) (*secretValues, error) {
-	// At a high verbosity, the client would log the Secret.
-	silent := klog.NewContext(ctx, logr.Discard())
-	secret, err := c.client.CoreV1().Secrets(q.Namespace).Get(silent, name, metav1.GetOptions{})
+	secret, err := c.getSecret(ctx, q.Namespace, name)
 	if apierrors.IsNotFound(err) {
 		return &secretValues{}, nil
 	}

@@ -560,3 +560,41 @@ func TestShutdown(t *testing.T) {
 		t.Error("it has answered")
 	}
 }
+
+// A Secret that changes, goes and comes back counts at the next attempt.
+func TestSecretChanges(t *testing.T) {
+	var got atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got.Store(r.Header.Get("X-Key"))
+		_, _ = io.WriteString(w, `{"chosen_pods":["a"]}`)
+	}))
+	defer server.Close()
+	q := newQuestion(t, server.URL, 1)
+	q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{{Name: "X-Key", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "value", false)}}}
+	a := newAsked(t, 1)
+	secrets := a.client.CoreV1().Secrets("team")
+	secret := func(value string) *v1.Secret {
+		return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: "team"}, Data: map[string][]byte{"value": []byte(value)}}
+	}
+	for _, step := range []struct {
+		change func() error
+		want   string // The value, empty if the attempt fails.
+	}{
+		{func() error { return nil }, ""},
+		{func() error { _, err := secrets.Create(t.Context(), secret("one"), metav1.CreateOptions{}); return err }, "one"},
+		{func() error { _, err := secrets.Update(t.Context(), secret("two"), metav1.UpdateOptions{}); return err }, "two"},
+		{func() error { return secrets.Delete(t.Context(), "token", metav1.DeleteOptions{}) }, ""},
+		{func() error {
+			_, err := secrets.Create(t.Context(), secret("three"), metav1.CreateOptions{})
+			return err
+		}, "three"},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		got.Store("")
+		if result := a.result(t, q); (result.Err == nil) != (step.want != "") || got.Load() != step.want {
+			t.Errorf("the picker got %q, %v, want %q", got.Load(), result.Err, step.want)
+		}
+	}
+}

@@ -62,7 +62,16 @@ func serveSecret(t *testing.T, value string) *rest.Config {
 
 // The value of a Secret is in no log, whatever the verbosity, in no error and in no metric, whatever
 // becomes of the request.
-func TestSecretsStaySecret(t *testing.T) {
+func TestSecretsStaySecret(t *testing.T) { testSecretsStaySecret(t) }
+
+// The same without contextual logging, which is a feature gate of all components.
+func TestSecretsStaySecretWithoutContextualLogging(t *testing.T) {
+	klog.EnableContextualLogging(false)      //nolint:logcheck // This is what is tested.
+	defer klog.EnableContextualLogging(true) //nolint:logcheck // As above.
+	testSecretsStaySecret(t)
+}
+
+func testSecretsStaySecret(t *testing.T) {
 	state := klog.CaptureState() //nolint:logcheck // The log of the process is what is tested.
 	defer state.Restore()
 	var flags flag.FlagSet
