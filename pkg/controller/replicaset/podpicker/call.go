@@ -71,20 +71,16 @@ func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.R
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}
-	answer, err := send(transport, request, q.Candidates)
-	if err != nil && repeats(err.Error(), secrets) {
-		err = errors.New("the answer is wrong, and the error would repeat the value of a header from a Secret")
-	}
-	return answer, err
+	return send(transport, request, q.Candidates, secrets)
 }
 
-// send sends the request and reads the answer.
-func send(transport http.RoundTripper, request *http.Request, candidates []string) (downscalepodpicker.Response, error) {
+// send sends the request and reads the answer. Nothing of secrets is in the error.
+func send(transport http.RoundTripper, request *http.Request, candidates, secrets []string) (downscalepodpicker.Response, error) {
 	// Redirects are answers like any other.
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
-		return downscalepodpicker.Response{}, withoutURL(err)
+		return downscalepodpicker.Response{}, withoutSecrets(withoutURL(err), secrets)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -93,22 +89,30 @@ func send(transport http.RoundTripper, request *http.Request, candidates []strin
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return downscalepodpicker.Response{}, errors.New("the answer has a Content-Encoding, which is not supported")
 	}
-	return downscalepodpicker.DecodeResponse(response.Body, candidates)
+	answer, err := downscalepodpicker.DecodeResponse(response.Body, candidates)
+	return answer, withoutSecrets(err, secrets)
 }
 
-// repeats reports whether a text has a part of a secret that is long enough to be no coincidence. A
-// picker that sends back what it was sent must not bring it into an event.
-func repeats(text string, secrets []string) bool {
-	const least = 8
-	text = plaintext.Truncate(text, maxErrorBytes)
+// minSecretPart is the length of a part of a secret, in bytes, that an error must not have.
+const minSecretPart = 8
+
+// withoutSecrets returns another error if it repeats a part of the value of a header from a Secret, as
+// that of a server that echoes requests does. Errors become events, which more users can read than
+// Secrets.
+func withoutSecrets(err error, secrets []string) error {
+	if network := (*net.OpError)(nil); err == nil || errors.As(err, &network) {
+		return err // An error of the network has nothing that the picker sent.
+	}
+	text := plaintext.Truncate(err.Error(), maxErrorBytes) // The rest is not told.
 	for _, secret := range secrets {
-		for end := least; end <= len(secret); end++ {
-			if strings.Contains(text, secret[end-least:end]) {
-				return true
+		size := min(minSecretPart, len(secret))
+		for at := 0; size > 0 && at+size <= len(text); at++ {
+			if strings.Contains(secret, text[at:at+size]) {
+				return errors.New("the answer is invalid, and repeats the value of a header from a Secret")
 			}
 		}
 	}
-	return false
+	return err
 }
 
 // withoutURL removes the address of a request from its error, which is said in front of it anyway.

@@ -100,9 +100,25 @@ func testSecretsStaySecret(t *testing.T) {
 		"redirected": {value: "v4lue-three", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/?"+r.Header.Get("X-Token"), http.StatusFound)
 		}, wantErr: "status 302"},
-		"a line break":   {value: "v4lue-four\r\nHost: a", answer: answering(`{}`), wantErr: "characters that HTTP does not allow"},
-		"hung up":        {value: "v4lue-five", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, wantErr: "EOF"},
-		"an unknown CA":  {value: "v4lue-six", serve: func(h http.HandlerFunc) *httptest.Server { return httptest.NewTLSServer(h) }, answer: answering(`{}`), wantErr: "certificate"},
+		"a line break":  {value: "v4lue-four\r\nHost: a", answer: answering(`{}`), wantErr: "characters that HTTP does not allow"},
+		"hung up":       {value: "v4lue-five", answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, wantErr: "EOF"},
+		"an unknown CA": {value: "v4lue-six", serve: func(h http.HandlerFunc) *httptest.Server { return httptest.NewTLSServer(h) }, answer: answering(`{}`), wantErr: "certificate"},
+		"a stranger": {value: "v4lue-eight", answer: func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{"chosen_pods": [%q]}`, r.Header.Get("X-Token"))
+		}, wantErr: "repeats the value"},
+		"a field": {value: "v4lue-nine", answer: func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `{%q: 1}`, r.Header.Get("X-Token"))
+		}, wantErr: "repeats the value"},
+		"a status line": {value: "v4lue-ten", answer: func(w http.ResponseWriter, r *http.Request) { repeat(t, w, r.Header.Get("X-Token")+"\r\n\r\n") }, wantErr: "repeats the value"},
+		"a header line": {value: "v4lue-eleven", answer: func(w http.ResponseWriter, r *http.Request) {
+			repeat(t, w, "HTTP/1.1 200 OK\r\n"+r.Header.Get("X-Token")+"\r\n\r\n")
+		}, wantErr: "repeats the value"},
+		"a length": {value: "v4lue-twelve", answer: func(w http.ResponseWriter, r *http.Request) {
+			repeat(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+r.Header.Get("X-Token")+"\r\n\r\n")
+		}, wantErr: "repeats the value"},
+		"a location": {value: "v4lue-thirteen", answer: func(w http.ResponseWriter, r *http.Request) {
+			repeat(t, w, "HTTP/1.1 302 Found\r\nLocation: http://[%"+r.Header.Get("X-Token")+"\r\n\r\n")
+		}, wantErr: "repeats the value"},
 		"a wrong answer": {value: "v4lue-seven", answer: func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "{} %s", r.Header.Get("X-Token")) }, wantErr: "as JSON"},
 	} {
 		for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
@@ -153,4 +169,15 @@ func testSecretsStaySecret(t *testing.T) {
 			t.Errorf("there is a value: ...%s...", all[max(0, at-200):min(len(all), at+100)])
 		}
 	}
+}
+
+// repeat answers with exactly this text.
+func repeat(t *testing.T, w http.ResponseWriter, text string) {
+	connection, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = connection.Write([]byte(text))
+	_ = connection.Close()
 }
