@@ -598,3 +598,29 @@ func TestSecretChanges(t *testing.T) {
 		}
 	}
 }
+
+// The same picker is the same question, whichever copy of it.
+func TestSamePicker(t *testing.T) {
+	var calls atomic.Int32
+	reached := hangCounting(t, &calls)
+	a, q := newAsked(t, 2), newQuestion(t, reached.URL, 1)
+	for range 3 {
+		q.Picker = q.Picker.DeepCopy()
+		a.Ask(t.Context(), q)
+		waitUntil(t, func() bool { return calls.Load() > 0 })
+	}
+	a.Forget(q.NamespacedName)
+	if got := calls.Load(); got != 1 {
+		t.Errorf("asked %d times", got)
+	}
+}
+
+func hangCounting(t *testing.T, calls *atomic.Int32) *httptest.Server {
+	end := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		calls.Add(1)
+		<-end
+	}))
+	t.Cleanup(func() { close(end); server.Close() })
+	return server
+}
