@@ -32,6 +32,9 @@ const (
 
 	// MaxBodyBytes is the maximum size of the body of an answer.
 	MaxBodyBytes = 1 << 20
+	// maxRequestBytes is the maximum size of the body of a request. It has the names of all candidates,
+	// and is enough for the pods of the largest clusters.
+	maxRequestBytes = 16 << 20
 
 	// ContentType is that of requests and answers.
 	ContentType = "application/json"
@@ -59,7 +62,7 @@ type Response struct {
 // finds an error.
 func DecodeResponse(body io.Reader, candidates []string) (Response, error) {
 	var response Response
-	if err := decode(body, &response, strict); err != nil {
+	if err := decode(body, MaxBodyBytes, response.read); err != nil {
 		return Response{}, err
 	}
 	if err := response.Check(candidates); err != nil {
@@ -102,17 +105,42 @@ func shorten(name string) string {
 	return name[:most] + "..."
 }
 
-// strict refuses fields that are not known, and lenient ignores them.
-const strict, lenient = true, false
-
-// decode reads one JSON value, and nothing after it.
-func decode(body io.Reader, to any, isStrict bool) error {
-	limited := &io.LimitedReader{R: body, N: MaxBodyBytes + 1}
-	decoder := json.NewDecoder(limited)
-	if isStrict {
-		decoder.DisallowUnknownFields()
+// read reads an answer. Unlike encoding/json, it refuses fields in another case and fields that are there
+// twice: another reader could understand another answer.
+func (r *Response) read(decoder *json.Decoder) error {
+	if token, err := decoder.Token(); err != nil {
+		return err
+	} else if token != json.Delim('{') {
+		return errors.New("it must be an object")
 	}
-	err := decoder.Decode(to)
+	seen, lists := map[string]bool{}, map[string]*[]string{"chosen_pods": &r.ChosenPods, "tied_pods": &r.TiedPods}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string) // Other keys are an error above.
+		list, known := lists[name]
+		switch {
+		case !known:
+			return fmt.Errorf("unknown field %q", shorten(name))
+		case seen[name]:
+			return fmt.Errorf("%s is there twice", name)
+		}
+		seen[name] = true
+		if err := decoder.Decode(list); err != nil {
+			return err
+		}
+	}
+	_, err := decoder.Token() // The end of the object.
+	return err
+}
+
+// decode reads one JSON value of at most so many bytes, and nothing after it.
+func decode(body io.Reader, maxBytes int64, read func(*json.Decoder) error) error {
+	limited := &io.LimitedReader{R: body, N: maxBytes + 1}
+	decoder := json.NewDecoder(limited)
+	err := read(decoder)
 	if err == nil {
 		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
 			err = nil
@@ -121,7 +149,7 @@ func decode(body io.Reader, to any, isStrict bool) error {
 		}
 	}
 	if limited.N <= 0 {
-		return fmt.Errorf("the body is larger than %d bytes", MaxBodyBytes)
+		return fmt.Errorf("the body is larger than %d bytes", maxBytes)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the body as JSON: %w", err)

@@ -83,7 +83,7 @@ func readQuestion(r *http.Request) (question Question, status int, err error) {
 	}
 	var request Request
 	// A later controller may send further fields.
-	if err := decode(r.Body, &request, lenient); err != nil {
+	if err := decode(r.Body, maxRequestBytes, func(d *json.Decoder) error { return d.Decode(&request) }); err != nil {
 		return Question{}, http.StatusBadRequest, err
 	}
 	if request.NumberOfPodsRequested < 1 {

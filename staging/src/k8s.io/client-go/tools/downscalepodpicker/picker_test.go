@@ -17,7 +17,9 @@ limitations under the License.
 package downscalepodpicker
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,7 +42,11 @@ func TestDecodeResponse(t *testing.T) {
 		"both lists":            {body: `{"chosen_pods": ["a"], "tied_pods": ["b", "c"]}`, want: Response{ChosenPods: []string{"a"}, TiedPods: []string{"b", "c"}}},
 		"all chosen":            {body: `{"chosen_pods": ["c", "b", "a"]}`, want: Response{ChosenPods: []string{"c", "b", "a"}}},
 		"nothing":               {body: `{}`},
-		"null":                  {body: `null`},
+		"null":                  {body: `null`, err: "must be an object"},
+		"null lists":            {body: `{"chosen_pods": null, "tied_pods": null}`},
+		"a null name":           {body: `{"chosen_pods": [null]}`, err: `chosen_pods names ""`},
+		"a field in upper case": {body: `{"Chosen_Pods": ["a"]}`, err: `unknown field "Chosen_Pods"`},
+		"a list twice":          {body: `{"chosen_pods": ["a"], "chosen_pods": ["b"]}`, err: `chosen_pods is there twice`},
 		"empty lists":           {body: `{"chosen_pods": [], "tied_pods": []}`, want: Response{ChosenPods: []string{}, TiedPods: []string{}}},
 		"white space":           {body: " {}\n\t", want: Response{}},
 		"empty":                 {err: "EOF"},
@@ -117,7 +123,7 @@ func TestHandler(t *testing.T) {
 		"a field of the future": {body: `{"number_of_pods_requested": 1, "candidate_pods": ["a", "b"], "zones": {}}`, wantStatus: 200, wantBody: `{"chosen_pods":[],"tied_pods":[]}`, wantAsked: true},
 		"another method":        {method: http.MethodGet, body: ok, wantStatus: 405, wantBody: "the method is GET, must be POST"},
 		"no body":               {wantStatus: 400, wantBody: "reading the body as JSON"},
-		"too large":             {body: ok + strings.Repeat(" ", MaxBodyBytes), wantStatus: 400, wantBody: "larger than"},
+		"too large":             {body: ok + strings.Repeat(" ", maxRequestBytes), wantStatus: 400, wantBody: "larger than"},
 		"no number":             {body: `{"candidate_pods": ["a"]}`, wantStatus: 400, wantBody: "number_of_pods_requested is 0, must be at least 1"},
 		"no candidates":         {body: `{"number_of_pods_requested": 1}`, wantStatus: 400, wantBody: "candidate_pods is empty"},
 		"an error":              {body: ok, err: errors.New("no idea"), wantStatus: 500, wantBody: "no idea", wantAsked: true},
@@ -152,6 +158,32 @@ func TestHandler(t *testing.T) {
 				t.Errorf("asked (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A question names all candidates, which are many in a large ReplicaSet.
+func TestManyCandidates(t *testing.T) {
+	want := 0
+	handler := NewHandler(func(_ context.Context, q Question) (Answer, error) {
+		if len(q.Candidates) != want {
+			t.Errorf("%d candidates, want %d", len(q.Candidates), want)
+		}
+		return Answer{}, nil
+	})
+	for _, want = range []int{2, 15_000, 150_000} {
+		request := Request{NumberOfPodsRequested: 1}
+		for i := range want {
+			request.CandidatePods = append(request.CandidatePods, fmt.Sprintf("%s-%06d", strings.Repeat("a", 56), i))
+		}
+		body, err := json.Marshal(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+		if recorder.Code != http.StatusOK {
+			t.Errorf("%d candidates, %d bytes: status %d, %s", want, len(body), recorder.Code, recorder.Body)
+		}
 	}
 }
 
