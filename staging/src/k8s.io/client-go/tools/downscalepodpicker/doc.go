@@ -24,9 +24,9 @@ limitations under the License.
 //			return leastBusy(question.Pods, question.Candidates), nil
 //		}))
 //
-// The pods that it chooses are removed first, then those that it calls tied, in the order in which the
-// controller would remove them without a picker, and then all others. It may name fewer pods than
-// asked for, or more.
+// The pods that it chooses are removed first, then those that it calls tied, and then all others. Within
+// each group, pods that became ready later come first; on which node they run does not matter. It may
+// name fewer pods than asked for, or more.
 //
 // # What a picker should know
 //
