@@ -197,7 +197,7 @@ func validatePickerHeader(header *core.HTTPDownscalePodPickerHeader, path *field
 func validatePickerSecret(ref *core.SecretKeySelector, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
+		errs = append(errs, field.Required(path.Child("name"), "is the name of a Secret in the same namespace"))
 	}
 	for _, problem := range validation.IsDNS1123Subdomain(ref.Name) {
 		if ref.Name != "" {
@@ -205,7 +205,7 @@ func validatePickerSecret(ref *core.SecretKeySelector, path *field.Path) field.E
 		}
 	}
 	if ref.Key == "" {
-		return append(errs, field.Required(path.Child("key"), ""))
+		return append(errs, field.Required(path.Child("key"), "is the key of the Secret whose value is sent"))
 	}
 	for _, problem := range validation.IsConfigMapKey(ref.Key) {
 		errs = append(errs, field.Invalid(path.Child("key"), ref.Key, problem))

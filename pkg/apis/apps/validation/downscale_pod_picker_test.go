@@ -183,7 +183,7 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 					if strings.Contains(err.Error(), "s3cr3t") {
 						t.Errorf("the error has a value: %v", err)
 					}
-					if err.Detail == "" && err.Type != field.ErrorTypeRequired && err.Type != field.ErrorTypeNotSupported {
+					if err.Detail == "" && err.Type != field.ErrorTypeNotSupported {
 						t.Errorf("the error does not say what is wrong: %v", err)
 					}
 				}
