@@ -23,10 +23,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,6 +40,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
 	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
@@ -130,7 +133,7 @@ func TestServerSideRequestForgery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.startReplicaSets(&podpicker.Addresses{Allowed: allowed, APIServers: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.77")} }})
+	dialed := c.startReplicaSets(&podpicker.Addresses{Allowed: allowed, APIServers: func() []netip.Addr { return []netip.Addr{netip.MustParseAddr("192.0.2.77")} }})
 	created := map[string]attempt{}
 	for i, a := range attempts {
 		name := fmt.Sprintf("attempt-%d", i)
@@ -161,6 +164,13 @@ func TestServerSideRequestForgery(t *testing.T) {
 	if reached := v.reached.Load(); reached > 0 {
 		t.Errorf("the victim was reached %d times", reached)
 	}
+	// The victim sees what reaches this machine, the trace all else.
+	for _, address := range dialed() {
+		if address != server.Host && address != net.JoinHostPort("127.0.0.1", strconv.Itoa(hostilePort)) {
+			t.Errorf("%s was dialed", address)
+		}
+	}
+	t.Logf("dialed: %q", dialed())
 	t.Logf("%d attempts: %d refused by the API server, %d by the controller", len(attempts), len(attempts)-len(created), len(created))
 }
 
@@ -390,10 +400,17 @@ func (a attempt) replicaSet(name string) *appsv1.ReplicaSet {
 	}}
 }
 
-// startReplicaSets starts the controller of ReplicaSets alone, which may call these addresses.
-func (c *cluster) startReplicaSets(addresses *podpicker.Addresses) {
+// startReplicaSets starts the controller of ReplicaSets alone, which may call these addresses. It returns
+// those that the controller has dialed.
+func (c *cluster) startReplicaSets(addresses *podpicker.Addresses) (dialed func() []string) {
 	c.T.Helper()
-	ctx, cancel := context.WithCancel(c.T.Context())
+	var lock sync.Mutex
+	all := sets.New[string]()
+	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(c.T.Context(), &httptrace.ClientTrace{ConnectStart: func(_, address string) {
+		lock.Lock()
+		defer lock.Unlock()
+		all.Insert(address)
+	}}))
 	factory := informers.NewSharedInformerFactoryWithOptions(c.ClientOf(managerUser), 0, informers.WithNamespace(c.Namespace))
 	replicaSets, client := factory.Apps().V1().ReplicaSets(), c.ClientOf(replicaSetUser)
 	rsc := replicaset.NewReplicaSetController(ctx, replicaSets, factory.Core().V1().Pods(), client, replicaset.BurstReplicas)
@@ -401,6 +418,11 @@ func (c *cluster) startReplicaSets(addresses *podpicker.Addresses) {
 		c.T.Fatal(err)
 	}
 	c.Run(ctx, cancel, factory, func() { rsc.Run(ctx, 5) })
+	return func() []string {
+		lock.Lock()
+		defer lock.Unlock()
+		return sets.List(all)
+	}
 }
 
 func (c *cluster) awaitReplicas(name string, count int32) {
