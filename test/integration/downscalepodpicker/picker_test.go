@@ -18,6 +18,7 @@ package downscalepodpicker
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"reflect"
 	"slices"
@@ -42,6 +43,8 @@ func TestDownscalePodPicker(t *testing.T) {
 		"passed on": testPassedOn,
 		"nothing":   testNothingToDecide,
 		"changed":   testChangedMeanwhile,
+		"replaced":  testRolloutMeanwhile,
+		"corrected": testCorrectedMeanwhile,
 		"others":    testOthersDoNotWait,
 		"secrets":   testSecrets,
 	} {
@@ -204,6 +207,59 @@ func testChangedMeanwhile(t *testing.T, c *cluster) {
 	c.patchDeployment("workers", map[string]any{"replicas": 3})
 	if left := c.awaitPods("workers", 3); !reflect.DeepEqual(left, pods[:3]) {
 		t.Errorf("%q are left, want %q", left, pods[:3])
+	}
+}
+
+// testRolloutMeanwhile begins a rollout while a picker that hangs is asked: it ends in time.
+func testRolloutMeanwhile(t *testing.T, c *cluster) {
+	c.startControllers()
+	reached := make(chan struct{}, 100)
+	p := startPicker(t, func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // Otherwise the server does not notice that the client has gone.
+		reached <- struct{}{}
+		<-r.Context().Done()
+	})
+	pods := c.createDeployment(newDeployment(4, p.spec(t)))
+	started := time.Now()
+	c.patchDeployment("workers", map[string]any{"replicas": 2})
+	<-reached
+	c.patchDeployment("workers", map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{"version": "2"}}}})
+	c.Eventually("the new pods", func(ctx context.Context) (bool, string) {
+		d, err := c.Client.AppsV1().Deployments(c.Namespace).Get(ctx, "workers", metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == 2 && d.Status.Replicas == 2, fmt.Sprintf("%+v", d.Status)
+	})
+	if left := c.awaitPods("workers", 2); slices.ContainsFunc(left, func(name string) bool { return slices.Contains(pods, name) }) {
+		t.Errorf("%q are left of %q", left, pods)
+	}
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("the rollout took %s", took)
+	}
+}
+
+// testCorrectedMeanwhile replaces a picker that hangs by one that answers: that one decides, at once.
+func testCorrectedMeanwhile(t *testing.T, c *cluster) {
+	c.startControllers()
+	reached := make(chan struct{}, 100)
+	hanging, right := startPicker(t, func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // As above.
+		reached <- struct{}{}
+		<-r.Context().Done()
+	}), startPicker(t, nil)
+	spec := hanging.spec(t)
+	spec.TimeoutSeconds = ptr.To[int32](30)
+	pods := c.createDeployment(newDeployment(4, spec))
+	c.patchDeployment("workers", map[string]any{"replicas": 2})
+	<-reached
+	started := time.Now()
+	c.patchDeployment("workers", map[string]any{"downscalePodPicker": map[string]any{"http": map[string]any{"port": right.spec(t).HTTP.Port.IntVal}}})
+	if left := c.awaitPods("workers", 2); !reflect.DeepEqual(left, pods[:2]) || len(right.questions()) != 1 {
+		t.Errorf("%q are left, want %q, and the right picker was asked %d times", left, pods[:2], len(right.questions()))
+	}
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("the scale-down took %s", took)
 	}
 }
 
