@@ -60,39 +60,18 @@ func serveSecret(t *testing.T, value string) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// The value of a Secret is in no log, whatever the verbosity, in no error and in no metric, whatever
-// becomes of the request.
-func TestSecretsStaySecret(t *testing.T) { testSecretsStaySecret(t) }
-
-// The same without contextual logging, which is a feature gate of all components.
-func TestSecretsStaySecretWithoutContextualLogging(t *testing.T) {
-	klog.EnableContextualLogging(false)      //nolint:logcheck // This is what is tested.
-	defer klog.EnableContextualLogging(true) //nolint:logcheck // As above.
-	testSecretsStaySecret(t)
+// secretCase is what becomes of a request with the value of a Secret.
+type secretCase struct {
+	value string
+	serve func(http.HandlerFunc) *httptest.Server
+	// answer is what the picker says. It may repeat what it was sent.
+	answer http.HandlerFunc
+	// wantErr is that of the result.
+	wantErr string
 }
 
-func testSecretsStaySecret(t *testing.T) {
-	state := klog.CaptureState() //nolint:logcheck // The log of the process is what is tested.
-	defer state.Restore()
-	var flags flag.FlagSet
-	klog.InitFlags(&flags)
-	for name, value := range map[string]string{"v": "10", "logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL"} {
-		if err := flags.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var log bytes.Buffer
-	klog.SetOutput(&log) //nolint:logcheck // As above.
-	var said []string
-
-	for name, test := range map[string]struct {
-		value string
-		serve func(http.HandlerFunc) *httptest.Server
-		// answer is what the picker says. It may repeat what it was sent.
-		answer http.HandlerFunc
-		// wantErr is that of the result.
-		wantErr string
-	}{
+func secretCases(t *testing.T) map[string]secretCase {
+	return map[string]secretCase{
 		"answered": {value: "v4lue-one", answer: answering(`{"chosen_pods": ["a"]}`)},
 		"repeated": {value: "v4lue-two", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, r.Header.Get("X-Token"), http.StatusForbidden)
@@ -120,7 +99,35 @@ func testSecretsStaySecret(t *testing.T) {
 			repeat(t, w, "HTTP/1.1 302 Found\r\nLocation: http://[%"+r.Header.Get("X-Token")+"\r\n\r\n")
 		}, wantErr: "repeats the value"},
 		"a wrong answer": {value: "v4lue-seven", answer: func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "{} %s", r.Header.Get("X-Token")) }, wantErr: "as JSON"},
-	} {
+	}
+}
+
+// The value of a Secret is in no log, whatever the verbosity, in no error and in no metric, whatever
+// becomes of the request.
+func TestSecretsStaySecret(t *testing.T) { testSecretsStaySecret(t) }
+
+// The same without contextual logging, which is a feature gate of all components.
+func TestSecretsStaySecretWithoutContextualLogging(t *testing.T) {
+	klog.EnableContextualLogging(false)      //nolint:logcheck // This is what is tested.
+	defer klog.EnableContextualLogging(true) //nolint:logcheck // As above.
+	testSecretsStaySecret(t)
+}
+
+func testSecretsStaySecret(t *testing.T) {
+	state := klog.CaptureState() //nolint:logcheck // The log of the process is what is tested.
+	defer state.Restore()
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	for name, value := range map[string]string{"v": "10", "logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := flags.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log bytes.Buffer
+	klog.SetOutput(&log) //nolint:logcheck // As above.
+	var said []string
+
+	for name, test := range secretCases(t) {
 		for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 			serve := test.serve
 			if serve == nil {
@@ -180,4 +187,26 @@ func repeat(t *testing.T, w http.ResponseWriter, text string) {
 	}
 	_, _ = connection.Write([]byte(text))
 	_ = connection.Close()
+}
+
+// What the API server says of a Secret that it does not send.
+func TestSecretRefused(t *testing.T) {
+	for status, want := range map[int]string{http.StatusNotFound: "Secret token does not exist", http.StatusForbidden: "reading Secret token: ", http.StatusOK: "has not sent a Secret"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "reason": %q}`, status, strings.ReplaceAll(http.StatusText(status), " ", ""))
+		}))
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, q := newAsked(t, 1), newQuestion(t, "http://127.0.0.1:1", 1)
+		a.Client.client = client
+		q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{{Name: "X-Token", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "value", false)}}}
+		if result := a.result(t, q); result.Err == nil || !strings.Contains(result.Err.Error(), want) {
+			t.Errorf("status %d: %v, want %q", status, result.Err, want)
+		}
+		server.Close()
+	}
 }
