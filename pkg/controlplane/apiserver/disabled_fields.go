@@ -94,6 +94,19 @@ var gatedFields = []gatedField{{
 		"io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus", "io.k8s.api.coordination.v1alpha1.NodeMaintenanceWait",
 		"io.k8s.api.coordination.v1alpha1.NodeMaintenancePendingAdmission",
 	},
+}, {
+	gate:       features.DownscalePodPicker,
+	definition: "io.k8s.api.apps.v1.DeploymentSpec",
+	property:   "downscalePodPicker",
+}, {
+	gate:       features.DownscalePodPicker,
+	definition: "io.k8s.api.apps.v1.ReplicaSetSpec",
+	property:   "downscalePodPicker",
+	// DeploymentSpec refers to them as well, with the same gate.
+	referred: []string{
+		"io.k8s.api.core.v1.DownscalePodPicker", "io.k8s.api.core.v1.HTTPDownscalePodPicker",
+		"io.k8s.api.core.v1.HTTPDownscalePodPickerHeader", "io.k8s.api.core.v1.HTTPDownscalePodPickerHeaderSource",
+	},
 }}
 
 // gatedVersion is an API version that this fork adds, with its gate.

@@ -55,6 +55,13 @@ const (
 	rolloutStatus = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceRolloutStatus"
 	waitCause     = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceWait"
 	pending       = "io.k8s.api.coordination.v1alpha1.NodeMaintenancePendingAdmission"
+	deployment    = "io.k8s.api.apps.v1.DeploymentSpec"
+	replicaSet    = "io.k8s.api.apps.v1.ReplicaSetSpec"
+	picker        = "io.k8s.api.core.v1.DownscalePodPicker"
+	httpPicker    = "io.k8s.api.core.v1.HTTPDownscalePodPicker"
+	pickerHeader  = "io.k8s.api.core.v1.HTTPDownscalePodPickerHeader"
+	headerSource  = "io.k8s.api.core.v1.HTTPDownscalePodPickerHeaderSource"
+	secretKey     = "io.k8s.api.core.v1.SecretKeySelector"
 	deleteOptions = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 )
 
@@ -84,6 +91,13 @@ func publishedSchemas() map[string]spec.Schema {
 		waitCause:     withProperties("reason"),
 		pending:       withProperties("nodeName"),
 		planEntry:     withProperties("podType"),
+		deployment:    withProperties("replicas", "downscalePodPicker"),
+		replicaSet:    withProperties("replicas", "downscalePodPicker"),
+		picker:        withProperties("http"),
+		httpPicker:    withProperties("host"),
+		pickerHeader:  withProperties("name"),
+		headerSource:  withProperties("secretKeyRef"),
+		secretKey:     withProperties("key"),
 		deleteOptions: withKinds("v1", "v1alpha1", "v1alpha2"),
 	}
 }
@@ -108,10 +122,11 @@ func document(t *testing.T, definitions spec.Definitions) string {
 	return string(data)
 }
 
-// setGates sets the gates, each of which requires the one before.
-func setGates(t *testing.T, evictionRequests, nodeMaintenances, budgets bool) {
+// setGates sets all gates. Each of the first three requires the one before.
+func setGates(t *testing.T, evictionRequests, nodeMaintenances, budgets, podPickers bool) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: evictionRequests, features.DeclarativeNodeMaintenance: nodeMaintenances, features.NodeMaintenanceBudgets: budgets,
+		features.DownscalePodPicker: podPickers,
 	})
 }
 
@@ -135,21 +150,30 @@ func TestHideDisabledFields(t *testing.T) {
 		delete(want, planEntry)
 		delete(want[nodeStatus].Properties, "maintenanceStatus")
 	}
+	withoutPickers := func(want map[string]spec.Schema) {
+		for _, name := range []string{picker, httpPicker, pickerHeader, headerSource} {
+			delete(want, name)
+		}
+		delete(want[deployment].Properties, "downscalePodPicker")
+		delete(want[replicaSet].Properties, "downscalePodPicker")
+	}
 	tests := map[string]struct {
-		evictionRequests, maintenances bool
-		hide                           func(map[string]spec.Schema)
+		evictionRequests, maintenances, budgets, podPickers bool
+		hide                                                func(map[string]spec.Schema)
 	}{
 		"all gates off": {hide: func(want map[string]spec.Schema) {
 			withoutMaintenances(want)
+			withoutPickers(want)
 			delete(want, interceptor)
 			delete(want[podSpec].Properties, "evictionInterceptors")
 		}},
-		"maintenances off": {evictionRequests: true, hide: withoutMaintenances},
-		"budgets off":      {evictionRequests: true, maintenances: true, hide: withoutBudgets},
+		"maintenances off": {evictionRequests: true, podPickers: true, hide: withoutMaintenances},
+		"budgets off":      {evictionRequests: true, maintenances: true, podPickers: true, hide: withoutBudgets},
+		"pickers off":      {evictionRequests: true, maintenances: true, budgets: true, hide: withoutPickers},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			setGates(t, test.evictionRequests, test.maintenances, false)
+			setGates(t, test.evictionRequests, test.maintenances, test.budgets, test.podPickers)
 			config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
 			hideDisabledFields(config)
 			want := publishedSchemas()
@@ -176,7 +200,10 @@ func TestHideDisabledFields(t *testing.T) {
 
 func testPublishedV2(t *testing.T, config *common.Config, want spec.Definitions) {
 	built := publishedSchemas()
-	ownOfPods, ownOfNodes := built[podSpec].Properties, built[nodeStatus].Properties
+	own := map[string]map[string]spec.Schema{}
+	for name := range ownFields {
+		own[name] = built[name].Properties
+	}
 	published, err := config.PostProcessSpec(&spec.Swagger{SwaggerProps: spec.SwaggerProps{Definitions: built}})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +211,7 @@ func testPublishedV2(t *testing.T, config *common.Config, want spec.Definitions)
 	if diff := cmp.Diff(document(t, want), document(t, published.Definitions)); diff != "" {
 		t.Errorf("unexpected definitions (-want +got):\n%s", diff)
 	}
-	expectOwnProperties(t, ownOfPods, ownOfNodes)
+	expectOwnFields(t, own)
 }
 
 func testPublishedV3(t *testing.T, config *common.OpenAPIV3Config, want spec.Definitions) {
@@ -192,7 +219,10 @@ func testPublishedV3(t *testing.T, config *common.OpenAPIV3Config, want spec.Def
 	for name, schema := range publishedSchemas() {
 		built[name] = &schema
 	}
-	ownOfPods, ownOfNodes := built[podSpec], built[nodeStatus]
+	own := map[string]map[string]spec.Schema{}
+	for name := range ownFields {
+		own[name] = built[name].Properties
+	}
 	document3, err := config.PostProcessSpec(&spec3.OpenAPI{Components: &spec3.Components{Schemas: built}})
 	if err != nil {
 		t.Fatal(err)
@@ -204,23 +234,27 @@ func testPublishedV3(t *testing.T, config *common.OpenAPIV3Config, want spec.Def
 	if diff := cmp.Diff(document(t, want), document(t, published)); diff != "" {
 		t.Errorf("unexpected schemas (-want +got):\n%s", diff)
 	}
-	expectOwnProperties(t, ownOfPods.Properties, ownOfNodes.Properties)
+	expectOwnFields(t, own)
 }
 
-// expectOwnProperties expects the server's own schemas to be complete: objects that are stored with
-// a field must stay applicable.
-func expectOwnProperties(t *testing.T, podSpec, nodeStatus map[string]spec.Schema) {
+// ownFields are the fields of our gates, by the definitions that they are in.
+var ownFields = map[string]string{
+	podSpec: "evictionInterceptors", nodeStatus: "maintenanceStatus", deployment: "downscalePodPicker", replicaSet: "downscalePodPicker",
+}
+
+// expectOwnFields expects the server's own schemas to be complete: objects that are stored with a
+// field must stay applicable.
+func expectOwnFields(t *testing.T, own map[string]map[string]spec.Schema) {
 	t.Helper()
-	if _, ok := podSpec["evictionInterceptors"]; !ok {
-		t.Error("the server's own schema of pods lost its field")
-	}
-	if _, ok := nodeStatus["maintenanceStatus"]; !ok {
-		t.Error("the server's own schema of nodes lost its field")
+	for definition, field := range ownFields {
+		if _, ok := own[definition][field]; !ok {
+			t.Errorf("the server's own schema %s lost %s", definition, field)
+		}
 	}
 }
 
 func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
-	setGates(t, true, true, true)
+	setGates(t, true, true, true, true)
 	config := &genericapiserver.Config{OpenAPIConfig: &common.Config{}, OpenAPIV3Config: &common.OpenAPIV3Config{}}
 	hideDisabledFields(config)
 	if config.OpenAPIConfig.PostProcessSpec != nil || config.OpenAPIV3Config.PostProcessSpec != nil {
@@ -230,7 +264,7 @@ func TestHideDisabledFieldsLeavesEnabledOnes(t *testing.T) {
 
 // The generic configuration of a server hides the fields.
 func TestBuildGenericConfigHidesDisabledFields(t *testing.T) {
-	setGates(t, false, false, false)
+	setGates(t, false, false, false, false)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
