@@ -369,13 +369,17 @@ func (c *Client) enterNamespace(ctx context.Context, namespace string) (*fairsha
 }
 
 func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Question) (downscalepodpicker.Response, error) {
-	attempting, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s", timeout))
+	attempting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	response, err := c.attempt(attempting, q)
 	timedOut := err != nil && attempting.Err() != nil
 	if timedOut {
 		err = context.Cause(attempting)
+		if !errors.Is(err, context.Canceled) {
+			// Not the time of the whole scale-down, which ends with that of the last attempt.
+			err = fmt.Errorf("no answer within %s", min(timeout, time.Since(began).Round(100*time.Millisecond)))
+		}
 	}
 	if !errors.Is(err, context.Canceled) { // Nobody wants to know it any more.
 		observeCall(began, timedOut, err)

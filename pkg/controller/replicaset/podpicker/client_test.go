@@ -352,7 +352,8 @@ func TestTimeouts(t *testing.T) {
 	q.Picker.TimeoutSeconds, q.Picker.MaxRetries = ptr.To[int32](1), ptr.To[int32](1)
 	started := time.Now()
 	result := newAsked(t, 1).result(t, q)
-	if result.Err == nil || result.Reason != FallbackFailed || !strings.Contains(result.Err.Error(), "attempt 2 of 2: no answer within ") {
+	// The last attempt ends with the scale-down, somewhat earlier than its own time, and says its own.
+	if said := fmt.Sprint(result.Err); result.Reason != FallbackFailed || !strings.Contains(said, "attempt 2 of 2: no answer within ") || strings.Contains(said, "2.2s") {
 		t.Errorf("%v (%s)", result.Err, result.Reason)
 	}
 	if took := time.Since(started); took < 2*time.Second || result.Duration < 2*time.Second {
