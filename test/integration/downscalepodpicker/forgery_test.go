@@ -185,7 +185,7 @@ func addressAttempts(port intstr.IntOrString) []attempt {
 		attempts = append(attempts, attempt{name: fmt.Sprintf("host %q", host), host: host, port: port, invalid: "host"})
 	}
 	for host, fails := range map[string]string{
-		"127.0.0.1": "loopback", "127.0.0.2": "loopback", "::1": "loopback", "localhost": "loopback",
+		"127.0.0.1": "loopback", "127.0.0.2": "loopback", "::1": "loopback", "localhost": "has an address that is not allowed",
 		"0.0.0.0": "unspecified", "0.1.2.3": "unspecified", "::": "unspecified",
 		"169.254.169.254": "cloud metadata", "169.254.170.2": "cloud metadata", "100.100.100.200": "cloud metadata", "168.63.129.16": "cloud metadata", "fd00:ec2::254": "cloud metadata",
 		"metadata.google.internal": "cloud metadata", "metadata": "cloud metadata",

@@ -159,6 +159,12 @@ var atEnd = [4]int{12, 13, 14, 15}
 // exactly this port.
 var controlPlanePorts = []uint16{2379, 2380, 2381, 4001, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10258, 10259, 10260}
 
+// Where an administrator lists Allowed and Denied.
+const (
+	allowedFlag = "--downscale-pod-picker-allowed-cidrs"
+	deniedFlag  = "--downscale-pod-picker-denied-cidrs"
+)
+
 // Addresses decides which addresses may be called, besides those of pods behind a Service. The zero
 // value allows none.
 type Addresses struct {
@@ -172,22 +178,17 @@ type Addresses struct {
 	APIServers func() []netip.Addr
 }
 
-// refusal says why an address may not be called.
-type refusal struct {
-	address fmt.Stringer
-	why     string
-}
-
-func (r *refusal) Error() string { return fmt.Sprintf("address %s %s", r.address, r.why) }
+// errNotKnown is that of every address that might be the API server's, until its addresses are known.
+var errNotKnown = errors.New("the addresses of the API server, which may not be called, are not known yet")
 
 // check returns an error that says why the address may not be called. isPod is whether it is known to
 // be that of a pod in the network of pods, behind a Service that may be called.
 func (a *Addresses) check(target netip.AddrPort, isPod bool) error {
 	if !target.Addr().IsValid() {
-		return &refusal{target.Addr(), "is invalid"}
+		return fmt.Errorf("%s is no address", target)
 	}
 	if zone := target.Addr().Zone(); zone != "" {
-		return &refusal{target.Addr(), "has a zone, which means something on one machine only"}
+		return fmt.Errorf("address %s has a zone, which means something on one machine only", target.Addr())
 	}
 	for _, spelling := range spellings(target.Addr()) {
 		if err := a.checkSpelling(netip.AddrPortFrom(spelling, target.Port()), isPod && spelling == target.Addr().Unmap()); err != nil {
@@ -227,7 +228,7 @@ func spellings(address netip.Addr) []netip.Addr {
 func (a *Addresses) checkSpelling(target netip.AddrPort, isPod bool) error {
 	address := target.Addr()
 	if matchesAny(a.Denied, target) {
-		return &refusal{target, "is denied by --downscale-pod-picker-denied-cidrs"}
+		return fmt.Errorf("address %s is denied by %s", target, deniedFlag)
 	}
 	for _, s := range specials {
 		if !s.prefix.Contains(address) {
@@ -236,20 +237,23 @@ func (a *Addresses) checkSpelling(target netip.AddrPort, isPod bool) error {
 		if s.listed && slices.ContainsFunc(a.Allowed, func(r Range) bool { return r.within(s.prefix) && r.contains(target) }) {
 			return a.checkPort(target)
 		}
-		return &refusal{address, "is " + s.what}
+		if s.listed {
+			return fmt.Errorf("address %s is %s, which only a range within %s in %s allows", target, s.what, s.prefix, allowedFlag)
+		}
+		return fmt.Errorf("address %s is %s, which is never allowed", address, s.what)
 	}
 	var servers []netip.Addr
 	if a.APIServers != nil {
 		if servers = a.APIServers(); servers == nil {
-			return errors.New("the addresses of the API server, which may not be called, are not known yet")
+			return errNotKnown
 		}
 	}
 	if slices.Contains(servers, address) &&
 		!slices.ContainsFunc(a.Allowed, func(r Range) bool { return r.Prefix.IsSingleIP() && r.contains(target) }) {
-		return &refusal{address, "is one of the API server"}
+		return fmt.Errorf("address %s is one of the API server, which only a range of this one address in %s allows", address, allowedFlag)
 	}
 	if !isPod && !matchesAny(a.Allowed, target) {
-		return &refusal{target, "is not allowed by --downscale-pod-picker-allowed-cidrs, and is not that of a pod behind a Service NAME.NAMESPACE.svc"}
+		return fmt.Errorf("address %s is not allowed by %s, and is not that of a pod behind a Service NAME.NAMESPACE.svc", target, allowedFlag)
 	}
 	return a.checkPort(target)
 }
@@ -260,7 +264,7 @@ func (a *Addresses) checkPort(target netip.AddrPort) error {
 	}
 	if slices.Contains(controlPlanePorts, target.Port()) &&
 		!slices.ContainsFunc(a.Allowed, func(r Range) bool { return r.isOnePort() && r.contains(target) }) {
-		return fmt.Errorf("port %d is one of the control plane or of kubelets", target.Port())
+		return fmt.Errorf("port %d is one of the control plane or of kubelets, which only a range with exactly this port in %s allows", target.Port(), allowedFlag)
 	}
 	return nil
 }

@@ -100,29 +100,37 @@ func (r *resolver) resolveName(ctx context.Context, host string, port uint16) ([
 		return nil, err
 	}
 	if !slices.ContainsFunc(r.addresses.Allowed, func(allowed Range) bool { return allowed.hasPort(port) }) {
-		return nil, fmt.Errorf("host %q is not NAME.NAMESPACE.svc, and --downscale-pod-picker-allowed-cidrs allows no address with port %d", host, port)
+		return nil, fmt.Errorf("host %q is no Service, which is written NAME.NAMESPACE.svc, and %s allows no other host with port %d", host, allowedFlag, port)
 	}
 	addresses, err := r.lookup(ctx, host)
 	if err != nil {
-		if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
-			err = errors.New(dns.Err) // Without the address of the server.
-		}
-		return nil, fmt.Errorf("resolving host %q: %w", host, err)
+		return nil, fmt.Errorf("resolving host %q, as it is not NAME.NAMESPACE.svc: %w", host, withoutServer(err))
 	}
 	if len(addresses) == 0 {
 		return nil, fmt.Errorf("host %q has no address", host)
 	}
 	// One refused address refuses them all: a name that has others as well is not to be trusted.
 	for _, address := range addresses {
-		err := r.addresses.check(netip.AddrPortFrom(address, port), false)
-		if refused := (*refusal)(nil); errors.As(err, &refused) {
-			return nil, fmt.Errorf("host %q has an address that %s", host, refused.why)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("host %q: %w", host, err)
+		switch err := r.addresses.check(netip.AddrPortFrom(address, port), false); {
+		case errors.Is(err, errNotKnown):
+			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("host %q has an address that is not allowed by %s, or is denied by %s", host, allowedFlag, deniedFlag)
 		}
 	}
 	return addresses, nil
+}
+
+// withoutServer removes the address of the DNS server of the control plane from an error.
+func withoutServer(err error) error {
+	var dnsError *net.DNSError
+	switch {
+	case !errors.As(err, &dnsError):
+		return err
+	case dnsError.IsNotFound:
+		return errors.New("no such host")
+	}
+	return errors.New("the DNS of kube-controller-manager does not answer")
 }
 
 func pickOne[T any](all []T) T { return all[rand.IntN(len(all))] }

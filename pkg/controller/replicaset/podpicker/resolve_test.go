@@ -17,6 +17,7 @@ package podpicker
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -244,10 +245,10 @@ func TestResolve(t *testing.T) {
 		{"kubernetes.default.svc.cluster.local", intstr.FromInt32(443), "is the API server"},
 		{"good.example.com", number, "10.6.0.1:80"},
 		{"good.example.com", name, "is a name"},
-		{"bad.example.com", number, "not allowed"},
-		{"mixed.example.com", number, "loopback"},
-		{"mapped.example.com", number, "metadata"},
-		{"localhost", number, "loopback"},
+		{"bad.example.com", number, "has an address that is not allowed"},
+		{"mixed.example.com", number, "has an address that is not allowed"},
+		{"mapped.example.com", number, "has an address that is not allowed"},
+		{"localhost", number, "has an address that is not allowed"},
 		{"empty.example.com", number, "has no address"},
 		{"10.6.0.1", number, "10.6.0.1:80"},
 		{"10.4.0.1", number, "not allowed"}, // A pod, but whose?
@@ -264,5 +265,27 @@ func TestResolve(t *testing.T) {
 		if err == nil && got.AddrPort.String() != test.want || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s port %s: %v, %v, want %s", test.host, test.port.String(), got, err, test.want)
 		}
+	}
+}
+
+// Names are resolved only where an address could be called, and errors do not name the DNS server.
+func TestNames(t *testing.T) {
+	lookups := 0
+	dnsError := &net.DNSError{Err: "no such host", Name: "picker", Server: "192.0.2.53:53", IsNotFound: true}
+	r := &resolver{client: fake.NewClientset(), addresses: &Addresses{}, lookup: func(context.Context, string) ([]netip.Addr, error) {
+		lookups++
+		return nil, dnsError
+	}}
+	picker := &v1.HTTPDownscalePodPicker{Host: "picker", Port: intstr.FromInt32(80)}
+	if _, err := r.resolve(t.Context(), "team", picker); err == nil || !strings.Contains(err.Error(), "is written NAME.NAMESPACE.svc") || lookups != 0 {
+		t.Errorf("without an allowed address: %v after %d lookups", err, lookups)
+	}
+	r.addresses.Allowed = mustRanges(t, "10.6.0.0/24")
+	for _, want := range []string{"no such host", "does not answer"} {
+		_, err := r.resolve(t.Context(), "team", picker)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "192.0.2.53") {
+			t.Errorf("%v, want %q without the server", err, want)
+		}
+		dnsError = &net.DNSError{Err: "dial udp 192.0.2.53:53: connect: network is unreachable", Name: "picker", Server: "192.0.2.53:53"}
 	}
 }
