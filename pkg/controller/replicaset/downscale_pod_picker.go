@@ -64,14 +64,20 @@ type asker interface {
 	Forget(rs types.NamespacedName)
 }
 
+// newPickerRecorder returns a recorder of events that are sent to the API server from Run on. Its source
+// is its own: of one source, client-go drops what is more than 25 events of a type about an object and
+// one every five minutes, and the creations and deletions of pods are more than that.
+func newPickerRecorder(broadcaster record.EventBroadcaster) record.EventRecorder {
+	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "replicaset-controller-pod-picker"})
+}
+
 // AskPickers makes the controller ask downscale pod pickers (KEP-3189), for the feature gate
 // DownscalePodPicker: at most so many at a time, at these addresses. It must be called once, before
 // Run.
 func (rsc *ReplicaSetController) AskPickers(client clientset.Interface, rsInformer appsinformers.ReplicaSetInformer, addresses *podpicker.Addresses, concurrent int) error {
 	rsc.pickers = &pickers{
-		client: podpicker.NewClient(client, addresses, concurrent, rsc.questionEnded),
-		// Events are sent to the API server from Run on.
-		recorder: rsc.eventBroadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "replicaset-controller"}),
+		client:   podpicker.NewClient(client, addresses, concurrent, rsc.questionEnded),
+		recorder: newPickerRecorder(rsc.eventBroadcaster),
 	}
 	forget := func(object any) {
 		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {

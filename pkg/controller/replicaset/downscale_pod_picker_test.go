@@ -17,6 +17,7 @@ limitations under the License.
 package replicaset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,7 +30,12 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
 	"k8s.io/utils/ptr"
@@ -320,5 +326,27 @@ func TestWaitsForPicker(t *testing.T) {
 	rs.Spec.Replicas = ptr.To[int32](0)
 	if got, _ := f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs); got != 4 || len(client.asked) > 0 {
 		t.Errorf("the surplus is %d, want 4 without a question", got)
+	}
+}
+
+// The events about pods of a ReplicaSet use up what a source may send about it.
+func TestEventAfterManyPods(t *testing.T) {
+	const component = "replicaset-controller"
+	client, rs := fake.NewClientset(), newReplicaSetOf(withPicker)
+	broadcaster := record.NewBroadcaster(record.WithContext(t.Context()))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	pods := broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: component})
+	for i := range 30 {
+		pods.Eventf(rs, v1.EventTypeNormal, "SuccessfulCreate", "Created pod: %d", i)
+	}
+	p := &pickers{recorder: newPickerRecorder(broadcaster)}
+	p.report(t.Context(), rs, podpicker.Result{Chosen: 1})
+	defer broadcaster.Shutdown()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		events, err := client.CoreV1().Events(rs.Namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && slices.ContainsFunc(events.Items, func(e v1.Event) bool { return e.Reason == eventPodsPicked }), err
+	})
+	if err != nil {
+		t.Errorf("no event %s: %v", eventPodsPicked, err)
 	}
 }
