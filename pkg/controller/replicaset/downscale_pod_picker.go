@@ -45,6 +45,8 @@ const (
 	eventPodsPicked = "PodsPicked"
 	// eventPodPickerFailed: it did not, and pods are removed in the order without it.
 	eventPodPickerFailed = "PodPickerFailed"
+	// eventPodPickerSlow: it is still asked, and nothing is removed meanwhile.
+	eventPodPickerSlow = "PodPickerSlow"
 
 	// maxPickerMessage is the maximum length of what an event says of a picker, in bytes.
 	maxPickerMessage = 512
@@ -60,6 +62,7 @@ type pickers struct {
 // asker is what the controller needs of podpicker.Client.
 type asker interface {
 	Ask(context.Context, podpicker.Question) (ended bool)
+	Slow(rs types.NamespacedName) (until time.Time, slow bool)
 	Take(rs types.NamespacedName) (result podpicker.Result, found bool)
 	Forget(rs types.NamespacedName)
 }
@@ -128,7 +131,11 @@ func (rsc *ReplicaSetController) waitsForPicker(ctx context.Context, rs *apps.Re
 		rsc.pickers.client.Forget(question.NamespacedName)
 		return false
 	}
-	return !rsc.pickers.client.Ask(ctx, question)
+	if rsc.pickers.client.Ask(ctx, question) {
+		return false
+	}
+	rsc.pickers.reportSlow(rs)
+	return true
 }
 
 // errWaitsAgain is returned while a picker is asked again because pods could not be deleted.
@@ -207,12 +214,25 @@ func (rsc *ReplicaSetController) rank(ctx context.Context, rs *apps.ReplicaSet, 
 	return ranked
 }
 
+// reportSlow records that a scale-down waits: otherwise nothing says why there are too many pods.
+func (p *pickers) reportSlow(rs *apps.ReplicaSet) {
+	until, slow := p.client.Slow(types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name})
+	if slow {
+		p.recorder.Eventf(rs, v1.EventTypeWarning, eventPodPickerSlow,
+			"No pods are deleted until the downscale pod picker at %s has chosen, or until %s at the latest.", pickerHost(rs), until.UTC().Format(time.RFC3339))
+	}
+}
+
+func pickerHost(rs *apps.ReplicaSet) string {
+	if picker := rs.Spec.DownscalePodPicker; picker != nil && picker.HTTP != nil {
+		return picker.HTTP.Host
+	}
+	return ""
+}
+
 // report records how asking a picker ended.
 func (p *pickers) report(ctx context.Context, rs *apps.ReplicaSet, result podpicker.Result) {
-	host := ""
-	if picker := rs.Spec.DownscalePodPicker; picker != nil && picker.HTTP != nil {
-		host = picker.HTTP.Host
-	}
+	host := pickerHost(rs)
 	took := result.Duration.Round(time.Millisecond)
 	if result.Err != nil {
 		message := plaintext.Truncate(plaintext.Line(result.Err.Error()), maxPickerMessage)

@@ -451,6 +451,11 @@ func (a *fakeAsker) Ask(_ context.Context, q podpicker.Question) bool {
 	return false
 }
 
+// Slow is never true: an event changes nothing.
+func (a *fakeAsker) Slow(types.NamespacedName) (until time.Time, slow bool) {
+	return time.Time{}, false
+}
+
 func (a *fakeAsker) Take(rs types.NamespacedName) (podpicker.Result, bool) {
 	known := a.asked[rs]
 	if known == nil || known.result == nil {

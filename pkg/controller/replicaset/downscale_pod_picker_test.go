@@ -350,3 +350,22 @@ func TestEventAfterManyPods(t *testing.T) {
 		t.Errorf("no event %s: %v", eventPodsPicked, err)
 	}
 }
+
+// slowAsker has a question that is slow.
+type slowAsker struct{ *fakeAsker }
+
+func (slowAsker) Slow(types.NamespacedName) (until time.Time, slow bool) {
+	return time.Date(2026, 12, 1, 3, 5, 45, 0, time.UTC), true
+}
+
+func TestSlowEvent(t *testing.T) {
+	f, recorder := newEvictionFixture(t), record.NewFakeRecorder(1)
+	f.rsc.pickers = &pickers{client: slowAsker{newFakeAsker(func(types.NamespacedName) {})}, recorder: recorder}
+	if !f.rsc.waitsForPicker(f.ctx, newReplicaSetOf(withPicker), []*v1.Pod{rankedPod("a"), rankedPod("b")}, 1) {
+		t.Error("it does not wait")
+	}
+	want := "Warning PodPickerSlow No pods are deleted until the downscale pod picker at picker.default.svc has chosen, or until 2026-12-01T03:05:45Z at the latest."
+	if got := <-recorder.Events; got != want {
+		t.Errorf("event %q, want %q", got, want)
+	}
+}

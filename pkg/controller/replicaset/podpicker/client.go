@@ -47,6 +47,9 @@ const (
 	// as there are places could keep all of them for minutes. Who stays so long counts as slow.
 	maxStay = 5 * time.Second
 
+	// slowAfter is when a scale-down that waits is worth a message.
+	slowAfter = 2 * time.Second
+
 	// DefaultMaxRetries and DefaultTimeoutSeconds are the defaults of the API, for objects that were
 	// stored without them.
 	DefaultMaxRetries     = 3
@@ -149,7 +152,7 @@ type Client struct {
 	client   clientset.Interface
 	resolver *resolver
 	places   *fairshare.Places
-	// ended is called when a question has ended.
+	// ended is called when a question has ended, or is slow.
 	ended func(types.NamespacedName)
 
 	lock  sync.Mutex
@@ -179,10 +182,12 @@ type scaleDown struct {
 	taken    bool
 	// turn counts the questions. A call that was canceled may end when its question is asked again.
 	turn int
+	// toldSlow is whether Slow has reported it.
+	toldSlow bool
 }
 
 // NewClient returns a client that asks at most total pickers at a time, at these addresses. It calls
-// ended with the ReplicaSet when a question has ended.
+// ended with the ReplicaSet when a question has ended, and when it is slow.
 func NewClient(client clientset.Interface, addresses *Addresses, total int, ended func(types.NamespacedName)) *Client {
 	registerMetrics()
 	c := &Client{
@@ -240,7 +245,8 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	}
 	q.key = identity
 	asking, cancel := context.WithDeadlineCause(ctx, s.until, fmt.Errorf("no answer within %s", s.until.Sub(s.began)))
-	s.cancel = cancel
+	slow := time.AfterFunc(slowAfter-now.Sub(s.began), func() { c.ended(q.NamespacedName) })
+	s.cancel = func() { slow.Stop(); cancel() }
 	go c.work(asking, s, s.turn, q)
 	return false
 }
@@ -251,6 +257,19 @@ func newLateResult(waited time.Duration) *Result {
 		return &Result{Err: errors.New("asking about other pods has used up the time of this scale-down"), Reason: FallbackFailed}
 	}
 	return &Result{Duration: waited, Err: errors.New("the pods, the replicas or the picker changed while it was asked"), Reason: FallbackChanged}
+}
+
+// Slow reports, once for each scale-down, that it has waited for slowAfter, and until when it waits at
+// most.
+func (c *Client) Slow(key types.NamespacedName) (until time.Time, slow bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	s := c.asked[key]
+	if s == nil || s.toldSlow || s.taken || s.result != nil || time.Since(s.began) < slowAfter {
+		return time.Time{}, false
+	}
+	s.toldSlow = true
+	return s.until, true
 }
 
 // Take returns the result of a question that has ended. The pods are deleted next.
@@ -283,7 +302,7 @@ func (c *Client) work(ctx context.Context, s *scaleDown, turn int, q Question) {
 	c.lock.Lock()
 	current := c.asked[q.NamespacedName] == s && s.turn == turn
 	if current {
-		s.cancel() // Releases its timer.
+		s.cancel() // Releases its timers.
 		s.result = newResult(response, q.Candidates, reason, err)
 		s.result.Duration = time.Since(s.began)
 	}

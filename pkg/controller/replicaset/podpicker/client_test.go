@@ -364,6 +364,36 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+// A scale-down that waits for long says so once, with its end.
+func TestSlow(t *testing.T) {
+	q := newQuestion(t, hang(t).URL, 1)
+	q.Picker.TimeoutSeconds, q.Picker.MaxRetries = ptr.To[int32](1), ptr.To[int32](10)
+	a, began := newAsked(t, 1), time.Now()
+	a.Ask(t.Context(), q)
+	if _, slow := a.Slow(q.NamespacedName); slow {
+		t.Error("it is slow at once")
+	}
+	q.Replicas++ // Another question belongs to the same scale-down.
+	a.Ask(t.Context(), q)
+	<-a.ended
+	if took := time.Since(began); took < slowAfter {
+		t.Errorf("the ReplicaSet is queued after %s", took)
+	}
+	until, slow := a.Slow(q.NamespacedName)
+	if left := until.Sub(began) - maxDuration(q.Picker); !slow || left < 0 || left > time.Second {
+		t.Errorf("slow: %t, until %s too late", slow, left)
+	}
+	if _, slow := a.Slow(q.NamespacedName); slow {
+		t.Error("it says so twice")
+	}
+	a.Forget(q.NamespacedName)
+	select {
+	case <-a.ended:
+		t.Error("the ReplicaSet is queued again")
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
 // Who waits for places ends after the same time.
 func TestBusy(t *testing.T) {
 	q := newQuestion(t, hang(t).URL, 1)
