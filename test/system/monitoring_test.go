@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/ktesting"
 	"k8s.io/utils/ptr"
 )
@@ -250,6 +251,10 @@ func (m *monitoringTest) faults() []fault {
 			what: "the replacement of a pod has no room", make: m.surgeInVain, mend: m.undo("surge"), look: status("surge"),
 			alerts: []map[string]string{{"alertname": "DeploymentSurgeGivenUp"}},
 		}, {
+			what: "a pod picker does not run", make: m.askDeadPicker, mend: func(ktesting.TContext) {},
+			alerts: []map[string]string{{"alertname": "DownscalePodPickerFailing", "result": "failed"}},
+			look:   [][]string{{"get", "events", "--all-namespaces", "--field-selector=reason=PodPickerFailed"}},
+		}, {
 			what: "an interceptor misses its deadline", make: m.missDeadline, mend: func(ktesting.TContext) {},
 			alerts: []map[string]string{{"alertname": "EvictionInterceptorTimedOut", "interceptor": latecomer}},
 			look:   [][]string{{"get", "events", "--all-namespaces", "--field-selector=reason=InterceptorTimedOut"}},
@@ -424,6 +429,25 @@ func (m *monitoringTest) surgeInVain(tCtx ktesting.TContext) {
 	create(tCtx, tCtx.Client().AppsV1().Deployments(tCtx.Namespace()), deployment)
 	awaitReadyPod(tCtx, "surge")
 	m.startDrain(tCtx, "surge")
+}
+
+// askDeadPicker scales five Deployments down whose picker nobody has started.
+func (m *monitoringTest) askDeadPicker(tCtx ktesting.TContext) {
+	names := []string{"picker-0", "picker-1", "picker-2", "picker-3", "picker-4"}
+	for _, name := range names {
+		deployment := newDeployment(newScheduledPod(name), 2)
+		deployment.Spec.DownscalePodPicker = &v1.DownscalePodPicker{
+			HTTP:       &v1.HTTPDownscalePodPicker{Host: "127.0.0.1", Port: intstr.FromInt32(localcluster.LastPickerPort)},
+			MaxRetries: ptr.To[int32](0),
+		}
+		create(tCtx, tCtx.Client().AppsV1().Deployments(tCtx.Namespace()), deployment)
+	}
+	for _, name := range names {
+		m.run(tCtx, "wait", "deployment", name, "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
+	}
+	for _, name := range names {
+		m.run(tCtx, "scale", "deployment", name, "--replicas=1")
+	}
 }
 
 // missDeadline requests an eviction by an interceptor that reports once. The deadline is the
