@@ -43,9 +43,10 @@ const (
 	maxPerNamespace = 4
 	maxPerHost      = 2
 
-	// maxStay is after how long a place is given up between two attempts. Otherwise, as many namespaces
-	// as there are places could keep all of them for minutes. Who stays so long counts as slow.
-	maxStay = 5 * time.Second
+	// maxStay is after how long a question counts as slow, does not take the place of others, and gives
+	// it up between two attempts. Otherwise, as many namespaces as there are places could keep all of
+	// them for minutes, while others use up their time. By default, that is 5.4 seconds.
+	maxStay = 3 * time.Second
 
 	// slowAfter is when a scale-down that waits is worth a message.
 	slowAfter = 2 * time.Second
@@ -152,12 +153,16 @@ type Client struct {
 	client   clientset.Interface
 	resolver *resolver
 	places   *fairshare.Places
+	// total is how many places there are, for questions that take less than maxStay.
+	total int
 	// ended is called when a question has ended, or is slow.
 	ended func(types.NamespacedName)
 
 	lock  sync.Mutex
 	asked map[types.NamespacedName]*scaleDown
 	hosts map[string]*host
+	// slow counts the questions that have had a place for maxStay.
+	slow int
 }
 
 // host counts those who ask a picker, or wait for that.
@@ -193,7 +198,8 @@ func NewClient(client clientset.Interface, addresses *Addresses, total int, ende
 	c := &Client{
 		client:   client,
 		resolver: &resolver{client: client, addresses: addresses, lookup: lookupDNS},
-		places:   fairshare.NewPlaces(total, min(total, maxPerNamespace), clock.RealClock{}),
+		places:   fairshare.NewPlaces(total, min(total, maxPerNamespace), clock.RealClock{}).SlowAfter(maxStay),
+		total:    total,
 		ended:    ended,
 		asked:    map[types.NamespacedName]*scaleDown{},
 		hosts:    map[string]*host{},
@@ -341,11 +347,11 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
 	}
 	defer leave()
-	place, err := c.enterNamespace(ctx, q.Namespace)
+	release, err := c.enterNamespace(ctx, q.Namespace)
 	if err != nil {
 		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
 	}
-	defer func() { place.Release() }()
+	defer func() { release() }()
 	entered := time.Now()
 
 	retries, timeout := limits(q.Picker)
@@ -361,7 +367,7 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 		}
 		stays := time.Since(entered) < maxStay
 		if !stays {
-			place.Release()
+			release()
 		}
 		select {
 		case <-ctx.Done():
@@ -375,16 +381,34 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 		if enterErr != nil {
 			return downscalepodpicker.Response{}, FallbackFailed, err
 		}
-		place, entered = next, time.Now()
+		release, entered = next, time.Now()
 	}
 }
 
-func (c *Client) enterNamespace(ctx context.Context, namespace string) (*fairshare.Place, error) {
+// enterNamespace waits for a place.
+func (c *Client) enterNamespace(ctx context.Context, namespace string) (release func(), err error) {
 	place, err := c.places.Acquire(ctx, namespace)
-	if err == nil {
-		place.Begin()
+	if err != nil {
+		return nil, err
 	}
-	return place, err
+	place.Begin()
+	slow := time.AfterFunc(maxStay, func() { c.countSlow(1) })
+	return sync.OnceFunc(func() {
+		place.Release()
+		if !slow.Stop() {
+			c.countSlow(-1)
+		}
+	}), nil
+}
+
+// countSlow adds a place for each slow question, up to as many as there are without them: attempts that
+// hang for half a minute do not keep others from being asked. The namespaces of slow questions get no
+// more than their share of these places.
+func (c *Client) countSlow(change int) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.slow += change
+	c.places.Limit(c.total+max(0, min(c.slow, c.total)), min(c.total, maxPerNamespace))
 }
 
 func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Question) (downscalepodpicker.Response, error) {

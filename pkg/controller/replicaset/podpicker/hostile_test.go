@@ -264,6 +264,36 @@ func TestHangingNamespaces(t *testing.T) {
 	}
 }
 
+// New namespaces can have three quarters of the places. If their pickers hang for half a minute in each
+// attempt, other new namespaces get an answer all the same, then and later.
+func TestHangingAttempts(t *testing.T) {
+	quick := httptest.NewServer(answering(`{"chosen_pods":["a"]}`))
+	defer quick.Close()
+	const total = 20
+	a, hanging := newAsked(t, total), hang(t).URL
+	for i := range total * 3 / 4 {
+		for name := range 4 {
+			q := newQuestion(t, hanging, 1)
+			q.Namespace, q.Name = fmt.Sprint("hostile-", i), fmt.Sprint("rs-", name)
+			q.Picker.TimeoutSeconds, q.Picker.MaxRetries = ptr.To[int32](30), ptr.To[int32](10)
+			a.Ask(t.Context(), q)
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+	for i := range 3 {
+		began := time.Now()
+		q := newQuestion(t, quick.URL, 1)
+		q.Namespace, q.Picker.TimeoutSeconds, q.Picker.MaxRetries = fmt.Sprint("healthy-", i), nil, nil
+		a.Ask(t.Context(), q)
+		if result := a.wait(t, q.NamespacedName); result.Err != nil {
+			t.Errorf("%d: %v (%s after %s)", i, result.Err, result.Reason, result.Duration)
+		} else {
+			t.Logf("%d: after %s", i, time.Since(began))
+		}
+		time.Sleep(3500 * time.Millisecond)
+	}
+}
+
 // Whoever can write EndpointSlices can write many.
 func TestManyEndpointSlices(t *testing.T) {
 	client := fake.NewClientset(service("picker", "team", nil), endpointsOf("picker", "team", "10.4.0.1", "picker-1", true), podAt("picker-1", "team", "10.4.0.1", false))

@@ -20,8 +20,8 @@ limitations under the License.
 //   - One tenant has at most a given number of places. A tenant that has places gets another one
 //     only if enough places stay free for others, in proportion to the number that it has: several
 //     busy tenants never have all places, as long as there are fewer tenants than places.
-//   - A tenant is slow while one of its items takes five seconds or longer, and after two such
-//     items within half an hour. Items that are slow at about the same time count once, so that a
+//   - A tenant is slow while one of its items takes five seconds or longer (see Places.SlowAfter), and
+//     after two such items within half an hour. Items that are slow at about the same time count once, so that a
 //     short outage of the API server does not make all tenants slow for long. All slow tenants
 //     together have at most half of the places.
 //   - A tenant without a quick item in the last five minutes is unknown, unless it is slow, and has

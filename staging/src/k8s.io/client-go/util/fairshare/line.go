@@ -83,6 +83,7 @@ type Owner struct {
 type Line[T comparable] struct {
 	clock            clock.PassiveClock
 	total, perTenant int // See Limit.
+	slowAfter        time.Duration
 
 	tenants map[string]*tenant[T]
 	flows   map[string]*flow[T]
@@ -105,7 +106,7 @@ type work[T comparable] struct {
 	flow   *flow[T]
 	item   T
 	began  time.Time // Zero before Begin.
-	slow   bool      // It takes slowThreshold or longer.
+	slow   bool      // It takes Line.slowAfter or longer.
 }
 
 type tenant[T comparable] struct {
@@ -237,7 +238,7 @@ func (f *flow[T]) compare(other *flow[T]) int {
 
 // NewLine returns a line with an unlimited number of places.
 func NewLine[T comparable](clock clock.PassiveClock) *Line[T] {
-	return &Line[T]{clock: clock, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}}
+	return &Line[T]{clock: clock, slowAfter: slowThreshold, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}}
 }
 
 // Limit sets the total number of places and the maximum for one tenant. If total is zero, there is
@@ -477,7 +478,7 @@ func (l *Line[T]) refresh(now time.Time) {
 		if w.slow || w.began.IsZero() {
 			continue
 		}
-		if now.Sub(w.began) < slowThreshold {
+		if now.Sub(w.began) < l.slowAfter {
 			break
 		}
 		w.slow = true

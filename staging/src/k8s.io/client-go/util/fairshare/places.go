@@ -19,6 +19,7 @@ package fairshare
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 )
@@ -59,6 +60,21 @@ func NewPlaces(total, perTenant int, clock clock.PassiveClock) *Places {
 	p := &Places{line: NewLine[*Place](clock)}
 	p.line.Limit(total, perTenant)
 	return p
+}
+
+// SlowAfter sets how long an item takes that makes its tenant slow. It must be called before the first
+// place is acquired.
+func (p *Places) SlowAfter(duration time.Duration) *Places {
+	p.line.slowAfter = duration
+	return p
+}
+
+// Limit changes the numbers that NewPlaces has set. Places that are held are kept.
+func (p *Places) Limit(total, perTenant int) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.line.Limit(total, perTenant)
+	p.assign()
 }
 
 // TryAcquire acquires a place for the tenant. It returns nil if none is free.

@@ -182,3 +182,41 @@ func TestManyHangingTenants(t *testing.T) {
 		}
 	})
 }
+
+// A limit that grows lets those who wait have a place, and one that shrinks takes none away.
+func TestLimit(t *testing.T) {
+	places := newTestPlaces(1, 1)
+	a := places.TryAcquire("a")
+	waiting := make(chan *Place)
+	go func() {
+		place, _ := places.Acquire(t.Context(), "b")
+		waiting <- place
+	}()
+	places.Limit(2, 1)
+	b := <-waiting
+	places.Limit(1, 1)
+	a.Release()
+	if places.TryAcquire("c") != nil {
+		t.Error("more places than the limit")
+	}
+	b.Release()
+	if places.TryAcquire("c") == nil {
+		t.Error("no place is free")
+	}
+}
+
+func TestSlowAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := NewPlaces(8, 2, clock.RealClock{}).SlowAfter(time.Second)
+		for range 2 {
+			place := places.TryAcquire("a")
+			place.Begin()
+			time.Sleep(time.Second)
+			place.Release()
+			time.Sleep(time.Minute)
+		}
+		if got := places.line.tenants["a"].class; got != slow {
+			t.Errorf("class %d, want slow", got)
+		}
+	})
+}
