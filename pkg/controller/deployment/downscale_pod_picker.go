@@ -17,13 +17,17 @@ package deployment
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
@@ -52,22 +56,70 @@ func (dc *DeploymentController) prepareReplicaSets(ctx context.Context, d *apps.
 func (dc *DeploymentController) passPodPicker(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet) ([]*apps.ReplicaSet, error) {
 	passed := slices.Clone(rsList)
 	for i, rs := range rsList {
-		if rs.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(rs.Spec.DownscalePodPicker, d.Spec.DownscalePodPicker) {
+		if rs.DeletionTimestamp != nil || hasPickerOf(d, rs) || dc.pickerDrops.isRecent(rs.UID) {
 			continue
 		}
 		updated := rs.DeepCopy()
 		updated.Spec.DownscalePodPicker = d.Spec.DownscalePodPicker.DeepCopy()
 		updated, err := dc.writeReplicaSet(ctx, updated)
 		switch {
+		case err == nil && !hasPickerOf(d, updated):
+			passed[i] = updated
+			dc.pickerDrops.note(rs.UID)
+			dc.reportNotPassed(ctx, d, rs, errDropped)
 		case err == nil:
 			passed[i] = updated
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		case (apierrors.IsConflict(err) || apierrors.IsNotFound(err)) && !dc.isUnchanged(ctx, rs):
 			return nil, err
 		default:
-			klog.FromContext(ctx).Error(err, "A ReplicaSet did not get the downscale pod picker", "replicaSet", klog.KObj(rs))
-			dc.eventRecorder.Eventf(d, v1.EventTypeWarning, eventPickerNotPassed, "ReplicaSet %s did not get the downscale pod picker: %v", rs.Name, err)
+			dc.reportNotPassed(ctx, d, rs, err)
 			dc.enqueueAfter(d, passRetry)
 		}
 	}
 	return passed, nil
+}
+
+func hasPickerOf(d *apps.Deployment, rs *apps.ReplicaSet) bool {
+	return apiequality.Semantic.DeepEqual(rs.Spec.DownscalePodPicker, d.Spec.DownscalePodPicker)
+}
+
+// isUnchanged reports whether the ReplicaSet is still as it was read. If a write failed because of a
+// conflict, or because something was not found, a webhook has said so then, and says it again.
+func (dc *DeploymentController) isUnchanged(ctx context.Context, rs *apps.ReplicaSet) bool {
+	live, err := dc.client.AppsV1().ReplicaSets(rs.Namespace).Get(ctx, rs.Name, metav1.GetOptions{})
+	return err == nil && live.UID == rs.UID && live.ResourceVersion == rs.ResourceVersion
+}
+
+func (dc *DeploymentController) reportNotPassed(ctx context.Context, d *apps.Deployment, rs *apps.ReplicaSet, err error) {
+	klog.FromContext(ctx).Error(err, "A ReplicaSet did not get the downscale pod picker", "replicaSet", klog.KObj(rs))
+	dc.eventRecorder.Eventf(d, v1.EventTypeWarning, eventPickerNotPassed, "ReplicaSet %s did not get the downscale pod picker: %v", rs.Name, err)
+}
+
+// errDropped is why a ReplicaSet does not have the picker that was written.
+var errDropped = errors.New("kube-apiserver has not stored it: its feature gate DownscalePodPicker is off, or a webhook changes the field")
+
+// pickerDrops are the ReplicaSets whose picker kube-apiserver has not stored, so that not each sync of a
+// Deployment writes it in vain. The next sync after passRetry tries it again: there is one before each
+// scale-down, so none is queued. The zero value is empty.
+type pickerDrops struct {
+	lock sync.Mutex
+	at   map[types.UID]time.Time
+}
+
+func (p *pickerDrops) note(rs types.UID) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(p.at, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= passRetry })
+	if p.at == nil {
+		p.at = map[types.UID]time.Time{}
+	}
+	p.at[rs] = now
+}
+
+func (p *pickerDrops) isRecent(rs types.UID) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	at, found := p.at[rs]
+	return found && time.Since(at) < passRetry
 }

@@ -19,7 +19,9 @@ package deployment
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
@@ -27,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
@@ -67,11 +70,13 @@ func TestPassPodPicker(t *testing.T) {
 		// replicaSets are the pickers of the ReplicaSets old and new.
 		replicaSets []string
 		terminating string
-		refuse      error
-		want        []string
-		wantWrites  []string
-		wantEvents  []string
-		wantErr     bool
+		// changed and gone are what has become of the ReplicaSets since they were cached.
+		changed, gone bool
+		refuse        error
+		want          []string
+		wantWrites    []string
+		wantEvents    []string
+		wantErr       bool
 	}{
 		"none":                 {replicaSets: []string{"", ""}, want: []string{"", ""}},
 		"set":                  {picker: "a", replicaSets: []string{"", ""}, want: []string{"a", "a"}, wantWrites: []string{"old", "new"}},
@@ -81,8 +86,19 @@ func TestPassPodPicker(t *testing.T) {
 		"a ReplicaSet goes":    {picker: "a", replicaSets: []string{"", ""}, terminating: "old", want: []string{"", "a"}, wantWrites: []string{"new"}},
 		"the Deployment goes":  {deleted: true, picker: "a", replicaSets: []string{"", ""}, want: []string{"", ""}},
 		"the gate is off":      {off: true, picker: "a", replicaSets: []string{"", ""}, want: []string{"", ""}},
-		"a ReplicaSet changed": {picker: "a", replicaSets: []string{"", ""}, refuse: conflict, wantErr: true, wantWrites: []string{"old"}},
-		"a ReplicaSet is gone": {picker: "a", replicaSets: []string{"", ""}, refuse: apierrors.NewNotFound(apps.Resource("replicasets"), "old"), wantErr: true, wantWrites: []string{"old"}},
+		"a ReplicaSet changed": {picker: "a", replicaSets: []string{"", ""}, changed: true, refuse: conflict, wantErr: true, wantWrites: []string{"old"}},
+		"a ReplicaSet is gone": {picker: "a", replicaSets: []string{"", ""}, gone: true, refuse: apierrors.NewNotFound(apps.Resource("replicasets"), "old"), wantErr: true, wantWrites: []string{"old"}},
+		"a webhook says that they have changed": {
+			picker: "a", replicaSets: []string{"", ""}, refuse: conflict, want: []string{"", ""}, wantWrites: []string{"old", "new"},
+			wantEvents: []string{
+				`Warning PodPickerNotPassed ReplicaSet old did not get the downscale pod picker: Operation cannot be fulfilled on replicasets.apps "old": changed`,
+				`Warning PodPickerNotPassed ReplicaSet new did not get the downscale pod picker: Operation cannot be fulfilled on replicasets.apps "old": changed`,
+			},
+		},
+		"a webhook does not find something": {
+			picker: "a", replicaSets: []string{"a", ""}, refuse: apierrors.NewNotFound(apps.Resource("policies"), "p"), want: []string{"a", ""}, wantWrites: []string{"new"},
+			wantEvents: []string{`Warning PodPickerNotPassed ReplicaSet new did not get the downscale pod picker: policies.apps "p" not found`},
+		},
 		"a webhook refuses both": {
 			picker: "a", replicaSets: []string{"", ""}, refuse: apierrors.NewForbidden(apps.Resource("replicasets"), "x", errors.New("not here")), want: []string{"", ""}, wantWrites: []string{"old", "new"},
 			wantEvents: []string{
@@ -100,9 +116,15 @@ func TestPassPodPicker(t *testing.T) {
 			var cached []*apps.ReplicaSet
 			client := fake.NewClientset()
 			for i, name := range []string{"old", "new"} {
-				rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: apps.ReplicaSetSpec{DownscalePodPicker: pickerAt(test.replicaSets[i])}}
-				if err := client.Tracker().Add(rs.DeepCopy()); err != nil {
-					t.Fatal(err)
+				rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1"}, Spec: apps.ReplicaSetSpec{DownscalePodPicker: pickerAt(test.replicaSets[i])}}
+				live := rs.DeepCopy()
+				if test.changed {
+					live.ResourceVersion = "2"
+				}
+				if !test.gone {
+					if err := client.Tracker().Add(live); err != nil {
+						t.Fatal(err)
+					}
 				}
 				if name == test.terminating {
 					rs.DeletionTimestamp = &metav1.Time{}
@@ -145,4 +167,44 @@ func TestPassPodPicker(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A kube-apiserver that drops the field is not written to by each sync.
+func TestPickerIsDropped(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DownscalePodPicker, true)
+	synctest.Test(t, func(t *testing.T) {
+		d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: apps.DeploymentSpec{DownscalePodPicker: pickerAt("a")}}
+		rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new", UID: "new"}}
+		client, writes, drops := fake.NewClientset(), 0, true
+		client.PrependReactor("update", "replicasets", func(action core.Action) (bool, runtime.Object, error) {
+			writes++
+			updated := action.(core.UpdateAction).GetObject().(*apps.ReplicaSet).DeepCopy()
+			if drops {
+				updated.Spec.DownscalePodPicker = nil
+			}
+			return true, updated, nil
+		})
+		events, retries := record.NewFakeRecorder(10), &delayedKeys{}
+		dc := &DeploymentController{client: client, eventRecorder: events, queue: retries}
+		for _, want := range []struct {
+			host   string
+			writes int
+		}{{"", 1}, {"", 1}, {"", 1}, {"a", 2}} {
+			got, err := dc.prepareReplicaSets(t.Context(), d, []*apps.ReplicaSet{rs}, nil)
+			if err != nil || hostOf(got[0].Spec.DownscalePodPicker) != want.host || writes != want.writes {
+				t.Errorf("%v, picker %q after %d writes, want %+v", err, hostOf(got[0].Spec.DownscalePodPicker), writes, want)
+			}
+			time.Sleep(passRetry / 3)
+			drops = false
+		}
+		if event := <-events.Events; !strings.Contains(event, "PodPickerNotPassed") || len(events.Events)+len(retries.keys) > 0 {
+			t.Errorf("event %q and %d more, want one; queued %q", event, len(events.Events), retries.keys)
+		}
+		dc.pickerDrops.note("other")
+		time.Sleep(passRetry)
+		dc.pickerDrops.note("another")
+		if kept := len(dc.pickerDrops.at); kept != 1 {
+			t.Errorf("%d ReplicaSets are kept", kept)
+		}
+	})
 }
