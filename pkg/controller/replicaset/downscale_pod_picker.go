@@ -241,6 +241,10 @@ func (p *pickers) report(ctx context.Context, rs *apps.ReplicaSet, result podpic
 			"The downscale pod picker at %s did not choose pods (%s after %s): %s. They are deleted in the order without it.", host, result.Reason, took, message)
 		return
 	}
+	if result.Chosen+result.Tied == 0 {
+		p.recorder.Eventf(rs, v1.EventTypeNormal, eventPodsPicked, "The downscale pod picker at %s named no pod after %s. Pods are deleted in the order without it.", host, took)
+		return
+	}
 	p.recorder.Eventf(rs, v1.EventTypeNormal, eventPodsPicked, "The downscale pod picker at %s chose %d pods and called %d tied after %s.", host, result.Chosen, result.Tied, took)
 }
 

@@ -269,7 +269,7 @@ func TestPickerEvents(t *testing.T) {
 		want   string
 	}{
 		"picked":    {podpicker.Result{Chosen: 2, Tied: 1, Duration: 1234567 * time.Microsecond}, "Normal PodsPicked The downscale pod picker at picker.default.svc chose 2 pods and called 1 tied after 1.235s."},
-		"undecided": {podpicker.Result{Duration: time.Second}, "Normal PodsPicked The downscale pod picker at picker.default.svc chose 0 pods and called 0 tied after 1s."},
+		"undecided": {podpicker.Result{Duration: time.Second}, "Normal PodsPicked The downscale pod picker at picker.default.svc named no pod after 1s. Pods are deleted in the order without it."},
 		"failed": {
 			podpicker.Result{Err: errors.New("line\nbreak\x1b[31m"), Reason: podpicker.FallbackFailed},
 			"Warning PodPickerFailed The downscale pod picker at picker.default.svc did not choose pods (failed after 0s): line break\\u001b[31m. They are deleted in the order without it.",

@@ -84,7 +84,7 @@ func send(transport http.RoundTripper, request *http.Request, candidates, secret
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return downscalepodpicker.Response{}, fmt.Errorf("the picker answered with status %d, must be 200", response.StatusCode)
+		return downscalepodpicker.Response{}, fmt.Errorf("the picker answered with status %d, must be 200, at the path %s", response.StatusCode, request.URL.EscapedPath())
 	}
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return downscalepodpicker.Response{}, errors.New("the answer has a Content-Encoding, which is not supported")

@@ -579,6 +579,18 @@ func TestTimeOfManyPods(t *testing.T) {
 	}
 }
 
+// A wrong path is the usual mistake, and a query may be secret.
+func TestStatusNamesPath(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	q := newQuestion(t, server.URL, 1)
+	q.Picker.HTTP.Path = "/pi%20ck?token=s3cr3t"
+	const want = "attempt 1 of 1: the picker answered with status 404, must be 200, at the path /pi%20ck"
+	if result := newAsked(t, 1).result(t, q); result.Err == nil || result.Err.Error() != want {
+		t.Errorf("%v, want %q", result.Err, want)
+	}
+}
+
 // The end of the controller ends all calls.
 func TestShutdown(t *testing.T) {
 	q := newQuestion(t, hang(t).URL, 1)
