@@ -17,12 +17,14 @@ package validation
 
 import (
 	"crypto/x509"
+	"fmt"
 	"net/netip"
 	"net/textproto"
 	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -37,6 +39,7 @@ const (
 	maxPickerHeaders        = 32
 	maxPickerHeaderBytes    = 4 << 10
 	maxPickerHeaderName     = 256
+	maxPickerSecrets        = 4 // Each is read for each attempt.
 )
 
 // requestHeaders are headers that belong to the request and not to its author.
@@ -85,8 +88,15 @@ func validateHTTPPicker(picker *core.HTTPDownscalePodPicker, path *field.Path) f
 	if len(picker.HTTPHeaders) > maxPickerHeaders {
 		errs = append(errs, field.TooMany(headers, len(picker.HTTPHeaders), maxPickerHeaders))
 	}
-	for i := range picker.HTTPHeaders {
-		errs = append(errs, validatePickerHeader(&picker.HTTPHeaders[i], headers.Index(i))...)
+	secrets := sets.New[string]()
+	for i, header := range picker.HTTPHeaders {
+		errs = append(errs, validatePickerHeader(&header, headers.Index(i))...)
+		if header.ValueFrom != nil && header.ValueFrom.SecretKeyRef != nil {
+			secrets.Insert(header.ValueFrom.SecretKeyRef.Name)
+		}
+	}
+	if len(secrets) > maxPickerSecrets {
+		errs = append(errs, field.Invalid(headers, len(secrets), fmt.Sprintf("must take values from at most %d Secrets", maxPickerSecrets)))
 	}
 	return errs
 }
@@ -105,6 +115,9 @@ func validatePickerHost(host string, path *field.Path) field.ErrorList {
 			return field.ErrorList{field.Invalid(path, host, "must be written as "+address.Unmap().String())}
 		}
 		return nil
+	}
+	if strings.ContainsAny(host, ":/@[]") {
+		return field.ErrorList{field.Invalid(path, host, "must be a name or an address only: scheme, port and path are fields of their own")}
 	}
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1123Subdomain(host) {

@@ -17,6 +17,7 @@ limitations under the License.
 package validation
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,6 +64,25 @@ func pickerHeader(header core.HTTPDownscalePodPickerHeader) *core.DownscalePodPi
 
 func fromSecret(name, key string) *core.HTTPDownscalePodPickerHeaderSource {
 	return &core.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: &core.SecretKeySelector{LocalObjectReference: core.LocalObjectReference{Name: name}, Key: key}}
+}
+
+// pickerSecrets has two headers from each of so many Secrets.
+func pickerSecrets(count int) *core.DownscalePodPicker {
+	return pickerHTTP(func(h *core.HTTPDownscalePodPicker) {
+		for i := range 2 * count {
+			h.HTTPHeaders = append(h.HTTPHeaders, core.HTTPDownscalePodPickerHeader{Name: "X-Token", ValueFrom: fromSecret("token-"+strconv.Itoa(i/2), "value")})
+		}
+	})
+}
+
+// What is written as a URL gets one error, which says where the parts belong.
+func TestPickerHostIsNoURL(t *testing.T) {
+	for _, host := range []string{"picker.shop.svc:80", "http://picker.shop.svc", "picker.shop.svc/pick", "user@picker.shop.svc", "[2001:db8::1]"} {
+		errs := validatePickerHost(host, field.NewPath("host"))
+		if len(errs) != 1 || !strings.Contains(errs[0].Detail, "scheme, port and path are fields of their own") {
+			t.Errorf("%s: %v", host, errs)
+		}
+	}
 }
 
 // Each case has the errors that are wanted, as field: type. Values of headers and certificates are
@@ -158,6 +178,8 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"a Secret with a wrong name": {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", ValueFrom: fromSecret("../token", "value")}), want: []string{"http.httpHeaders[0].valueFrom.secretKeyRef.name: " + invalid}},
 		"a Secret without a key":     {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", ValueFrom: fromSecret("token", "")}), want: []string{"http.httpHeaders[0].valueFrom.secretKeyRef.key: " + required}},
 		"a Secret with a wrong key":  {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", ValueFrom: fromSecret("token", "a/b")}), want: []string{"http.httpHeaders[0].valueFrom.secretKeyRef.key: " + invalid}},
+		"four Secrets":               {picker: pickerSecrets(4)},
+		"five Secrets":               {picker: pickerSecrets(5), want: []string{"http.httpHeaders: " + invalid}},
 		"thirty-three headers": {
 			picker: pickerHTTP(func(h *core.HTTPDownscalePodPicker) {
 				for range 33 {
