@@ -29,7 +29,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/downscalepodpicker"
 	"k8s.io/client-go/util/fairshare"
@@ -59,9 +58,6 @@ const (
 	// maxErrorBytes is the maximum length of the error of a result.
 	maxErrorBytes = 1 << 10
 )
-
-// backoff is the time between two attempts.
-var backoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Cap: 2 * time.Second, Steps: 100}
 
 // The ranks of pods, of which lower ones are removed first, as in the KEP.
 const (
@@ -98,13 +94,7 @@ func (q *Question) identity() string {
 
 // maxDuration is how long a scale-down may wait.
 func maxDuration(picker *v1.DownscalePodPicker) time.Duration {
-	retries, timeout := limits(picker)
-	total := timeout
-	pauses := backoff
-	for range retries {
-		total += timeout + pauses.Step()
-	}
-	return total
+	return downscalepodpicker.MaxDuration(limits(picker))
 }
 
 func limits(picker *v1.DownscalePodPicker) (retries int, timeout time.Duration) {
@@ -355,7 +345,7 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 	entered := time.Now()
 
 	retries, timeout := limits(q.Picker)
-	pauses := backoff
+	pauses := downscalepodpicker.NewPauses()
 	for attempt := 0; ; attempt++ {
 		response, err := c.attemptWithin(ctx, timeout, q)
 		if err == nil {

@@ -27,6 +27,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -202,4 +203,16 @@ func ExampleNewHandler() {
 	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"number_of_pods_requested": 1, "candidate_pods": ["a", "b"]}`)))
 	fmt.Print(recorder.Body)
 	// Output: {"chosen_pods":["b"],"tied_pods":[]}
+}
+
+// The table of the guide.
+func TestMaxDuration(t *testing.T) {
+	for _, test := range []struct {
+		retries            int
+		timeout, wantTotal time.Duration
+	}{{0, time.Second, time.Second}, {3, time.Second, 5400 * time.Millisecond}, {3, 5 * time.Second, 21400 * time.Millisecond}, {10, 30 * time.Second, 345 * time.Second}} {
+		if got := MaxDuration(test.retries, test.timeout); got != test.wantTotal {
+			t.Errorf("%d retries of %s: %s, want %s", test.retries, test.timeout, got, test.wantTotal)
+		}
+	}
 }

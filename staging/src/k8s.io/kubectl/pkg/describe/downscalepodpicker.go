@@ -20,8 +20,10 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/downscalepodpicker"
 )
 
 // printDownscalePodPicker prints who is asked which pods to remove, if there is such a field. Values of
@@ -37,9 +39,16 @@ func printDownscalePodPicker(w PrefixWriter, picker *corev1.DownscalePodPicker) 
 	http := picker.HTTP
 	w.Write(LEVEL_0, "Downscale Pod Picker:\t%s://%s%s", strings.ToLower(string(http.Scheme)), net.JoinHostPort(http.Host, http.Port.String()), http.Path)
 	if picker.MaxRetries != nil && picker.TimeoutSeconds != nil {
-		w.Write(LEVEL_0, ", at most %d attempts of %ds", *picker.MaxRetries+1, *picker.TimeoutSeconds)
+		attempts, timeout := "1 attempt", time.Duration(*picker.TimeoutSeconds)*time.Second
+		if *picker.MaxRetries > 0 {
+			attempts = fmt.Sprintf("%d attempts", *picker.MaxRetries+1)
+		}
+		w.Write(LEVEL_0, ", at most %s of %s, %s in all", attempts, timeout, downscalepodpicker.MaxDuration(int(*picker.MaxRetries), timeout))
 	}
 	w.Write(LEVEL_0, "\n")
+	if len(http.CABundle) > 0 {
+		w.Write(LEVEL_1, "CA Bundle:\t%d bytes\n", len(http.CABundle))
+	}
 	for _, header := range http.HTTPHeaders {
 		source := ""
 		if header.ValueFrom != nil && header.ValueFrom.SecretKeyRef != nil {

@@ -53,8 +53,15 @@ func TestDescribeDownscalePodPicker(t *testing.T) {
 			picker: &corev1.DownscalePodPicker{}, want: []string{"Downscale Pod Picker:   <unknown protocol>\n"},
 		},
 		"without headers": {
-			picker: newPicker(), none: []string{"Header:"},
-			want: []string{"Downscale Pod Picker:   https://picker.shop.svc:http/pick, at most 3 attempts of 5s\n"},
+			picker: newPicker(), none: []string{"Header:", "CA Bundle"},
+			want: []string{"Downscale Pod Picker:   https://picker.shop.svc:http/pick, at most 3 attempts of 5s, 15.6s in all\n"},
+		},
+		"one attempt, with certificates": {
+			picker: &corev1.DownscalePodPicker{
+				HTTP:       &corev1.HTTPDownscalePodPicker{Host: "192.0.2.1", Port: intstr.FromInt32(443), Path: "/", Scheme: corev1.URISchemeHTTPS, CABundle: []byte("PEM")},
+				MaxRetries: ptr.To[int32](0), TimeoutSeconds: ptr.To[int32](1),
+			},
+			want: []string{"Downscale Pod Picker:   https://192.0.2.1:443/, at most 1 attempt of 1s, 1s in all\n", "CA Bundle:  3 bytes\n"},
 		},
 		"an IPv6 address, and no defaults": {
 			picker: &corev1.DownscalePodPicker{HTTP: &corev1.HTTPDownscalePodPicker{Host: "fd00::1", Port: intstr.FromInt32(80), Path: "/", Scheme: corev1.URISchemeHTTP}},
