@@ -100,7 +100,7 @@ func (s apiServers) addresses() []netip.Addr {
 			}
 		}
 	}
-	var addresses []netip.Addr
+	addresses := []netip.Addr{} // Known, even if there is none.
 	for _, text := range texts {
 		if address, err := netip.ParseAddr(text); err == nil {
 			addresses = append(addresses, address.Unmap())

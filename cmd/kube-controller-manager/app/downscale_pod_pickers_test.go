@@ -113,3 +113,15 @@ func TestAPIServerAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Complete caches without addresses are not incomplete ones.
+func TestNoAPIServerAddresses(t *testing.T) {
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	servers := apiServers{
+		host: "https://api.example.com", services: factory.Core().V1().Services().Lister(), slices: factory.Discovery().V1().EndpointSlices().Lister(),
+		synced: func() bool { return true },
+	}
+	if got := servers.addresses(); got == nil || len(got) > 0 {
+		t.Errorf("%#v, want an empty list", got)
+	}
+}
