@@ -47,10 +47,11 @@ The fields that this project adds:
 {{- end }}
 {{- end -}}
 
-{{- /* A link to a type in this document; other types are named only. */ -}}
+{{- /* A link to a type in this document; other types are named only. Bytes are written in base64. */ -}}
 {{- define "link" -}}
 {{- $ours := regexReplaceAll "\\(https[^)]*#([a-z]+)-(v1alpha1-coordination)\\)" . "(#$1)" -}}
 {{- $ours = regexReplaceAll (printf "\\[(%s)\\]\\(https[^)]*#([a-z]+)-v1-core\\)" (markdownTemplateValue "core")) $ours "[$1](#$2)" -}}
+{{- $ours = regexReplaceAll "^integer array$" $ours "string (base64)" -}}
 {{- regexReplaceAll "\\[(\\w+)\\]\\(https[^)]*\\)" $ours "$1" -}}
 {{- end -}}
 
