@@ -25,6 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
@@ -32,8 +34,15 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
+// pickerAsker is the ReplicaSet controller.
+type pickerAsker interface {
+	AskPickers(client kubernetes.Interface, rsInformer appsinformers.ReplicaSetInformer, addresses *podpicker.Addresses, concurrent int) error
+}
+
+var _ pickerAsker = &replicaset.ReplicaSetController{}
+
 // askPickers makes the ReplicaSet controller ask downscale pod pickers, if their gate is on.
-func askPickers(controllerContext ControllerContext, controllerName string, rsc *replicaset.ReplicaSetController) error {
+func askPickers(controllerContext ControllerContext, controllerName string, rsc pickerAsker) error {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DownscalePodPicker) {
 		return nil
 	}

@@ -27,8 +27,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
 	"k8s.io/kubernetes/pkg/features"
 )
 
@@ -70,6 +73,38 @@ func TestAskPickers(t *testing.T) {
 	}
 }
 
+// recordedAsker is a ReplicaSet controller that keeps what it is asked with.
+type recordedAsker struct {
+	addresses  *podpicker.Addresses
+	concurrent int
+}
+
+func (r *recordedAsker) AskPickers(_ kubernetes.Interface, _ appsinformers.ReplicaSetInformer, addresses *podpicker.Addresses, concurrent int) error {
+	r.addresses, r.concurrent = addresses, concurrent
+	return nil
+}
+
+// The controller gets the values of the flags, and the addresses of the API server.
+func TestPickerFlags(t *testing.T) {
+	setGates(t, features.DownscalePodPicker)
+	controllerContext, _ := withClients(asTheyAre)
+	options := &controllerContext.ComponentConfig.ReplicaSetController
+	options.ConcurrentDownscalePodPickers, options.DownscalePodPickerAllowedCIDRs, options.DownscalePodPickerDeniedCIDRs = 7, []string{"192.0.2.0/24"}, []string{"198.51.100.0/24:80"}
+	var got recordedAsker
+	if err := askPickers(controllerContext, "replicaset-controller", &got); err != nil {
+		t.Fatal(err)
+	}
+	allowed, denied := podpicker.Range{Prefix: netip.MustParsePrefix("192.0.2.0/24")}, podpicker.Range{Prefix: netip.MustParsePrefix("198.51.100.0/24"), FirstPort: 80, LastPort: 80}
+	if got.concurrent != 7 || !slices.Equal(got.addresses.Allowed, []podpicker.Range{allowed}) || !slices.Equal(got.addresses.Denied, []podpicker.Range{denied}) {
+		t.Errorf("asks with %d, %+v", got.concurrent, got.addresses)
+	}
+	controllerContext.InformerFactory.Start(t.Context().Done())
+	controllerContext.InformerFactory.WaitForCacheSync(t.Context().Done())
+	if servers := got.addresses.APIServers(); !slices.Equal(servers, []netip.Addr{netip.MustParseAddr("127.0.0.1")}) {
+		t.Errorf("the API servers are %v", servers)
+	}
+}
+
 // The addresses of the API server are that of the connection, and those of its Service.
 func TestAPIServerAddresses(t *testing.T) {
 	address := "192.0.2.3"
@@ -80,10 +115,15 @@ func TestAPIServerAddresses(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{address}}, {Addresses: []string{"::ffff:192.0.2.4", "a name"}}},
 		},
+		&discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other", Labels: map[string]string{discoveryv1.LabelServiceName: "other"}},
+			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.5"}}},
+		},
 	}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for i, informer := range []interface{ Add(any) error }{
 		factory.Core().V1().Services().Informer().GetIndexer(), factory.Core().V1().Services().Informer().GetIndexer(), factory.Discovery().V1().EndpointSlices().Informer().GetIndexer(),
+		factory.Discovery().V1().EndpointSlices().Informer().GetIndexer(),
 	} {
 		if err := informer.Add(objects[i]); err != nil {
 			t.Fatal(err)
