@@ -29,6 +29,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/downscalepodpicker"
 	"k8s.io/client-go/util/fairshare"
@@ -145,6 +146,8 @@ type Client struct {
 	places   *fairshare.Places
 	// total is how many places there are, for questions that take less than maxStay.
 	total int
+	// pauses are those between attempts.
+	pauses wait.Backoff
 	// ended is called when a question has ended, or is slow.
 	ended func(types.NamespacedName)
 
@@ -190,6 +193,7 @@ func NewClient(client clientset.Interface, addresses *Addresses, total int, ende
 		resolver: &resolver{client: client, addresses: addresses, lookup: lookupDNS},
 		places:   fairshare.NewPlaces(total, min(total, maxPerNamespace), clock.RealClock{}).SlowAfter(maxStay),
 		total:    total,
+		pauses:   downscalepodpicker.NewPauses(),
 		ended:    ended,
 		asked:    map[types.NamespacedName]*scaleDown{},
 		hosts:    map[string]*host{},
@@ -345,7 +349,7 @@ func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker
 	entered := time.Now()
 
 	retries, timeout := limits(q.Picker)
-	pauses := downscalepodpicker.NewPauses()
+	pauses := c.pauses
 	for attempt := 0; ; attempt++ {
 		response, err := c.attemptWithin(ctx, timeout, q)
 		if err == nil {
@@ -411,7 +415,10 @@ func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Qu
 		err = context.Cause(attempting)
 		if !errors.Is(err, context.Canceled) {
 			// Not the time of the whole scale-down, which ends with that of the last attempt.
-			err = fmt.Errorf("no answer within %s", min(timeout, time.Since(began).Round(100*time.Millisecond)))
+			if waited := time.Since(began); waited < timeout-100*time.Millisecond {
+				timeout = waited.Round(10 * time.Millisecond)
+			}
+			err = fmt.Errorf("no answer within %s", timeout)
 		}
 	}
 	if !errors.Is(err, context.Canceled) { // Nobody wants to know it any more.

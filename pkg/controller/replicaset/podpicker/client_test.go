@@ -19,6 +19,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -138,6 +139,10 @@ func TestAnswers(t *testing.T) {
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}, nil, "status 307"},
+		"no encoding": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "identity")
+			answering(`{"chosen_pods":["a"]}`)(w, r)
+		}, map[string]int{"a": RankChosen, "b": RankOther, "c": RankOther}, ""},
 		"gzip": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)
@@ -146,6 +151,9 @@ func TestAnswers(t *testing.T) {
 		}, nil, "Content-Encoding"},
 		"huge header": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
+		}, nil, "headers"},
+		"large header": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X", strings.Repeat("x", 20<<10))
 		}, nil, "headers"},
 		"closes": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "EOF"},
 	} {
@@ -159,8 +167,8 @@ func TestAnswers(t *testing.T) {
 			if test.wantErr == "" && got.Err != nil || test.wantErr != "" && (got.Err == nil || !strings.Contains(got.Err.Error(), test.wantErr)) {
 				t.Errorf("error %v, want %q", got.Err, test.wantErr)
 			}
-			if got.Err != nil && (strings.Contains(got.Err.Error(), "secret details") || len(got.Err.Error()) > 300) {
-				t.Errorf("the error repeats what the picker sends: %v", got.Err)
+			if got.Err != nil && (strings.Contains(got.Err.Error(), "secret details") || strings.Contains(got.Err.Error(), server.URL) || len(got.Err.Error()) > 300) {
+				t.Errorf("the error repeats the address or what the picker sends: %v", got.Err)
 			}
 		})
 	}
@@ -184,11 +192,19 @@ func TestRequest(t *testing.T) {
 	q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{
 		{Name: "X-Team", Value: "one"}, {Name: "X-Team", Value: "two"},
 		{Name: "Authorization", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "bearer", false)}},
+		{Name: "X-Again", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "bearer", false)}},
 		{Name: "X-Optional", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("gone", "bearer", true)}},
+		{Name: "X-Optional", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "gone", true)}},
+		// The API server refuses it. What is stored may be older.
+		{Name: "Kubernetes-Namespace", Value: "other"},
 	}
 	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: "team"}, Data: map[string][]byte{"bearer": []byte("Bearer s3cr3t")}}
-	if result := newAsked(t, 1, secret).result(t, q); result.Err != nil {
+	a := newAsked(t, 1, secret)
+	if result := a.result(t, q); result.Err != nil {
 		t.Fatal(result.Err)
+	}
+	if reads := len(a.client.(*fake.Clientset).Actions()); reads != 2 {
+		t.Errorf("two Secrets were read %d times", reads)
 	}
 	if want := (downscalepodpicker.Request{NumberOfPodsRequested: 2, CandidatePods: []string{"a", "b", "c"}}); !reflect.DeepEqual(body, want) {
 		t.Errorf("asked %+v, want %+v", body, want)
@@ -197,12 +213,16 @@ func TestRequest(t *testing.T) {
 		t.Errorf("%s %s at %s", got.Method, got.RequestURI, got.Host)
 	}
 	for name, want := range map[string][]string{
-		"X-Team": {"one", "two"}, "Authorization": {"Bearer s3cr3t"}, "X-Optional": nil, "Content-Type": {"application/json"},
+		"X-Team": {"one", "two"}, "Authorization": {"Bearer s3cr3t"}, "X-Again": {"Bearer s3cr3t"}, "X-Optional": nil,
+		"Content-Type": {"application/json"}, "Accept": {"application/json"},
 		"Kubernetes-Namespace": {"team"}, "Kubernetes-Replicaset": {"workers"}, "Cookie": nil, "Accept-Encoding": nil,
 	} {
 		if values := got.Header.Values(name); !reflect.DeepEqual(values, want) {
 			t.Errorf("header %s is %q, want %q", name, values, want)
 		}
+	}
+	if !got.Close {
+		t.Error("the connection is kept")
 	}
 	if len(got.Header.Get("Idempotency-Key")) < 16 {
 		t.Errorf("the idempotency key is %q", got.Header.Get("Idempotency-Key"))
@@ -237,6 +257,16 @@ func TestSecretErrors(t *testing.T) {
 		result := a.result(t, q)
 		if result.Err == nil || !strings.Contains(result.Err.Error(), test.want) || strings.Contains(result.Err.Error(), value) {
 			t.Errorf("%s/%s: %v, want %q and no value", test.name, test.key, result.Err, test.want)
+		}
+	}
+	q := newQuestion(t, server.URL, 1)
+	for want, header := range map[string]v1.HTTPDownscalePodPickerHeader{
+		"Secret gone does not exist":       {Name: "X-Key", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "gone"}}}},
+		"its name or value has characters": {Name: "X Key", Value: value},
+	} {
+		q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{header}
+		if result := newAsked(t, 1).result(t, q); result.Err == nil || !strings.Contains(result.Err.Error(), want) || strings.Contains(result.Err.Error(), value) {
+			t.Errorf("%v, want %q and no value", result.Err, want)
 		}
 	}
 	if calls.Load() > 0 {
@@ -278,6 +308,35 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	other.Close()
+
+	old := httptest.NewUnstartedServer(answering(`{}`))
+	old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} //nolint:gosec // What is refused.
+	old.StartTLS()
+	defer old.Close()
+	q := newQuestion(t, old.URL, 1)
+	q.Picker.HTTP.CABundle = bundle
+	if result := newAsked(t, 1).result(t, q); result.Err == nil || !strings.Contains(result.Err.Error(), "protocol version") {
+		t.Errorf("TLS 1.1: %v", result.Err)
+	}
+}
+
+// Only the address that was checked can be reached: no proxy is asked to resolve the name again.
+func TestTransport(t *testing.T) {
+	for _, scheme := range []v1.URIScheme{v1.URISchemeHTTP, v1.URISchemeHTTPS} {
+		transport, err := newTransport(&v1.HTTPDownscalePodPicker{Scheme: scheme}, target{})
+		if err != nil || transport.Proxy != nil {
+			t.Errorf("%s: there is a proxy, %v", scheme, err)
+		}
+	}
+}
+
+// A picker with a protocol of a later version fails like any other.
+func TestUnknownProtocol(t *testing.T) {
+	q := newQuestion(t, "http://127.0.0.1:1", 1)
+	q.Picker = &v1.DownscalePodPicker{MaxRetries: ptr.To[int32](0)}
+	if result := newAsked(t, 1).result(t, q); result.Err == nil || !strings.HasSuffix(result.Err.Error(), errNoHTTP.Error()) || result.Reason != FallbackFailed {
+		t.Errorf("%v (%s)", result.Err, result.Reason)
+	}
 }
 
 // An address is looked up once for each attempt, and dialed as it was checked.
@@ -359,8 +418,18 @@ func TestTimeouts(t *testing.T) {
 	if took := time.Since(started); took < 2*time.Second || result.Duration < 2*time.Second {
 		t.Errorf("ended after %s, %s", took, result.Duration)
 	}
-	if got, want := maxDuration(q.Picker), 2*time.Second+200*time.Millisecond; got != want {
-		t.Errorf("a scale-down may take %s, want %s", got, want)
+	for _, test := range []struct {
+		picker v1.DownscalePodPicker
+		want   time.Duration
+	}{
+		{*q.Picker, 2*time.Second + 200*time.Millisecond},
+		{v1.DownscalePodPicker{}, 4*time.Second + 1400*time.Millisecond},
+		// Pauses of 0.2, 0.4, 0.8 and 1.6 seconds, and of two seconds.
+		{v1.DownscalePodPicker{MaxRetries: ptr.To[int32](10), TimeoutSeconds: ptr.To[int32](30)}, 11*30*time.Second + 15*time.Second},
+	} {
+		if got := maxDuration(&test.picker); got != test.want {
+			t.Errorf("a scale-down may take %s, want %s", got, test.want)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ package podpicker
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -76,6 +78,9 @@ func TestAddressesCheck(t *testing.T) {
 	api := []netip.Addr{netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("10.96.0.1")}
 	wide := &Addresses{Allowed: mustRanges(t, "0.0.0.0/0", "::/0"), Denied: mustRanges(t, "10.9.0.0/16", "10.8.0.0/16:8080"), APIServers: func() []netip.Addr { return api }}
 	exact := &Addresses{Allowed: mustRanges(t, "127.0.0.1/32:30000-30010", "169.254.0.0/16", "10.1.2.3/32", "10.2.0.0/16:10250", "::1/128"), APIServers: func() []netip.Addr { return api }}
+	// Ranges that an administrator should not list, or that say less than it seems.
+	odd := &Addresses{Allowed: mustRanges(t, "169.254.169.254/32", "168.63.129.16/32", "fd20:ce::254/128", "0.0.0.0/32", "::/128", "224.0.0.1/32", "ff02::1/128", "240.0.0.1/32",
+		"169.254.0.0/15", "fe80::/9", "10.2.0.0/16:10000-11000", "10.3.0.0/16", "10.5.0.0/16:2379", "64:ff9b::/96")}
 	for _, test := range []struct {
 		addresses *Addresses
 		target    string
@@ -101,6 +106,8 @@ func TestAddressesCheck(t *testing.T) {
 		{wide, "100.100.100.200:80", false, "metadata"},
 		{wide, "168.63.129.16:80", false, "metadata"},
 		{wide, "192.0.0.192:80", false, "metadata"},
+		{wide, "169.254.170.23:80", false, "metadata"},
+		{wide, "[fd20:ce::254]:80", false, "metadata"},
 		{wide, "[fd00:ec2::254]:80", false, "metadata"},
 		{wide, "0.0.0.0:80", false, "unspecified"},
 		{wide, "0.1.2.3:80", false, "unspecified"},
@@ -131,10 +138,13 @@ func TestAddressesCheck(t *testing.T) {
 		{wide, "10.0.0.1:10260", false, "port 10260"},
 		{wide, "10.0.0.1:0", false, "port 0"},
 		{exact, "127.0.0.1:30000", false, ""},
+		{exact, "127.0.0.1:30010", false, ""},
+		{exact, "127.0.0.1:29999", false, "loopback"},
 		{exact, "127.0.0.1:30011", false, "loopback"},
 		{exact, "127.0.0.2:30000", false, "loopback"},
 		{exact, "[::ffff:127.0.0.1]:30000", false, ""},
 		{exact, "[::1]:80", false, ""},
+		{exact, "[::1]:2379", false, "port 2379"},
 		{exact, "169.254.1.1:80", false, ""},
 		{exact, "169.254.169.254:80", false, "metadata"},
 		{exact, "10.1.2.3:8080", false, ""},
@@ -148,10 +158,31 @@ func TestAddressesCheck(t *testing.T) {
 		{&Addresses{}, "10.0.0.1:80", false, "not allowed"},
 		{&Addresses{}, "10.0.0.1:80", true, ""},
 		{&Addresses{}, "127.0.0.1:80", true, "loopback"},
+		{&Addresses{}, "[::ffff:10.0.0.1]:80", true, ""},
+		{&Addresses{}, "[64:ff9b::a00:1]:80", true, "not allowed"}, // The pod is not at 10.0.0.1.
+		{odd, "169.254.169.254:80", false, "metadata"},
+		{odd, "168.63.129.16:80", false, "metadata"},
+		{odd, "[fd20:ce::254]:80", false, "metadata"},
+		{odd, "0.0.0.0:80", false, "unspecified"},
+		{odd, "[::]:80", false, "unspecified"},
+		{odd, "224.0.0.1:80", false, "multicast"},
+		{odd, "[ff02::1]:80", false, "multicast"},
+		{odd, "240.0.0.1:80", false, "reserved"},
+		{odd, "169.254.1.1:80", false, "link-local"},
+		{odd, "[fe80::1]:80", false, "link-local"},
+		{odd, "10.2.0.1:10249", false, "port 10249"},
+		{odd, "10.3.0.1:2379", false, "port 2379"}, // Another range has this port.
+		{odd, "10.5.0.1:2379", false, ""},
+		{odd, "[64:ff9b::a05:1]:80", false, "not allowed"},
 	} {
 		err := test.addresses.check(netip.MustParseAddrPort(test.target), test.isPod)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s, pod %t: %v, want %q", test.target, test.isPod, err, test.want)
+		}
+	}
+	for _, port := range []uint16{2379, 2380, 2381, 4001, 6443, 10248, 10249, 10250, 10255, 10256, 10257, 10259} {
+		if err := wide.check(netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), port), true); err == nil || !strings.Contains(err.Error(), "control plane") {
+			t.Errorf("port %d: %v", port, err)
 		}
 	}
 	if err := wide.check(netip.AddrPort{}, false); err == nil {
@@ -182,6 +213,11 @@ func endpointsOf(name, namespace, address, pod string, ready bool) *discoveryv1.
 	return slice
 }
 
+func changed[T any](object *T, change func(*T)) *T {
+	change(object)
+	return object
+}
+
 func podAt(name, namespace, address string, hostNetwork bool) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: v1.PodSpec{HostNetwork: hostNetwork}, Status: v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: address}}}}
 }
@@ -204,7 +240,19 @@ func TestResolve(t *testing.T) {
 		service("open", "other", func(s *v1.Service) {
 			s.Annotations = map[string]string{AllowedNamespacesAnnotation: "first, team"}
 		}), endpointsOf("open", "other", "10.4.1.1", "o-1", true),
-		service("kubernetes", "default", nil),
+		service("kubernetes", "default", nil), service("picker", "default", nil), service("kubernetes", "team", nil),
+		service("quiet", "team", nil), changed(endpointsOf("quiet", "team", "10.4.0.1", "picker-1", true), func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Conditions.Ready = nil }),
+		service("node", "team", nil), changed(endpointsOf("node", "team", "10.4.0.1", "picker-1", true), func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef.Kind = "Node" }),
+		service("names", "team", nil), changed(endpointsOf("names", "team", "10.4.0.1", "picker-1", true), func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints = append([]discoveryv1.Endpoint{{Addresses: []string{"a.example.com"}}, {}}, s.Endpoints...)
+		}),
+		service("udp", "team", nil), changed(endpointsOf("udp", "team", "10.4.0.1", "picker-1", true), func(s *discoveryv1.EndpointSlice) { s.Ports[0].Protocol = ptr.To(v1.ProtocolUDP) }),
+		service("plain", "team", func(s *v1.Service) { s.Spec.Ports = []v1.ServicePort{{Port: 80, Protocol: v1.ProtocolTCP}} }),
+		changed(endpointsOf("plain", "team", "10.4.0.1", "picker-1", true), func(s *discoveryv1.EndpointSlice) {
+			s.Ports = []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](9)}, {}, {Port: ptr.To[int32](8080)}}
+		}),
+		service("mapped", "team", nil), endpointsOf("mapped", "team", "::ffff:10.4.0.1", "picker-1", true),
+		service("broken", "team", nil), endpointsOf("broken", "team", "10.6.0.1", "broken", true),
 	}
 	names := map[string][]netip.Addr{
 		"good.example.com":   {netip.MustParseAddr("10.6.0.1")},
@@ -217,8 +265,16 @@ func TestResolve(t *testing.T) {
 	r := &resolver{
 		client:    fake.NewClientset(objects...),
 		addresses: &Addresses{Allowed: mustRanges(t, "10.6.0.0/24")},
-		lookup:    func(_ context.Context, host string) ([]netip.Addr, error) { return names[host], nil },
+		lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
+			if host == "broken.example.com" {
+				return nil, errors.New("no such host")
+			}
+			return names[host], nil
+		},
 	}
+	r.client.(*fake.Clientset).PrependReactor("get", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return action.(clienttesting.GetAction).GetName() == "broken", nil, errors.New("etcd is unavailable")
+	})
 	number, name := intstr.FromInt32(80), intstr.FromString("http")
 	for _, test := range []struct {
 		host string
@@ -260,6 +316,18 @@ func TestResolve(t *testing.T) {
 		{"metadata.google.internal", number, "metadata"},
 		{"metadata.google.internal.", number, "metadata"},
 		{"fe80::1%eth0", number, "zone"},
+		{"METADATA.google.internal", number, "metadata"},
+		{"broken.example.com", number, "no such host"},
+		{"picker.default.svc", number, "does not allow this one"},
+		{"kubernetes.team.svc", number, "no ready endpoint"},
+		{"picker.team.svc.example.com", number, "has no address"},
+		{"quiet.team.svc", number, "10.4.0.1:8080"},
+		{"node.team.svc", number, "not allowed"},
+		{"names.team.svc", number, "10.4.0.1:8080"},
+		{"udp.team.svc", number, "no ready endpoint"},
+		{"plain.team.svc", number, "10.4.0.1:8080"},
+		{"mapped.team.svc", number, "[::ffff:10.4.0.1]:8080"},
+		{"broken.team.svc", number, "reading pod broken: etcd is unavailable"},
 	} {
 		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: test.host, Port: test.port})
 		if err == nil && got.AddrPort.String() != test.want || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -287,5 +355,24 @@ func TestNames(t *testing.T) {
 			t.Errorf("%v, want %q without the server", err, want)
 		}
 		dnsError = &net.DNSError{Err: "dial udp 192.0.2.53:53: connect: network is unreachable", Name: "picker", Server: "192.0.2.53:53"}
+	}
+}
+
+// A further attempt may reach another pod.
+func TestResolvesToAnyPod(t *testing.T) {
+	r := &resolver{addresses: &Addresses{}, client: fake.NewClientset(
+		service("picker", "team", nil), endpointsOf("picker", "team", "10.4.0.1", "a", true), endpointsOf("picker", "team", "10.4.0.2", "b", true),
+		podAt("a", "team", "10.4.0.1", false), podAt("b", "team", "10.4.0.2", false),
+	)}
+	found := map[string]bool{}
+	for range 100 {
+		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[got.AddrPort.String()] = true
+	}
+	if len(found) != 2 {
+		t.Errorf("only %v of two pods", found)
 	}
 }
