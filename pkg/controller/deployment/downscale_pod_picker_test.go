@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/kubernetes/pkg/features"
 )
 
@@ -207,4 +208,20 @@ func TestPickerIsDropped(t *testing.T) {
 			t.Errorf("%d ReplicaSets are kept", kept)
 		}
 	})
+}
+
+type behind struct{ consistency.ConsistencyStore }
+
+func (behind) EnsureReady(types.NamespacedName) error { return errors.New("the cache is behind") }
+
+// A sync that cannot surge passes no picker: its ReplicaSets may be old.
+func TestPodPickerWaitsForSurge(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DownscalePodPicker, true)
+	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: apps.DeploymentSpec{DownscalePodPicker: pickerAt("a")}}
+	client := fake.NewClientset()
+	dc := &DeploymentController{client: client, eventRecorder: record.NewFakeRecorder(10), surger: &surger{surgeWrites: behind{}}}
+	rsList := []*apps.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old"}}}
+	if _, err := dc.prepareReplicaSets(t.Context(), d, rsList, nil); err == nil || len(client.Actions()) > 0 {
+		t.Errorf("error %v, actions %v", err, client.Actions())
+	}
 }

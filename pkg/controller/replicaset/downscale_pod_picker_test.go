@@ -21,6 +21,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -32,12 +35,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -81,7 +88,9 @@ func TestQuestion(t *testing.T) {
 		requests   []*coordinationv1alpha1.EvictionRequest
 		rs         *apps.ReplicaSet
 		intercepts bool
-		noPicker   bool
+		// unknown means that the requests have not synced.
+		unknown  bool
+		noPicker bool
 		// want is empty if nobody is asked.
 		want     []string
 		wantPods int
@@ -105,12 +114,13 @@ func TestQuestion(t *testing.T) {
 		"its request was canceled":          {pods: pods(), diff: 1, intercepts: true, requests: requests(requestOf("b", canceled)), want: []string{"a", "b", "c"}, wantPods: 1},
 		"requests do not matter":            {pods: pods(), diff: 1, requests: requests(requestOf("b")), want: []string{"a", "b", "c"}, wantPods: 1},
 		"a surge ends":                      {pods: pods(), diff: 1, intercepts: true, requests: requests(requestOf("b")), rs: withLeaving("b")},
+		"a surge ends, requests unknown":    {pods: pods(), diff: 1, intercepts: true, unknown: true, rs: withLeaving("b")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newEvictionFixture(t)
 			if test.intercepts {
 				f.intercept(t)
-				f.rsc.evictions.requestsSynced = func() bool { return true }
+				f.rsc.evictions.requestsSynced = func() bool { return !test.unknown }
 			}
 			for _, request := range test.requests {
 				f.cached(t, request)
@@ -179,6 +189,7 @@ func TestPickedOrder(t *testing.T) {
 		"both tied: restarted":               {first: rankedPod(a, restarted), second: rankedPod(b), ranks: ranks(podpicker.RankTied, podpicker.RankTied)},
 		"both others: younger":               {first: rankedPod(a, younger), second: rankedPod(b), ranks: ranks(podpicker.RankOther, podpicker.RankOther)},
 		"a pod that was not asked about":     {first: rankedPod(a), second: rankedPod(b, younger), ranks: chosen(a)},
+		"tied before one not asked about":    {first: rankedPod(a), second: rankedPod(b, younger), ranks: ranksOf(podpicker.RankTied, []string{a})},
 		"nothing decided: doubled up":        {first: rankedPod(a, onSharedNode), second: rankedPod(b)},
 		"nothing decided: cheap to delete":   {first: rankedPod(a, cheapToDelete), second: rankedPod(b, onSharedNode)},
 		"nothing decided: requested at once": {first: rankedPod(a), second: rankedPod(b, onSharedNode), requests: requests(requestOf(a))},
@@ -285,6 +296,12 @@ func TestPickerEvents(t *testing.T) {
 		})
 	}
 	recorder := record.NewFakeRecorder(10)
+	// A protocol that this version does not know has no host.
+	(&pickers{recorder: recorder}).report(t.Context(), newReplicaSetOf(func(rs *apps.ReplicaSet) { rs.Spec.DownscalePodPicker = &v1.DownscalePodPicker{} }),
+		podpicker.Result{Err: errors.New("unknown"), Reason: podpicker.FallbackFailed})
+	if got := <-recorder.Events; !strings.Contains(got, "unknown") {
+		t.Errorf("event %q", got)
+	}
 	(&pickers{recorder: recorder}).report(t.Context(), newReplicaSetOf(withPicker), podpicker.Result{Err: errors.New(strings.Repeat("x", 5000))})
 	if got := <-recorder.Events; len(got) > 1024 {
 		t.Errorf("an event has %d bytes", len(got))
@@ -367,5 +384,94 @@ func TestSlowEvent(t *testing.T) {
 	want := "Warning PodPickerSlow No pods are deleted until the downscale pod picker at picker.default.svc has chosen, or until 2026-12-01T03:05:45Z at the latest."
 	if got := <-recorder.Events; got != want {
 		t.Errorf("event %q, want %q", got, want)
+	}
+}
+
+// Pods that the picker ranks alike are deleted by age as without it: the younger one first, but of two
+// that are nearly as old, either.
+func TestPickedByAge(t *testing.T) {
+	f := newEvictionFixture(t)
+	older, younger := rankedPod("a"), rankedPod("b", readySince)
+	for age, want := range map[time.Duration]string{65 * time.Minute: "b", 100 * time.Hour: "a"} {
+		f.rsc.clock = testingclock.NewFakeClock(orderStart.Add(age))
+		f.rsc.pickers = pickersWith(podpicker.Result{Ranks: chosen("a", "b")})
+		pods := []*v1.Pod{older, younger}
+		if got := f.rsc.getPodsToDelete(f.ctx, newReplicaSetOf(withPicker), pods, pods, 1); got[0].Name != want {
+			t.Errorf("after %s, %s is deleted, want %s", age, got[0].Name, want)
+		}
+	}
+}
+
+// A scale-down whose picker was asked has one event, and one without a question none.
+func TestPickerEventsOfScaleDown(t *testing.T) {
+	f := newEvictionFixture(t)
+	f.rsc.pickers = pickersWith(podpicker.Result{Ranks: chosen("a"), Chosen: 1})
+	events := f.rsc.pickers.recorder.(*record.FakeRecorder).Events
+	for _, want := range []int{1, 0} {
+		pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
+		f.rsc.getPodsToDelete(f.ctx, newReplicaSetOf(withPicker), pods, pods, 1)
+		if len(events) != want {
+			t.Errorf("%d events, want %d", len(events), want)
+		}
+		for len(events) > 0 {
+			<-events
+		}
+	}
+}
+
+// handled is an informer that keeps the handler of the controller.
+type handled struct {
+	appsinformers.ReplicaSetInformer
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+}
+
+func (h *handled) Informer() cache.SharedIndexInformer { return h }
+
+func (h *handled) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	h.handler = handler
+	return nil, nil
+}
+
+// The controller syncs a ReplicaSet again when its question has ended, and forgets deleted ones.
+func TestAskPickers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"chosen_pods": ["a"]}`))
+	}))
+	defer server.Close()
+	address := server.Listener.Addr().(*net.TCPAddr)
+	allowed, err := podpicker.ParseRanges([]string{fmt.Sprintf("127.0.0.1/32:%d", address.Port)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, informer := newEvictionFixture(t), &handled{}
+	if err := f.rsc.AskPickers(f.client, informer, &podpicker.Addresses{Allowed: allowed}, 1); err != nil {
+		t.Fatal(err)
+	}
+	rs := newReplicaSetOf(withPicker)
+	rs.Spec.DownscalePodPicker.HTTP.Host, rs.Spec.DownscalePodPicker.HTTP.Port = "127.0.0.1", intstr.FromInt(address.Port)
+	f.cached(t, rs)
+	pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
+	if !f.rsc.waitsForPicker(f.ctx, rs, pods, 1) {
+		t.Error("there is an answer at once")
+	}
+	if queued, _ := f.rsc.queue.Get(); queued != webKey.String() {
+		t.Errorf("queued is %q", queued)
+	}
+	if f.rsc.waitsForPicker(f.ctx, rs, pods, 1) {
+		t.Error("there is no answer")
+	}
+	if result, _ := f.rsc.pickers.client.Take(webKey); result.Ranks["a"] != podpicker.RankChosen || result.Ranks["b"] != podpicker.RankOther {
+		t.Errorf("result %+v", result)
+	}
+
+	for _, deleted := range []any{rs, cache.DeletedFinalStateUnknown{Key: webKey.String(), Obj: rs}} {
+		client := newFakeAsker(func(types.NamespacedName) {})
+		f.rsc.pickers.client = client
+		f.rsc.waitsForPicker(f.ctx, rs, pods, 1)
+		asked := len(client.asked)
+		if informer.handler.OnDelete(deleted); asked != 1 || len(client.asked) != 0 {
+			t.Errorf("%T: %d questions, and %d in the end", deleted, asked, len(client.asked))
+		}
 	}
 }

@@ -17,6 +17,8 @@ limitations under the License.
 package validation
 
 import (
+	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,6 +134,8 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"a negative port":         {picker: pickerPort(intstr.FromInt32(-1), "192.0.2.1"), want: []string{"http.port: " + invalid}},
 		"a port by a wrong name":  {picker: pickerPort(intstr.FromString("HTTP_port"), "picker.shop.svc"), want: []string{"http.port: " + invalid}},
 		"a named port elsewhere":  {picker: pickerPort(intstr.FromString("http"), "picker.example.com"), want: []string{"http.port: " + invalid}},
+		"a named port below":      {picker: pickerPort(intstr.FromString("http"), "picker.shop.svc.example"), want: []string{"http.port: " + invalid}},
+		"a named port of a label": {picker: pickerPort(intstr.FromString("http"), "picker"), want: []string{"http.port: " + invalid}},
 		"a path and a query":      {picker: pickerPath("/a/b?c=d%20e")},
 		"no path":                 {picker: pickerPath(""), want: []string{"http.path: " + invalid}},
 		"a relative path":         {picker: pickerPath("a"), want: []string{"http.path: " + invalid}},
@@ -146,6 +150,7 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"another scheme":          {picker: pickerHTTP(func(h *core.HTTPDownscalePodPicker) { h.Scheme = "FTP" }), want: []string{"http.scheme: " + unsupported}},
 		"HTTPS":                   {picker: https(nil)},
 		"a certificate":           {picker: https(caBundle)},
+		"a long certificate":      {picker: https(slices.Concat(caBundle, bytes.Repeat([]byte("\n"), 64<<10-len(caBundle))))},
 		"no certificate":          {picker: https([]byte("s3cr3t")), want: []string{"http.caBundle: " + invalid}},
 		"too long a certificate":  {picker: https([]byte(strings.Repeat("s3cr3t", 11000))), want: []string{"http.caBundle: " + tooLong}},
 		"a certificate for HTTP":  {picker: pickerHTTP(func(h *core.HTTPDownscalePodPicker) { h.CABundle = caBundle }), want: []string{"http.caBundle: " + forbidden}},
@@ -167,7 +172,9 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"the key":                 {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "idempotency-key"}), want: []string{"http.httpHeaders[0].name: " + invalid}},
 		"one of Kubernetes":       {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "kubernetes-namespace"}), want: []string{"http.httpHeaders[0].name: " + invalid}},
 		"a value with a line":     {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: "s3cr3t\r\nHost: a"}), want: []string{"http.httpHeaders[0].value: " + invalid}},
-		"a long value":            {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: strings.Repeat("s3cr3t", 683)}), want: []string{"http.httpHeaders[0].value: " + tooLong}},
+		"a value that deletes":    {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: "s3cr3t\x7f"}), want: []string{"http.httpHeaders[0].value: " + invalid}},
+		"a long value":            {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: strings.Repeat("a", 4096)})},
+		"too long a value":        {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: strings.Repeat("s3cr3t", 683)}), want: []string{"http.httpHeaders[0].value: " + tooLong}},
 		"a long name":             {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: strings.Repeat("x", 257)}), want: []string{"http.httpHeaders[0].name: " + tooLong}},
 		"two sources": {
 			picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", Value: "s3cr3t", ValueFrom: fromSecret("token", "value")}),
@@ -180,14 +187,8 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 		"a Secret with a wrong key":  {picker: pickerHeader(core.HTTPDownscalePodPickerHeader{Name: "X-Token", ValueFrom: fromSecret("token", "a/b")}), want: []string{"http.httpHeaders[0].valueFrom.secretKeyRef.key: " + invalid}},
 		"four Secrets":               {picker: pickerSecrets(4)},
 		"five Secrets":               {picker: pickerSecrets(5), want: []string{"http.httpHeaders: " + invalid}},
-		"thirty-three headers": {
-			picker: pickerHTTP(func(h *core.HTTPDownscalePodPicker) {
-				for range 33 {
-					h.HTTPHeaders = append(h.HTTPHeaders, core.HTTPDownscalePodPickerHeader{Name: "X-Many"})
-				}
-			}),
-			want: []string{"http.httpHeaders: " + tooMany},
-		},
+		"thirty-two headers":         {picker: manyHeaders(32)},
+		"thirty-three headers":       {picker: manyHeaders(33), want: []string{"http.httpHeaders: " + tooMany}},
 	} {
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		template := core.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}, Spec: podSpecOf()}
@@ -213,6 +214,24 @@ func TestValidateDownscalePodPicker(t *testing.T) {
 					t.Errorf("got %q, want %q: %v", got, test.want, errs)
 				}
 			})
+		}
+	}
+}
+
+func manyHeaders(count int) *core.DownscalePodPicker {
+	return pickerHTTP(func(h *core.HTTPDownscalePodPicker) {
+		h.HTTPHeaders = slices.Repeat([]core.HTTPDownscalePodPickerHeader{{Name: "X-Many"}}, count)
+	})
+}
+
+// No header can be set that the request has itself, or that is for those who forward it.
+func TestPickerHeadersOfRequest(t *testing.T) {
+	for name := range strings.FieldsSeq("Accept Accept-Encoding Connection Content-Encoding Content-Length Content-Type Expect Host Idempotency-Key Keep-Alive " +
+		"Kubernetes-Namespace Kubernetes-ReplicaSet Kubernetes-Other Proxy-Authenticate Proxy-Authorization Proxy-Connection TE Trailer Transfer-Encoding Upgrade") {
+		for _, spelled := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
+			if errs := validateDownscalePodPicker(pickerHeader(core.HTTPDownscalePodPickerHeader{Name: spelled}), nil); len(errs) != 1 || errs[0].Field != "http.httpHeaders[0].name" {
+				t.Errorf("%s: %v", spelled, errs)
+			}
 		}
 	}
 }

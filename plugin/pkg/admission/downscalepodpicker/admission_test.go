@@ -45,6 +45,8 @@ const (
 	namespace = "shop"
 	// author may get the Secrets token and other, guest none.
 	author, guest = "author", "guest"
+	// partly is allowed by one authorizer, while another fails.
+	partly = "partly"
 )
 
 type rights struct{ err error }
@@ -55,6 +57,9 @@ func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	}
 	if a.GetUser().GetName() == author && cmp.Equal(want, a) && (a.GetName() == "token" || a.GetName() == "other") {
 		return authorizer.DecisionAllow, "", nil
+	}
+	if a.GetUser().GetName() == partly {
+		return authorizer.DecisionAllow, "", errors.New("another authorizer is out of order")
 	}
 	return authorizer.DecisionNoOpinion, "", r.err
 }
@@ -146,6 +151,7 @@ func TestSecretsOfPickers(t *testing.T) {
 		"the picker removed by a guest":        {user: guest, object: newDeployment(nil), old: newDeployment(newPicker("token"))},
 		"added by a guest":                     {user: guest, object: newDeployment(newPicker("token")), old: newDeployment(nil), want: `Secrets ["token"]`},
 		"a subresource":                        {user: guest, object: newDeployment(newPicker("token")), old: newDeployment(nil), subresource: "status"},
+		"one of two authorizers fails":         {user: partly, object: newDeployment(newPicker("token"))},
 		"the authorizer fails":                 {user: guest, object: newDeployment(newPicker("token")), rights: rights{err: errors.New("out of order")}, want: "out of order"},
 		"passed on":                            {user: guest, object: newReplicaSet(newPicker("token"), "d"), deployment: stored("d", "token")},
 		"passed on to an older one":            {user: guest, object: newReplicaSet(newPicker("token"), "d"), old: newReplicaSet(nil, "d"), deployment: stored("d", "token")},
@@ -169,10 +175,10 @@ func TestSecretsOfPickers(t *testing.T) {
 				client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.unreadable })
 			}
 			plugin := NewPlugin()
-			if err := plugin.ValidateInitialization(); err == nil {
-				t.Error("initialized without an authorizer")
-			}
 			plugin.SetAuthorizer(test.rights)
+			if err := plugin.ValidateInitialization(); err == nil {
+				t.Error("initialized without a client")
+			}
 			plugin.SetExternalKubeClientSet(client)
 			if err := plugin.ValidateInitialization(); err != nil {
 				t.Fatal(err)
@@ -204,5 +210,14 @@ func TestHandledOperations(t *testing.T) {
 		if got := plugin.Handles(operation); got != want {
 			t.Errorf("handles %s: %t, want %t", operation, got, want)
 		}
+	}
+}
+
+// Without an authorizer, the plugin does not start.
+func TestInitialization(t *testing.T) {
+	plugin := NewPlugin()
+	plugin.SetExternalKubeClientSet(fake.NewClientset())
+	if err := plugin.ValidateInitialization(); err == nil {
+		t.Error("initialized without an authorizer")
 	}
 }

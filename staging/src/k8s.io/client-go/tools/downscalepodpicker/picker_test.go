@@ -123,9 +123,11 @@ func TestHandler(t *testing.T) {
 		"no decision":           {body: ok, wantStatus: 200, wantBody: `{"chosen_pods":[],"tied_pods":[]}`, wantAsked: true},
 		"a field of the future": {body: `{"number_of_pods_requested": 1, "candidate_pods": ["a", "b"], "zones": {}}`, wantStatus: 200, wantBody: `{"chosen_pods":[],"tied_pods":[]}`, wantAsked: true},
 		"another method":        {method: http.MethodGet, body: ok, wantStatus: 405, wantBody: "the method is GET, must be POST"},
+		"a method that writes":  {method: http.MethodPut, body: ok, wantStatus: 405, wantBody: "the method is PUT, must be POST"},
 		"no body":               {wantStatus: 400, wantBody: "reading the body as JSON"},
 		"too large":             {body: ok + strings.Repeat(" ", maxRequestBytes), wantStatus: 400, wantBody: "larger than"},
 		"no number":             {body: `{"candidate_pods": ["a"]}`, wantStatus: 400, wantBody: "number_of_pods_requested is 0, must be at least 1"},
+		"a negative number":     {body: `{"number_of_pods_requested": -1, "candidate_pods": ["a"]}`, wantStatus: 400, wantBody: "number_of_pods_requested is -1, must be at least 1"},
 		"no candidates":         {body: `{"number_of_pods_requested": 1}`, wantStatus: 400, wantBody: "candidate_pods is empty"},
 		"an error":              {body: ok, err: errors.New("no idea"), wantStatus: 500, wantBody: "no idea", wantAsked: true},
 		"a stranger":            {body: ok, answer: Answer{Chosen: []string{"c"}}, wantStatus: 500, wantBody: `the picker broke the contract: chosen_pods names "c"`, wantAsked: true},
@@ -185,6 +187,20 @@ func TestManyCandidates(t *testing.T) {
 		if recorder.Code != http.StatusOK {
 			t.Errorf("%d candidates, %d bytes: status %d, %s", want, len(body), recorder.Code, recorder.Body)
 		}
+	}
+}
+
+// The context of a picker is that of its request.
+func TestHandlerContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	handler := NewHandler(func(asked context.Context, _ Question) (Answer, error) {
+		cancel()
+		return Answer{}, asked.Err()
+	})
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(`{"number_of_pods_requested": 1, "candidate_pods": ["a", "b"]}`))
+	recorder := httptest.NewRecorder()
+	if handler.ServeHTTP(recorder, request); !strings.Contains(recorder.Body.String(), context.Canceled.Error()) {
+		t.Errorf("answer %q", recorder.Body)
 	}
 }
 

@@ -67,13 +67,17 @@ func TestDescribeDownscalePodPicker(t *testing.T) {
 			picker: &corev1.DownscalePodPicker{HTTP: &corev1.HTTPDownscalePodPicker{Host: "fd00::1", Port: intstr.FromInt32(80), Path: "/", Scheme: corev1.URISchemeHTTP}},
 			want:   []string{"Downscale Pod Picker:   http://[fd00::1]:80/\n"},
 		},
+		"one default": {
+			picker: &corev1.DownscalePodPicker{HTTP: newPicker().HTTP, MaxRetries: ptr.To[int32](2)}, want: []string{"Downscale Pod Picker:   https://picker.shop.svc:http/pick\n"},
+		},
 		"with headers": {
 			picker: newPicker(
 				corev1.HTTPDownscalePodPickerHeader{Name: "Authorization", Value: "s3cr3t"},
 				corev1.HTTPDownscalePodPickerHeader{Name: "X-Token", ValueFrom: from(nil)},
 				corev1.HTTPDownscalePodPickerHeader{Name: "X-Other", ValueFrom: from(ptr.To(true))},
+				corev1.HTTPDownscalePodPickerHeader{Name: "X-Last", ValueFrom: from(ptr.To(false))},
 			),
-			want: []string{"Header:  Authorization\n", "Header:  X-Token from the key value of Secret token\n", "Header:  X-Other from the key value of Secret token, if it exists\n"},
+			want: []string{"Header:  Authorization\n", "Header:  X-Token from the key value of Secret token\n", "Header:  X-Other from the key value of Secret token, if it exists\n", "Header:  X-Last from the key value of Secret token\n"},
 			none: []string{"s3cr3t"},
 		},
 	} {
