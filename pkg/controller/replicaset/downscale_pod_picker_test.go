@@ -197,6 +197,8 @@ func TestPickedOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newEvictionFixture(t)
 			f.intercept(t)
+			// Soon after the younger ones began: of pods that are nearly as old, the UID decides.
+			f.rsc.clock = testingclock.NewFakeClock(orderStart.Add(65 * time.Minute))
 			f.rsc.evictions.requestsSynced = func() bool { return true }
 			for _, request := range test.requests {
 				f.cached(t, request)
