@@ -88,6 +88,9 @@ func (o *startOptions) resume(ctx context.Context, client kubernetes.Interface, 
 	if len(o.drainPlan) > 0 && !apiequality.Semantic.DeepEqual(maintenance.CompletePlan(o.drainPlan), maintenance.CompletePlan(open.Spec.DrainPlan)) {
 		return nil, failed("NodeMaintenance %q of these nodes is open and has another drain plan, which is immutable: complete or cancel it first, or start another one with --name", open.Name)
 	}
+	if o.rolloutFlags.contradicts(o.rollout, open.Spec.Rollout) {
+		return nil, failed("NodeMaintenance %q of these nodes is open, and its spec.rollout is not what %s asks for: %s", open.Name, strings.Join(o.rolloutFlags.given(), ", "), changeRollout(open))
+	}
 	hint := ""
 	if o.name == "" {
 		hint = " To start another one, use --name."
@@ -97,6 +100,14 @@ func (o *startOptions) resume(ctx context.Context, client kubernetes.Interface, 
 		fmt.Fprintf(o.ErrOut, "NodeMaintenance %s keeps its reason.\n", open.Name)
 	}
 	return o.move(ctx, client, open.Name)
+}
+
+// changeRollout says how to get another rollout than that of an open maintenance.
+func changeRollout(open *coordinationv1alpha1.NodeMaintenance) string {
+	if open.Spec.Rollout == nil {
+		return "it has none, which cannot be changed. Complete or cancel it first, or start another one with --name"
+	}
+	return fmt.Sprintf("change it with \"kubectl edit nm %s\" (completeNodes is immutable), \"kubectl maintenance pause\" or \"resume\", or start another one with --name", open.Name)
 }
 
 // requireNodes refuses labels that no node has: they are more likely a typo, and a drain without

@@ -19,9 +19,11 @@ package maintenance
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -31,6 +33,9 @@ const resource = "nodemaintenances"
 // qualifiedResource is for requests that do not use the typed client: other projects have a resource
 // of the same name, which is the only one while the gates are off.
 const qualifiedResource = resource + "." + coordinationv1alpha1.GroupName
+
+// budgetResource is NodeMaintenanceBudget in URLs and messages.
+const budgetResource = "nodemaintenancebudgets"
 
 // errNotServed is the error on a server without the API.
 var errNotServed = errors.New(`the server does not serve NodeMaintenance (coordination.k8s.io/v1alpha1): ` +
@@ -46,22 +51,31 @@ func (e *environment) servedClient() (kubernetes.Interface, error) {
 	return client, requireServed(client)
 }
 
-// requireServed asks the server itself: the discovery cache of kubectl can be hours old. If the
-// user may not read the discovery document, the next request will fail if the API is not served.
+// requireServed returns an error unless the server serves NodeMaintenances. If the user may not read
+// the discovery document, the next request will fail if the API is not served.
 func requireServed(client kubernetes.Interface) error {
+	resources, err := servedResources(client)
+	if err != nil || resources == nil || serves(resources, resource) {
+		return err
+	}
+	return errNotServed
+}
+
+// servedResources asks the server itself what it serves: the discovery cache of kubectl can be hours
+// old. The list is nil if the user may not read the discovery document.
+func servedResources(client kubernetes.Interface) (*metav1.APIResourceList, error) {
 	resources, err := client.Discovery().ServerResourcesForGroupVersion(coordinationv1alpha1.SchemeGroupVersion.String())
 	switch {
 	case apierrors.IsNotFound(err):
-		return errNotServed
+		return nil, errNotServed
 	case apierrors.IsForbidden(err):
-		return nil
+		return nil, nil
 	case err != nil:
-		return fmt.Errorf("asking the server whether it serves NodeMaintenance: %w", err)
+		return nil, fmt.Errorf("asking the server whether it serves NodeMaintenance: %w", err)
 	}
-	for _, served := range resources.APIResources {
-		if served.Name == resource {
-			return nil
-		}
-	}
-	return errNotServed
+	return resources, nil
+}
+
+func serves(resources *metav1.APIResourceList, name string) bool {
+	return slices.ContainsFunc(resources.APIResources, func(served metav1.APIResource) bool { return served.Name == name })
 }

@@ -51,6 +51,11 @@ var (
 		same node selector, that one is moved instead of starting a second one, unless --name names
 		another one.
 
+		All nodes are drained at the same time, and released together, as far as
+		NodeMaintenanceBudgets allow it. With --max-concurrent or another flag for the rollout, at
+		most so many are, and each is released by itself when the work on it is done: see
+		--complete-nodes. A rollout has to be asked for when the maintenance is created.
+
 		With --wait, blockers are printed as soon as they appear, and the command ends when no pod is
 		left.
 
@@ -65,6 +70,9 @@ var (
 
 		# Drain all nodes of a pool, and wait up to half an hour
 		kubectl maintenance start --name=pool-a -l pool=a --wait --timeout=30m
+
+		# Drain ten nodes of the pool at a time, and release each when it has been rebooted
+		kubectl maintenance start --name=kernel -l pool=a --max-concurrent=10 --complete-nodes=Rebooted
 
 		# Announce a maintenance of two nodes, and drain them later
 		kubectl maintenance start --name=rack-7 foo bar --stage=Idle
@@ -90,7 +98,9 @@ type startOptions struct {
 	allowNoNodes  bool
 	wait          bool
 	timeout       time.Duration
+	rolloutFlags  rolloutFlags
 
+	rollout   *coordinationv1alpha1.NodeMaintenanceRollout
 	stage     coordinationv1alpha1.NodeMaintenanceStage
 	drainPlan []corev1.DrainPlanEntry
 	dryRun    cmdutil.DryRunStrategy
@@ -124,6 +134,7 @@ func newCmdStart(env *environment) *cobra.Command {
 	cmd.Flags().StringVar(&o.reason, "reason", o.reason, "Reason for the maintenance, for people.")
 	cmd.Flags().StringVar(&o.stageText, "stage", o.stageText, "How far the maintenance goes: Idle, Cordon or Drain.")
 	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan in YAML or JSON: a list of entries, or a NodeMaintenance. '-' is stdin. Missing standard entries are added.")
+	o.rolloutFlags.add(cmd)
 	cmd.Flags().BoolVar(&o.allowNoNodes, "allow-no-nodes", o.allowNoNodes, "If true, start the maintenance even if no node has the labels of --selector.")
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, print blockers, and return when no pod is left (with --stage=Cordon: when all nodes are cordoned).")
 	addTimeoutFlag(cmd, &o.timeout)
@@ -148,6 +159,9 @@ func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.dryRun, err = cmdutil.GetDryRunStrategy(cmd); err != nil {
+		return err
+	}
+	if o.rollout, err = o.rolloutFlags.rollout(); err != nil {
 		return err
 	}
 	if o.drainPlanFile != "" {
@@ -202,7 +216,7 @@ func (o *startOptions) run(ctx context.Context) error {
 func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm := &coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: o.name},
-		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{Stage: o.stage, Reason: o.reason, DrainPlan: o.drainPlan},
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{Stage: o.stage, Reason: o.reason, DrainPlan: o.drainPlan, Rollout: o.rollout},
 	}
 	if o.selector != "" {
 		var err error
@@ -261,6 +275,11 @@ func (o *startOptions) createOrResume(ctx context.Context, client kubernetes.Int
 }
 
 func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	if nm.Spec.Rollout != nil {
+		if err := requireRollouts(client); err != nil {
+			return nil, err
+		}
+	}
 	if o.dryRun == cmdutil.DryRunClient {
 		return nm, o.print(nm, "created")
 	}
@@ -274,6 +293,11 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 		return nil, fmt.Errorf("NodeMaintenance %q already exists: choose another name, or move that one to a later stage with \"kubectl maintenance start --name=%s\" and no nodes", nm.Name, nm.Name)
 	case err != nil:
 		return nil, err
+	}
+	if o.dryRun == cmdutil.DryRunNone {
+		if err := verifyRollout(ctx, client, nm, created); err != nil {
+			return nil, err
+		}
 	}
 	if err := o.print(created, "created"); err != nil {
 		return nil, err
@@ -310,6 +334,10 @@ func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interf
 func (o *startOptions) moveNamed(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	if o.reason != "" || len(o.drainPlan) > 0 {
 		return nil, fmt.Errorf("without nodes, NodeMaintenance %q is only moved to a later stage: --reason and --drain-plan-file are for a new one", o.name)
+	}
+	if o.rollout != nil {
+		return nil, fmt.Errorf("without nodes, NodeMaintenance %q is only moved to a later stage: leave out %s; to change its rollout, use \"kubectl edit nm %s\", \"kubectl maintenance pause\" or \"resume\"",
+			o.name, strings.Join(o.rolloutFlags.given(), ", "), o.name)
 	}
 	return o.move(ctx, client, o.name)
 }

@@ -1,0 +1,177 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+)
+
+// rollingOut gives the maintenance a rollout. What the server sets by default is set.
+func (m maintenanceStory) rollingOut(rollout coordinationv1alpha1.NodeMaintenanceRollout) maintenanceStory {
+	if rollout.CompleteNodes == "" {
+		rollout.CompleteNodes = coordinationv1alpha1.NodeCompletionManual
+	}
+	if rollout.ReturnTimeoutSeconds == nil {
+		rollout.ReturnTimeoutSeconds = ptr.To[int32](1800)
+	}
+	if rollout.MaxFailedNodes == nil {
+		rollout.MaxFailedNodes = ptr.To[int32](0)
+	}
+	m.Spec.Rollout = &rollout
+	return m
+}
+
+// servesBudgets adds NodeMaintenanceBudgets to what the server serves.
+func (s *server) servesBudgets() *server {
+	s.Resources[0].APIResources = append(s.Resources[0].APIResources, metav1.APIResource{Name: budgetResource})
+	return s
+}
+
+func TestStartRollout(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want *coordinationv1alpha1.NodeMaintenanceRollout
+	}{
+		{"none", nil, nil},
+		{"a number", []string{"--max-concurrent=20"}, &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(20))}},
+		{"a percentage", []string{"--max-concurrent=10%"}, &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromString("10%"))}},
+		{"only paused", []string{"--paused"}, &coordinationv1alpha1.NodeMaintenanceRollout{Paused: true}},
+		{"not paused", []string{"--paused=false"}, &coordinationv1alpha1.NodeMaintenanceRollout{}},
+		{"all", []string{"--max-concurrent=1", "--complete-nodes=rebooted", "--return-timeout=1h", "--max-failed-nodes=0", "--paused"}, &coordinationv1alpha1.NodeMaintenanceRollout{
+			MaxConcurrent: ptr.To(intstr.FromInt32(1)), CompleteNodes: coordinationv1alpha1.NodeCompletionRebooted,
+			ReturnTimeoutSeconds: ptr.To[int32](3600), MaxFailedNodes: ptr.To[int32](0), Paused: true,
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1")).servesBudgets()
+			s.mustRun(t, append([]string{"start", "node-1", "--name=rack"}, tc.args...)...)
+			if diff := cmp.Diff(tc.want, s.get(t, "rack").Spec.Rollout); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStartRefusesRollouts(t *testing.T) {
+	const numbers = "must be a number of nodes, at least 1, or a percentage of them from 1% to 100%; to begin with none, use --paused"
+	five := coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(5))}
+	for _, tc := range []struct {
+		name    string
+		stories []any
+		args    []string
+		want    string
+	}{
+		{"none at a time", nil, []string{"node-1", "--max-concurrent=0"}, `--max-concurrent="0": ` + numbers},
+		{"no percent", nil, []string{"node-1", "--max-concurrent=0%"}, `--max-concurrent="0%": ` + numbers},
+		{"more than all", nil, []string{"node-1", "--max-concurrent=101%"}, `--max-concurrent="101%": ` + numbers},
+		{"no number", nil, []string{"node-1", "--max-concurrent=all"}, `--max-concurrent="all": ` + numbers},
+		{"more than the API has", nil, []string{"node-1", "--max-concurrent=3000000000"}, numbers},
+		{"an empty number", nil, []string{"node-1", "--max-concurrent="}, numbers},
+		{"an unknown policy", nil, []string{"node-1", "--complete-nodes=Reboot"}, `--complete-nodes="Reboot": must be one of Manual, Rebooted`},
+		{"a fraction", nil, []string{"node-1", "--return-timeout=1500ms"}, "--return-timeout=1.5s: must be from 1s to 168h0m0s, without fractions of a second"},
+		{"no time", nil, []string{"node-1", "--return-timeout=0"}, "--return-timeout=0s: must be from 1s"},
+		{"too much time", nil, []string{"node-1", "--return-timeout=200h"}, "to 168h0m0s"},
+		{"a negative number", nil, []string{"node-1", "--max-failed-nodes=-1"}, "--max-failed-nodes=-1: must not be negative; 0 halts"},
+		{"an existing one by its name", []any{newMaintenance("old", cordon, "node-1")}, []string{"old", "--max-concurrent=5", "--paused"},
+			`NodeMaintenance "old" is only moved to a later stage: leave out --max-concurrent, --paused; to change its rollout, use "kubectl edit nm old"`},
+		{"an open one without a rollout", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--max-concurrent=5"},
+			`NodeMaintenance "old" of these nodes is open, and its spec.rollout is not what --max-concurrent asks for: it has none, which cannot be changed. Complete or cancel it first, or start another one with --name`},
+		{"an open one with another rollout", []any{newMaintenance("old", drain, "node-1").rollingOut(five)}, []string{"node-1", "--max-concurrent=4"},
+			`change it with "kubectl edit nm old" (completeNodes is immutable), "kubectl maintenance pause" or "resume", or start another one with --name`},
+		{"an open one that is not paused", []any{newMaintenance("old", drain, "node-1").rollingOut(five)}, []string{"node-1", "--max-concurrent=5", "--paused"}, "is not what --max-concurrent, --paused asks for"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, append(tc.stories, newNode("node-1"))...).servesBudgets()
+			s.run(t, append([]string{"start"}, tc.args...)...)
+			contains(t, s.failure, tc.want)
+			if writes := s.writes(); s.code != 1 || len(writes) > 0 {
+				t.Errorf("exit code %d, wrote %v", s.code, writes)
+			}
+		})
+	}
+}
+
+// TestStartAgainWithRollout resumes an open maintenance whose rollout is what the flags ask for.
+func TestStartAgainWithRollout(t *testing.T) {
+	open := newMaintenance("old", cordon, "node-1").rollingOut(coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(5)), Paused: true})
+	for _, args := range [][]string{{"--max-concurrent=5"}, {"--paused"}, {"--max-concurrent=5", "--complete-nodes=Manual", "--return-timeout=30m", "--max-failed-nodes=0"}, nil} {
+		s := newServer(t, open, newNode("node-1")).servesBudgets()
+		contains(t, s.mustRun(t, append([]string{"start", "node-1"}, args...)...), "old moved from Cordon to Drain")
+	}
+}
+
+// TestServerWithoutRollouts verifies that no maintenance remains whose rollout the server has
+// dropped: it would drain all nodes at once.
+func TestServerWithoutRollouts(t *testing.T) {
+	const failure = "error: the server does not support spec.rollout: enable the feature gate NodeMaintenanceBudgets"
+	start := []string{"start", "node-1", "--name=rack", "--max-concurrent=1"}
+	for _, args := range [][]string{start, append(slices.Clone(start), "--dry-run=server"), append(slices.Clone(start), "--dry-run=client")} {
+		s := newServer(t, newNode("node-1"))
+		s.run(t, args...)
+		contains(t, s.failure, failure)
+		if writes := s.writes(); s.code != 1 || len(writes) > 0 {
+			t.Errorf("%v: exit code %d, wrote %v", args, s.code, writes)
+		}
+	}
+	drops := func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, newMaintenance("rack", drain, "node-1").NodeMaintenance, nil
+	}
+	s := newServer(t, newNode("node-1")).servesBudgets()
+	s.PrependReactor("create", resource, drops)
+	var deleted *string
+	s.PrependReactor("delete", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		deleted = (*string)(action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions.UID)
+		return true, nil, nil
+	})
+	out := s.run(t, start...)
+	contains(t, s.failure, failure)
+	if deleted == nil || *deleted != "uid-of-rack" || out != "" {
+		t.Errorf("deleted %v, printed %q", deleted, out)
+	}
+	s = newServer(t, newNode("node-1")).servesBudgets()
+	s.PrependReactor("create", resource, drops)
+	s.PrependReactor("delete", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errNotServed })
+	s.run(t, start...)
+	contains(t, s.failure, `which drains all its nodes at once: end it with "kubectl maintenance cancel rack", because kubectl could not: `)
+}
+
+// TestRolloutWithoutDiscovery creates a rollout although the user may not read what is served.
+func TestRolloutWithoutDiscovery(t *testing.T) {
+	s := newServer(t, newNode("node-1"))
+	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no permission"))
+	})
+	contains(t, s.mustRun(t, "start", "node-1", "--name=rack", "--max-concurrent=1"), "rack created")
+	if !strings.Contains(s.get(t, "rack").Spec.Rollout.MaxConcurrent.String(), "1") {
+		t.Error("the rollout is missing")
+	}
+}
