@@ -291,6 +291,9 @@ func (f *follower) timedOut() error {
 		v := f.last[name]
 		// The causes of a later release may be unknown here.
 		isBlocked = isBlocked || v.PodsBlocked > 0
+		if v.isHalted() {
+			blockers = append(blockers, plaintext.Line(name+": "+v.haltedText()))
+		}
 		for i := range v.Blockers {
 			b := &v.Blockers[i]
 			if !b.Blocked {

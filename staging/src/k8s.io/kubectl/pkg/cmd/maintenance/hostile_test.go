@@ -78,7 +78,11 @@ func TestHostile(t *testing.T) {
 	}
 	for seed := range uint64(hostileSeeds) {
 		snapshots := func() map[string]*podSnapshot {
-			return map[string]*podSnapshot{"blocked": blockedDrain(), "surging": surgingDrain(), "plan": snapshotOf(busyNodes()...), "refused": snapshotOf(refusedDrain()...)}
+			_, rollout := rolloutStories()
+			return map[string]*podSnapshot{
+				"blocked": blockedDrain(), "surging": surgingDrain(), "plan": snapshotOf(busyNodes()...), "refused": snapshotOf(refusedDrain()...),
+				"rollout": snapshotOf(rollout...), "halted": snapshotOf(haltedStories()...),
+			}
 		}
 		for name, s := range snapshots() {
 			views := viewsIn(poisonedSnapshot(seed, s))

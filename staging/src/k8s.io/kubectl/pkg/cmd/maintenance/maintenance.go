@@ -43,6 +43,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/plaintext"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -138,15 +139,20 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	return cmd
 }
 
-// newClient returns a client with more requests per second than the default: a plan of many nodes
-// reads the pods of each.
 func newClient(f cmdutil.Factory) (kubernetes.Interface, error) {
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
+	return kubernetes.NewForConfig(clientConfig(config))
+}
+
+// clientConfig allows more requests per second than the default, because a plan of many nodes reads
+// the pods of each.
+func clientConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
-	return kubernetes.NewForConfig(config)
+	return config
 }
 
 // untilInterrupted returns a context that ends on Ctrl-C, and after the timeout unless it is 0.

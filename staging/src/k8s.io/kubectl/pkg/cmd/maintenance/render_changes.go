@@ -72,10 +72,14 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
 		lines = append(lines, plaintext.Line(v.DrainMessage))
 	}
+	lines = append(lines, rolloutChanges(old, v, now)...)
 	lines = append(lines, nodeChanges(old, v)...)
 	lines = append(lines, r.blockerChanges(old, v, now)...)
 	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
 		lines = append(lines, "drained: no pod is left on "+counted(v.SelectedNodes, "node", "nodes"))
+	}
+	if v.Outcome == outcomeDone && old.Outcome != outcomeDone {
+		lines = append(lines, "done: released "+counted(v.SelectedNodes, "node", "nodes"))
 	}
 	return lines
 }
@@ -122,7 +126,11 @@ func nodeChanges(old, v *view) []string {
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
 		was, known := before[node.Name]
+		if line := phaseChange(v, was, node); line != "" {
+			lines = append(lines, line)
+		}
 		switch {
+		case node.Phase == phaseDone:
 		case node.Drained && !(known && was.Drained):
 			lines = append(lines, node.Name+": drained")
 		case node.podsLeft() == 0:

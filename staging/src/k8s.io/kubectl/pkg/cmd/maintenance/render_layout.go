@@ -63,7 +63,11 @@ func fullLayout(views []view) layout {
 func mostBlockers(views []view) int {
 	most := 0
 	for i := range views {
-		most = max(most, len(views[i].Blockers))
+		shown := len(views[i].Blockers)
+		if views[i].isHalted() {
+			shown++
+		}
+		most = max(most, shown)
 	}
 	return most
 }
@@ -130,7 +134,7 @@ func renderCrowded(views []view, now time.Time, width, height int) *page {
 
 // blockedRank is 0 if the maintenance needs an intervention, otherwise 1.
 func blockedRank(v *view) int {
-	if v.PodsBlocked > 0 || countBlocked(v.Blockers) > 0 {
+	if v.PodsBlocked > 0 || v.isHalted() || countBlocked(v.Blockers) > 0 {
 		return 0
 	}
 	return 1
@@ -140,6 +144,10 @@ func blockedRank(v *view) int {
 // intervention.
 func (p *page) addCompact(v *view, now time.Time, blockers int) {
 	p.cut("", headline(v, now))
+	if v.isHalted() && blockers > 0 {
+		p.cut("  ! ", v.haltedText())
+		blockers--
+	}
 	hidden := countBlocked(v.Blockers)
 	for i := range v.Blockers {
 		if b := &v.Blockers[i]; b.Blocked && blockers > 0 {

@@ -120,13 +120,17 @@ func renderPage(views []view, now time.Time, width int, layout layout) *page {
 func (p *page) addView(v *view, now time.Time, layout layout) {
 	p.wrapped("", headline(v, now))
 	if !layout.noHead {
-		p.addHead(v, now)
+		p.addHead(v, now, layout)
 	}
 	if layout.blockersFirst {
 		p.addBlockers(v, now, layout)
 	}
 	// Without a row, the headline already counts the nodes.
-	if len(v.Nodes) > 0 && layout.nodeRows > 0 {
+	switch {
+	case len(v.Nodes) == 0 || layout.nodeRows == 0:
+	case v.hasPhases():
+		p.addRolloutNodes(v, now, layout.nodeRows)
+	default:
 		p.add("")
 		p.addNodes(v, layout.nodeRows)
 	}
@@ -136,7 +140,7 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 }
 
 // addHead appends the fields of the maintenance as a whole.
-func (p *page) addHead(v *view, now time.Time) {
+func (p *page) addHead(v *view, now time.Time, layout layout) {
 	p.field("Reason", v.Reason)
 	if !v.observed && now.Sub(v.created) >= controllerPatience {
 		p.wrapped("  ", "The controller has not acted on the last change yet. If this does not change, check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.")
@@ -147,8 +151,12 @@ func (p *page) addHead(v *view, now time.Time) {
 	if v.counted {
 		p.field("Pods", podsText(v))
 	}
-	p.field("Targets", targetsText(v.Targets))
-	p.field("Drain", v.DrainMessage)
+	if v.Rollout != nil {
+		p.addRollout(v, now, layout.nodeRows)
+	} else {
+		p.field("Targets", targetsText(v.Targets))
+		p.field("Drain", v.DrainMessage)
+	}
 	if v.ETA != nil && !v.ETA.Time.Before(now) {
 		p.field("ETA", timeAndRemainder(now, *v.ETA))
 	}
@@ -181,10 +189,17 @@ func headline(v *view, now time.Time) string {
 		text += ", releasing nodes"
 	case v.SelectedNodes == 0:
 		text += ", selects no node"
+	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Rollout != nil && v.Rollout.own:
+		text += fmt.Sprintf(", %d of %s done", v.Rollout.DoneNodes, counted(v.SelectedNodes, "node", "nodes"))
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
 		text += fmt.Sprintf(", %d of %s drained", v.DrainedNodes, counted(v.SelectedNodes, "node", "nodes"))
 	default:
 		text += ", " + counted(v.SelectedNodes, "node", "nodes")
+	}
+	if v.isHalted() {
+		text += ", halted"
+	} else if v.Rollout != nil && v.Rollout.Paused && v.Outcome == "" {
+		text += ", paused"
 	}
 	if v.Deleting {
 		text += ", being deleted"
@@ -316,8 +331,12 @@ func nodeState(v *view, node *nodeView) string {
 }
 
 // isUncordoned reports whether the controller has acted, and the node is still not cordoned: the
-// API server refuses it, or another client keeps uncordoning the node.
+// API server refuses it, or another client keeps uncordoning the node. One that waits for its
+// admission, or that was given back, is schedulable.
 func (v *view) isUncordoned(node *nodeView) bool {
+	if node.Phase == phaseWaiting || node.Phase == phaseDone {
+		return false
+	}
 	cordons := v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
 	return cordons && v.StageStarted != nil && v.observed && !node.Cordoned
 }
@@ -366,9 +385,12 @@ func shares(cells int, counts ...int) []int {
 // addBlockers appends the blockers or, if there are none, what the controller says instead.
 func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 	switch {
-	case len(v.Blockers) > 0:
+	case len(v.Blockers) > 0 || v.isHalted():
 		p.add("")
 		p.add("  BLOCKERS (! needs an intervention)")
+		if v.isHalted() {
+			p.wrapped("  ! ", v.haltedText())
+		}
 		p.listBlockers(v, now, layout)
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
 		p.add("")
@@ -418,9 +440,17 @@ func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 }
 
 // conditionRepeats reports whether the condition says no more than the head: how many pods are
-// left, and the message of the drain.
+// left, how many nodes wait, and the message of the drain.
 func (v *view) conditionRepeats() bool {
-	left, more, _ := strings.Cut(v.Condition, ". ")
+	text := v.Condition
+	if v.Rollout != nil {
+		sentences := strings.Split(strings.TrimSuffix(text, "."), ". ")
+		text = strings.Join(slices.DeleteFunc(sentences, func(sentence string) bool { return strings.Contains(sentence, " waiting") }), ". ")
+		if text == "" {
+			return true
+		}
+	}
+	left, more, _ := strings.Cut(text, ". ")
 	more = strings.TrimSuffix(more, ".")
 	return strings.Contains(left, " left on ") && (more == "" || more == strings.TrimSuffix(v.DrainMessage, "."))
 }

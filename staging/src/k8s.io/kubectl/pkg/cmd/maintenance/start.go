@@ -57,9 +57,9 @@ var (
 		--complete-nodes. A rollout has to be asked for when the maintenance is created.
 
 		With --wait, blockers are printed as soon as they appear, and the command ends when no pod is
-		left.
+		left or, with a rollout, when all nodes are released.
 
-		Exit codes: 0 done; with --wait only when all nodes are drained. 1 after an error, and when
+		Exit codes: 0 done; with --wait only when all nodes are drained, or done. 1 after an error, and when
 		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
 		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, 130 after
 		Ctrl-C. None of them ends the maintenance.`))

@@ -40,6 +40,9 @@ var (
 		eviction is requested, "." for pods whose eviction is not requested yet. A bar of "#" is a
 		drained node.
 
+		Of a maintenance that begins with its nodes one by one, at most ten nodes are shown, those that
+		need attention first, and how many are done, in progress and waiting, and for what.
+
 		The controller publishes the blockers. This command reads only NodeMaintenances and nodes.`))
 
 	statusExample = templates.Examples(i18n.T(`

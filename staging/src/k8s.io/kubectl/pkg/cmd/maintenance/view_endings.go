@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -53,17 +54,30 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 		return "was deleted: its nodes are released; another maintenance has its name now"
 	case v.Deleting:
 		return "is being deleted: its nodes are released"
+	case v.Rollout != nil && v.Rollout.own && v.Outcome == outcomeCompleted:
+		return v.Rollout.incompleteReason(v.SelectedNodes)
+	case v.Rollout != nil && v.Rollout.own && v.Outcome != outcomeDone:
+		return "is not done"
 	case v.Outcome == outcomeCompleted && v.wasDrained:
 		return "was drained and then completed: its nodes are released and may run pods again"
 	case v.Outcome == outcomeCompleted:
 		return "was completed before it was drained: its nodes are released"
-	case v.Outcome != outcomeDrained:
+	case v.Outcome != outcomeDrained && v.Outcome != outcomeDone:
 		return "is not drained"
 	case !apiequality.Semantic.DeepEqual(v.selector, selector):
-		return "is drained, but its node selector has changed: nodes that it no longer selects are released"
+		return strings.ToLower("is "+string(v.Outcome)) + ", but its node selector has changed: nodes that it no longer selects are released"
 	}
 	return ""
 }
 
 // isEnded reports whether a maintenance is drained, or can no longer become drained.
 func isEnded(v *view) bool { return v.Outcome != "" || v.Deleting }
+
+// incompleteReason says how many nodes a rollout had not given back one by one when it was completed;
+// empty if none.
+func (r *rolloutView) incompleteReason(nodes int) string {
+	if r.DoneNodes >= nodes {
+		return ""
+	}
+	return fmt.Sprintf("was completed when %d of %s were done: the others are released", r.DoneNodes, counted(nodes, "node", "nodes"))
+}

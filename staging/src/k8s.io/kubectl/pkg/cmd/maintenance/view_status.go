@@ -40,7 +40,8 @@ type view struct {
 	Reason       string       `json:"reason,omitempty"`
 	// Deleting is true if the object has a deletion timestamp.
 	Deleting bool `json:"deleting,omitempty"`
-	// Outcome is Drained or Completed, or empty while there is something to wait for.
+	// Outcome is Drained or Completed, or empty while there is something to wait for. With
+	// spec.rollout, it is Done instead of Drained, when all nodes were given back.
 	Outcome       outcome `json:"outcome,omitempty"`
 	SelectedNodes int     `json:"selectedNodes"`
 	DrainedNodes  int     `json:"drainedNodes"`
@@ -60,6 +61,8 @@ type view struct {
 	BlockerCount int           `json:"blockerCount"`
 	// Condition is the message of the condition Drained.
 	Condition string `json:"condition,omitempty"`
+	// Rollout is nil if all nodes are drained at the same time.
+	Rollout *rolloutView `json:"rollout,omitempty"`
 	// Unreadable is "nodes" if the user may not list them. Nodes is empty then.
 	Unreadable []string `json:"unreadable,omitempty"`
 
@@ -76,6 +79,9 @@ type view struct {
 	// counted reports whether the controller has counted pods in this stage. Until then, their
 	// number is unknown, not 0.
 	counted bool
+	// underWay are the nodes of a rollout that are under way, the most urgent ones first, once they
+	// are needed: a screen is laid out many times.
+	underWay []*nodeView
 }
 
 // outcome is how a maintenance ended, as far as a drain is concerned.
@@ -83,6 +89,7 @@ type outcome string
 
 const (
 	outcomeDrained   outcome = "Drained"
+	outcomeDone      outcome = "Done"
 	outcomeCompleted outcome = "Completed"
 	outcomeDeleted   outcome = "Deleted"
 	// outcomeReplaced means that it was deleted, and that another one has its name.
@@ -108,9 +115,15 @@ type nodeView struct {
 	ClaimedBy []string                `json:"claimedBy,omitempty"`
 	Targets   []corev1.DrainPlanEntry `json:"drainTargets,omitempty"`
 	Message   string                  `json:"drainMessage,omitempty"`
+	// Phase is how far a rollout is with the node, and PhaseSince since when. Set in the stage Drain,
+	// if nodes are admitted one by one.
+	Phase      nodePhase    `json:"phase,omitempty"`
+	PhaseSince *metav1.Time `json:"phaseSince,omitempty"`
 
 	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
+	// unhealthy says why a node that comes back is not made schedulable yet; often empty.
+	unhealthy string
 }
 
 // isHeld reports whether a node stays cordoned.
@@ -163,6 +176,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		Nodes:         []nodeView{},
 		Blockers:      []blockerView{},
 		Unreadable:    s.unreadable,
+		Rollout:       rolloutOf(nm),
 		uid:           nm.UID,
 		created:       nm.CreationTimestamp.Time,
 		selector:      nm.Spec.NodeSelector,
@@ -178,7 +192,9 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		v.wasDrained = condition.Status == metav1.ConditionTrue
 	}
 	if s.readable("nodes") {
-		v.addNodes(s.selectedNodes(nm.Spec.NodeSelector), s)
+		nodes := s.selectedNodes(nm.Spec.NodeSelector)
+		v.addNodes(nodes, s)
+		v.addPhases(nodes)
 	}
 	v.addBlockers(nm)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
@@ -201,6 +217,9 @@ func (v *view) settle() {
 	v.BlockerCount = len(v.Blockers)
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
+		if node.Phase == phaseReturning || node.Phase == phaseDone {
+			continue // It runs pods again.
+		}
 		node.Drained, node.Cordoned, node.Message = true, true, "Drained"
 		node.PodsPending, node.PodsEvicting, node.PodsBlocked = 0, 0, 0
 	}
@@ -214,7 +233,9 @@ func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
 	switch {
 	case isCompleted(nm):
 		return outcomeCompleted
-	case isDrained(nm):
+	case nm.Spec.Rollout != nil && isDone(nm):
+		return outcomeDone
+	case nm.Spec.Rollout == nil && isDrained(nm):
 		return outcomeDrained
 	}
 	return ""

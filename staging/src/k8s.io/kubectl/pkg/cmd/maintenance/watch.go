@@ -30,13 +30,14 @@ import (
 
 var (
 	watchLong = templates.LongDesc(i18n.T(`
-		Watch maintenances until each of them is drained, or can no longer become drained.
+		Watch maintenances until each of them is drained, or can no longer become drained. One with a
+		rollout is watched until all of its nodes are done, which means that they are released.
 
 		On a terminal, the output of "kubectl maintenance status" is kept up to date, with progress
 		bars that fill as pods leave. Otherwise a line is printed for each change of the stage, of a
 		node or of a blocker. Without a name, all maintenances that are not completed are watched.
 
-		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot"
+		Exit codes: 0 only when all are drained or, with a rollout, done, so that "kubectl maintenance watch foo && reboot"
 		is safe. 1 when one was deleted, replaced or completed, when its selector was changed, when
 		there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed
 		while pods or nodes were blocked, 130 after Ctrl-C. A maintenance that selects no node is not

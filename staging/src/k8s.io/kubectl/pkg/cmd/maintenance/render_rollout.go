@@ -1,0 +1,293 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
+)
+
+// maxRolloutRows is how many nodes of a rollout are shown one by one: there may be thousands, and few
+// of them need attention.
+const maxRolloutRows = 10
+
+// addRollout appends how far the nodes are, and what they wait for. It names failed nodes if they do
+// not all get a row below.
+func (p *page) addRollout(v *view, now time.Time, rows int) {
+	r := v.Rollout
+	if r.counted {
+		p.field("Rollout", r.countsText())
+	}
+	p.field("Waiting", waitsText(v, now))
+	if !r.Halted && (!v.hasPhases() || r.FailedNodes > min(rows, maxRolloutRows)) {
+		p.field("Failed", r.failedText())
+	}
+	if v.DrainMessage != "Draining" && v.DrainMessage != "Drained" {
+		p.field("Drain", v.DrainMessage)
+	}
+	if r.awaitsCompletion() {
+		p.field("Next", fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name))
+	}
+}
+
+// awaitsCompletion reports whether nodes are drained that somebody has to complete one by one.
+func (r *rolloutView) awaitsCompletion() bool {
+	return r.phases[phaseDrained] > 0 && r.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted && (r.own || r.WaitingNodes > 0)
+}
+
+// countsText counts the nodes.
+func (r *rolloutView) countsText() string {
+	text := fmt.Sprintf("%d done, %d in progress", r.DoneNodes, r.AdmittedNodes)
+	var parts []string
+	for _, part := range []struct {
+		phase nodePhase
+		count int
+		text  string
+	}{
+		{phaseDraining, r.phases[phaseDraining], "draining"},
+		{phaseDrained, r.phases[phaseDrained], "drained"},
+		{phaseReturning, r.phases[phaseReturning], "returning"},
+		{phaseFailed, r.FailedNodes, "failed"},
+	} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
+		}
+	}
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return fmt.Sprintf("%s, %d waiting", text, r.WaitingNodes)
+}
+
+// waitsText says what nodes wait for, and how to end that if a command does.
+func waitsText(v *view, now time.Time) string {
+	if v.Rollout.Paused {
+		return v.pausedText() // Nothing else matters.
+	}
+	var texts []string
+	for i := range v.Rollout.WaitingFor {
+		wait := &v.Rollout.WaitingFor[i]
+		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, waitText(v.Rollout, wait, now)))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (v *view) pausedText() string { return "paused; to go on: kubectl maintenance resume " + v.Name }
+
+// waitText says what nodes wait for. It is like maintenance.DescribeWait, with local times and values
+// of the maintenance.
+func waitText(r *rolloutView, wait *coordinationv1alpha1.NodeMaintenanceWait, now time.Time) string {
+	switch {
+	case wait.Reason == coordinationv1alpha1.NodeMaintenanceWaitWindow && wait.UntilTime != nil:
+		return fmt.Sprintf("for the next window of NodeMaintenanceBudget %s (%s)", wait.Budget, timeAndRemainder(now, *wait.UntilTime))
+	case wait.Reason == coordinationv1alpha1.NodeMaintenanceWaitConcurrency && r.MaxConcurrent != "":
+		return fmt.Sprintf("for their turn, with at most %s at a time", r.MaxConcurrent)
+	}
+	return maintenance.DescribeWait(wait)
+}
+
+// failedText names the nodes that did not come back; empty if there is none.
+func (r *rolloutView) failedText() string {
+	if r.FailedNodes == 0 {
+		return ""
+	}
+	return r.failedNames() + " did not come back in time"
+}
+
+func (r *rolloutView) failedNames() string {
+	// The list and the number may be of different times.
+	names := r.Failed[:min(len(r.Failed), r.FailedNodes)]
+	if len(names) == 0 {
+		return counted(r.FailedNodes, "node", "nodes")
+	}
+	return listPods(names, r.FailedNodes)
+}
+
+// haltedText says why no further node is drained, and what to do.
+func (v *view) haltedText() string {
+	r := v.Rollout
+	return fmt.Sprintf("halted, because %s did not come back in time, and maxFailedNodes is %d: repair them, or go on without them: kubectl maintenance resume %s",
+		r.failedNames(), *r.MaxFailedNodes, v.Name)
+}
+
+// isHalted reports whether the maintenance needs an intervention to go on.
+func (v *view) isHalted() bool {
+	return v.Rollout != nil && v.Rollout.Halted && v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Outcome == ""
+}
+
+// addRolloutNodes appends the nodes that need attention most, at most as many as there are rows.
+func (p *page) addRolloutNodes(v *view, now time.Time, rows int) {
+	shown, hidden := v.rolloutNodesToShow(min(rows, maxRolloutRows))
+	if len(shown) == 0 {
+		return
+	}
+	names := len("NODE")
+	for _, node := range shown {
+		if len(node.Name) <= maxNameWidth {
+			names = max(names, len(node.Name))
+		}
+	}
+	p.add("")
+	const counts = "%-*s  %4s  %7s  "
+	p.add("  %-*s  "+counts+"STATE", names, "NODE", barWidth+2, "PROGRESS", "PODS", "BLOCKED")
+	for _, node := range shown {
+		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, rolloutBar(node), fmt.Sprint(node.podsLeft()), fmt.Sprint(node.PodsBlocked))
+		p.wrapped(row, phaseText(v, node, now))
+	}
+	if hidden > 0 {
+		p.add("  ... and %s in progress", counted(hidden, "more node", "more nodes"))
+	}
+}
+
+// rolloutNodesToShow returns all nodes if there are no more than rows. Otherwise it returns those
+// that are under way, the most urgent ones first, and how many of them are hidden.
+func (v *view) rolloutNodesToShow(rows int) (shown []*nodeView, hidden int) {
+	if len(v.Nodes) <= rows {
+		return pointers(v.Nodes), 0
+	}
+	if v.underWay == nil {
+		v.underWay = v.mostUrgent()
+	}
+	shown = v.underWay[:min(rows, len(v.underWay))]
+	return shown, len(v.underWay) - len(shown)
+}
+
+// mostUrgent returns the nodes that are under way: failed ones first, then those with blockers, then
+// by phase, and those that have waited longest first.
+func (v *view) mostUrgent() []*nodeView {
+	underWay := []*nodeView{}
+	for i := range v.Nodes {
+		if node := &v.Nodes[i]; node.Phase.isUnderWay() || v.isUncordoned(node) {
+			underWay = append(underWay, node)
+		}
+	}
+	rank := func(node *nodeView) int {
+		if node.Phase != phaseFailed && (node.PodsBlocked > 0 || node.stuck || v.isUncordoned(node)) {
+			return 1
+		}
+		return 2 * slices.Index(urgency, node.Phase)
+	}
+	since := func(node *nodeView) int64 {
+		if node.PhaseSince == nil {
+			return 0
+		}
+		return node.PhaseSince.Unix()
+	}
+	slices.SortStableFunc(underWay, func(a, b *nodeView) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(since(a), since(b)))
+	})
+	return underWay
+}
+
+// rolloutBar is full of # also for a node that was drained and runs pods again.
+func rolloutBar(node *nodeView) string {
+	switch node.Phase {
+	case phaseDrained, phaseReturning, phaseFailed, phaseDone:
+		return "[" + strings.Repeat("#", barWidth) + "]"
+	}
+	return bar(node, barWidth)
+}
+
+// phaseText is the state of a node of a rollout.
+func phaseText(v *view, node *nodeView, now time.Time) string {
+	text := ""
+	switch node.Phase {
+	case phaseWaiting:
+		return "Waiting"
+	case phaseDone:
+		return fmt.Sprintf("Done %s ago", elapsed(now, *node.PhaseSince))
+	case phaseDrained:
+		text = "Drained for " + elapsed(now, *node.PhaseSince)
+	case phaseReturning:
+		text = "Returning for " + elapsed(now, *node.PhaseSince)
+	case phaseFailed:
+		text = "Failed for " + elapsed(now, *node.PhaseSince)
+	default:
+		return nodeState(v, node)
+	}
+	if node.unhealthy != "" {
+		text += ", " + node.unhealthy
+	}
+	if v.isUncordoned(node) {
+		text += ", not cordoned"
+	}
+	return text
+}
+
+// rolloutChanges returns lines for the changes of a rollout as a whole.
+func rolloutChanges(old, v *view, now time.Time) []string {
+	if v.Rollout == nil || !v.observed {
+		return nil
+	}
+	before, r := &rolloutView{}, v.Rollout
+	var lines []string
+	if old.Rollout != nil && old.observed {
+		before = old.Rollout
+	} else {
+		lines = append(lines, r.countsText())
+	}
+	switch {
+	case r.Paused && !before.Paused:
+		lines = append(lines, v.pausedText())
+	case !r.Paused && before.Paused:
+		lines = append(lines, "resumed")
+	}
+	switch {
+	case v.isHalted() && !old.isHalted():
+		lines = append(lines, "blocked: "+v.haltedText())
+	case !v.isHalted() && old.isHalted():
+		lines = append(lines, "resolved: no longer halted")
+	}
+	if waits := waitsText(v, now); waits != "" && !slices.Equal(waitCauses(before), waitCauses(r)) && !r.Paused {
+		lines = append(lines, "waiting: "+waits)
+	}
+	return plaintext.Lines(lines)
+}
+
+// waitCauses returns what nodes wait for, without numbers.
+func waitCauses(r *rolloutView) []string {
+	var causes []string
+	for _, wait := range r.WaitingFor {
+		causes = append(causes, string(wait.Reason)+" "+wait.Budget)
+	}
+	slices.Sort(causes)
+	return causes
+}
+
+// phaseChange returns the line for a node that has reached a phase that the number of its pods does
+// not show; empty if there is none. Nodes that had reached it before get none.
+func phaseChange(v *view, was, node *nodeView) string {
+	if was == nil || was.Phase == "" || was.Phase == node.Phase {
+		return ""
+	}
+	switch node.Phase {
+	case phaseReturning:
+		return node.Name + ": the work is done, waiting until it is healthy"
+	case phaseFailed:
+		return node.Name + ": did not come back in time"
+	case phaseDone:
+		return fmt.Sprintf("%s: done (%d of %s)", node.Name, v.Rollout.DoneNodes, counted(v.SelectedNodes, "node", "nodes"))
+	}
+	return ""
+}

@@ -1,0 +1,335 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/component-helpers/node/maintenance"
+	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	manual   = coordinationv1alpha1.NodeCompletionManual
+	rebooted = coordinationv1alpha1.NodeCompletionRebooted
+)
+
+// twoAtATime is a rollout that waits for reboots or people.
+func twoAtATime(policy coordinationv1alpha1.NodeCompletionPolicy) coordinationv1alpha1.NodeMaintenanceRollout {
+	return coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(2)), CompleteNodes: policy}
+}
+
+// counting sets the numbers of waiting, admitted, done and failed nodes in the status.
+func (m maintenanceStory) counting(waiting, admitted, done int32, failed ...string) maintenanceStory {
+	m.Status.RolloutStatus = &coordinationv1alpha1.NodeMaintenanceRolloutStatus{
+		WaitingNodes: waiting, AdmittedNodes: admitted, DoneNodes: done, FailedNodes: int32(len(failed)), Failed: failed[:min(10, len(failed))],
+	}
+	m.Status.DrainStatus.DrainMessage = "Draining"
+	return m
+}
+
+// waitingFor adds a cause for which nodes wait.
+func (m maintenanceStory) waitingFor(nodes int32, reason coordinationv1alpha1.NodeMaintenanceWaitReason, budget string, until *metav1.Time) maintenanceStory {
+	m.Status.RolloutStatus.WaitingFor = append(m.Status.RolloutStatus.WaitingFor, coordinationv1alpha1.NodeMaintenanceWait{NodeCount: nodes, Reason: reason, Budget: budget, UntilTime: until})
+	return m
+}
+
+// halted sets the condition Halted as the controller does.
+func (m maintenanceStory) halted() maintenanceStory {
+	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.NodeMaintenanceConditionHalted), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.NodeMaintenanceReasonFailedNodes, ObservedGeneration: m.Generation,
+	})
+	return m
+}
+
+// rolloutStories returns a rollout with a node in each phase.
+func rolloutStories() (maintenanceStory, []any) {
+	m := newMaintenance("kernel", drain, "node-1", "node-2", "node-3", "node-4", "node-5", "node-6", "node-7").reason("Kernel upgrade").
+		started(2*time.Hour).rollingOut(twoAtATime(manual)).counting(2, 4, 1, "node-5").
+		condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, "3 pods left on 4 of 7 nodes. 2 of 7 nodes waiting: 1 for spec.rollout.maxConcurrent, 1 for NodeMaintenanceBudget workers.").
+		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil).
+		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitBudget, "workers", nil)
+	m.Status.DrainStatus.PodsPendingEvictionRequest, m.Status.DrainStatus.ActiveEvictionRequests = 1, 2
+	tainted := admittedNode(m, "node-4", phaseReturning, 4*time.Minute)
+	tainted.Status.Conditions[len(tainted.Status.Conditions)-1].Status = corev1.ConditionTrue
+	tainted.Spec.Taints = []corev1.Taint{
+		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, {Key: "example.com/prefer", Effect: corev1.TaintEffectPreferNoSchedule},
+		{Key: "example.com/starting", Effect: corev1.TaintEffectNoSchedule},
+	}
+	return m, []any{
+		m, newNode("node-1"), admittedNode(m, "node-2", phaseDraining, 2*time.Minute), admittedNode(m, "node-3", phaseDrained, 3*time.Minute), tainted,
+		admittedNode(m, "node-5", phaseFailed, 5*time.Minute), admittedNode(m, "node-6", phaseDone, 6*time.Minute), newNode("node-7"),
+	}
+}
+
+// haltedStories returns a rollout that nodes have halted.
+func haltedStories() []any {
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("node-%02d", i))
+	}
+	m := newMaintenance("kernel", drain, append(names, "node-99")...).started(2*time.Hour).rollingOut(twoAtATime(rebooted)).counting(1, 12, 0, names...).halted().
+		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil)
+	stories := []any{m, newNode("node-99")}
+	for i, name := range names {
+		node := admittedNode(m, name, phaseFailed, time.Duration(i)*time.Minute)
+		if i%2 == 1 {
+			node.Status.Conditions[len(node.Status.Conditions)-1].Status = corev1.ConditionFalse
+		}
+		stories = append(stories, node)
+	}
+	return stories
+}
+
+func TestRenderRollout(t *testing.T) {
+	_, stories := rolloutStories()
+	paused := newMaintenance("kernel", drain, "node-1", "node-2").started(time.Minute).rollingOut(coordinationv1alpha1.NodeMaintenanceRollout{Paused: true}).counting(2, 0, 0).
+		waitingFor(2, coordinationv1alpha1.NodeMaintenanceWaitPaused, "", nil)
+	budgets := newMaintenance("kernel", drain, "node-1", "node-2", "node-3", "node-4").started(time.Minute).counting(2, 2, 0).
+		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitWindow, "nights", ptr.To(ago(-9*time.Hour))).
+		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitFrozen, "freeze", nil)
+	over := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(rebooted)).drained().counting(0, 0, 1)
+	causes := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(1, 0, 0)
+	for _, reason := range []coordinationv1alpha1.NodeMaintenanceWaitReason{
+		coordinationv1alpha1.NodeMaintenanceWaitBudget, coordinationv1alpha1.NodeMaintenanceWaitFrozen, coordinationv1alpha1.NodeMaintenanceWaitWindow,
+		coordinationv1alpha1.NodeMaintenanceWaitTopology, coordinationv1alpha1.NodeMaintenanceWaitDisabled, "OfALaterRelease",
+	} {
+		causes = causes.waitingFor(7, reason, "workers", nil)
+	}
+	for name, s := range map[string]*podSnapshot{
+		"rollout":            snapshotOf(stories...),
+		"rollout-unreadable": withoutNodes(snapshotOf(stories...)),
+		"rollout-halted":     snapshotOf(haltedStories()...),
+		"rollout-paused":     snapshotOf(paused, newNode("node-1"), newNode("node-2")),
+		"rollout-unseen":     snapshotOf(newMaintenance("kernel", drain, "node-1").rollingOut(twoAtATime(manual)), newNode("node-1")),
+		"rollout-budgets":    snapshotOf(budgets, drainingNode("node-1", 1, 0, "Draining"), admittedNode(budgets, "node-2", phaseDrained, time.Minute), newNode("node-3"), newNode("node-4")),
+		"rollout-done":       snapshotOf(over, admittedNode(over, "node-1", phaseDone, time.Hour)),
+		"rollout-causes":     snapshotOf(causes, newNode("node-1")),
+		"rollout-fleet":      snapshotOf(fleetOf(fleetSize)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			golden(t, "status/"+name, renderStatus(viewsIn(s), testNow, defaultWidth))
+		})
+	}
+	golden(t, "status/rollout-screen", renderScreen(viewsIn(snapshotOf(fleetOf(fleetSize)...)), testNow, defaultWidth-1, 18))
+	var out bytes.Buffer
+	if err := printStructured(&out, "yaml", viewsIn(snapshotOf(stories...))); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "status/rollout-wide-yaml", out.String())
+}
+
+// TestFleetFits verifies that the status of 5,000 nodes fits a terminal, in any of its sizes.
+func TestFleetFits(t *testing.T) {
+	views := viewsIn(snapshotOf(fleetOf(fleetSize)...))
+	if lines := strings.Count(renderStatus(views, testNow, defaultWidth), "\n"); lines > 24 {
+		t.Errorf("%d lines", lines)
+	}
+	halted := viewsIn(snapshotOf(haltedStories()...))
+	for height := 1; height < 40; height++ {
+		for name, views := range map[string][]view{"fleet": views, "halted": halted} {
+			screen := renderScreen(views, testNow, defaultWidth, height)
+			if lines := strings.Count(screen, "\n"); lines > height {
+				t.Errorf("%s: %d lines for %d", name, lines, height)
+			}
+			if name == "halted" && height > 1 {
+				contains(t, screen, "! halted, because node-00, ")
+			}
+		}
+	}
+}
+
+func TestOutcomeOfRollout(t *testing.T) {
+	own := func(done int32) maintenanceStory {
+		return newMaintenance("a", drain, "n", "m").started(0).rollingOut(twoAtATime(rebooted)).drained().counting(0, 2-done, done)
+	}
+	deselected := own(2)
+	deselected.Generation++
+	for _, tc := range []struct {
+		name  string
+		story maintenanceStory
+		want  outcome
+	}{
+		{"all done", own(2), outcomeDone},
+		{"one is drained", own(1), ""},
+		{"another selector", deselected, ""},
+		{"only budgets, drained", newMaintenance("a", drain, "n", "m").started(0).drained().counting(0, 1, 1), outcomeDrained},
+		{"completed", newMaintenance("a", complete, "n").started(0).completed().rollingOut(twoAtATime(manual)).counting(0, 1, 1), outcomeCompleted},
+	} {
+		if got := outcomeOf(tc.story.NodeMaintenance); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestRolloutEnds verifies which ends of a rollout are a success for a script.
+func TestRolloutEnds(t *testing.T) {
+	rollout := func(stage coordinationv1alpha1.NodeMaintenanceStage, done int32) maintenanceStory {
+		m := newMaintenance("a", stage, "n", "m").started(0).rollingOut(twoAtATime(rebooted)).drained().counting(0, 2-done, done)
+		if stage == complete {
+			m = m.completed()
+		}
+		return m
+	}
+	for _, tc := range []struct {
+		name  string
+		story maintenanceStory
+		want  string
+	}{
+		{"done", rollout(drain, 2), ""},
+		{"drained", rollout(drain, 1), "error: NodeMaintenance a is not done"},
+		{"completed when all were done", rollout(complete, 2), ""},
+		{"completed before", rollout(complete, 1), "error: NodeMaintenance a was completed when 1 of 2 nodes were done: the others are released"},
+	} {
+		v := viewsIn(snapshotOf(tc.story, newNode("n"), newNode("m")))[0]
+		got := ""
+		if err := undrained(snapshotOf(tc.story).maintenances, map[string]view{"a": v}); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestRolloutLines follows a rollout from its start to its end.
+func TestRolloutLines(t *testing.T) {
+	names := []string{"node-1", "node-2", "node-3"}
+	base := func() maintenanceStory {
+		return newMaintenance("kernel", drain, names...).started(0).rollingOut(twoAtATime(rebooted))
+	}
+	m := base()
+	node := func(name string, phase nodePhase) *corev1.Node { return admittedNode(m, name, phase, time.Minute) }
+	paused := base().counting(1, 1, 1)
+	paused.Spec.Rollout.Paused = true
+	r, previous := &reporter{}, ""
+	for _, step := range []struct {
+		name  string
+		story []any
+		want  []string
+	}{
+		{"not seen by the controller", []any{newMaintenance("kernel", drain, names...).rollingOut(twoAtATime(rebooted)), newNode("node-1"), newNode("node-2"), newNode("node-3")}, []string{"stage Drain, 3 nodes"}},
+		{"begun", []any{base().counting(1, 2, 0).waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil), node("node-1", phaseDraining), node("node-2", phaseDraining), newNode("node-3")},
+			[]string{"Draining", "0 done, 2 in progress (2 draining), 1 waiting", "waiting: 1 for their turn, with at most 2 at a time", "node-1: 3 pods left: 1 pending, 2 evicting", "node-2: 3 pods left: 1 pending, 2 evicting"}},
+		{"drained", []any{base().counting(1, 2, 0).waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil), node("node-1", phaseDrained), node("node-2", phaseDrained), newNode("node-3")}, []string{"node-1: drained", "node-2: drained"}},
+		{"one returns, one has failed", []any{base().counting(1, 2, 0, "node-2").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil), node("node-1", phaseReturning), node("node-2", phaseFailed), newNode("node-3")}, []string{
+			"blocked: halted, because node-2 did not come back in time, and maxFailedNodes is 0: repair them, or go on without them: kubectl maintenance resume kernel",
+			"waiting: 1 because nodes did not come back", "node-1: the work is done, waiting until it is healthy", "node-2: did not come back in time",
+		}},
+		{"one is done", []any{base().counting(1, 1, 1, "node-2").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil), node("node-1", phaseDone), node("node-2", phaseFailed), newNode("node-3")}, []string{"node-1: done (1 of 3 nodes)"}},
+		{"paused", []any{paused, node("node-1", phaseDone), node("node-2", phaseReturning), newNode("node-3")}, []string{"paused; to go on: kubectl maintenance resume kernel", "resolved: no longer halted", "node-2: the work is done, waiting until it is healthy"}},
+		{"resumed", []any{base().counting(0, 1, 2), node("node-1", phaseDone), node("node-2", phaseDone), node("node-3", phaseDraining)}, []string{"resumed", "node-2: done (2 of 3 nodes)", "node-3: 3 pods left: 1 pending, 2 evicting"}},
+		{"done", []any{base().drained().counting(0, 0, 3), node("node-1", phaseDone), node("node-2", phaseDone), node("node-3", phaseDone)}, []string{"node-3: done (3 of 3 nodes)", "done: released 3 nodes"}},
+	} {
+		v := viewsIn(snapshotOf(step.story...))[0]
+		if diff := cmp.Diff(step.want, r.changes(&v, testNow)); diff != "" {
+			t.Errorf("%s after %s (-want, +got):\n%s", step.name, previous, diff)
+		}
+		if again := r.changes(&v, testNow); len(again) > 0 {
+			t.Errorf("%s: printed again: %q", step.name, again)
+		}
+		previous = step.name
+	}
+}
+
+// TestWatchOfRollout does not end when the nodes are drained, but when all are done.
+func TestWatchOfRollout(t *testing.T) {
+	begun := func(m maintenanceStory) maintenanceStory {
+		return m.started(time.Minute).rollingOut(twoAtATime(rebooted))
+	}
+	m := begun(newMaintenance("kernel", drain, "node-1")).drained().counting(0, 1, 0)
+	s := newServer(t, m, admittedNode(m, "node-1", phaseDrained, time.Minute))
+	s.whenLooked(func() {
+		if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), admittedNode(m, "node-1", phaseDone, 0), ""); err != nil {
+			t.Error(err)
+		}
+		s.update(t, begun(newMaintenance("kernel", drain, "node-1")).drained().counting(0, 0, 1))
+	})
+	contains(t, s.mustRun(t, "watch", "kernel"), "0 done, 1 in progress (1 drained), 0 waiting\n", "kernel: done: released 1 node\n")
+
+	stories := haltedStories()
+	s = newServer(t, stories...)
+	s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+	s.run(t, "watch", "--timeout=1m")
+	contains(t, s.failure, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch kernel\nkernel: halted, because node-00, node-01,")
+	if s.code != exitBlocked {
+		t.Errorf("exit code %d", s.code)
+	}
+	if strings.Contains(s.failure, "Not cordoned") {
+		t.Errorf("nodes that wait are reported as not cordoned: %s", s.failure)
+	}
+}
+
+// TestWaitingNodesAreNotCordoned verifies that nodes that wait are no problem, whatever the time.
+func TestWaitingNodesAreNotCordoned(t *testing.T) {
+	_, stories := rolloutStories()
+	v := viewsIn(snapshotOf(stories...))[0]
+	if names := v.unexplained(); len(names) > 0 {
+		t.Errorf("not cordoned: %v", names)
+	}
+	f := &follower{last: map[string]view{"kernel": v}, goal: drained(isEnded)}
+	var exit exec.CodeExitError
+	if err := f.timedOut(); !asExit(err, &exit) || exit.Code != exitTimedOut {
+		t.Errorf("%v", err)
+	}
+}
+
+func asExit(err error, exit *exec.CodeExitError) bool {
+	found, ok := err.(exec.CodeExitError)
+	*exit = found
+	return ok
+}
+
+// TestHostileRollout covers texts of rollouts that a general poisoning makes unreachable.
+func TestHostileRollout(t *testing.T) {
+	const hostile = plaintexttesting.Text
+	stories := haltedStories()
+	m := stories[0].(maintenanceStory)
+	for i := range m.Status.RolloutStatus.Failed {
+		m.Status.RolloutStatus.Failed[i] += hostile
+	}
+	m.waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitReason(hostile), "budget"+hostile, nil)
+	for _, story := range stories[1:] {
+		node := story.(*corev1.Node)
+		node.Spec.Taints = []corev1.Taint{{Key: "taint" + hostile, Effect: corev1.TaintEffectNoSchedule}}
+		if admissions := maintenance.Admissions(node); len(admissions) > 0 {
+			admissions[0].ReturningTime = ptr.To(ago(0))
+		}
+	}
+	for _, args := range [][]string{{"status"}, {"status", "-o", "json"}, {"watch"}} {
+		s := newServer(t, stories...)
+		s.whenLooked(func() { s.end(context.DeadlineExceeded) })
+		out := s.run(t, args...) + s.failure
+		plaintexttesting.Check(t, fmt.Sprint(args), out)
+		if strings.Count(out, plaintexttesting.Forged) < 10 {
+			t.Errorf("%v: not poisoned: %s", args, out)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// rolloutView says how far the nodes are of a maintenance that begins with them one by one.
+type rolloutView struct {
+	// MaxConcurrent, CompleteNodes, MaxFailedNodes and Paused are those of spec.rollout. A
+	// maintenance that only NodeMaintenanceBudgets limit has none.
+	MaxConcurrent  string                                    `json:"maxConcurrent,omitempty"`
+	CompleteNodes  coordinationv1alpha1.NodeCompletionPolicy `json:"completeNodes,omitempty"`
+	MaxFailedNodes *int32                                    `json:"maxFailedNodes,omitempty"`
+	Paused         bool                                      `json:"paused,omitempty"`
+	// Halted is true if so many nodes have failed that no further one is drained.
+	Halted bool `json:"halted,omitempty"`
+	// WaitingNodes wait for their admission, AdmittedNodes are admitted and not given back, DoneNodes
+	// are given back. FailedNodes, which are among the admitted ones, did not come back in time.
+	WaitingNodes  int `json:"waitingNodes"`
+	AdmittedNodes int `json:"admittedNodes"`
+	DoneNodes     int `json:"doneNodes"`
+	FailedNodes   int `json:"failedNodes"`
+	// Failed are the names of the first of the failed nodes.
+	Failed []string `json:"failed,omitempty"`
+	// WaitingFor says what nodes wait for, most nodes first.
+	WaitingFor []coordinationv1alpha1.NodeMaintenanceWait `json:"waitingFor,omitempty"`
+
+	// own reports whether the maintenance has spec.rollout.
+	own bool
+	// counted reports whether the controller has counted nodes. Until then, their numbers are
+	// unknown, not 0.
+	counted bool
+	// phases counts the nodes by their phases; empty if the user may not list nodes.
+	phases map[nodePhase]int
+}
+
+// nodePhase is how far a maintenance is with one of its nodes.
+type nodePhase string
+
+// The phases in their order, except that a node may fail at any time after it was drained.
+const (
+	phaseWaiting   nodePhase = "Waiting"
+	phaseDraining  nodePhase = "Draining"
+	phaseDrained   nodePhase = "Drained"
+	phaseReturning nodePhase = "Returning"
+	phaseFailed    nodePhase = "Failed"
+	phaseDone      nodePhase = "Done"
+)
+
+// urgency orders phases by how much a person has to know of a node. From phaseWaiting on, there is
+// nothing to do with it.
+var urgency = []nodePhase{phaseFailed, phaseReturning, phaseDraining, phaseDrained, phaseWaiting, phaseDone}
+
+// isUnderWay reports whether the maintenance has begun with the node and has not given it back.
+func (p nodePhase) isUnderWay() bool { return p != "" && p != phaseWaiting && p != phaseDone }
+
+// rolloutOf returns the view of a rollout, without its nodes; nil if all nodes are drained at the
+// same time.
+func rolloutOf(nm *coordinationv1alpha1.NodeMaintenance) *rolloutView {
+	spec, status := nm.Spec.Rollout, nm.Status.RolloutStatus
+	if spec == nil && status == nil {
+		return nil
+	}
+	r := &rolloutView{own: spec != nil, counted: status != nil, Halted: isHalted(nm), phases: map[nodePhase]int{}}
+	if spec != nil {
+		r.CompleteNodes, r.Paused, r.MaxFailedNodes = spec.CompleteNodes, spec.Paused, ptr.To(ptr.Deref(spec.MaxFailedNodes, 0))
+		if spec.MaxConcurrent != nil {
+			r.MaxConcurrent = spec.MaxConcurrent.String()
+		}
+	}
+	if status != nil {
+		r.WaitingNodes, r.AdmittedNodes, r.DoneNodes, r.FailedNodes = int(status.WaitingNodes), int(status.AdmittedNodes), int(status.DoneNodes), int(status.FailedNodes)
+		r.Failed, r.WaitingFor = status.Failed, status.WaitingFor
+	}
+	return r
+}
+
+// isHalted reports whether nodes that did not come back keep the maintenance from going on.
+func isHalted(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	return nm.Spec.Rollout != nil && meta.IsStatusConditionTrue(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
+}
+
+// isDone reports whether all nodes were given back, as far as the current selector is concerned.
+func isDone(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	return isDrained(nm) && nm.Status.RolloutStatus != nil && nm.Status.RolloutStatus.DoneNodes >= nm.Status.SelectedNodes
+}
+
+// addPhases sets how far each node is. Numbers that follow from the nodes replace those of the
+// status, which may be older.
+func (v *view) addPhases(nodes []*corev1.Node) {
+	r := v.Rollout
+	if r == nil || v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+		return
+	}
+	// Before the controller has acted, it is unknown which nodes need an admission.
+	if !v.observed || v.StageStarted == nil {
+		return
+	}
+	for i, node := range nodes {
+		n := &v.Nodes[i]
+		n.Phase, n.PhaseSince = phaseOf(v, node)
+		if n.Phase == phaseReturning || n.Phase == phaseFailed {
+			n.unhealthy = unhealthyText(node, maintenance.AdmissionOf(node, v.uid))
+		}
+		r.phases[n.Phase]++
+	}
+	r.WaitingNodes, r.DoneNodes, r.FailedNodes = r.phases[phaseWaiting], r.phases[phaseDone], r.phases[phaseFailed]
+	r.AdmittedNodes = len(nodes) - r.WaitingNodes - r.DoneNodes
+	v.DrainedNodes += r.DoneNodes
+}
+
+// hasPhases reports whether it is known how far each node is.
+func (v *view) hasPhases() bool { return len(v.Nodes) > 0 && v.Nodes[0].Phase != "" }
+
+// phaseOf returns the phase of a node, and since when it has it, if that is known.
+func phaseOf(v *view, node *corev1.Node) (nodePhase, *metav1.Time) {
+	admission := maintenance.AdmissionOf(node, v.uid)
+	switch {
+	case admission == nil && needsAdmission(v, node):
+		return phaseWaiting, nil
+	case admission == nil:
+		return phaseDraining, nil
+	case admission.DoneTime != nil:
+		return phaseDone, admission.DoneTime
+	case admission.FailedTime != nil:
+		return phaseFailed, admission.FailedTime
+	case admission.ReturningTime != nil:
+		return phaseReturning, admission.ReturningTime
+	case admission.DrainedTime != nil:
+		return phaseDrained, admission.DrainedTime
+	}
+	return phaseDraining, &admission.AdmittedTime
+}
+
+// needsAdmission reports whether a node without an admission waits for one. A maintenance that only
+// budgets limit goes on with nodes with which it has begun before.
+func needsAdmission(v *view, node *corev1.Node) bool {
+	begun := maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) > 0
+	return v.Rollout.own || v.Rollout.WaitingNodes > 0 && !begun
+}
+
+// unhealthyText says why a node is not made schedulable, if that can be seen on it; empty otherwise.
+func unhealthyText(node *corev1.Node, admission *corev1.MaintenanceAdmission) string {
+	if !maintenance.IsReady(node) {
+		return "not Ready"
+	}
+	if admission.ReturningTime == nil {
+		return "not rebooted"
+	}
+	// Those of a cordon and of other maintenances are not what it waits for.
+	own := []string{corev1.TaintNodeUnschedulable, coordinationv1alpha1.NodePlannedTaint}
+	for _, taint := range node.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(own, taint.Key) {
+			return "has the taint " + taint.Key
+		}
+	}
+	return ""
+}
