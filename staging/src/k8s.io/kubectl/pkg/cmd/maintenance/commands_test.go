@@ -66,7 +66,7 @@ func (s *server) get(t *testing.T, name string) *coordinationv1alpha1.NodeMainte
 }
 
 func TestOldServer(t *testing.T) {
-	for _, args := range [][]string{{"plan", "node-1"}, {"start", "node-1"}, {"status"}, {"watch"}, {"complete", "a"}, {"cancel", "a"}} {
+	for _, args := range [][]string{{"plan", "node-1"}, {"start", "node-1"}, {"status"}, {"watch"}, {"complete", "a"}, {"complete", "a", "node-1"}, {"cancel", "a"}, {"pause", "a"}, {"resume", "a"}} {
 		for name, resources := range map[string][]*metav1.APIResourceList{
 			"no version":    nil,
 			"only requests": {{GroupVersion: "coordination.k8s.io/v1alpha1", APIResources: []metav1.APIResource{{Name: "evictionrequests"}}}},

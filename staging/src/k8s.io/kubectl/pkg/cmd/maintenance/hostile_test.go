@@ -164,7 +164,7 @@ func TestHostileCommands(t *testing.T) {
 		}
 	}
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "rack", errors.New(hostile))
-	for _, args := range [][]string{{"status"}, {"watch", "rack"}, {"plan", "--maintenance=rack"}, {"start", "node-2", "--name=new"}, {"complete", "rack", "other"}, {"cancel", "rack"}} {
+	for _, args := range [][]string{{"status"}, {"watch", "rack"}, {"plan", "--maintenance=rack"}, {"start", "node-2", "--name=new"}, {"complete", "rack", "other"}, {"cancel", "rack"}, {"pause", "rack"}, {"resume", "rack"}} {
 		s := newServer(t, stories()...)
 		s.PrependReactor("*", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
 		s.run(t, args...)

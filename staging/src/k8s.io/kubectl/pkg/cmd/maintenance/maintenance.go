@@ -133,6 +133,8 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd.AddCommand(newCmdStart(env))
 	cmd.AddCommand(newCmdStatus(env))
 	cmd.AddCommand(newCmdWatch(env))
+	cmd.AddCommand(newCmdPause(env, pauses))
+	cmd.AddCommand(newCmdPause(env, resumes))
 	cmd.AddCommand(newCmdEnd(env, completing))
 	cmd.AddCommand(newCmdEnd(env, canceling))
 	cmd.AddCommand(newCmdConvert(env))

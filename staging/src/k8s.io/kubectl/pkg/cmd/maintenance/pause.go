@@ -1,0 +1,247 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/plaintext"
+	"k8s.io/kubectl/pkg/util/i18n"
+	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/utils/ptr"
+)
+
+// pausing is a way to change whether rollouts begin with further nodes.
+type pausing struct {
+	verb, short, long, example string
+
+	// change changes the rollout, if that is needed.
+	change func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout)
+	// report says what was changed, for the maintenance as it was before.
+	report func(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string
+}
+
+var pauses = &pausing{
+	verb:  "pause",
+	short: i18n.T("Begin with no further node of a maintenance"),
+	long: templates.LongDesc(i18n.T(`
+		Begin with no further node of a maintenance with a rollout (spec.rollout.paused).
+
+		Nodes with which it has begun go on: they are drained, and released when the work on them is
+		done. To stop the drain of nodes that a maintenance has begun with, end it with "kubectl
+		maintenance complete" or "cancel".
+
+		Pausing a paused maintenance is not an error.`)),
+	example: templates.Examples(i18n.T(`
+		# Begin with no further node
+		kubectl maintenance pause kernel
+
+		# Go on
+		kubectl maintenance resume kernel`)),
+	change: func(_ *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout) {
+		rollout.Paused = true
+	},
+	report: pauseReport,
+}
+
+var resumes = &pausing{
+	verb:  "resume",
+	short: i18n.T("Go on with a maintenance that is paused or halted"),
+	long: templates.LongDesc(i18n.T(`
+		Go on with a maintenance with a rollout that is paused, or that was halted because nodes did
+		not come back in time.
+
+		If it is halted, spec.rollout.maxFailedNodes is raised to the number of nodes that have failed
+		so far, so that the next one halts it again. The failed nodes are named. Nothing is repaired:
+		they stay cordoned until they come back, and count as unavailable for NodeMaintenanceBudgets,
+		but not for --max-concurrent.
+
+		Resuming a maintenance that is neither paused nor halted is not an error.`)),
+	example: templates.Examples(i18n.T(`
+		# See why it is halted
+		kubectl maintenance status kernel
+
+		# Go on without the nodes that did not come back
+		kubectl maintenance resume kernel`)),
+	change: func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout) {
+		rollout.Paused = false
+		if tolerated := toleratedFailures(nm); tolerated != nil {
+			rollout.MaxFailedNodes = tolerated
+		}
+	},
+	report: resumeReport,
+}
+
+type pauseOptions struct {
+	*environment
+	pausing *pausing
+	names   []string
+}
+
+func newCmdPause(env *environment, pausing *pausing) *cobra.Command {
+	o := &pauseOptions{environment: env, pausing: pausing}
+	return &cobra.Command{
+		Use:                   pausing.verb + " NAME...",
+		DisableFlagsInUseLine: true,
+		Short:                 pausing.short,
+		Long:                  pausing.long,
+		Example:               pausing.example,
+		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
+		Run: func(cmd *cobra.Command, args []string) {
+			o.names = bareNames(args)
+			checkErr(requireNames(cmd, o.names))
+			ctx, stop := untilInterrupted(cmd, 0)
+			defer stop()
+			checkErr(o.run(ctx))
+		},
+	}
+}
+
+func (o *pauseOptions) run(ctx context.Context) error {
+	client, err := o.servedClient()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range o.names {
+		err := o.changeRollout(ctx, client, name)
+		if apierrors.IsNotFound(err) {
+			if name, err = o.findOwn(ctx, client, name, o.pausing.verb, err); err == nil {
+				err = o.changeRollout(ctx, client, name)
+			}
+		}
+		errs = append(errs, err)
+	}
+	return joined(errs)
+}
+
+// changeRollout changes the rollout of a maintenance, and prints what was changed. The patch has the
+// resource version that was read: what was printed as failed is what was acknowledged.
+func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Interface, name string) error {
+	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
+	var before *coordinationv1alpha1.NodeMaintenance
+	var changed bool
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
+		}
+		if err := o.pausing.validate(nm); err != nil {
+			return err
+		}
+		before = nm
+		rollout := nm.Spec.Rollout.DeepCopy()
+		o.pausing.change(nm, rollout)
+		fields := changedFields(nm.Spec.Rollout, rollout)
+		if changed = len(fields) > 0; !changed {
+			return nil
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": nm.UID, "resourceVersion": nm.ResourceVersion},
+			"spec":     map[string]any{"rollout": fields},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = maintenances.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, line := range o.pausing.report(before, changed) {
+		fmt.Fprintln(o.Out, line)
+	}
+	return nil
+}
+
+// changedFields returns what a merge patch of a rollout has to have.
+func changedFields(before, after *coordinationv1alpha1.NodeMaintenanceRollout) map[string]any {
+	fields := map[string]any{}
+	if before.Paused != after.Paused {
+		fields["paused"] = after.Paused
+	}
+	if !ptr.Equal(before.MaxFailedNodes, after.MaxFailedNodes) {
+		fields["maxFailedNodes"] = *after.MaxFailedNodes
+	}
+	return fields
+}
+
+// validate refuses maintenances that cannot be paused or resumed.
+func (p *pausing) validate(nm *coordinationv1alpha1.NodeMaintenance) error {
+	switch {
+	case nm.DeletionTimestamp != nil || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return failed("NodeMaintenance %q has ended, and begins with no further node", nm.Name)
+	case nm.Spec.Rollout == nil:
+		return failed("NodeMaintenance %q has no spec.rollout, which can only be set when it is created, so it cannot be %sd. "+
+			"To begin with no further node, create a NodeMaintenanceBudget that selects its nodes, with maxUnavailable 0. To end it: kubectl maintenance cancel %s", nm.Name, p.verb, nm.Name)
+	}
+	return nil
+}
+
+func pauseReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
+	if !changed {
+		return []string{fmt.Sprintf("nodemaintenance/%s is already paused", before.Name)}
+	}
+	line := fmt.Sprintf("nodemaintenance/%s is paused", before.Name)
+	if status := before.Status.RolloutStatus; status != nil && before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		line += fmt.Sprintf(": %d waiting; %d in progress, which go on", status.WaitingNodes, status.AdmittedNodes)
+	}
+	return []string{line}
+}
+
+func resumeReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
+	if !changed && isHalted(before) {
+		return []string{fmt.Sprintf("nodemaintenance/%s was resumed, and the controller has not acted on it yet", before.Name)}
+	}
+	if !changed {
+		return []string{fmt.Sprintf("nodemaintenance/%s is neither paused nor halted", before.Name)}
+	}
+	tolerated := toleratedFailures(before)
+	if tolerated == nil {
+		return []string{fmt.Sprintf("nodemaintenance/%s is resumed", before.Name)}
+	}
+	r := rolloutOf(before)
+	stay := "They stay cordoned, and unavailable for NodeMaintenanceBudgets, until you repair them; then they are released"
+	if r.FailedNodes == 1 {
+		stay = "It stays cordoned, and unavailable for NodeMaintenanceBudgets, until you repair it; then it is released"
+	}
+	return []string{
+		fmt.Sprintf("nodemaintenance/%s is resumed: spec.rollout.maxFailedNodes is raised from %d to %d", before.Name, ptr.Deref(before.Spec.Rollout.MaxFailedNodes, 0), *tolerated),
+		plaintext.Line(fmt.Sprintf("Not repaired: %s. %s.", r.failedNames(), stay)),
+	}
+}
+
+// toleratedFailures returns the number of failed nodes with which a halted maintenance goes on; nil
+// if it is not halted.
+func toleratedFailures(nm *coordinationv1alpha1.NodeMaintenance) *int32 {
+	status := nm.Status.RolloutStatus
+	if !isHalted(nm) || status == nil || status.FailedNodes <= ptr.Deref(nm.Spec.Rollout.MaxFailedNodes, 0) {
+		return nil
+	}
+	return &status.FailedNodes
+}
