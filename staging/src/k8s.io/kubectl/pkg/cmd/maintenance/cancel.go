@@ -29,7 +29,7 @@ import (
 
 // canceling deletes maintenances.
 var canceling = &ending{
-	verb:  "cancel",
+	verb: "cancel", operands: "NAME...",
 	short: i18n.T("End maintenances and delete them"),
 	long: templates.LongDesc(i18n.T(`
 		End maintenances and delete them.

@@ -31,21 +31,30 @@ import (
 
 // completing moves maintenances to the stage Complete and keeps their objects.
 var completing = &ending{
-	verb:  "complete",
-	short: i18n.T("End maintenances and release their nodes"),
+	verb: "complete", operands: "(NAME... | NAME NODE...)", completeNodes: true,
+	short: i18n.T("End maintenances and release their nodes, or single nodes"),
 	long: templates.LongDesc(i18n.T(`
-		End maintenances and release their nodes.
+		End maintenances and release their nodes, or say of single nodes that the work on them is done.
 
 		The nodes become schedulable again, unless another maintenance claims them. The eviction of
 		pods that are still running is canceled, unless another client requests it too, or the
 		interceptor of the pod forbids cancellation. The object stays as a record until you delete
 		it.
 
-		Completing a completed maintenance is not an error. A node can be named in place of its
+		With nodes behind the name of a maintenance, only these are completed: each becomes schedulable
+		when it is Ready and runs its pods of DaemonSets, the next nodes are drained in their place, and
+		the maintenance does not drain them again. That needs a maintenance with a rollout, or one that
+		NodeMaintenanceBudgets limit, and nodes that are drained; --force completes others, too. Nodes
+		that cannot be completed are named, and the others are completed nevertheless.
+
+		Completing a completed maintenance or node is not an error. A node can be named in place of its
 		maintenance if it has only one.`)),
 	example: templates.Examples(i18n.T(`
 		# Release the nodes
 		kubectl maintenance complete foo-x7k2p
+
+		# Say that the work on two nodes of a maintenance is done
+		kubectl maintenance complete kernel node-7 node-8
 
 		# Return when they are released
 		kubectl maintenance complete foo-x7k2p --wait --timeout=1m`)),

@@ -33,6 +33,12 @@ import (
 type ending struct {
 	verb, short, long, example, waitUsage string
 
+	// operands are the arguments in the usage line.
+	operands string
+	// completeNodes reports whether nodes can be named behind a maintenance, to end the work on them
+	// alone.
+	completeNodes bool
+
 	// end ends one maintenance, and returns it as it was before.
 	end func(o *endOptions, ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error)
 	// isOver reports whether an existing maintenance has ended. One that is gone always has.
@@ -44,7 +50,9 @@ type ending struct {
 type endOptions struct {
 	*environment
 	ending  *ending
+	args    []string
 	names   []string
+	force   bool
 	wait    bool
 	timeout time.Duration
 }
@@ -52,14 +60,14 @@ type endOptions struct {
 func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 	o := &endOptions{environment: env, ending: ending}
 	cmd := &cobra.Command{
-		Use:                   ending.verb + " NAME...",
+		Use:                   ending.verb + " " + ending.operands,
 		DisableFlagsInUseLine: true,
 		Short:                 ending.short,
 		Long:                  ending.long,
 		Example:               ending.example,
 		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
 		Run: func(cmd *cobra.Command, args []string) {
-			o.names = bareNames(args)
+			o.args, o.names = args, bareNames(args)
 			checkErr(requireNames(cmd, o.names))
 			checkErr(validateTimeout(o.timeout))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
@@ -69,6 +77,10 @@ func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, ending.waitUsage)
 	addTimeoutFlag(cmd, &o.timeout)
+	if ending.completeNodes {
+		cmd.ValidArgsFunction = completeMaintenanceAndNodes(env)
+		cmd.Flags().BoolVar(&o.force, "force", o.force, "If true, complete nodes that are not drained yet: the maintenance leaves them as they are, and does not drain them later.")
+	}
 	return cmd
 }
 
@@ -84,6 +96,21 @@ func (o *endOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.ending.completeNodes {
+		if named, err := o.nodesToComplete(ctx, client); err != nil {
+			return err
+		} else if named != nil {
+			return o.completeNodes(ctx, client, named)
+		}
+		if o.force {
+			return failed("--force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
+		}
+	}
+	return o.endAll(ctx, client)
+}
+
+// endAll ends maintenances as a whole.
+func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
 	var ended []*coordinationv1alpha1.NodeMaintenance
 	for _, name := range o.names {

@@ -1,0 +1,358 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
+)
+
+// namedNodes are nodes of a maintenance that the arguments name: "complete NAME NODE...".
+type namedNodes struct {
+	*coordinationv1alpha1.NodeMaintenance
+	names []string
+	// nodes are those that exist.
+	nodes map[string]*corev1.Node
+}
+
+// nodesToComplete returns the nodes that the arguments name behind a maintenance, or nil if all
+// arguments are maintenances, or nodes in their place. Whoever mistypes a name must not release all
+// nodes of a maintenance, so what could be both is an error, and so is what is neither.
+func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Interface) (*namedNodes, error) {
+	if len(o.args) < 2 || isNodeArgument(o.args[0]) {
+		return nil, nil
+	}
+	first, rest := bareNames(o.args[:1])[0], o.args[1:]
+	all := append(bareNames(rest), first)
+	maintenances, err := existing(ctx, all, client.CoordinationV1alpha1().NodeMaintenances().Get, func() ([]coordinationv1alpha1.NodeMaintenance, error) {
+		list, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+		return list.Items, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading NodeMaintenances: %w", err)
+	}
+	nodes, err := existing(ctx, all, client.CoreV1().Nodes().Get, func() ([]corev1.Node, error) {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return list.Items, err
+	})
+	switch {
+	case apierrors.IsForbidden(err) && len(maintenances) == len(o.names):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading nodes: %w", err)
+	}
+	named := &namedNodes{NodeMaintenance: maintenances[first], nodes: nodes}
+	isMaintenance, err := named.sort(rest, maintenances)
+	switch {
+	case named.NodeMaintenance == nil && (nodes[first] != nil || len(named.names) == 0):
+		return nil, nil
+	case named.NodeMaintenance == nil:
+		return nil, failed("%q is neither a node nor a NodeMaintenance. Nothing was changed", first)
+	case err != nil || len(isMaintenance) == len(rest):
+		return nil, err
+	case len(isMaintenance) > 0:
+		return nil, failed("%s: complete nodes of one maintenance at a time; %s: a NodeMaintenance. Nothing was changed", strings.Join(named.names, ", "), strings.Join(isMaintenance, ", "))
+	}
+	return named, nil
+}
+
+func isNodeArgument(arg string) bool {
+	return slices.ContainsFunc([]string{"no/", "node/", "nodes/"}, func(prefix string) bool { return strings.HasPrefix(arg, prefix) })
+}
+
+// existing reads objects by their names, and omits those that do not exist. Many are read at once, if
+// the user may list them.
+func existing[T any, P interface {
+	*T
+	metav1.Object
+}](ctx context.Context, names []string, get func(context.Context, string, metav1.GetOptions) (P, error), list func() ([]T, error)) (map[string]P, error) {
+	found := map[string]P{}
+	if len(names) > maxNodeGets {
+		all, err := list()
+		for i := range all {
+			if object := P(&all[i]); slices.Contains(names, object.GetName()) {
+				found[object.GetName()] = object
+			}
+		}
+		if !apierrors.IsForbidden(err) {
+			return found, err
+		}
+	}
+	for _, name := range names {
+		object, err := get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return found, err
+		}
+		found[name] = object
+	}
+	return found, nil
+}
+
+// sort adds the arguments that name nodes, and returns those that name maintenances.
+func (n *namedNodes) sort(args []string, maintenances map[string]*coordinationv1alpha1.NodeMaintenance) (isMaintenance []string, err error) {
+	var errs []error
+	for _, arg := range args {
+		name := bareNames([]string{arg})[0]
+		asNode, asMaintenance := n.nodes[name] != nil, maintenances[name] != nil
+		if name != arg { // The prefix says what it is.
+			asNode, asMaintenance = isNodeArgument(arg), !isNodeArgument(arg)
+		}
+		switch {
+		case asNode && asMaintenance:
+			errs = append(errs, failed("%q is a node and a NodeMaintenance: write node/%s or nm/%s. Nothing was changed", name, name, name))
+		case asNode:
+			n.names = append(n.names, name)
+		case asMaintenance:
+			isMaintenance = append(isMaintenance, name)
+		default:
+			errs = append(errs, failed("%q is neither a node nor a NodeMaintenance. Nothing was changed", name))
+		}
+	}
+	n.names = unique(n.names)
+	return isMaintenance, joined(errs)
+}
+
+// completeNodes says of each node that the work on it is done.
+func (o *endOptions) completeNodes(ctx context.Context, client kubernetes.Interface, named *namedNodes) error {
+	if err := validateNodesOf(named.NodeMaintenance); err != nil {
+		return err
+	}
+	var errs []error
+	completed := sets.New[string]()
+	for _, name := range named.names {
+		if err := o.completeNode(ctx, client, named, name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		completed.Insert(name)
+	}
+	if o.wait && completed.Len() > 0 {
+		errs = append(errs, o.waitForNodes(ctx, client, named.NodeMaintenance, completed))
+	}
+	return joined(slices.DeleteFunc(errs, func(err error) bool { return err == nil }))
+}
+
+// validateNodesOf refuses maintenances whose nodes cannot be completed one by one.
+func validateNodesOf(nm *coordinationv1alpha1.NodeMaintenance) error {
+	switch {
+	case nm.DeletionTimestamp != nil || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return failed("NodeMaintenance %q has ended, which releases all its nodes", nm.Name)
+	case nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain:
+		return failed("NodeMaintenance %q is in stage %s and drains no node: kubectl maintenance start %s", nm.Name, nm.Spec.Stage, nm.Name)
+	}
+	return nil
+}
+
+// completeNode annotates a node. The annotation has the UID of the maintenance, and the patch that of
+// the node: another one of the same name may have been created since.
+func (o *endOptions) completeNode(ctx context.Context, client kubernetes.Interface, named *namedNodes, name string) error {
+	node := named.nodes[name]
+	if node == nil {
+		return failed("node %q not found", name)
+	}
+	if done := doneText(named.NodeMaintenance, node); done != "" {
+		fmt.Fprintf(o.Out, "node/%s %s\n", name, done)
+		return nil
+	}
+	if err := o.validateNode(named.NodeMaintenance, node); err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": node.UID, "annotations": map[string]string{coordinationv1alpha1.NodeDoneAnnotation: string(named.UID)},
+	}})
+	if err != nil {
+		return err
+	}
+	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return fmt.Errorf("annotating node %q: %w", name, err)
+	}
+	fmt.Fprintf(o.Out, "node/%s is being completed\n", name)
+	return nil
+}
+
+// doneText says that the node is completed already; empty if it is not.
+func doneText(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) string {
+	admission := maintenance.AdmissionOf(node, nm.UID)
+	switch {
+	case admission != nil && admission.DoneTime != nil:
+		return "is already completed"
+	case admission != nil && admission.ReturningTime != nil, node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(nm.UID):
+		return "is already being completed"
+	}
+	return ""
+}
+
+// validateNode refuses a node on which the work cannot be done yet: the maintenance would never drain
+// it.
+func (o *endOptions) validateNode(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) error {
+	admission := maintenance.AdmissionOf(node, nm.UID)
+	switch {
+	case !maintenance.SelectsNode(nm.Spec.NodeSelector, node):
+		return failed("NodeMaintenance %q does not select node %q: kubectl maintenance status %s", nm.Name, node.Name, nm.Name)
+	case admission == nil && !mayBeAdmitted(nm, node):
+		return failed("NodeMaintenance %q drains all its nodes together, so node %q cannot be completed alone: kubectl maintenance complete %s", nm.Name, node.Name, nm.Name)
+	case marksAnother(nm, node):
+		return failed("node %q was completed for another NodeMaintenance just now: try again", node.Name)
+	case o.force:
+		return nil
+	case admission == nil:
+		return failed("node %q waits for its admission and is not drained yet: with --force, it is never drained by NodeMaintenance %q", node.Name, nm.Name)
+	case admission.DrainedTime == nil:
+		return failed("node %q is not drained yet (%s): with --force, its drain ends", node.Name, podsLeftText(node))
+	}
+	return nil
+}
+
+// mayBeAdmitted reports whether a node without an admission waits for one. A maintenance without a
+// rollout begins with nodes without one, unless a budget selects them.
+func mayBeAdmitted(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) bool {
+	v := &view{Rollout: rolloutOf(nm)}
+	return v.Rollout != nil && needsAdmission(v, node)
+}
+
+// marksAnother reports whether the annotation is that of another maintenance, which has yet to record
+// it.
+func marksAnother(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) bool {
+	marked := node.Annotations[coordinationv1alpha1.NodeDoneAnnotation]
+	if marked == "" || marked == string(nm.UID) {
+		return false
+	}
+	other := maintenance.AdmissionOf(node, types.UID(marked))
+	return other != nil && other.ReturningTime == nil && other.DoneTime == nil
+}
+
+func podsLeftText(node *corev1.Node) string {
+	left := int32(0)
+	if status := node.Status.MaintenanceStatus; status != nil {
+		left = status.PodsPendingEvictionRequest + status.ActiveEvictionRequests
+	}
+	return counted(int(left), "pod", "pods") + " left"
+}
+
+// waitForNodes returns when the nodes are released, or when the maintenance releases all of them.
+func (o *endOptions) waitForNodes(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance, names sets.Set[string]) error {
+	remaining := func(v *view) bool {
+		return slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return names.Has(node.Name) && node.Phase != phaseDone })
+	}
+	reached := func(v *view) bool {
+		return !remaining(v) || v.Outcome == outcomeCompleted || slices.Contains(v.Unreadable, "nodes")
+	}
+	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &nodesDisplay{out: o.Out, names: names}, released(reached))
+	if err != nil {
+		return err
+	}
+	if v := last[nm.Name]; slices.Contains(v.Unreadable, "nodes") {
+		return failed("without the permission to list nodes, kubectl cannot see when they are released; they will be released anyway")
+	}
+	return nil
+}
+
+// nodesDisplay prints a line for each phase that some nodes reach.
+type nodesDisplay struct {
+	out   io.Writer
+	names sets.Set[string]
+	last  *view
+}
+
+func (d *nodesDisplay) show(frame frame) error {
+	for i := range frame.views {
+		v := &frame.views[i]
+		before := map[string]*nodeView{}
+		if d.last != nil {
+			before = nodesByNames(d.last)
+		}
+		for j := range v.Nodes {
+			node := &v.Nodes[j]
+			line := phaseChange(v, before[node.Name], node)
+			if line == "" || !d.names.Has(node.Name) {
+				continue
+			}
+			if _, err := fmt.Fprintln(d.out, plaintext.Line(line)); err != nil {
+				return err
+			}
+		}
+		d.last = v
+	}
+	return nil
+}
+
+func (d *nodesDisplay) close() {}
+
+// completionTimeout is how long a shell waits for the names of nodes.
+const completionTimeout = 3 * time.Second
+
+// completeMaintenanceAndNodes completes the name of a maintenance, then those of its nodes that are
+// under way, and of other maintenances.
+func completeMaintenanceAndNodes(env *environment) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		if len(args) > 0 {
+			names, _ = nodesUnderWay(env, bareNames(args[:1])[0], toComplete)
+		}
+		names = append(names, completion.CompGetResource(env.factory, qualifiedResource, toComplete)...)
+		return cmdutil.Difference(names, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// nodesUnderWay returns the names of the nodes that begin with the prefix and can be completed. A
+// shell shows no error.
+func nodesUnderWay(env *environment, name, prefix string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+	defer cancel()
+	client, err := env.client()
+	if err != nil {
+		return nil, err
+	}
+	nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range nodes.Items {
+		admission := maintenance.AdmissionOf(&nodes.Items[i], nm.UID)
+		if admission != nil && admission.DoneTime == nil && strings.HasPrefix(nodes.Items[i].Name, prefix) {
+			names = append(names, nodes.Items[i].Name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,241 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// withUID sets the UID of a node.
+func withUID(node *corev1.Node) *corev1.Node {
+	node.UID = types.UID("uid-of-" + node.Name)
+	return node
+}
+
+func marked(node *corev1.Node, uid types.UID) *corev1.Node {
+	node.Annotations = map[string]string{coordinationv1alpha1.NodeDoneAnnotation: string(uid)}
+	return node
+}
+
+// donePatch marks a node as done.
+func donePatch(node string) string {
+	return fmt.Sprintf(`{"metadata":{"annotations":{"nodemaintenance.k8s.io/done":"uid-of-kernel"},"uid":"uid-of-%s"}}`, node)
+}
+
+// phasesOf returns a maintenance with a node in each phase, of the name of the phase in lower case.
+func phasesOf(m maintenanceStory) []any {
+	stories := []any{m, withUID(newNode("waiting")), withUID(newNode("other"))}
+	for _, phase := range []nodePhase{phaseDraining, phaseDrained, phaseReturning, phaseFailed, phaseDone} {
+		stories = append(stories, withUID(admittedNode(m, strings.ToLower(string(phase)), phase, time.Minute)))
+	}
+	return stories
+}
+
+func TestCompleteNodes(t *testing.T) {
+	all := []string{"waiting", "draining", "drained", "returning", "failed", "done"}
+	m := newMaintenance("kernel", drain, all...).started(time.Hour).rollingOut(twoAtATime(manual))
+	budgets := newMaintenance("kernel", drain, all...).started(time.Hour).counting(1, 1, 1)
+	together := newMaintenance("kernel", drain, all...).started(time.Hour)
+	also := newMaintenance("other-nm", drain, "drained").started(time.Hour).rollingOut(twoAtATime(manual))
+	recorded := withUID(marked(admittedNode(also, "drained", phaseReturning, time.Minute), also.UID))
+	recorded.Status.MaintenanceStatus.Admissions = append(recorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
+	unrecorded := withUID(marked(admittedNode(also, "drained", phaseDrained, time.Minute), also.UID))
+	unrecorded.Status.MaintenanceStatus.Admissions = append(unrecorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
+	for _, tc := range []struct {
+		name    string
+		stories []any
+		args    []string
+		out     string
+		patches []string
+		failure []string
+	}{
+		{"drained", phasesOf(m), []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"failed", phasesOf(m), []string{"node/failed"}, "node/failed is being completed\n", []string{donePatch("failed")}, nil},
+		{"one twice", phasesOf(m), []string{"drained", "node/drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"limited by budgets only", phasesOf(budgets), []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"already done", phasesOf(m), []string{"done", "returning"}, "node/done is already completed\nnode/returning is already being completed\n", nil, nil},
+		{"already marked", []any{m, marked(admittedNode(m, "drained", phaseDrained, 0), m.UID)}, []string{"drained"}, "node/drained is already being completed\n", nil, nil},
+		{"marked for another, recorded", []any{m, recorded}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"marked for another, not recorded", []any{m, unrecorded}, []string{"drained"}, "", nil, []string{`node "drained" was completed for another NodeMaintenance just now: try again`}},
+		{"waiting", phasesOf(m), []string{"waiting"}, "", nil, []string{`error: node "waiting" waits for its admission and is not drained yet: with --force, it is never drained by NodeMaintenance "kernel"`}},
+		{"draining", phasesOf(m), []string{"draining"}, "", nil, []string{`error: node "draining" is not drained yet (3 pods left): with --force, its drain ends`}},
+		{"forced", phasesOf(m), []string{"waiting", "draining", "--force"}, "node/waiting is being completed\nnode/draining is being completed\n", []string{donePatch("waiting"), donePatch("draining")}, nil},
+		{"forced, waiting for a budget", phasesOf(budgets), []string{"waiting", "--force"}, "node/waiting is being completed\n", []string{donePatch("waiting")}, nil},
+		{"not selected", phasesOf(m), []string{"other", "--force"}, "", nil, []string{`error: NodeMaintenance "kernel" does not select node "other": kubectl maintenance status kernel`}},
+		{"without admissions", phasesOf(together), []string{"waiting", "--force"}, "", nil, []string{`error: NodeMaintenance "kernel" drains all its nodes together, so node "waiting" cannot be completed alone: kubectl maintenance complete kernel`}},
+		{"some fail", phasesOf(m), []string{"other", "drained", "waiting", "done", "failed"}, "node/drained is being completed\nnode/done is already completed\nnode/failed is being completed\n",
+			[]string{donePatch("drained"), donePatch("failed")}, []string{`does not select node "other"`, `node "waiting" waits for its admission`}},
+		{"no such node", phasesOf(m), []string{"drained", "nobody"}, "", nil, []string{`error: "nobody" is neither a node nor a NodeMaintenance. Nothing was changed`}},
+		{"no such node, with its kind", phasesOf(m), []string{"drained", "node/nobody"}, "node/drained is being completed\n", []string{donePatch("drained")}, []string{`error: node "nobody" not found`}},
+		{"a node and a maintenance of one name", append(phasesOf(m), newMaintenance("drained", drain, "other")), []string{"drained"}, "", nil, []string{`error: "drained" is a node and a NodeMaintenance: write node/drained or nm/drained. Nothing was changed`}},
+		{"the node of this name", append(phasesOf(m), newMaintenance("drained", drain, "other")), []string{"node/drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"nodes and maintenances", append(phasesOf(m), newMaintenance("rack", drain, "other")), []string{"drained", "rack"}, "", nil, []string{"error: drained: complete nodes of one maintenance at a time; rack: a NodeMaintenance. Nothing was changed"}},
+		{"not in the stage Drain", phasesOf(newMaintenance("kernel", cordon, "drained").rollingOut(twoAtATime(manual))), []string{"drained"}, "", nil, []string{`error: NodeMaintenance "kernel" is in stage Cordon and drains no node: kubectl maintenance start kernel`}},
+		{"ended", phasesOf(newMaintenance("kernel", complete, "drained").rollingOut(twoAtATime(manual))), []string{"drained"}, "", nil, []string{`error: NodeMaintenance "kernel" has ended, which releases all its nodes`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, tc.stories...)
+			out := s.run(t, append([]string{"complete", "kernel"}, tc.args...)...)
+			if diff := cmp.Diff(tc.out, out); diff != "" {
+				t.Errorf("printed (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.patches, s.patches("nodes")); diff != "" {
+				t.Errorf("patches of nodes (-want, +got):\n%s", diff)
+			}
+			contains(t, s.failure, tc.failure...)
+			if failed := s.code != 0; failed != (tc.failure != nil) || len(s.patches(resource)) > 0 {
+				t.Errorf("exit code %d: %s, patches of maintenances: %v", s.code, s.failure, s.patches(resource))
+			}
+		})
+	}
+}
+
+// TestCompleteMaintenances verifies that several maintenances are completed as before.
+func TestCompleteMaintenances(t *testing.T) {
+	rollout := newMaintenance("kernel", drain, "node-1").rollingOut(twoAtATime(manual))
+	stories := []any{rollout, newMaintenance("rack", drain, "node-2"), newMaintenance("own", drain, "node-3"), newNode("node-1"), newNode("node-2"), newNode("node-3")}
+	for _, args := range [][]string{{"kernel", "rack"}, {"nm/kernel", "nm/rack"}, {"node-1", "node-2"}, {"node/node-1", "rack"}} {
+		s := newServer(t, stories...)
+		contains(t, s.mustRun(t, append([]string{"complete"}, args...)...), "nodemaintenance/kernel is being completed\n", "nodemaintenance/rack is being completed\n")
+	}
+	s := newServer(t, stories...)
+	s.PrependReactor("get", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no permission"))
+	})
+	contains(t, s.mustRun(t, "complete", "kernel", "rack"), "nodemaintenance/rack is being completed\n")
+	s.run(t, "complete", "kernel", "node-1")
+	contains(t, s.failure, "reading nodes: ", "no permission")
+	s = newServer(t, stories...)
+	contains(t, s.run(t, "complete", "gone", "rack"), "nodemaintenance/rack is being completed\n")
+	contains(t, s.failure, `"gone" not found`)
+	s = newServer(t, stories...)
+	s.run(t, "complete", "kernal", "node-2")
+	contains(t, s.failure, `error: "kernal" is neither a node nor a NodeMaintenance. Nothing was changed`)
+	s.run(t, "complete", "kernel", "--force")
+	contains(t, s.failure, "error: --force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
+	if len(s.writes()) > 0 {
+		t.Errorf("wrote %v", s.writes())
+	}
+}
+
+// TestCompleteManyNodes reads nodes at once.
+func TestCompleteManyNodes(t *testing.T) {
+	var names []string
+	for i := range 2 * maxNodeGets {
+		names = append(names, fmt.Sprintf("node-%02d", i))
+	}
+	m := newMaintenance("kernel", drain, names...).started(time.Hour).rollingOut(twoAtATime(manual))
+	stories := []any{m}
+	for _, name := range names {
+		stories = append(stories, admittedNode(m, name, phaseDrained, 0))
+	}
+	s := newServer(t, stories...)
+	s.mustRun(t, append([]string{"complete", "kernel"}, names...)...)
+	if diff := cmp.Diff(map[string]int{"nodemaintenances": 1, "nodes": 1}, s.lists()); diff != "" || len(s.patches("nodes")) != len(names) {
+		t.Errorf("%d patches, lists (-want, +got):\n%s", len(s.patches("nodes")), diff)
+	}
+	s = newServer(t, stories...)
+	s.forbid(resource)
+	s.forbid("nodes")
+	s.mustRun(t, append([]string{"complete", "kernel"}, names...)...)
+}
+
+// TestCompleteNodeIsRefused names the node that the server refuses to annotate.
+func TestCompleteNodeIsRefused(t *testing.T) {
+	m := newMaintenance("kernel", drain, "drained", "failed").started(time.Hour).rollingOut(twoAtATime(manual))
+	s := newServer(t, phasesOf(m)...)
+	s.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := action.(clienttesting.PatchAction).GetName()
+		if name == "failed" {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), name, errors.New(`requires the verb "delete" on it`))
+	})
+	out := s.run(t, "complete", "kernel", "drained", "failed")
+	contains(t, s.failure, `annotating node "drained": nodes "drained" is forbidden: requires the verb "delete" on it`)
+	if out != "node/failed is being completed\n" || s.code != 1 {
+		t.Errorf("exit code %d, printed %q", s.code, out)
+	}
+}
+
+func TestCompleteNodesWaits(t *testing.T) {
+	m := newMaintenance("kernel", drain, "drained", "failed", "waiting").started(time.Hour).rollingOut(twoAtATime(manual))
+	for _, tc := range []struct {
+		name    string
+		change  func(t *testing.T, s *server)
+		forbid  bool
+		out     string
+		failure string
+		code    int
+	}{
+		{"released", func(t *testing.T, s *server) {
+			if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), admittedNode(m, "drained", phaseDone, 0), ""); err != nil {
+				t.Error(err)
+			}
+		}, false, "node/drained is being completed\ndrained: done (2 of 3 nodes)\n", "", 0},
+		{"the maintenance ends", func(t *testing.T, s *server) {
+			s.update(t, newMaintenance("kernel", complete, "drained").started(0).completed())
+		}, false, "node/drained is being completed\n", "", 0},
+		{"too late", func(_ *testing.T, s *server) { s.end(context.DeadlineExceeded) }, false, "node/drained is being completed\n", "timed out; the nodes will be released anyway: kubectl maintenance status kernel", exitTimedOut},
+		{"nodes cannot be listed", func(*testing.T, *server) {}, true, "node/drained is being completed\n", "without the permission to list nodes, kubectl cannot see when they are released", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, append(phasesOf(m)[:3:3], withUID(admittedNode(m, "drained", phaseDrained, 0)), admittedNode(m, "failed", phaseDone, 0))...)
+			if tc.forbid {
+				s.forbid("nodes")
+			}
+			s.whenLooked(func() { tc.change(t, s) })
+			out := s.run(t, "complete", "kernel", "drained", "--wait", "--timeout=1h")
+			if diff := cmp.Diff(tc.out, out); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+			contains(t, s.failure, tc.failure)
+			if s.code != tc.code {
+				t.Errorf("exit code %d: %s", s.code, s.failure)
+			}
+		})
+	}
+}
+
+// TestCompletionOfNodes offers the nodes that can be completed.
+func TestCompletionOfNodes(t *testing.T) {
+	m := newMaintenance("kernel", drain, "drained", "failed", "done").started(time.Hour).rollingOut(twoAtATime(manual))
+	s := newServer(t, phasesOf(m)...)
+	for prefix, want := range map[string][]string{"": {"drained", "draining", "failed", "returning"}, "dr": {"drained", "draining"}, "x": nil} {
+		names, err := nodesUnderWay(s.environment, "kernel", prefix)
+		if diff := cmp.Diff(want, names); diff != "" || err != nil {
+			t.Errorf("%q: %v (-want, +got):\n%s", prefix, err, diff)
+		}
+	}
+	if _, err := nodesUnderWay(s.environment, "nobody", ""); !apierrors.IsNotFound(err) {
+		t.Errorf("%v", err)
+	}
+}
