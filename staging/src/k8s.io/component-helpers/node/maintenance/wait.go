@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"fmt"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 )
@@ -52,4 +53,34 @@ func WaitText(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
 		return budget + string(wait.Reason)
 	}
 	return fmt.Sprintf("%s: %s", nodes, wait.Reason)
+}
+
+// DescribeWait returns for what nodes wait, without their number and without advice, where there is
+// little room: "for NodeMaintenanceBudget workers".
+func DescribeWait(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
+	budget := "NodeMaintenanceBudget " + wait.Budget
+	switch wait.Reason {
+	case coordinationv1alpha1.NodeMaintenanceWaitBudget:
+		return "for " + budget
+	case coordinationv1alpha1.NodeMaintenanceWaitFrozen:
+		return fmt.Sprintf("for %s, which is frozen", budget)
+	case coordinationv1alpha1.NodeMaintenanceWaitWindow:
+		if wait.UntilTime == nil {
+			return "for a window of " + budget
+		}
+		return fmt.Sprintf("for the window of %s at %s", budget, wait.UntilTime.UTC().Format(time.RFC3339))
+	case coordinationv1alpha1.NodeMaintenanceWaitTopology:
+		return "for other domains of " + budget
+	case coordinationv1alpha1.NodeMaintenanceWaitConcurrency:
+		return "for spec.rollout.maxConcurrent"
+	case coordinationv1alpha1.NodeMaintenanceWaitPaused:
+		return "because spec.rollout.paused is set"
+	case coordinationv1alpha1.NodeMaintenanceWaitSettling:
+		return "until replacements of drained pods are ready"
+	case coordinationv1alpha1.NodeMaintenanceWaitHalted:
+		return "because nodes did not come back"
+	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:
+		return "because the controller has the feature gate NodeMaintenanceBudgets off"
+	}
+	return "for " + string(wait.Reason)
 }
