@@ -33,6 +33,7 @@ func TestWaitText(t *testing.T) {
 		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Topology", Budget: "zones", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget zones, which allows no more domains at once"},
 		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "MaxConcurrent", NodeCount: 2}, "2 nodes wait until others are given back: spec.rollout.maxConcurrent are admitted"},
 		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Paused", NodeCount: 2}, "2 nodes wait, because spec.rollout.paused is set"},
+		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Settling", NodeCount: 2}, "2 nodes wait until pods that replace those of drained nodes are ready: spec.rollout.settle"},
 		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Halted", NodeCount: 2}, "2 nodes wait, because more nodes have failed than spec.rollout.maxFailedNodes"},
 		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Disabled", NodeCount: 2}, "2 nodes wait, because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"},
 		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Moon", NodeCount: 0}, "0 nodes wait: Moon"},

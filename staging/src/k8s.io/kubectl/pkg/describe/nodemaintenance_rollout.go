@@ -94,6 +94,17 @@ func describeRolloutLimits(w PrefixWriter, maintenance *coordinationv1alpha1.Nod
 		done += ", back within " + duration.HumanDuration(time.Duration(*rollout.ReturnTimeoutSeconds)*time.Second)
 	}
 	printTextMultiline(w, LEVEL_1, "Node Is Done", done)
+	if settle := rollout.Settle; settle != nil {
+		printTextMultiline(w, LEVEL_1, "Settles", fmt.Sprintf("when replacements are %s%s", settle.Replacements, atMost(settle.TimeoutSeconds)))
+	}
+}
+
+// atMost says for how long something is waited for.
+func atMost(seconds *int32) string {
+	if seconds == nil {
+		return ""
+	}
+	return ", or after " + duration.HumanDuration(time.Duration(*seconds)*time.Second)
 }
 
 // formatWait returns what nodes wait for, and until when, if that is known.

@@ -185,10 +185,14 @@ func rollouts() map[string]work {
 	hostile.rollout(spec(forged, ptr.To(intstr.FromString(forged)), false), counts(1, 1, 1, wait(1, forged, forged), wait(1, "Frozen", "a\x1b[2K")))
 	hostile.Status.RolloutStatus.Failed, hostile.Status.RolloutStatus.PendingAdmissions = []string{forged}, []coordinationv1alpha1.NodeMaintenancePendingAdmission{{NodeName: forged, Time: hostile.ago(0)}}
 
+	settling := spec("Rebooted", percent, false)
+	settling.Settle = &coordinationv1alpha1.NodeMaintenanceSettle{Replacements: "Available", TimeoutSeconds: ptr.To[int32](600)}
+
 	return map[string]work{
 		"rollout":          running,
 		"rollout-new":      newWork(coordinationv1alpha1.NodeMaintenanceStageIdle).rollout(spec("Manual", number, false), nil),
 		"rollout-manual":   started().rollout(spec("Manual", nil, true), counts(37, 20, 3, wait(37, "Paused", ""))),
+		"rollout-settling": started().rollout(settling, counts(37, 20, 3, wait(37, "Settling", ""))),
 		"rollout-halted":   halted,
 		"rollout-budgets":  started().rollout(nil, counts(60, 0, 0, wait(59, "Frozen", "stop"), wait(1, "Disabled", ""))),
 		"rollout-complete": over,
@@ -410,6 +414,7 @@ func maintainedNodes(now time.Time) map[string]*corev1.MaintenanceStatus {
 		"-waiting":  {DrainMessage: "Waiting for firmware.", PodsPendingEvictionRequest: 7},
 		"-draining": &draining,
 		"-admitted": &admitted,
+		"-begun":    {Unclaimed: true, Admissions: admitted.Admissions[:1]},
 		"-released": {Unclaimed: true, Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel", AdmittedTime: *ago(40), DoneTime: ago(7)}}},
 	}
 }
