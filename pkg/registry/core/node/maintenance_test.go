@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,9 +121,9 @@ func TestValidateMaintenanceStatus(t *testing.T) {
 }
 
 // admittedTo returns a node with an admission of each of these maintenances.
-func admittedTo(released bool, names ...string) *api.Node {
+func admittedTo(unclaimed bool, names ...string) *api.Node {
 	node := nodeWith("Draining")
-	node.Status.MaintenanceStatus.Unclaimed = released
+	node.Status.MaintenanceStatus.Unclaimed = unclaimed
 	for _, name := range names {
 		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, api.MaintenanceAdmission{MaintenanceName: name, MaintenanceUID: "uid"})
 	}
@@ -136,6 +137,8 @@ func TestDropDisabledAdmissions(t *testing.T) {
 	create := func(node, _ *api.Node) { Strategy.PrepareForCreate(ctx, node) }
 	updateStatus := func(node, old *api.Node) { StatusStrategy.PrepareForUpdate(ctx, node, old) }
 	none := nodeWith("Draining")
+	emptied := nodeWith("Draining")
+	emptied.Status.MaintenanceStatus.EmptiedTime = &metav1.Time{Time: time.Unix(1, 0)}
 	for name, test := range map[string]struct {
 		prepare                    func(node, old *api.Node)
 		old, sent, wantOff, wantOn *api.Node
@@ -143,8 +146,10 @@ func TestDropDisabledAdmissions(t *testing.T) {
 		"created with some":   {prepare: create, sent: admittedTo(true, "kernel"), wantOff: none, wantOn: admittedTo(true, "kernel")},
 		"the first":           {prepare: updateStatus, old: none, sent: admittedTo(false, "kernel"), wantOff: none, wantOn: admittedTo(false, "kernel")},
 		"with the status":     {prepare: updateStatus, old: nodeWith(""), sent: admittedTo(false, "kernel"), wantOff: none, wantOn: admittedTo(false, "kernel")},
-		"released":            {prepare: updateStatus, old: none, sent: admittedTo(true), wantOff: none, wantOn: admittedTo(true)},
+		"unclaimed":           {prepare: updateStatus, old: none, sent: admittedTo(true), wantOff: none, wantOn: admittedTo(true)},
 		"kept":                {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: admittedTo(true, "kernel"), wantOff: admittedTo(true, "kernel"), wantOn: admittedTo(true, "kernel")},
+		"emptied":             {prepare: updateStatus, old: admittedTo(false, "kernel"), sent: emptied, wantOff: none, wantOn: emptied},
+		"emptied before":      {prepare: updateStatus, old: emptied, sent: emptied, wantOff: emptied, wantOn: emptied},
 		"another one":         {prepare: updateStatus, old: admittedTo(false, "kernel"), sent: admittedTo(false, "kernel", "firmware"), wantOff: admittedTo(false, "kernel", "firmware"), wantOn: admittedTo(false, "kernel", "firmware")},
 		"removed":             {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: none, wantOff: none, wantOn: none},
 		"removed with status": {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: nodeWith(""), wantOff: nodeWith(""), wantOn: nodeWith("")},
