@@ -58,6 +58,7 @@ func TestInteropFixtures(t *testing.T) {
 				BlockedPods:            1,
 				Admissions:             []v1.MaintenanceAdmission{{MaintenanceName: "kernel", MaintenanceUID: "1-2-3", AdmittedTime: metav1.Unix(1, 0), DoneTime: &metav1.Time{Time: time.Unix(2, 0)}}},
 				Unclaimed:              true,
+				EmptiedTime:            &metav1.Time{Time: time.Unix(3, 0)},
 			},
 		},
 	}
