@@ -36,7 +36,8 @@ func TestDefaults(t *testing.T) {
 	}
 	complete := coordinationv1alpha1.NodeMaintenanceSpec{Stage: "Drain", Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{
 		MaxConcurrent: ptr.To(intstr.FromInt32(1)), CompleteNodes: "Rebooted", ReturnTimeoutSeconds: ptr.To[int32](60), MaxFailedNodes: ptr.To[int32](3),
-	}}
+		Settle: &coordinationv1alpha1.NodeMaintenanceSettle{TimeoutSeconds: ptr.To[int32](1)},
+	}, DrainedWhen: &coordinationv1alpha1.NodeMaintenanceDrainedWhen{TimeoutSeconds: ptr.To[int32](1)}}
 	for name, test := range map[string]struct{ object, want runtime.Object }{
 		"a maintenance without a rollout gets none": {
 			object: maintenance(coordinationv1alpha1.NodeMaintenanceSpec{}),
@@ -47,6 +48,12 @@ func TestDefaults(t *testing.T) {
 			want: maintenance(coordinationv1alpha1.NodeMaintenanceSpec{Stage: "Idle", Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{
 				CompleteNodes: "Manual", ReturnTimeoutSeconds: ptr.To[int32](1800), MaxFailedNodes: ptr.To[int32](0),
 			}}),
+		},
+		"times": {
+			object: maintenance(coordinationv1alpha1.NodeMaintenanceSpec{Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{Settle: &coordinationv1alpha1.NodeMaintenanceSettle{}}, DrainedWhen: &coordinationv1alpha1.NodeMaintenanceDrainedWhen{}}),
+			want: maintenance(coordinationv1alpha1.NodeMaintenanceSpec{Stage: "Idle", Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{
+				CompleteNodes: "Manual", ReturnTimeoutSeconds: ptr.To[int32](1800), MaxFailedNodes: ptr.To[int32](0), Settle: &coordinationv1alpha1.NodeMaintenanceSettle{TimeoutSeconds: ptr.To[int32](600)},
+			}, DrainedWhen: &coordinationv1alpha1.NodeMaintenanceDrainedWhen{TimeoutSeconds: ptr.To[int32](600)}}),
 		},
 		"a rollout that says everything": {object: maintenance(*complete.DeepCopy()), want: maintenance(complete)},
 		"a budget without windows":       {object: budget(), want: budget()},

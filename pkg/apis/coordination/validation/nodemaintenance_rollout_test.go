@@ -108,6 +108,10 @@ func TestValidateRolloutUpdate(t *testing.T) {
 				field.Invalid(path.Child("maxConcurrent"), nil, ""),
 			},
 		},
+		"another time to settle": {
+			old: rollingOut(), maintenance: rollingOut(func(r *coordination.NodeMaintenanceRollout) { r.Settle = &coordination.NodeMaintenanceSettle{} }),
+			want: field.ErrorList{field.Forbidden(path.Child("settle"), "is immutable: create another NodeMaintenance")},
+		},
 		"another policy, while it is deleted": {
 			old: rollingOut(completing(coordination.NodeCompletionRebooted)), maintenance: rollingOut(),
 			want: field.ErrorList{field.Invalid(path.Child("completeNodes"), nil, "is immutable: keep Rebooted")},

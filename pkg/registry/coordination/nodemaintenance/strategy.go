@@ -117,7 +117,7 @@ func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set 
 func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
 	maintenance.Spec = oldMaintenance.Spec
-	dropDisabledRolloutStatus(maintenance, oldMaintenance)
+	dropDisabledStatus(maintenance, oldMaintenance)
 	metav1.ResetObjectMetaForStatus(&maintenance.ObjectMeta, &oldMaintenance.ObjectMeta)
 }
 
@@ -151,12 +151,17 @@ func dropDisabledFields(ctx context.Context, maintenance, old *coordination.Node
 	}
 }
 
-// dropDisabledRolloutStatus drops the status of a rollout while the gate is off. A stored rollout has a
-// status with the gate off, too: it says that its nodes wait for the gate.
-func dropDisabledRolloutStatus(maintenance, old *coordination.NodeMaintenance) {
-	inUse := old.Spec.Rollout != nil || old.Status.RolloutStatus != nil
-	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !inUse {
+// dropDisabledStatus drops what the status says about fields whose gate is off. What is stored has a
+// status with the gate off, too: for example, that the nodes of a rollout wait for the gate.
+func dropDisabledStatus(maintenance, old *coordination.NodeMaintenance) {
+	if utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
+		return
+	}
+	if old.Spec.Rollout == nil && old.Status.RolloutStatus == nil {
 		maintenance.Status.RolloutStatus = nil
+	}
+	if len(old.Spec.PodPolicies) == 0 && old.Status.DrainStatus.SkippedPods == 0 {
+		maintenance.Status.DrainStatus.SkippedPods = 0
 	}
 }
 

@@ -235,9 +235,21 @@ func withBudgetGate(t *testing.T, enabled bool) {
 	})
 }
 
-// A rollout that was stored while the gate was on stays, and can be changed: it keeps nodes from being
-// drained.
-func TestDropDisabledRollout(t *testing.T) {
+func skipping(m *coordination.NodeMaintenance) {
+	m.Spec.PodPolicies = []coordination.NodeMaintenancePodPolicy{{Action: coordination.NodeMaintenancePodSkip}}
+}
+
+func waitingForVolumes(m *coordination.NodeMaintenance) {
+	m.Spec.DrainedWhen = &coordination.NodeMaintenanceDrainedWhen{Volumes: coordination.NodeMaintenanceVolumesDetached, TimeoutSeconds: ptr.To[int32](600)}
+}
+
+func skipped(pods int32) change {
+	return having(func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.SkippedPods = pods })
+}
+
+// What was stored while the gate was on stays: it keeps nodes and pods from being drained. The author
+// of what is dropped is warned.
+func TestDropDisabledFields(t *testing.T) {
 	create := func(ctx context.Context, m, _ *coordination.NodeMaintenance) { Strategy.PrepareForCreate(ctx, m) }
 	update := func(ctx context.Context, m, old *coordination.NodeMaintenance) {
 		Strategy.PrepareForUpdate(ctx, m, old)
@@ -248,14 +260,19 @@ func TestDropDisabledRollout(t *testing.T) {
 	first := func(m *coordination.NodeMaintenance) { m.Generation = 1 }
 	next := func(m *coordination.NodeMaintenance) { m.Generation = 4 }
 	as := func(changes ...change) []change { return changes }
+	const (
+		rolloutWarning  = "spec.rollout was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all selected nodes at once"
+		policiesWarning = "spec.podPolicies was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all pods"
+		volumesWarning  = "spec.drainedWhen was dropped, because the feature gate NodeMaintenanceBudgets is off: a node without pods is drained, whatever is attached to it"
+	)
 	for name, test := range map[string]struct {
 		prepare         func(ctx context.Context, m, old *coordination.NodeMaintenance)
 		old, sent       []change
 		wantOff, wantOn []change
-		warned          bool
+		warnings        []string
 	}{
-		"created with it":            {prepare: create, sent: as(rollingOut(5), waiting(3)), wantOff: as(first), wantOn: as(first, rollingOut(5)), warned: true},
-		"added":                      {prepare: update, sent: as(rollingOut(5)), wantOn: as(rollingOut(5), next), warned: true},
+		"created with it":            {prepare: create, sent: as(rollingOut(5), waiting(3)), wantOff: as(first), wantOn: as(first, rollingOut(5)), warnings: []string{rolloutWarning}},
+		"added":                      {prepare: update, sent: as(rollingOut(5)), wantOn: as(rollingOut(5), next), warnings: []string{rolloutWarning}},
 		"kept":                       {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(5)), wantOff: as(rollingOut(5)), wantOn: as(rollingOut(5))},
 		"changed":                    {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(6)), wantOff: as(rollingOut(6), next), wantOn: as(rollingOut(6), next)},
 		"removed":                    {prepare: update, old: as(rollingOut(5)), wantOff: as(next), wantOn: as(next)},
@@ -265,15 +282,32 @@ func TestDropDisabledRollout(t *testing.T) {
 		"a status that is removed":   {prepare: updateStatus, old: as(waiting(3))},
 		"a status, main endpoint":    {prepare: update, old: as(waiting(3)), sent: as(waiting(2)), wantOff: as(waiting(3)), wantOn: as(waiting(3))},
 		"a rollout, status endpoint": {prepare: updateStatus, sent: as(rollingOut(5))},
+		"created with all": {
+			prepare: create, sent: as(rollingOut(5), skipping, waitingForVolumes), wantOff: as(first), wantOn: as(first, rollingOut(5), skipping, waitingForVolumes),
+			warnings: []string{rolloutWarning, policiesWarning, volumesWarning},
+		},
+		"policies added, which validation refuses": {
+			prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(5), skipping, waitingForVolumes), wantOff: as(rollingOut(5)), wantOn: as(rollingOut(5), skipping, waitingForVolumes, next),
+			warnings: []string{policiesWarning, volumesWarning},
+		},
+		"policies kept": {
+			prepare: update, old: as(skipping, waitingForVolumes), sent: as(skipping, waitingForVolumes, because("kernel")),
+			wantOff: as(skipping, waitingForVolumes, because("kernel"), next), wantOn: as(skipping, waitingForVolumes, because("kernel"), next),
+		},
+		"skipped pods":              {prepare: updateStatus, sent: as(skipped(3)), wantOn: as(skipped(3))},
+		"skipped pods of a policy":  {prepare: updateStatus, old: as(skipping), sent: as(skipping, skipped(3)), wantOff: as(skipping, skipped(3)), wantOn: as(skipping, skipped(3))},
+		"skipped pods that change":  {prepare: updateStatus, old: as(skipped(3)), sent: as(skipped(2)), wantOff: as(skipped(2)), wantOn: as(skipped(2))},
+		"a rollout without skipped": {prepare: updateStatus, old: as(rollingOut(5)), sent: as(rollingOut(5), waiting(3), skipped(3)), wantOff: as(rollingOut(5), waiting(3)), wantOn: as(rollingOut(5), waiting(3), skipped(3))},
 	} {
 		for enabled, want := range map[bool][]change{false: test.wantOff, true: test.wantOn} {
 			t.Run(fmt.Sprintf("%s, gate %t", name, enabled), func(t *testing.T) {
 				withBudgetGate(t, enabled)
 				maintenance, old := newMaintenance(test.sent...), newMaintenance(test.old...)
 				var got, wantWarnings warnings
-				if test.warned && !enabled {
-					wantWarnings = warnings{"spec.rollout was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all selected nodes at once; " +
-						"turn the gate on and create another NodeMaintenance, or select fewer nodes"}
+				for _, what := range test.warnings {
+					if !enabled {
+						wantWarnings = append(wantWarnings, what+"; turn the gate on and create another NodeMaintenance, or select fewer nodes")
+					}
 				}
 				test.prepare(warning.WithWarningRecorder(t.Context(), &got), maintenance, old)
 				if diff := cmp.Diff(wantWarnings, got); diff != "" {
@@ -344,6 +378,31 @@ func TestValidateCreate(t *testing.T) {
 				field.Invalid(rolloutPath.Child("returnTimeoutSeconds"), nil, "").WithOrigin("maximum"),
 				field.Invalid(rolloutPath.Child("maxFailedNodes"), nil, "").WithOrigin("minimum"),
 			},
+		},
+		"a rollout that settles, volumes and policies": {maintenance: newMaintenance(rollingOut(5), skipping, waitingForVolumes, rollout(func(r *coordination.NodeMaintenanceRollout) {
+			r.Settle = &coordination.NodeMaintenanceSettle{Replacements: coordination.NodeMaintenanceReplacementsAvailable, TimeoutSeconds: ptr.To[int32](86400)}
+		}))},
+		"unknown words in them, and numbers out of range": {
+			maintenance: newMaintenance(rollingOut(5), rollout(func(r *coordination.NodeMaintenanceRollout) {
+				r.Settle = &coordination.NodeMaintenanceSettle{Replacements: "Running", TimeoutSeconds: ptr.To[int32](86401)}
+			}), func(m *coordination.NodeMaintenance) {
+				m.Spec.PodPolicies = []coordination.NodeMaintenancePodPolicy{{Action: "Kill", ResourceNames: []core.ResourceName{"gpu"}}, {}}
+				m.Spec.DrainedWhen = &coordination.NodeMaintenanceDrainedWhen{Volumes: "Gone", TimeoutSeconds: ptr.To[int32](0)}
+			}),
+			want: field.ErrorList{
+				field.NotSupported[string](rolloutPath.Child("settle", "replacements"), "Running", nil),
+				field.Invalid(rolloutPath.Child("settle", "timeoutSeconds"), nil, "").WithOrigin("maximum"),
+				field.NotSupported[string](spec.Child("podPolicies").Index(0).Child("action"), "Kill", nil),
+				field.Required(spec.Child("podPolicies").Index(1).Child("action"), ""),
+				field.NotSupported[string](spec.Child("drainedWhen", "volumes"), "Gone", nil),
+				field.Invalid(spec.Child("drainedWhen", "timeoutSeconds"), nil, "").WithOrigin("minimum"),
+			},
+		},
+		"a policy too many": {
+			maintenance: newMaintenance(func(m *coordination.NodeMaintenance) {
+				m.Spec.PodPolicies = slices.Repeat([]coordination.NodeMaintenancePodPolicy{{Action: coordination.NodeMaintenancePodSkip, ResourceNames: []core.ResourceName{"gpu"}}}, 21)
+			}),
+			want: field.ErrorList{field.TooMany(spec.Child("podPolicies"), 21, 20).WithOrigin("maxItems")},
 		},
 		"a rollout that times out at once": {
 			maintenance: newMaintenance(rollingOut(5), rollout(func(r *coordination.NodeMaintenanceRollout) { r.ReturnTimeoutSeconds = ptr.To[int32](0) })),
