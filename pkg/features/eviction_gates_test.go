@@ -34,6 +34,7 @@ func TestDependenciesOfEvictionGates(t *testing.T) {
 		EvictionLane:                  {},
 		NodeMaintenanceAwareDaemonSet: {DeclarativeNodeMaintenance},
 		NodeMaintenanceAwareKubelet:   {DeclarativeNodeMaintenance},
+		NodeMaintenanceBudgets:        {DeclarativeNodeMaintenance},
 		StatefulSetEvictionPacing:     {EvictionRequestAPI},
 	} {
 		if diff := cmp.Diff(want, defaultKubernetesFeatureGateDependencies[gate]); diff != "" {
