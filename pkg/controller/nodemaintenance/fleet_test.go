@@ -89,7 +89,7 @@ func TestNodesThatWait(t *testing.T) {
 	if requested := f.requestedPods(); requested != 1 {
 		t.Errorf("the eviction of %d pods is requested", requested)
 	}
-	if got, want := f.conditionOf("m", "Drained"), "False Draining: 1 pod left on 1 of 3 nodes. 2 of 3 nodes waiting: 2 for spec.rollout.maxConcurrent."; !strings.HasPrefix(got, want) {
+	if got, want := f.conditionOf("m", "Drained"), "False Draining: 1 pod left on 1 of 3 nodes. 2 of 3 nodes waiting. 2 nodes wait until others are given back: spec.rollout.maxConcurrent are admitted."; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	f.changeNamed("n3", removeTaint(coordinationv1alpha1.NodePlannedTaint))

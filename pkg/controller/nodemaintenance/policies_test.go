@@ -30,16 +30,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// createReadyNode creates a node that is available.
-func (f *fixture) createReadyNode(name string, labels map[string]string) {
-	f.t.Helper()
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.newUID(), Labels: labels}}
-	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-	if _, err := f.client.CoreV1().Nodes().Create(f.ctx, node, metav1.CreateOptions{}); err != nil {
-		f.t.Fatalf("creating a node: %v", err)
-	}
-}
-
 // createWith creates a maintenance in the stage Drain with more than a plan.
 func (f *fixture) createWith(name, label string, change func(*coordinationv1alpha1.NodeMaintenanceSpec)) {
 	f.t.Helper()
