@@ -269,6 +269,7 @@ func snapshotOf(stories ...any) *podSnapshot {
 	var requests []*coordinationv1alpha1.EvictionRequest
 	var budgets []*policyv1.PodDisruptionBudget
 	var deployments []*appsv1.Deployment
+	var nodeBudgets []*coordinationv1alpha1.NodeMaintenanceBudget
 	for _, object := range objectsOf(stories...) {
 		switch o := object.(type) {
 		case *coordinationv1alpha1.NodeMaintenance:
@@ -283,6 +284,8 @@ func snapshotOf(stories ...any) *podSnapshot {
 			budgets = append(budgets, o)
 		case *appsv1.Deployment:
 			deployments = append(deployments, o)
+		case *coordinationv1alpha1.NodeMaintenanceBudget:
+			nodeBudgets = append(nodeBudgets, o)
 		}
 	}
 	s.setMaintenances(nms)
@@ -291,6 +294,7 @@ func snapshotOf(stories ...any) *podSnapshot {
 	s.setRequests(requests)
 	s.setBudgets(budgets)
 	s.setDeployments(deployments)
+	s.setNodeBudgets(nodeBudgets)
 	s.publish()
 	return s
 }

@@ -111,7 +111,7 @@ func TestHostile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check("plan of "+name, seed, renderPlan(p, defaultWidth))
+			check("plan of "+name, seed, renderPlan(p, defaultWidth, testNow))
 			if err := writeWidePlan(&structured, p); err != nil {
 				t.Fatal(err)
 			}

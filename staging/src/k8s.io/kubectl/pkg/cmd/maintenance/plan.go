@@ -49,6 +49,12 @@ var (
 		would fail. Budgets do not block a pod whose Deployment starts a replacement first: the pod
 		is deleted when the replacement is available.
 
+		If the maintenance has a rollout, or NodeMaintenanceBudgets limit how many nodes are drained at
+		the same time, the plan says in which batches, when windows open, how long it takes at the pace
+		of the last hour, and whether the pods of the largest batch would fit on other nodes. The
+		latter is a hint: it considers requests, node selectors, required node affinity, taints and
+		tolerations.
+
 		The plan is for nodes that are named or selected with -l, for an existing maintenance
 		(--maintenance), or for one in a file (-f).
 
@@ -63,6 +69,9 @@ var (
 
 		# Show what is left to do for an existing maintenance
 		kubectl maintenance plan --maintenance=foo-x7k2p
+
+		# Show in how many batches a pool would be drained, and whether the pods fit elsewhere
+		kubectl maintenance plan -l pool=a --max-concurrent=10%
 
 		# Check a manifest before it is applied
 		kubectl maintenance plan -f maintenance.yaml
@@ -82,6 +91,7 @@ type planOptions struct {
 	filename      string
 	drainPlanFile string
 	output        string
+	rolloutFlags  rolloutFlags
 }
 
 func newCmdPlan(env *environment) *cobra.Command {
@@ -105,6 +115,7 @@ func newCmdPlan(env *environment) *cobra.Command {
 	cmd.Flags().StringVar(&o.maintenance, "maintenance", o.maintenance, "Name of an existing maintenance.")
 	cmd.Flags().StringVarP(&o.filename, "filename", "f", o.filename, "File with a NodeMaintenance, which need not exist. '-' is stdin.")
 	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan, as for \"kubectl maintenance start\".")
+	o.rolloutFlags.addMaxConcurrent(cmd)
 	addOutputFlag(cmd, &o.output, wide)
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("maintenance", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		return completion.CompGetResource(env.factory, qualifiedResource, toComplete), cobra.ShellCompDirectiveNoFileComp
@@ -124,6 +135,8 @@ func (o *planOptions) validate(cmd *cobra.Command) error {
 		return cmdutil.UsageErrorf(cmd, "exactly one of NODE..., --selector, --maintenance and --filename is required")
 	case o.drainPlanFile != "" && (o.maintenance != "" || o.filename != ""):
 		return cmdutil.UsageErrorf(cmd, "--drain-plan-file: the maintenance has its own drain plan")
+	case len(o.rolloutFlags.given()) > 0 && (o.maintenance != "" || o.filename != ""):
+		return cmdutil.UsageErrorf(cmd, "--max-concurrent: the maintenance has its own rollout")
 	}
 	return validateOutput(o.output, wide)
 }
@@ -150,7 +163,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	case wide:
 		return writeWidePlan(o.Out, plan)
 	case "":
-		_, err := io.WriteString(o.Out, renderPlan(plan, defaultWidth))
+		_, err := io.WriteString(o.Out, renderPlan(plan, defaultWidth, o.clock.Now()))
 		return err
 	}
 	return printStructured(o.Out, o.output, plan)
@@ -160,6 +173,9 @@ func (o *planOptions) run(ctx context.Context) error {
 func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm := &coordinationv1alpha1.NodeMaintenance{}
 	var err error
+	if nm.Spec.Rollout, err = o.rolloutFlags.rollout(); err != nil {
+		return nil, err
+	}
 	switch {
 	case o.maintenance != "":
 		nm, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.maintenance, metav1.GetOptions{})
@@ -216,11 +232,23 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 		return nil, nil, err
 	}
 	nodes := s.selectedNodes(nm.Spec.NodeSelector)
+	if err := s.readNodeBudgets(ctx, client); err != nil {
+		return nil, nil, err
+	}
+	limited := s.isLimited(nm, nodes)
+	if limited {
+		nodes = s.planRollout(nm, nodes, o.clock.Now())
+	}
 	var names []string
 	for _, node := range nodes {
 		names = append(names, node.Name)
 	}
-	if err := s.readPods(ctx, client, sets.New(names...), podSelectors(names)); err != nil {
+	selectors := podSelectors(names)
+	if limited {
+		// The capacity hint needs all pods.
+		s.used, selectors = map[string]amounts{}, []string{""}
+	}
+	if err := s.readPods(ctx, client, sets.New(names...), selectors); err != nil {
 		return nil, nil, err
 	}
 	if err := s.readDeployments(ctx, client); err != nil {
@@ -233,6 +261,9 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 		if !s.readable(needed) {
 			return nil, nil, apierrors.NewForbidden(corev1.Resource(needed), "", errors.New("a plan needs the permission to list them in all namespaces"))
 		}
+	}
+	if limited {
+		s.rollout.addCapacity(s)
 	}
 	return s, nodes, nil
 }

@@ -133,7 +133,7 @@ func TestRenderPlan(t *testing.T) {
 		"unreadable": mustPlan(t, unreadable, "", standard, "node-3"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "plan/"+name, renderPlan(p, defaultWidth))
+			golden(t, "plan/"+name, renderPlan(p, defaultWidth, testNow))
 		})
 	}
 	p := mustPlan(t, s, "", standard, "node-1", "node-2", "node-3")

@@ -55,6 +55,14 @@ type podSnapshot struct {
 	deployments map[string][]*appsv1.Deployment
 	// workloads are the owners of the pods.
 	workloads *workloads
+
+	// nodeBudgets limit which nodes are drained at the same time, in the order of their names.
+	nodeBudgets      []*coordinationv1alpha1.NodeMaintenanceBudget
+	budgetsNotServed bool
+	// used are the requests of the pods of every node; nil unless the plan is of a rollout.
+	used map[string]amounts
+	// rollout says which nodes are drained at the same time; nil if all are.
+	rollout *rolloutPlan
 }
 
 // setPods stores the pods that are bound to a node, each once.
@@ -99,15 +107,21 @@ func (s *podSnapshot) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget
 	return selecting
 }
 
-// podsAmong lists the pods of nodes that a field selector selects. The selector may select all pods
-// of a large cluster, of which only some pages are in memory at a time.
-func podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selector string) ([]*corev1.Pod, error) {
+// podsAmong lists the pods of nodes that a field selector selects, and calls seen for every pod that
+// it selects. The selector may select all pods of a large cluster, of which only some pages are in
+// memory at a time.
+func podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selector string, seen func(*corev1.Pod)) ([]*corev1.Pod, error) {
 	var pods []*corev1.Pod
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 	})
 	err := pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: selector}, func(object runtime.Object) error {
-		if pod, ok := object.(*corev1.Pod); ok && nodes.Has(pod.Spec.NodeName) {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return nil
+		}
+		seen(pod)
+		if nodes.Has(pod.Spec.NodeName) {
 			// A copy, because a pointer into a page would keep all of it.
 			kept := *pod
 			kept.ManagedFields = nil
@@ -121,8 +135,12 @@ func podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[
 // readPods reads the pods of nodes by field selectors, and all requests and budgets.
 func (s *podSnapshot) readPods(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selectors []string) error {
 	var pods []*corev1.Pod
+	seen := func(*corev1.Pod) {}
+	if s.used != nil {
+		seen = s.addRequests
+	}
 	for _, selector := range selectors {
-		found, err := podsAmong(ctx, client, nodes, selector)
+		found, err := podsAmong(ctx, client, nodes, selector, seen)
 		if s.skip("pods", err) {
 			break
 		}

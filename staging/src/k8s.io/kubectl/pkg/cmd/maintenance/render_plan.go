@@ -21,6 +21,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/component-helpers/plaintext"
@@ -49,7 +50,7 @@ func (n podNote) replaces() bool {
 }
 
 // renderPlan returns the text of a plan.
-func renderPlan(plan *plan, width int) string {
+func renderPlan(plan *plan, width int, now time.Time) string {
 	p := &page{width: width}
 	title := "A drain of " + counted(plan.Summary.Nodes, "node", "nodes")
 	if plan.Maintenance != "" {
@@ -68,6 +69,9 @@ func renderPlan(plan *plan, width int) string {
 	}
 	if len(plan.Warnings) > 0 {
 		p.addWarnings(plan.Warnings)
+	}
+	if plan.Rollout != nil {
+		p.addRolloutPlan(plan.Rollout, now)
 	}
 	p.add("")
 	p.wrapped("", summaryText(plan))
@@ -92,7 +96,11 @@ func (p *plan) has(note podNote) bool {
 // addSteps lists the entries of the drain plan that select pods.
 func (p *page) addSteps(plan *plan) {
 	p.add("")
-	p.wrapped("", "A step begins when no pod of the previous steps is left on any of the nodes:")
+	which := "any of the nodes"
+	if plan.Rollout != nil {
+		which += " that are drained at the same time"
+	}
+	p.wrapped("", fmt.Sprintf("A step begins when no pod of the previous steps is left on %s:", which))
 	for _, step := range plan.Steps {
 		if step.Pods > 0 {
 			p.wrapped(fmt.Sprintf("  %4d  ", step.Step), fmt.Sprintf("%s: %s", entryText(step.DrainPlanEntry), counted(step.Pods, "pod", "pods")))

@@ -320,8 +320,9 @@ func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interf
 		return
 	}
 	others := map[string]coordinationv1alpha1.NodeMaintenanceStage{}
+	coversOf := s.covers(created.Name)
 	for _, node := range s.selectedNodes(created.Spec.NodeSelector) {
-		for _, cover := range coversOf(s, created.Name, node) {
+		for _, cover := range coversOf(node) {
 			others[cover.Name] = cover.Stage
 		}
 	}

@@ -36,8 +36,10 @@ type plan struct {
 	// Budgets are those that select at least one pod that is evicted through the API.
 	Budgets []budgetPlan `json:"budgets"`
 	// Warnings name workloads that would be down, and Jobs that would fail.
-	Warnings []warning   `json:"warnings"`
-	Summary  planSummary `json:"summary"`
+	Warnings []warning `json:"warnings"`
+	// Rollout is nil if all nodes are drained at the same time.
+	Rollout *rolloutPlan `json:"rollout,omitempty"`
+	Summary planSummary  `json:"summary"`
 	// Unreadable are the resources that the user may not list, and that the plan therefore lacks.
 	Unreadable []string `json:"unreadable,omitempty"`
 }
@@ -140,12 +142,13 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Unreadable: s.unreadable}
+	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, Unreadable: s.unreadable}
 	for i, entry := range entries {
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
+	coversOf := s.covers(name)
 	for _, node := range nodes {
-		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(&s.snapshot, name, node), Pods: []podPlan{}}
+		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(node), Pods: []podPlan{}}
 		for _, pod := range s.pods[node.Name] {
 			if maintenance.IsLeft(pod) {
 				n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
@@ -173,15 +176,29 @@ func comparePods(a, b podPlan) int {
 	)
 }
 
-func coversOf(s *snapshot, name string, node *corev1.Node) []coverView {
-	alone := &snapshot{nodes: []*corev1.Node{node}}
+// covers returns a function that returns the open maintenances of a node but the one of the name.
+// Selectors of thousands of nodes are compiled only once.
+func (s *snapshot) covers(name string) func(node *corev1.Node) []coverView {
 	var covers []coverView
+	var matchers []*maintenance.NodeMatcher
 	for _, nm := range s.maintenances {
-		if nm.Name != name && !isCompleted(nm) && len(alone.selectedNodes(nm.Spec.NodeSelector)) > 0 {
-			covers = append(covers, coverView{Name: nm.Name, Stage: nm.Spec.Stage})
+		if nm.Name == name || isCompleted(nm) || nm.Spec.NodeSelector == nil {
+			continue
+		}
+		// The controller does nothing for an invalid selector either.
+		if matcher, err := maintenance.NewNodeMatcher(nm.Spec.NodeSelector); err == nil {
+			covers, matchers = append(covers, coverView{Name: nm.Name, Stage: nm.Spec.Stage}), append(matchers, matcher)
 		}
 	}
-	return covers
+	return func(node *corev1.Node) []coverView {
+		var selecting []coverView
+		for i := range covers {
+			if matchers[i].Matches(node) {
+				selecting = append(selecting, covers[i])
+			}
+		}
+		return selecting
+	}
 }
 
 func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan {

@@ -201,7 +201,7 @@ func (l *leaving) atOnce(allowed map[string]int) int {
 func (p *plan) addWarnings(s *podSnapshot) {
 	type key struct {
 		workload
-		step int
+		step, batch int
 	}
 	var order []key
 	groups := map[key]*leaving{}
@@ -216,7 +216,10 @@ func (p *plan) addWarnings(s *podSnapshot) {
 			if plan == nil || !owned || plan.Step == 0 {
 				continue
 			}
-			k := key{own, plan.Step}
+			k := key{own, plan.Step, p.batchOf(p.Nodes[i].Name)}
+			if s.owners().jobs[own] != nil {
+				k.batch = 0 // The failures of all batches count.
+			}
 			if groups[k] == nil {
 				groups[k] = &leaving{budgeted: map[string]int{}}
 				order = append(order, k)
@@ -240,6 +243,14 @@ func (p *plan) addWarnings(s *podSnapshot) {
 		}
 	}
 	slices.SortStableFunc(p.Warnings, compareWarnings)
+}
+
+// batchOf returns with which other nodes the node is drained at the same time.
+func (p *plan) batchOf(node string) int {
+	if p.Rollout == nil {
+		return 0
+	}
+	return p.Rollout.batchOf[node]
 }
 
 // ofJob counts the pods of a Job if more of them would fail than its limits allow.
