@@ -69,7 +69,7 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 		}
 		return append(lines, r.blockerChanges(old, v, now)...)
 	}
-	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" {
+	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" && !v.isPlainDrain() {
 		lines = append(lines, plaintext.Line(v.DrainMessage))
 	}
 	lines = append(lines, rolloutChanges(old, v, now)...)

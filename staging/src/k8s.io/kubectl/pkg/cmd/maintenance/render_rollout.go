@@ -43,12 +43,18 @@ func (p *page) addRollout(v *view, now time.Time, rows int) {
 	if !r.Halted && (!v.hasPhases() || r.FailedNodes > min(rows, maxRolloutRows)) {
 		p.field("Failed", r.failedText())
 	}
-	if v.DrainMessage != "Draining" && v.DrainMessage != "Drained" {
+	if !v.isPlainDrain() {
 		p.field("Drain", v.DrainMessage)
 	}
 	if r.awaitsCompletion() {
 		p.field("Next", fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name))
 	}
+}
+
+// isPlainDrain reports whether the message of the drain of a rollout says no more than the phases of
+// its nodes.
+func (v *view) isPlainDrain() bool {
+	return v.Rollout != nil && (v.DrainMessage == "Draining" || v.DrainMessage == "Drained")
 }
 
 // awaitsCompletion reports whether nodes are drained that somebody has to complete one by one.
@@ -126,9 +132,12 @@ func (r *rolloutView) failedNames() string {
 
 // haltedText says why no further node is drained, and what to do.
 func (v *view) haltedText() string {
-	r := v.Rollout
-	return fmt.Sprintf("halted, because %s did not come back in time, and maxFailedNodes is %d: repair them, or go on without them: kubectl maintenance resume %s",
-		r.failedNames(), *r.MaxFailedNodes, v.Name)
+	r, them := v.Rollout, "them"
+	if r.FailedNodes == 1 {
+		them = "it"
+	}
+	return fmt.Sprintf("halted, because %s did not come back in time, and maxFailedNodes is %d: repair %s, or go on without %s: kubectl maintenance resume %s",
+		r.failedNames(), *r.MaxFailedNodes, them, them, v.Name)
 }
 
 // isHalted reports whether the maintenance needs an intervention to go on.

@@ -115,6 +115,8 @@ func TestRenderRollout(t *testing.T) {
 	budgets := newMaintenance("kernel", drain, "node-1", "node-2", "node-3", "node-4").started(time.Minute).counting(2, 2, 0).
 		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitWindow, "nights", ptr.To(ago(-9*time.Hour))).
 		waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitFrozen, "freeze", nil)
+	drained := newMaintenance("kernel", drain, "node-1", "node-2").started(time.Hour).rollingOut(twoAtATime(rebooted)).drained().
+		condition(metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonDrained, "1 node given back. No pod is left on 1 others.").counting(0, 1, 1)
 	over := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(rebooted)).drained().counting(0, 0, 1)
 	causes := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(1, 0, 0)
 	for _, reason := range []coordinationv1alpha1.NodeMaintenanceWaitReason{
@@ -130,6 +132,7 @@ func TestRenderRollout(t *testing.T) {
 		"rollout-paused":     snapshotOf(paused, newNode("node-1"), newNode("node-2")),
 		"rollout-unseen":     snapshotOf(newMaintenance("kernel", drain, "node-1").rollingOut(twoAtATime(manual)), newNode("node-1")),
 		"rollout-budgets":    snapshotOf(budgets, drainingNode("node-1", 1, 0, "Draining"), admittedNode(budgets, "node-2", phaseDrained, time.Minute), newNode("node-3"), newNode("node-4")),
+		"rollout-drained":    snapshotOf(drained, admittedNode(drained, "node-1", phaseDone, time.Hour), admittedNode(drained, "node-2", phaseDrained, time.Minute)),
 		"rollout-done":       snapshotOf(over, admittedNode(over, "node-1", phaseDone, time.Hour)),
 		"rollout-causes":     snapshotOf(causes, newNode("node-1")),
 		"rollout-fleet":      snapshotOf(fleetOf(fleetSize)...),
@@ -237,10 +240,10 @@ func TestRolloutLines(t *testing.T) {
 	}{
 		{"not seen by the controller", []any{newMaintenance("kernel", drain, names...).rollingOut(twoAtATime(rebooted)), newNode("node-1"), newNode("node-2"), newNode("node-3")}, []string{"stage Drain, 3 nodes"}},
 		{"begun", []any{base().counting(1, 2, 0).waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil), node("node-1", phaseDraining), node("node-2", phaseDraining), newNode("node-3")},
-			[]string{"Draining", "0 done, 2 in progress (2 draining), 1 waiting", "waiting: 1 for their turn, with at most 2 at a time", "node-1: 3 pods left: 1 pending, 2 evicting", "node-2: 3 pods left: 1 pending, 2 evicting"}},
+			[]string{"0 done, 2 in progress (2 draining), 1 waiting", "waiting: 1 for their turn, with at most 2 at a time", "node-1: 3 pods left: 1 pending, 2 evicting", "node-2: 3 pods left: 1 pending, 2 evicting"}},
 		{"drained", []any{base().counting(1, 2, 0).waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil), node("node-1", phaseDrained), node("node-2", phaseDrained), newNode("node-3")}, []string{"node-1: drained", "node-2: drained"}},
 		{"one returns, one has failed", []any{base().counting(1, 2, 0, "node-2").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil), node("node-1", phaseReturning), node("node-2", phaseFailed), newNode("node-3")}, []string{
-			"blocked: halted, because node-2 did not come back in time, and maxFailedNodes is 0: repair them, or go on without them: kubectl maintenance resume kernel",
+			"blocked: halted, because node-2 did not come back in time, and maxFailedNodes is 0: repair it, or go on without it: kubectl maintenance resume kernel",
 			"waiting: 1 because nodes did not come back", "node-1: the work is done, waiting until it is healthy", "node-2: did not come back in time",
 		}},
 		{"one is done", []any{base().counting(1, 1, 1, "node-2").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil), node("node-1", phaseDone), node("node-2", phaseFailed), newNode("node-3")}, []string{"node-1: done (1 of 3 nodes)"}},

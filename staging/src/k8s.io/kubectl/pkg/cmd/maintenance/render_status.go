@@ -443,6 +443,9 @@ func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
 // left, how many nodes wait, and the message of the drain.
 func (v *view) conditionRepeats() bool {
 	text := v.Condition
+	if v.Rollout != nil && v.wasDrained {
+		return true // Which nodes are done, and which drained, is shown.
+	}
 	if v.Rollout != nil {
 		sentences := strings.Split(strings.TrimSuffix(text, "."), ". ")
 		text = strings.Join(slices.DeleteFunc(sentences, func(sentence string) bool { return strings.Contains(sentence, " waiting") }), ". ")
