@@ -260,6 +260,25 @@ func TestOverlappingRollouts(t *testing.T) {
 	f.expectNode("both are done", "n1", "m:done other:done")
 }
 
+// A node that two maintenances give back at the same time is made schedulable when it is healthy:
+// neither relies on the other.
+func TestTwoGiveBack(t *testing.T) {
+	f := newFleet(t, "n1")
+	rebooted := atOnce(1)
+	rebooted.CompleteNodes = coordinationv1alpha1.NodeCompletionRebooted
+	f.createRollout("m", rebooted)
+	f.clock.Step(time.Second)
+	f.createRollout("other", rebooted)
+	f.run(10 * time.Second)
+	f.drainNodes()
+	f.changeNamed("n1", reboot, addTaint("node.cloudprovider.kubernetes.io/uninitialized"))
+	f.run(2 * time.Minute)
+	f.expectNode("rebooted, and not healthy", "n1", "cordoned claimed m:returning other:returning")
+	f.changeNamed("n1", removeTaint("node.cloudprovider.kubernetes.io/uninitialized"))
+	f.run(20 * time.Second)
+	f.expectNode("healthy", "n1", "m:done other:done")
+}
+
 // A node that was cordoned by the stage Cordon stays so while it waits in the stage Drain.
 func TestCordonIsKeptWhileNodesWait(t *testing.T) {
 	for name, step := range map[string]func(*fixture){"the same process": func(*fixture) {}, "a restart": (*fixture).restart} {

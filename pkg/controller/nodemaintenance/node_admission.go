@@ -97,7 +97,7 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 	switch {
 	case next.ReturningTime == nil && c.isWorkDone(s, o, &stored):
 		next.ReturningTime = now
-	case stored.ReturningTime != nil && c.isHealthy(s, view, o):
+	case stored.ReturningTime != nil && c.isHealthy(s, o):
 		next.DoneTime, next.FailedTime = now, nil
 		return next
 	case stored.ReturningTime != nil:
@@ -155,10 +155,11 @@ func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdm
 	return true
 }
 
-// isHealthy reports whether the node can be made schedulable. If another maintenance claims it, that
-// one sees to it.
-func (c *Controller) isHealthy(s *nodeSync, view *nodeView, o *order) bool {
-	if slices.ContainsFunc(view.claiming, func(name string) bool { return name != o.name }) {
+// isHealthy reports whether the node can be made schedulable. If another maintenance claims it, and
+// does not give it back as well, that one sees to it.
+func (c *Controller) isHealthy(s *nodeSync, o *order) bool {
+	stays := func(other order) bool { return other.name != o.name && other.claims() && other.phase != phaseReturning }
+	if slices.ContainsFunc(s.orders, stays) {
 		return true
 	}
 	return maintenance.IsReady(s.node) && !slices.ContainsFunc(s.node.Spec.Taints, isStartupTaint) && c.runsDaemonPods(s)
