@@ -110,6 +110,12 @@ demo-podpicker: control-plane local-cluster-tools ## scale three of six workers 
 	@echo '==> demo-podpicker (about 20 seconds)'
 	@$(call demo,TestDemoPodPicker)
 
+.PHONY: demo-fleet
+demo-fleet: control-plane local-cluster-tools ## upgrade 60 nodes, 6 at a time and one zone at a time, of which one does not come back
+	@$(build-demo)
+	@echo '==> demo-fleet (about 90 seconds)'
+	@$(call demo,TestDemoFleet,fleet)
+
 .PHONY: demo-real
 demo-real: real-nodes ## drain a node with a real kubelet while real requests are sent, beside kubectl drain, as root
 	@$(build-demo)

@@ -61,13 +61,19 @@ type fact struct {
 	check func(tCtx ktesting.TContext)
 }
 
-// newDemo starts the cluster. It returns a context with its client, and with a namespace for the
-// demo.
+// newDemo starts a cluster of three nodes. It returns a context with its client, and with a namespace
+// for the demo.
 func newDemo(tCtx ktesting.TContext, name string) (ktesting.TContext, *demo) {
+	tCtx.Helper()
+	return newDemoOn(tCtx, name, 3)
+}
+
+// newDemoOn is newDemo with so many nodes.
+func newDemoOn(tCtx ktesting.TContext, name string, nodes int) (ktesting.TContext, *demo) {
 	tCtx.Helper()
 	p, cluster := findPrograms(tCtx), os.Getenv(demoVariable)
 	d := &demo{programs: p, stays: cluster != "", began: time.Now()}
-	d.cluster = &localcluster.Cluster{Name: cmp.Or(cluster, "demo"), Output: p.output, Bin: p.fork, Nodes: 3, Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
+	d.cluster = &localcluster.Cluster{Name: cmp.Or(cluster, "demo"), Output: p.output, Bin: p.fork, Nodes: nodes, Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
 	if d.stays {
 		tCtx.ExpectNoError(d.cluster.Ensure(tCtx))
 		tCtx, _ = connect(tCtx, d.cluster)
