@@ -249,10 +249,10 @@ test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base
 	@_output/bin/e2e $(call flag,mode,MODE) $(call flag,focus,FOCUS)
 
 .PHONY: bench
-bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, 1,000 ReplicaSets with pod pickers, and the targets, about 80 minutes: PARTS=evictions,lane,idle,drain,scale,surge,mass,podpicker PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000 PICKER_SETS=1000
+bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, 1,000 ReplicaSets with pod pickers, 5,000 nodes so many at a time, and the targets, about 80 minutes without the last: PARTS=evictions,lane,idle,drain,scale,surge,mass,podpicker,fleet PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000 PICKER_SETS=1000 FLEET_NODES=5000 FLEET_PODS=30 FLEET_AT_ONCE=20
 	@$(call build-in-tree,./hack/bench)
 	@echo '==> benchmark (about 80 minutes)'
-	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,lane-pods,LANE_PODS) $(call flag,picker-sets,PICKER_SETS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
+	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,lane-pods,LANE_PODS) $(call flag,picker-sets,PICKER_SETS) $(call flag,fleet-nodes,FLEET_NODES) $(call flag,fleet-pods,FLEET_PODS) $(call flag,fleet-at-once,FLEET_AT_ONCE) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 
 .PHONY: test-programs
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum _output/bin/promtool

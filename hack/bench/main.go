@@ -34,6 +34,7 @@ limitations under the License.
 //	surge.go     what it costs that Deployments replace pods before these leave
 //	mass.go      one drain of thousands of nodes with all their pods, and what others notice of it
 //	podpicker.go scale-downs that ask downscale pod pickers; podpicker_server.go has these
+//	fleet.go     a rollout over many nodes, so many at a time, and nodes that wait
 //	metrics.go   metrics of the API server, and the heap of the controller manager
 package main
 
@@ -65,6 +66,8 @@ type options struct {
 	surge, surgeReplicas  int
 	massPods              int
 	pickerSets            int
+	fleetNodes, fleetPods int
+	fleetAtOnce           int
 	// silent is whether the API server writes no audit log.
 	silent            bool
 	idleTime, timeout time.Duration
@@ -77,12 +80,12 @@ type options struct {
 }
 
 // allParts are measured in this order.
-const allParts = "evictions,lane,idle,drain,scale,surge,mass,podpicker"
+const allParts = "evictions,lane,idle,drain,scale,surge,mass,podpicker,fleet"
 
 // parts can be measured one by one. Each adds its tables to the report.
 var parts = map[string]func(context.Context, options, *report) error{
 	"evictions": measureEvictions, "lane": measureLane, "idle": measureIdle, "drain": measureDrains, "scale": measureScale,
-	"surge": measureSurge, "mass": measureMass, "podpicker": measurePodPicker,
+	"surge": measureSurge, "mass": measureMass, "podpicker": measurePodPicker, "fleet": measureFleet,
 }
 
 func main() {
@@ -162,7 +165,10 @@ func (o *options) numbers() []number {
 		{&o.surgeReplicas, "surge-replicas", 1000, 0, maxSurgeReplicas, "replicas of the one Deployment a quarter of whose pods is moved; 0 leaves it out"},
 		{&o.massPods, "mass-pods", 150000, 0, 300000, "pods on nodes of 30 each that one maintenance drains; 0 skips this part"},
 		{&o.pickerSets, "picker-sets", 1000, 0, 2000, "ReplicaSets that are scaled down with and without a downscale pod picker; 0 skips this part"},
-		{&o.runs, "runs", 5, 1, 100, "how often everything is measured, except idle, scale, surge and mass, and kubectl drain -l; the tables have the medians"},
+		{&o.fleetNodes, "fleet-nodes", 5000, 0, 20000, "nodes that are drained so many at a time, and given back; 0 skips this part"},
+		{&o.fleetPods, "fleet-pods", 30, 1, 100, "pods on each of them"},
+		{&o.fleetAtOnce, "fleet-at-once", 20, 1, 1000, "how many of them are drained at a time"},
+		{&o.runs, "runs", 5, 1, 100, "how often everything is measured, except idle, scale, surge, mass and fleet, and kubectl drain -l; the tables have the medians"},
 		{&o.parallel, "parallel", 30, 1, 1000, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time"},
 		{&o.nodes, "nodes", 10, 1, 1000, "simulated nodes"},
 	}
