@@ -48,6 +48,10 @@ const (
 	// them for minutes, while others use up their time. By default, that is 5.4 seconds.
 	maxStay = 3 * time.Second
 
+	// addAfter is how much later a slow question adds a place for others: by then, the namespaces of
+	// those that have begun at about the same time count as slow, and do not get it.
+	addAfter = 500 * time.Millisecond
+
 	// slowAfter is when a scale-down that waits is worth a message.
 	slowAfter = 2 * time.Second
 
@@ -386,7 +390,7 @@ func (c *Client) enterNamespace(ctx context.Context, namespace string) (release 
 		return nil, err
 	}
 	place.Begin()
-	slow := time.AfterFunc(maxStay, func() { c.countSlow(1) })
+	slow := time.AfterFunc(maxStay+addAfter, func() { c.countSlow(1) })
 	return sync.OnceFunc(func() {
 		place.Release()
 		if !slow.Stop() {

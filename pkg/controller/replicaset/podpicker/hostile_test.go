@@ -283,7 +283,7 @@ func TestHangingAttempts(t *testing.T) {
 	for i := range 3 {
 		began := time.Now()
 		q := newQuestion(t, quick.URL, 1)
-		q.Namespace, q.Picker.TimeoutSeconds, q.Picker.MaxRetries = fmt.Sprint("healthy-", i), nil, nil
+		q.Namespace, q.Picker.TimeoutSeconds, q.Picker.MaxRetries = fmt.Sprint("healthy-", i), ptr.To[int32](4), nil
 		a.Ask(t.Context(), q)
 		if result := a.wait(t, q.NamespacedName); result.Err != nil {
 			t.Errorf("%d: %v (%s after %s)", i, result.Err, result.Reason, result.Duration)
