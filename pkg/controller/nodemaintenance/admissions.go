@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -50,40 +49,20 @@ const (
 	admissionDelay = 50 * time.Millisecond
 )
 
-// admissions is what the decision on admissions needs to know of changes. Event handlers and syncs
-// add to it.
+// admissions decides on admissions, by its only worker.
 type admissions struct {
 	queue    workqueue.TypedRateLimitingInterface[string]
 	admitter *admission.Admitter
-
-	lock sync.Mutex
-	// nodes have changed since the last decision.
-	nodes sets.Set[string]
+	// version is what the cache of nodes had reached when the fleet was last brought up to date.
+	version string
 }
 
 func newAdmissions(clock clock.WithTicker) *admissions {
-	return &admissions{queue: newQueue("nodemaintenance_admissions", clock), nodes: sets.New[string]()}
+	return &admissions{queue: newQueue("nodemaintenance_admissions", clock)}
 }
 
 // changed has admissions decided again.
 func (a *admissions) changed() { a.queue.AddAfter(admissionsKey, admissionDelay) }
-
-// nodeChanged handles the event of a node.
-func (a *admissions) nodeChanged(obj any) {
-	a.lock.Lock()
-	a.nodes.Insert(obj.(*v1.Node).Name)
-	a.lock.Unlock()
-	a.changed()
-}
-
-// takeNodes returns the nodes that have changed.
-func (a *admissions) takeNodes() sets.Set[string] {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	nodes := a.nodes
-	a.nodes = sets.New[string]()
-	return nodes
-}
 
 // watchFleet handles the events of what the gate NodeMaintenanceBudgets needs.
 func (c *Controller) watchFleet(logger klog.Logger) error {
@@ -105,11 +84,15 @@ func (c *Controller) watchFleet(logger klog.Logger) error {
 				deleted(logger, obj, func(obj any) { c.budgetGone(obj.(*coordinationv1alpha1.NodeMaintenanceBudget)) })
 			},
 		}},
-		"namespaces": {c.fleet.Namespaces.Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, obj any) {
-			if !maps.Equal(old.(*v1.Namespace).Labels, obj.(*v1.Namespace).Labels) {
-				c.enqueueNodes(c.progress.tracked())
-			}
-		}}},
+		"namespaces": {c.fleet.Namespaces.Informer(), cache.ResourceEventHandlerFuncs{
+			// The event of a pod may have come before that of its namespace.
+			AddFunc: func(any) { c.enqueueNodes(c.progress.tracked()) },
+			UpdateFunc: func(old, obj any) {
+				if !maps.Equal(old.(*v1.Namespace).Labels, obj.(*v1.Namespace).Labels) {
+					c.enqueueNodes(c.progress.tracked())
+				}
+			},
+		}},
 		"volume attachments": {attachments, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 			deleted(logger, obj, func(obj any) {
 				if node := obj.(*storagev1.VolumeAttachment).Spec.NodeName; c.progress.isDraining(node) {
@@ -232,14 +215,10 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 
 // updateFleet brings the fleet up to date with the caches.
 func (c *Controller) updateFleet(ctx context.Context, budgets []*coordinationv1alpha1.NodeMaintenanceBudget) {
+	// Read before the list: the fleet has at least this version. Event handlers may be behind the cache.
+	c.admissions.version = c.writer.nodeStore.LastStoreSyncResourceVersion()
 	fleet := c.admissions.admitter.Fleet
-	for name := range c.admissions.takeNodes() {
-		if node, err := c.nodeLister.Get(name); err == nil {
-			fleet.SetNode(node)
-		} else {
-			fleet.RemoveNode(name)
-		}
-	}
+	fleet.SetNodes(c.listNodes())
 	known := sets.New[string]()
 	for _, b := range budgets {
 		known.Insert(b.Name)
@@ -290,9 +269,7 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	return s.writer.admit(ctx, node, added)
 }
 
-func (s admissionStore) NodesVersion() string {
-	return s.writer.nodeStore.LastStoreSyncResourceVersion()
-}
+func (s admissionStore) NodesVersion() string { return s.admissions.version }
 
 // admitted handles an admission that was written.
 func (c *Controller) admitted(a admission.Admission) {

@@ -40,15 +40,15 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 		return fmt.Errorf("watching node maintenances: %w", err)
 	}
 	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.enqueueNode(obj); c.admissions.nodeChanged(obj) },
+		AddFunc: func(obj any) { c.enqueueNode(obj); c.admissions.changed() },
 		UpdateFunc: func(old, obj any) {
 			if nodeNeedsSync(old.(*v1.Node), obj.(*v1.Node)) {
 				c.enqueueNode(obj)
-				c.admissions.nodeChanged(obj)
+				c.admissions.changed()
 			}
 		},
 		DeleteFunc: func(obj any) {
-			deleted(logger, obj, func(obj any) { c.enqueueNode(obj); c.admissions.nodeChanged(obj) })
+			deleted(logger, obj, func(obj any) { c.enqueueNode(obj); c.admissions.changed() })
 		},
 	}); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)

@@ -65,11 +65,10 @@ func (l *limits) set(b *coordinationv1alpha1.NodeMaintenanceBudget) (changed boo
 	}
 	selector, err := maintenance.NewNodeMatcher(b.Spec.NodeSelector)
 	if err != nil {
-		delete(l.budgets, b.Name)
-		return found, err
+		selector = maintenance.MatchNoNode()
 	}
 	l.budgets[b.Name] = limitingBudget{b.UID, b.Generation, selector}
-	return true, nil
+	return true, err
 }
 
 // remove forgets a budget that is gone.

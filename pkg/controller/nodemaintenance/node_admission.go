@@ -206,7 +206,7 @@ func changesAdmission(old, node *v1.Node) bool {
 	return maintenance.IsReady(old) != maintenance.IsReady(node) ||
 		old.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID ||
 		old.Annotations[coordinationv1alpha1.NodeDoneAnnotation] != node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] ||
-		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect })
+		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect && a.Value == b.Value })
 }
 
 // boots has since when nodes are Ready in their current boot, as far as this process has seen it: the

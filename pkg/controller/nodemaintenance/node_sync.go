@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,10 +84,9 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if err := c.reconcileCordon(ctx, s); err != nil {
 		return err
 	}
-	if err := c.reconcileTaint(ctx, s); err != nil {
-		return err
-	}
-	return c.publishStatus(ctx, s)
+	// A taint that is refused keeps nothing else from being written.
+	taintErr := c.reconcileTaint(ctx, s)
+	return errors.Join(taintErr, c.publishStatus(ctx, s))
 }
 
 // refreshNode is writeNode where only counts are outdated: at most one write per refreshInterval.
@@ -335,7 +335,7 @@ func (c *Controller) release(s *nodeSync) bool {
 		c.nodes.AddAfter(s.node.Name, staleInterval)
 		return false
 	}
-	if neededTaint(s) {
+	if hasTaint(s.node) && !wantsTaint(s.view) {
 		return false // The next sync follows the write.
 	}
 	if s.published && (s.view.drains() || len(s.facts.withdrawals()) == 0) {

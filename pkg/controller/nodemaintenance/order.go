@@ -48,6 +48,8 @@ type order struct {
 	phase nodePhase
 	// begun is whether the status has a position of the drain plan already.
 	begun bool
+	// drained is whether the status says that the stage Drain has started.
+	drained bool
 	// completed is whether the status says that the stage Complete has started.
 	completed bool
 	// finalizerFailed is whether an attempt to store the finalizer has failed. Drains do not wait
@@ -79,6 +81,7 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		rollout:   m.Spec.Rollout,
 		policies:  policies, drainedWhen: m.Spec.DrainedWhen,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
+		drained:   hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain),
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
 	}, nil
 }

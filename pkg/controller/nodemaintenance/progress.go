@@ -148,8 +148,8 @@ func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *
 		return known.cordoned(node.Name)
 	case known != nil && (known.waiting.Has(node.Name) || known.done.Has(node.Name)):
 		return false
-	case known == nil && (p.rollout != nil || limited):
-		// An admission is stored before the cordon.
+	case known == nil && p.drained && (p.rollout != nil || limited):
+		// An admission is stored before the cordon, but for that of the stage Cordon.
 		if admitted := maintenance.AdmissionOf(node, p.uid); admitted == nil || admitted.DoneTime != nil {
 			return false
 		}

@@ -56,6 +56,11 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	if err != nil {
 		node = nil // The only error of the lister of a cache is NotFound.
 	}
+	if _, writing := c.writing.Load(w.node); writing && !w.withdraw {
+		// It may clear the targets that the cache has. It began before this write, or it waits for it:
+		// see neededStatus. The sync of the node, which follows, decides again.
+		return nil
+	}
 	orders, _ := c.progress.selecting(node)
 	draining, action := drainingNames(orders), c.policyFor(pod, orders)
 	c.requests.decided(w, draining)

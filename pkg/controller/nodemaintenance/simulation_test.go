@@ -85,7 +85,7 @@ var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/s
 // an eviction is requested until all nodes are drained, and that all nodes are released at the end.
 func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, false) },
-		1493448308696230737, 3948092882101458076, 454797197512305669)
+		1493448308696230737, 3948092882101458076, 454797197512305669, 3742685597276535156, 274025845521808979)
 }
 
 // TestSimulationOfFleets is TestSimulation with budgets, rollouts, and nodes that reboot, break and are

@@ -28,8 +28,15 @@ import (
 // claimed gets none anyway.
 func wantsTaint(view *nodeView) bool { return view.waits && !view.claimed() && !view.keepsCordon }
 
-// neededTaint reports whether the taint has to be added or removed.
-func neededTaint(s *nodeSync) bool { return wantsTaint(s.view) != hasTaint(s.node) }
+// neededTaint reports whether the taint has to be added, removed, or corrected.
+func neededTaint(s *nodeSync) bool {
+	if !wantsTaint(s.view) {
+		return hasTaint(s.node)
+	}
+	return !slices.ContainsFunc(s.node.Spec.Taints, func(t v1.Taint) bool {
+		return isPlannedTaint(t) && t.Effect == v1.TaintEffectPreferNoSchedule && t.Value == ""
+	})
+}
 
 func hasTaint(node *v1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isPlannedTaint) }
 

@@ -202,7 +202,7 @@ func (w *writer) asDecided(ctx context.Context, node *v1.Node, write func(node *
 		if err != nil {
 			return fmt.Errorf("reading the node after a conflict: %w", err)
 		}
-		if needsDecision(node, latest) {
+		if needsDecision(node, latest) || node.Status.NodeInfo.BootID != latest.Status.NodeInfo.BootID {
 			w.wroteNode(node, latest.ResourceVersion) // The next decision waits until the cache has it.
 			return conflict
 		}

@@ -18,6 +18,7 @@ package validation
 
 import (
 	"fmt"
+	"strconv"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/schedule"
+	"k8s.io/kubernetes/pkg/apis/core"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
@@ -100,6 +102,7 @@ func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPa
 	var errs field.ErrorList
 	if spec.NodeSelector != nil && !apiequality.Semantic.DeepEqual(spec.NodeSelector, old.NodeSelector) {
 		errs = append(errs, corevalidation.ValidateNodeSelector(spec.NodeSelector, false, fldPath.Child("nodeSelector"))...)
+		errs = append(errs, validateComparedValues(spec.NodeSelector, fldPath.Child("nodeSelector"))...)
 	}
 	if spec.MaxUnavailable != nil && !apiequality.Semantic.DeepEqual(spec.MaxUnavailable, old.MaxUnavailable) {
 		errs = append(errs, validateNumberOrPercentage(spec.MaxUnavailable, 0, fldPath.Child("maxUnavailable"))...)
@@ -154,6 +157,24 @@ func validateWindow(window *coordination.NodeMaintenanceWindow, fldPath *field.P
 	}
 	if _, err := schedule.ParseTimeZone(window.TimeZone); err != nil {
 		errs = append(errs, field.Invalid(fldPath.Child("timeZone"), window.TimeZone, err.Error()))
+	}
+	return errs
+}
+
+// validateComparedValues validates that values are numbers which labels are compared with. Upstream
+// accepts any, and such a selector matches no node.
+func validateComparedValues(selector *core.NodeSelector, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, term := range selector.NodeSelectorTerms {
+		for j, r := range term.MatchExpressions {
+			if r.Operator != core.NodeSelectorOpGt && r.Operator != core.NodeSelectorOpLt || len(r.Values) != 1 {
+				continue
+			}
+			if _, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil {
+				valuePath := fldPath.Child("nodeSelectorTerms").Index(i).Child("matchExpressions").Index(j).Child("values").Index(0)
+				errs = append(errs, field.Invalid(valuePath, r.Values[0], fmt.Sprintf("must be an integer for the operator %s", r.Operator)))
+			}
+		}
 	}
 	return errs
 }

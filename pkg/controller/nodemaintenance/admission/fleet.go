@@ -88,6 +88,27 @@ func (f *Fleet) SetNode(object *v1.Node) {
 	f.count(object, +1)
 }
 
+// SetNodes makes these the nodes. Those that are the same objects as before cost next to nothing.
+func (f *Fleet) SetNodes(objects []*v1.Node) {
+	for _, object := range objects {
+		if known := f.nodes[object.Name]; known == nil || known.Node != object {
+			f.SetNode(object)
+		}
+	}
+	if len(f.nodes) == len(objects) {
+		return
+	}
+	present := sets.New[string]()
+	for _, object := range objects {
+		present.Insert(object.Name)
+	}
+	for name := range f.nodes {
+		if !present.Has(name) {
+			f.RemoveNode(name)
+		}
+	}
+}
+
 // RemoveNode removes a node that is gone.
 func (f *Fleet) RemoveNode(name string) {
 	removed := f.nodes[name]
@@ -124,8 +145,9 @@ func (f *Fleet) count(object *v1.Node, sign int) {
 	}
 }
 
-// SetBudget adds a budget, or replaces the one of the same name. It returns an error, and has the
-// budget refuse all nodes that it may select, if the stored object is invalid.
+// SetBudget adds a budget, or replaces the one of the same name. If the stored object is not completely
+// valid, it returns an error, and what is valid counts: with an invalid selector, the budget has no
+// node. It is kept, because decisions need to know all budgets that the API server has.
 func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) error {
 	if known := f.budgets[object.Name]; known != nil && known.UID == object.UID && known.Generation == object.Generation {
 		known.NodeMaintenanceBudget = object
@@ -134,7 +156,8 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 	f.RemoveBudget(object.Name)
 	selector, err := maintenance.NewNodeMatcher(object.Spec.NodeSelector)
 	if err != nil {
-		return fmt.Errorf("reading spec.nodeSelector: %w", err)
+		err = fmt.Errorf("reading spec.nodeSelector: %w", err)
+		selector = maintenance.MatchNoNode()
 	}
 	b := &budget{NodeMaintenanceBudget: object, selector: selector, nodes: sets.New[string](), taken: map[string]int{}}
 	for i := range object.Spec.Windows {

@@ -54,15 +54,13 @@ func Register(plugins *admission.Plugins) {
 // writing the maintenance status of nodes.
 type Plugin struct {
 	*admission.Handler
-	// enabled and budgets are whether the gates DeclarativeNodeMaintenance and NodeMaintenanceBudgets
-	// are on.
-	enabled, budgets bool
-	inspected        bool
-	authorizer       authorizer.Authorizer
-	nodeIdentifier   nodeidentifier.NodeIdentifier
-	nodes            corev1listers.NodeLister
-	nodesSynced      cache.InformerSynced
-	syncTimeout      time.Duration
+	enabled        bool
+	inspected      bool
+	authorizer     authorizer.Authorizer
+	nodeIdentifier nodeidentifier.NodeIdentifier
+	nodes          corev1listers.NodeLister
+	nodesSynced    cache.InformerSynced
+	syncTimeout    time.Duration
 }
 
 var (
@@ -85,7 +83,6 @@ func NewPlugin() *Plugin {
 // InspectFeatureGates enables the plugin together with the API.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.enabled = gates.Enabled(features.DeclarativeNodeMaintenance)
-	p.budgets = gates.Enabled(features.NodeMaintenanceBudgets)
 	p.inspected = true
 }
 

@@ -72,8 +72,8 @@ limitations under the License.
 // With the gate NodeMaintenanceBudgets, the annotation nodemaintenance.k8s.io/done makes the controller
 // give a node back: it becomes schedulable, whoever works on it. Setting or changing it therefore needs
 // the verb "delete" on the node, on every endpoint that writes annotations. Kubelets lack it. Removing
-// it has no effect that would need a permission. A server with this gate off checks nothing, as it did
-// before: turn the gate on in all servers before the controller.
+// it has no effect that would need a permission. It is checked with the gate off as well, as long as
+// NodeMaintenances are served: a controller acts on the admissions that are stored.
 //
 // # What is not checked
 //

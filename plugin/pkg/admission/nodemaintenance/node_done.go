@@ -30,7 +30,7 @@ import (
 // node is done, unless the user may maintain the node: whoever may delete it.
 func (p *Plugin) validateDone(ctx context.Context, a admission.Attributes) error {
 	node, old := nodesOf(a)
-	if node == nil || !p.budgets {
+	if node == nil || !p.enabled {
 		return nil
 	}
 	before := ""

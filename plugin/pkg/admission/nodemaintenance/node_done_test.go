@@ -101,11 +101,17 @@ func TestNodeDone(t *testing.T) {
 	}
 }
 
-// Without the gate, it is an annotation like any other.
+// With the gate NodeMaintenanceBudgets off, the controller still acts on what is stored, so the
+// annotation stays guarded. Without NodeMaintenances, it is an annotation like any other.
 func TestNodeDoneWithoutTheGate(t *testing.T) {
-	rights := newRights()
-	if err := write(t.Context(), newPluginWithBudgets(t, false, rights), nodeAttributes(agent, "", nodeDone("1"), nodeDone(""))); err != nil || len(rights.asked) > 0 {
-		t.Errorf("error %v, asked %v", err, rights.asked)
+	for _, enabled := range []bool{true, false} {
+		rights := newRights()
+		plugin := newPluginWithBudgets(t, false, rights)
+		plugin.enabled = enabled
+		err := write(t.Context(), plugin, nodeAttributes(agent, "", nodeDone("1"), nodeDone("")))
+		if apierrors.IsForbidden(err) != enabled || (len(rights.asked) > 0) != enabled {
+			t.Errorf("NodeMaintenances %t: error %v, asked %v", enabled, err, rights.asked)
+		}
 	}
 }
 

@@ -61,6 +61,9 @@ func NewNodeMatcher(selector *v1.NodeSelector) (*NodeMatcher, error) {
 	return matcher, nil
 }
 
+// MatchNoNode returns a matcher of no node, for a selector that is invalid.
+func MatchNoNode() *NodeMatcher { return &NodeMatcher{} }
+
 // Matches reports whether the node is selected. A nil node is not.
 func (m *NodeMatcher) Matches(node *v1.Node) bool {
 	if node == nil {
