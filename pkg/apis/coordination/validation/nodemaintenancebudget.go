@@ -18,7 +18,6 @@ package validation
 
 import (
 	"fmt"
-	"strconv"
 	"slices"
 	"strconv"
 	"strings"
