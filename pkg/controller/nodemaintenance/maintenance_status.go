@@ -71,6 +71,13 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 		} else if !hasStarted(&m.Status, m.Spec.Stage) {
 			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
 		}
+		if isHalted(status) {
+			meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+				Type: string(coordinationv1alpha1.NodeMaintenanceConditionHalted), Status: metav1.ConditionFalse,
+				Reason: coordinationv1alpha1.NodeMaintenanceReasonNotHalted, Message: "The maintenance is completed.",
+				ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(now),
+			})
+		}
 		if drained := findDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
 			setCondition(status, metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNotDraining,

@@ -46,6 +46,9 @@ const (
 	pendingUsable  = 2 * time.Minute
 	pendingTimeout = 5 * time.Minute
 
+	// clockCheck is how often it is looked whether a window is open.
+	clockCheck = time.Minute
+
 	// syncTimeout is how long a Sync may take.
 	syncTimeout = time.Minute
 
@@ -166,10 +169,10 @@ func (a *Admitter) hasCurrentBudgets(ctx context.Context) (bool, error) {
 func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admissions []Admission, now time.Time) (reserved sets.Set[types.UID], after time.Duration, err error) {
 	reserved = sets.New[types.UID]()
 	var errs []error
-	pending := newPendings(admissions, now)
+	pending, r := newPendings(admissions, now), a.newRound(now)
 	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
 		b := a.budgets[name]
-		status := a.BudgetStatus(name, pending[b.UID], now)
+		status := a.budgetStatus(r, b, pending[b.UID])
 		urgent := len(pending[b.UID]) > 0
 		wait := a.wrote[name].Add(statusInterval).Sub(now)
 		switch {
@@ -259,12 +262,12 @@ func (a *Admitter) updatePending(m *coordinationv1alpha1.NodeMaintenance, added 
 	return !apiequality.Semantic.DeepEqual(before, &status)
 }
 
-// BudgetStatus returns the desired status of a budget.
-func (a *Admitter) BudgetStatus(name string, added []coordinationv1alpha1.NodeMaintenancePendingAdmission, now time.Time) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
-	b := a.budgets[name]
+// budgetStatus returns the desired status of a budget, with the admissions to reserve. It changes the
+// counts of that budget in the round.
+func (a *Admitter) budgetStatus(r *round, b *budget, added []coordinationv1alpha1.NodeMaintenancePendingAdmission) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
+	now, counts := r.now, r.states[b]
 	status := b.Status.DeepCopy()
 	status.PendingAdmissions, status.AdmissionResourceVersion = a.keepPending(b.Status.PendingAdmissions, added, status.AdmissionResourceVersion, now)
-	counts := a.newRound(now).states[b]
 	for _, p := range added {
 		if n := a.nodes[p.NodeName]; n != nil {
 			counts.add(b, n)
@@ -362,7 +365,8 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 	for _, b := range a.budgets {
 		expire(b.Status.PendingAdmissions)
 		if next := b.nextWindow(now); !next.IsZero() {
-			after = earlier(after, next.Sub(now))
+			// Not only then: the clock may be set while the queue waits.
+			after = earlier(after, min(next.Sub(now), clockCheck))
 		}
 		for _, w := range b.windows {
 			if closes := w.Closes(now); !closes.IsZero() {
