@@ -262,6 +262,52 @@ func TestRolloutLines(t *testing.T) {
 	}
 }
 
+// TestRolloutLinesOfOldNews verifies that nodes get no line that were done when the command started,
+// also if the controller had not acted on the last change then.
+func TestRolloutLinesOfOldNews(t *testing.T) {
+	m := newMaintenance("kernel", drain, "node-1").started(0).rollingOut(twoAtATime(rebooted)).counting(0, 0, 1)
+	unseen := maintenanceStory{m.DeepCopy()}
+	unseen.Generation++
+	r := &reporter{}
+	for _, story := range []maintenanceStory{unseen, m, m} {
+		v := viewsIn(snapshotOf(story, admittedNode(m, "node-1", phaseDone, time.Minute)))[0]
+		for _, line := range r.changes(&v, testNow) {
+			if strings.HasPrefix(line, "node-1") {
+				t.Errorf("printed %q", line)
+			}
+		}
+	}
+}
+
+// TestDrainedWithDoneNodes verifies that a drain that is limited by budgets shows nodes that were
+// given back as they are, when no pod is left on the others.
+func TestDrainedWithDoneNodes(t *testing.T) {
+	m := newMaintenance("kernel", drain, "node-1", "node-2", "node-3").started(time.Hour).drained().counting(0, 2, 1)
+	v := viewsIn(snapshotOf(m, admittedNode(m, "node-1", phaseDone, time.Hour), admittedNode(m, "node-2", phaseDrained, 0), drainingNode("node-3", 0, 1, "Draining")))[0]
+	var drainedNodes []string
+	for _, node := range v.Nodes {
+		if node.Drained && node.Cordoned {
+			drainedNodes = append(drainedNodes, node.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"node-2", "node-3"}, drainedNodes); diff != "" || v.Outcome != outcomeDrained || v.DrainedNodes != 3 {
+		t.Errorf("%q, %d nodes are drained (-want, +got):\n%s", v.Outcome, v.DrainedNodes, diff)
+	}
+}
+
+// TestCrowdedScreenShowsHalted verifies that a maintenance that is halted comes before others if not
+// all fit.
+func TestCrowdedScreenShowsHalted(t *testing.T) {
+	views := append(viewsIn(snapshotOf(drainsOf(1)...)), viewsIn(snapshotOf(haltedStories()...))...)
+	for i := range 10 {
+		name := fmt.Sprintf("a-%02d", i)
+		views = append(views, viewsIn(snapshotOf(newMaintenance(name, drain, "n").started(0), newNode("n")))...)
+	}
+	views[0], views[len(views)-1] = views[len(views)-1], views[0]
+	screen := renderScreen(views, testNow, defaultWidth, 5)
+	contains(t, screen, "kernel: Drain for 120m, 0 of 13 nodes done, halted\n  ! halted, because node-00, ", "of them blocked")
+}
+
 // TestWatchOfRollout does not end when the nodes are drained, but when all are done.
 func TestWatchOfRollout(t *testing.T) {
 	begun := func(m maintenanceStory) maintenanceStory {

@@ -133,6 +133,7 @@ func TestBatches(t *testing.T) {
 		{"two zones at a time", append([]any{zonal(nodeBudget("zones", "5"), 2)}, zones...), nil, "n1@a n3@a n2@b n4@b, n5", nil},
 		{"one zone at a time, one node at a time", append([]any{zonal(nodeBudget("zones", "1"), 1)}, zones...), nil, "n1@a, n3@a, n2@b, n4@b, n5", nil},
 		{"those that are begun, with the zone", append([]any{zonal(nodeBudget("zones", "2"), 1), begun("n9@b", phaseDrained)}, zones...), nil, "n9@b n2@b, n1@a n3@a, n4@b, n5", nil},
+		{"nodes of the zone that is begun are next", append([]any{zonal(nodeBudget("zones", "4"), 2), begun("n9@b", phaseDrained)}, zones...), atATime("2"), "n9@b n2@b, n1@a n3@a, n4@b n5", nil},
 		{"those that are begun count", append([]any{begun("n9", phaseDraining)}, five...), atATime("2"), "n9 n1, n2 n3, n4 n5", nil},
 		{"done ones are left out", append([]any{begun("n8", phaseDone)}, five...), atATime("3"), "n1 n2 n3, n4 n5", nil},
 		{"failed ones keep their budget", append([]any{nodeBudget("workers", "2"), begun("n8", phaseFailed)}, five[:2]...), atATime("3"), "n1, n2", nil},
@@ -442,6 +443,24 @@ func TestPlanRolloutCommand(t *testing.T) {
 				t.Errorf("exit code %d: %s", s.code, s.failure)
 			}
 		})
+	}
+}
+
+// TestPlanOfTheRest leaves out nodes that are done, and counts the pods of nodes that are not planned.
+func TestPlanOfTheRest(t *testing.T) {
+	m := newMaintenance("kernel", drain, "n1", "n2").started(time.Hour).rollingOut(twoAtATime(manual)).counting(1, 0, 1)
+	done := admittedNode(m, "n1", phaseDone, time.Minute)
+	s := newServer(t, m, done, readyNode("n2"), readyNode("n3"), newPod("old-0", "n1"), newPod("web-0", "n2").requesting("cpu=2"), newPod("db-0", "n3").requesting("cpu=3"))
+	out := s.servesBudgets().mustRun(t, "plan", "--maintenance=kernel")
+	contains(t, out, "NodeMaintenance kernel, a drain of 1 node.", "Not in this plan: 1 done, 0 failed to come back", "no node has enough cpu for 1 pod\n    (default/web-0)")
+	if strings.Contains(out, "old-0") {
+		t.Errorf("plans a node that is done:\n%s", out)
+	}
+	// The fake server ignores field selectors.
+	for _, action := range s.Actions() {
+		if list, ok := action.(clienttesting.ListAction); ok && action.GetResource().Resource == "pods" && !list.GetListRestrictions().Fields.Empty() {
+			t.Errorf("reads only pods with %s", list.GetListRestrictions().Fields)
+		}
 	}
 }
 
