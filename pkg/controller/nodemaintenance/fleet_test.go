@@ -451,3 +451,30 @@ func (f *fixture) rollOut(stopped func() bool) bool {
 	}
 	return false
 }
+
+// A taint that another client has changed is corrected, and a completed maintenance is not halted.
+func TestMendedByTheNextSync(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createRollout("m", atOnce(1))
+	f.run(10 * time.Second)
+	f.changeNamed("n2", func(node *v1.Node) {
+		for i := range node.Spec.Taints {
+			node.Spec.Taints[i].Effect = v1.TaintEffectNoSchedule
+		}
+	})
+	f.run(10 * time.Second)
+	if taints := f.node("n2").Spec.Taints; len(taints) != 1 || taints[0].Effect != v1.TaintEffectPreferNoSchedule {
+		t.Errorf("the taint was not corrected: %+v", taints)
+	}
+	f.changeNamed("n1", setReady(false))
+	f.setDone("m", "n1")
+	f.run(2 * defaultReturnTimeout)
+	if m := f.maintenance("m"); !isHalted(&m.Status) {
+		t.Fatalf("not halted: %+v", m.Status.Conditions)
+	}
+	f.setStage("m", stageComplete)
+	f.run(10 * time.Second)
+	if m := f.maintenance("m"); isHalted(&m.Status) {
+		t.Errorf("halted after the completion: %+v", m.Status.Conditions)
+	}
+}

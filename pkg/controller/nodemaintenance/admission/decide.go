@@ -288,7 +288,7 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 		places = append(places, p)
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(compareFlags(a.pending, b.pending), compareFlags(a.active, b.active), compareNames(a.domain, b.domain), compareNames(a.Name, b.Name))
+		return cmp.Or(compareFlags(a.pending, b.pending), compareFlags(a.active, b.active), strings.Compare(a.domain, b.domain), strings.Compare(a.Name, b.Name))
 	})
 	nodes := make([]*node, 0, len(places))
 	for _, p := range places {
@@ -386,11 +386,9 @@ func pendingOf(pending []coordinationv1alpha1.NodeMaintenancePendingAdmission, n
 // worst returns the wait with the first reason of severities.
 func worst(waits []Wait) Wait {
 	return slices.MinFunc(waits, func(a, b Wait) int {
-		return cmp.Or(slices.Index(severities, a.Reason)-slices.Index(severities, b.Reason), compareNames(a.Budget, b.Budget))
+		return cmp.Or(slices.Index(severities, a.Reason)-slices.Index(severities, b.Reason), strings.Compare(a.Budget, b.Budget))
 	})
 }
-
-func compareNames(a, b string) int { return strings.Compare(a, b) }
 
 // compareFlags orders what has the flag first.
 func compareFlags(a, b bool) int {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -84,7 +85,7 @@ func (f *Fleet) SetNode(object *v1.Node) {
 			b.add(added, +1)
 		}
 	}
-	slices.SortFunc(added.budgets, func(a, b *budget) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(added.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
 	f.count(object, +1)
 }
 
@@ -174,7 +175,7 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 	for _, n := range f.nodes {
 		if selector.Matches(n.Node) {
 			n.budgets = append(n.budgets, b)
-			slices.SortFunc(n.budgets, func(a, b *budget) int { return compareNames(a.Name, b.Name) })
+			slices.SortFunc(n.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
 			b.add(n, +1)
 		}
 	}
