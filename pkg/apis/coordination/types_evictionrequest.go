@@ -126,7 +126,8 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. At most 100 besides these four.
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100
+	// besides these five.
 	Conditions []metav1.Condition
 
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
@@ -182,6 +183,10 @@ const (
 	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active and the
 	// API server refuses to evict the pod. The reason says why, the message names the object.
 	EvictionRequestConditionBlocked EvictionRequestConditionType = "Blocked"
+
+	// EvictionRequestConditionInterceptorsSkipped is True when the interceptors that have not acted
+	// are passed over, but those that are the only ones that can stop the pod.
+	EvictionRequestConditionInterceptorsSkipped EvictionRequestConditionType = "InterceptorsSkipped"
 )
 
 const (

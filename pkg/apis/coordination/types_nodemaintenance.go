@@ -87,6 +87,27 @@ type NodeMaintenanceSpec struct {
 	// DrainedWhen says what else has to be true before a node is drained.
 	// +optional
 	DrainedWhen *NodeMaintenanceDrainedWhen
+
+	// Escalation says when the drain of a node stops waiting, and how.
+	// +optional
+	Escalation []NodeMaintenanceEscalationStep
+}
+
+// NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting.
+type NodeMaintenanceEscalationStep struct {
+	// AfterSeconds is how long after its admission a node has come to the step.
+	AfterSeconds int32
+
+	// Action is what happens to the pods that are left then.
+	Action core.MaintenanceEscalation
+
+	// PodSelector selects pods by their labels.
+	// +optional
+	PodSelector *metav1.LabelSelector
+
+	// NamespaceSelector selects the namespaces of the pods by their labels.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector
 }
 
 // NodeMaintenancePodAction is what happens to a pod.
@@ -331,6 +352,10 @@ type DrainStatus struct {
 	// SkippedPods is the number of pods that stay, because a policy skips them.
 	// +optional
 	SkippedPods int32
+
+	// EscalatedPods is the number of pods that are left although an escalation has acted on them.
+	// +optional
+	EscalatedPods int32
 }
 
 // DrainBlockerCause is why a maintenance is delayed.

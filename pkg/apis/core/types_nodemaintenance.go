@@ -85,7 +85,38 @@ type MaintenanceAdmission struct {
 	// DoneTime is when the node was given back.
 	// +optional
 	DoneTime *metav1.Time
+
+	// Escalation is the strongest action of spec.escalation that has begun on this node.
+	// +optional
+	Escalation MaintenanceEscalation
+
+	// EscalationTime is since when Escalation has its value.
+	// +optional
+	EscalationTime *metav1.Time
+
+	// WaitingTime is since when the clock of spec.escalation stands still.
+	// +optional
+	WaitingTime *metav1.Time
+
+	// WaitedSeconds is for how long it has stood still before that.
+	// +optional
+	WaitedSeconds int32
 }
+
+// MaintenanceEscalation is how the drain of a node by a NodeMaintenance stops waiting.
+type MaintenanceEscalation string
+
+const (
+	// MaintenanceEscalationSkipInterceptors means that interceptors are passed over.
+	MaintenanceEscalationSkipInterceptors MaintenanceEscalation = "SkipInterceptors"
+
+	// MaintenanceEscalationIgnoreBudgets means that pods are deleted with their grace period.
+	MaintenanceEscalationIgnoreBudgets MaintenanceEscalation = "IgnoreBudgets"
+
+	// MaintenanceEscalationForceDelete means that pods are removed from the API, if the node is out of
+	// service.
+	MaintenanceEscalationForceDelete MaintenanceEscalation = "ForceDelete"
+)
 
 // PodType distinguishes pods by what runs them.
 type PodType string

@@ -55,6 +55,8 @@ const (
 	outcomeCompleted = "completed"
 	// outcomeTimedOut: it sent no heartbeat before its deadline.
 	outcomeTimedOut = metrics.OutcomeTimedOut
+	// outcomeSkipped: it was passed over.
+	outcomeSkipped = "skipped"
 	// outcomePodGone: the pod was removed while it was active.
 	outcomePodGone = "evicted"
 	// outcomeCanceled: the request was canceled while it was active.
@@ -100,6 +102,9 @@ func turnOutcome(name string, old, updated *coordinationv1alpha1.EvictionRequest
 		return outcomePodGone
 	case meta.IsStatusConditionTrue(updated.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled)):
 		return outcomeCanceled
+	}
+	if meta.IsStatusConditionTrue(updated.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped)) {
+		return outcomeSkipped
 	}
 	return outcomeTimedOut
 }

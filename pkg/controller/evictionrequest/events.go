@@ -21,6 +21,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/plaintext"
@@ -34,6 +35,8 @@ const (
 	eventInterceptorCompleted = "InterceptorCompleted"
 	// eventInterceptorTimedOut: an interceptor sent no heartbeat before its deadline.
 	eventInterceptorTimedOut = "InterceptorTimedOut"
+	// eventInterceptorSkipped: an interceptor was passed over.
+	eventInterceptorSkipped = "InterceptorSkipped"
 	// eventInterceptorUnresponsive: the report of the active interceptor is overdue.
 	eventInterceptorUnresponsive = "InterceptorUnresponsive"
 	// eventEvictionBlocked: the API server refuses to evict the pod.
@@ -75,6 +78,10 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 		case outcomeTimedOut:
 			return event{v1.EventTypeWarning, eventInterceptorTimedOut, "Complete",
 				fmt.Sprintf("Deactivated interceptor %s: it sent no heartbeat before its deadline.", c.interceptor), false}, true
+		case outcomeSkipped:
+			skipped := meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped))
+			return event{v1.EventTypeWarning, eventInterceptorSkipped, "Complete",
+				fmt.Sprintf("Passed over interceptor %s: %s", c.interceptor, skipped.Message), false}, true
 		}
 	case changeUnresponsive:
 		return event{v1.EventTypeWarning, eventInterceptorUnresponsive, "Intercept", c.message, false}, true

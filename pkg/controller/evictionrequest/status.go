@@ -95,7 +95,7 @@ func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatu
 }
 
 // advance activates the next interceptor if the active one has completed or its deadline has
-// passed. The write of a timeout requires the version of the request that was read: if the
+// passed, or the next one that cannot be passed over if the others are. The write of a timeout requires the version of the request that was read: if the
 // interceptor has reported in the meantime, the write fails with a conflict.
 func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	active := activeInterceptor(status)
@@ -109,6 +109,13 @@ func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.Evict
 	}
 	deadline, limited := turnDeadline(noTimeoutBefore, request, status, pod)
 	if completed || limited && !now.Before(deadline) {
+		deactivate(status)
+		activateNext(now, status)
+	}
+	if pod.DeletionTimestamp != nil || !meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped)) {
+		return
+	}
+	for evictionrequesttools.IsPassable(withStatus(request, status), pod) {
 		deactivate(status)
 		activateNext(now, status)
 	}

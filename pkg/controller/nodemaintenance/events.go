@@ -51,6 +51,8 @@ const (
 	reasonGivenBack       = "NodeGivenBack"
 	reasonNotBack         = "NodeNotBack"
 	reasonHalted          = "RolloutHalted"
+	reasonEscalated       = "MaintenanceEscalated"
+	reasonEscalateFailed  = "EscalationFailed"
 )
 
 // eventWriter has one method for each kind of event.
@@ -139,6 +141,27 @@ func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceSta
 				"The node did not come back in time for NodeMaintenance %s: it has to be done, Ready, without startup taints, and run its pods of DaemonSets", now.MaintenanceName))
 		}
 	}
+}
+
+// escalationTexts say what an escalation does.
+var escalationTexts = map[v1.MaintenanceEscalation]string{
+	v1.MaintenanceEscalationSkipInterceptors: "Passing over interceptors",
+	v1.MaintenanceEscalationIgnoreBudgets:    "Deleting with the grace period, whatever PodDisruptionBudgets say",
+	v1.MaintenanceEscalationForceDelete:      "Removing from the API, because the node is out of service",
+}
+
+// escalated emits an event for a pod on which an escalation has acted.
+func (w *eventWriter) escalated(pod *v1.Pod, action v1.MaintenanceEscalation, message string) {
+	w.record(pod, nil, v1.EventTypeWarning, reasonEscalated, "Drain", fmt.Sprintf("%s: %s", escalationTexts[action], message))
+}
+
+// escalates emits an event for a maintenance that begins to act on the pods of a node.
+func (w *eventWriter) escalates(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation) {
+	w.record(m, node, v1.EventTypeWarning, reasonEscalated, "Drain", fmt.Sprintf("%s, on pods of node %s: its drain has come to %s of spec.escalation", escalationTexts[action], node.Name, action))
+}
+
+func (w *eventWriter) escalationFailed(pod *v1.Pod, err error) {
+	w.record(pod, nil, v1.EventTypeWarning, reasonEscalateFailed, "Drain", fmt.Sprintf("Failed to stop waiting for the pod: %v", err))
 }
 
 func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {

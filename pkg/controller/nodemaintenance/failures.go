@@ -69,6 +69,7 @@ const (
 	writeStatus
 	writeRequest
 	writeWithdrawal
+	writeEscalation
 )
 
 // writeKey identifies a write for a node: what it changes, and the UID of the node or the pod.

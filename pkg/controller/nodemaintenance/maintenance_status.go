@@ -163,6 +163,7 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 		DrainedNodes:               int32(sums.drained),
 		BlockedPods:                int32(sums.blocked),
 		SkippedPods:                int32(sums.skipped),
+		EscalatedPods:              int32(sums.escalated),
 	}
 	status.Blockers, status.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
 	if sums.nodes > 0 {

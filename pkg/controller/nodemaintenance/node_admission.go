@@ -90,6 +90,7 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 	if next.DoneTime != nil {
 		return next
 	}
+	s.escalate(view, o, &next)
 	now := ptr.To(metav1.NewTime(s.now.Truncate(time.Second)))
 	if next.DrainedTime == nil && o.drains() && view.drains() && view.state.isDrained() {
 		next.DrainedTime, next.BootID = now, s.node.Status.NodeInfo.BootID

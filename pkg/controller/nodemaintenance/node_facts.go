@@ -43,6 +43,8 @@ type nodeFacts struct {
 	pods             []podFacts
 	// skipped are pods that stay, because a policy skips them.
 	skipped []*v1.Pod
+	// nextEscalation is after which time a further action may be due for a pod, 0 if never.
+	nextEscalation time.Duration
 }
 
 // podFacts is a pod that is left on a node, with its unfinished request, if it has one.
@@ -57,6 +59,8 @@ type podFacts struct {
 	// obstacle is a request that is being deleted, and kept by finalizers. No other one can be
 	// created before it is gone; the event of its deletion enqueues the node.
 	obstacle *coordinationv1alpha1.EvictionRequest
+	// escalation is the strongest action that is due for the pod: see escalationOf.
+	escalation v1.MaintenanceEscalation
 	// blocker is what delays the eviction of the pod, if blocked.
 	blocker maintenance.Hold
 	blocked bool
@@ -87,7 +91,12 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			continue
 		}
 		pods = append(pods, pod)
-		facts.pods = append(facts.pods, c.readPod(pod, action, budgets.of, now))
+		read := c.readPod(pod, action, budgets.of, now)
+		var next time.Duration
+		if read.escalation, next = c.escalationOf(pod, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
+			facts.nextEscalation = next
+		}
+		facts.pods = append(facts.pods, read)
 	}
 	facts.podCounts = c.progress.countPods(name, orders, pods, admitted)
 	c.enqueueNodes(facts.others)
@@ -112,7 +121,10 @@ func (c *Controller) readPod(pod *v1.Pod, action coordinationv1alpha1.NodeMainte
 		facts.obstacle = request
 	}
 	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)
+	escalation, escalates := c.failures.get(pod.Spec.NodeName, writeKey{writeEscalation, pod.UID})
 	switch {
+	case escalates && escalation.blocks():
+		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.message, escalation.since), true
 	case facts.blocked:
 		c.explain(&facts.blocker)
 	case facts.completes:

@@ -176,7 +176,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	withdrawals := facts.withdrawals()
 	c.failures.keep(name, writeKeys(writeWithdrawal, withdrawals))
 	c.recordDelays(name, c.failedWithdrawals(name, facts), facts.revision)
-	c.setWrites(name, withdrawals, writeWithdrawal)
+	c.setWrites(name, writesFor(name, withdrawals, true))
 	if len(withdrawals) > 0 || !facts.quiet {
 		return
 	}
@@ -205,7 +205,7 @@ type nodeSync struct {
 // withdraw queues the withdrawals of requests on a node that no maintenance drains.
 func (c *Controller) withdraw(s *nodeSync) bool {
 	if !s.view.drains() {
-		c.setWrites(s.node.Name, s.facts.withdrawals(), writeWithdrawal)
+		c.setWrites(s.node.Name, writesFor(s.node.Name, s.facts.withdrawals(), true))
 	}
 	return true
 }
@@ -287,6 +287,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 	c.enqueueAfterWrite(node)
 	c.events.nodeChanged(node, needed.conditions)
 	c.events.admissionsChanged(node, needed.maintenance)
+	c.reportEscalations(node, needed.maintenance)
 	return nil
 }
 
@@ -314,14 +315,17 @@ func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error)
 	return nil
 }
 
-// request queues the requests for the pods that the stored targets of the node include.
+// request queues the requests for the pods that the stored targets of the node include, and what
+// escalations do to pods.
 func (c *Controller) request(s *nodeSync) bool {
 	switch {
 	case !s.view.drains():
 	case s.view.cordonRefused:
-		c.setWrites(s.node.Name, nil, writeRequest)
+		c.setWrites(s.node.Name, nil)
 	default:
-		c.setWrites(s.node.Name, s.facts.requests(storedTargets(s.node)), writeRequest)
+		// A pod that is acted on needs no request any more: there is one write for it at a time.
+		acts := s.facts.actWrites(s.node, s.orders)
+		c.setWrites(s.node.Name, append(acts, writesFor(s.node.Name, s.facts.requests(storedTargets(s.node)), false)...))
 	}
 	return true
 }
@@ -347,6 +351,9 @@ func (c *Controller) release(s *nodeSync) bool {
 // recordDecisions records for each maintenance of the node what was decided there.
 func (c *Controller) recordDecisions(s *nodeSync) {
 	node, view := s.node, s.view
+	if s.facts.nextEscalation > 0 {
+		c.nodes.AddAfter(node.Name, s.facts.nextEscalation)
+	}
 	blockers := slices.Clip(view.podBlockers)
 	for i := range blockers {
 		if !blockers[i].RecheckAt.IsZero() {
@@ -365,7 +372,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			targets: view.targets, limitedBy: limiting, limitedByOlder: olderThan(p, s.facts.participants, limiting),
 			pending: view.pending, active: view.active, blocked: view.blocked,
 			draining: view.state.draining, cordoned: view.state.cordoned, blockers: groups,
-			detaching: view.state.detaching, skipped: view.skipped,
+			detaching: view.state.detaching, skipped: view.skipped, escalated: view.escalated,
 		})
 		if joined && !p.allowed.Reaches(floor) {
 			c.reportFastForward(p.name, node, floor)
@@ -443,22 +450,32 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 		wanted = sets.New(writeKey{writeStatus, uid})
 	}
 	if s.view.drains() {
-		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.targets)))
+		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.targets))).
+			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.orders)))
 	}
 	return wanted.Union(writeKeys(writeWithdrawal, s.facts.withdrawals()))
 }
 
-// setWrites makes the requests or withdrawals for these pods the ones that wait to be written for
-// the node. One that has failed is left out until its next attempt is due, and delays no other.
-func (c *Controller) setWrites(node string, pods []*v1.Pod, kind writeKind) {
+// setWrites makes these writes, of which there is at most one for a pod, the ones that wait for the
+// node. One that has failed is left out until its next attempt is due, and delays no other.
+func (c *Controller) setWrites(node string, writes []requestWrite) {
 	now, unseen := c.clock.Now(), c.writer.unseen.of(node)
 	var due []requestWrite
-	for _, pod := range pods {
-		if wait := c.failures.wait(node, writeKey{kind, pod.UID}, now); wait > 0 {
+	for _, w := range writes {
+		if wait := c.failures.wait(node, w.key(), now); wait > 0 {
 			c.nodes.AddAfter(node, wait)
-		} else if !unseen.Has(pod.UID) {
-			due = append(due, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node, uid: pod.UID, withdraw: kind == writeWithdrawal})
+		} else if !unseen.Has(w.uid) {
+			due = append(due, w)
 		}
 	}
 	c.requests.set(node, c.flowOf(node), due)
+}
+
+// writesFor returns the requests or withdrawals for these pods of a node.
+func writesFor(node string, pods []*v1.Pod, withdraw bool) []requestWrite {
+	var writes []requestWrite
+	for _, pod := range pods {
+		writes = append(writes, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node, uid: pod.UID, withdraw: withdraw})
+	}
+	return writes
 }

@@ -51,6 +51,10 @@ type nodeView struct {
 	blocked     int
 	// skipped counts the pods that stay, because a policy skips them.
 	skipped int
+	// escalation is the strongest action that is due for a pod, and escalated counts the pods that are
+	// left although one was taken.
+	escalation v1.MaintenanceEscalation
+	escalated  int
 	// emptiedTime is since when no pod is left, if the node has to wait for its volumes.
 	emptiedTime *metav1.Time
 }
@@ -80,7 +84,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 	view.keepsCordon = keeps && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node)
 	if view.drains() && len(s.facts.participants) > 0 {
-		c.addDrain(view, s.node, s.facts)
+		c.addDrain(view, s)
 		c.addVolumes(s, view)
 	}
 	view.admissions = c.computeAdmissions(s, view)
@@ -109,13 +113,15 @@ func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node) {
 }
 
 // addDrain adds the targets and the state of the drain.
-func (c *Controller) addDrain(view *nodeView, node *v1.Node, facts *nodeFacts) {
+func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
+	node, facts := s.node, s.facts
 	view.targets = nodeTargets(facts.participants, storedTargets(node), facts.anyTaken)
 	if view.cordonRefused || facts.awaitsFinalizers {
 		// No further eviction is requested on a node that takes new pods, or whose drain may not
 		// start yet.
 		view.targets = storedTargets(node)
 	}
+	s.addEscalation(view)
 	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
 	for _, pod := range facts.pods {
 		if pod.request != nil {

@@ -156,7 +156,7 @@ func NewWithClock(
 	if fleet != nil {
 		budgetStore = fleet.Budgets.Informer().GetStore()
 	}
-	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore)
+	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), podInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore, clock)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,8 @@ type order struct {
 	// policies say which pods are not evicted, and drainedWhen what else a drained node needs.
 	policies    *maintenance.PodPolicies
 	drainedWhen *coordinationv1alpha1.NodeMaintenanceDrainedWhen
+	// escalation says when the drain of a node stops waiting.
+	escalation *maintenance.Escalation
 	// phase is how far the maintenance is with one node. It is set only where the orders of a node are
 	// meant: see progressStore.selecting.
 	phase nodePhase
@@ -71,6 +73,10 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 	if err != nil {
 		return order{}, fmt.Errorf("reading spec: %w", err)
 	}
+	escalation, err := maintenance.NewEscalation(m.Spec.Escalation)
+	if err != nil {
+		return order{}, fmt.Errorf("reading spec: %w", err)
+	}
 	return order{
 		name: m.Name, uid: m.UID, generation: m.Generation,
 		rank:      rankOf(m),
@@ -79,7 +85,7 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		selector:  selector,
 		plan:      plan,
 		rollout:   m.Spec.Rollout,
-		policies:  policies, drainedWhen: m.Spec.DrainedWhen,
+		policies:  policies, drainedWhen: m.Spec.DrainedWhen, escalation: escalation,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
 		drained:   hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain),
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),

@@ -89,6 +89,8 @@ type nodeDecision struct {
 	// stay.
 	detaching bool
 	skipped   int
+	// escalated counts the pods that are left although an escalation has acted on them.
+	escalated int
 	blockers  []maintenance.HoldGroup
 }
 

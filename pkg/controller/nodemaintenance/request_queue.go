@@ -20,6 +20,7 @@ import (
 	"slices"
 	"sync"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/utils/clock"
@@ -35,11 +36,14 @@ const (
 	namespaceShare = 4
 )
 
-// requestWrite is one write that is due: to request the eviction of a pod, or to withdraw that.
+// requestWrite is one write that is due: to request the eviction of a pod, to withdraw that, or what
+// an escalation does to the pod.
 type requestWrite struct {
 	namespace, pod, node string
 	uid                  types.UID
 	withdraw             bool
+	// act is what an escalation does to the pod instead; "" for requests and withdrawals.
+	act v1.MaintenanceEscalation
 }
 
 // requestQueue has the writes that are due, by maintenance and namespace. The next write is for a
@@ -72,8 +76,11 @@ type runningWrite struct {
 
 // key identifies the write among the failures.
 func (w requestWrite) key() writeKey {
-	if w.withdraw {
+	switch {
+	case w.withdraw:
 		return writeKey{writeWithdrawal, w.uid}
+	case w.act != "":
+		return writeKey{writeEscalation, w.uid}
 	}
 	return writeKey{writeRequest, w.uid}
 }

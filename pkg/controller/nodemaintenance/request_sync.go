@@ -68,6 +68,8 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	switch {
 	case w.withdraw && len(draining) == 0 && facts.needsWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
+	case w.act != "":
+		return c.act(w, &facts, node, orders)
 	case !w.withdraw && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
 		return func(ctx context.Context) error { return c.writer.request(ctx, pod) }
 	}
@@ -105,7 +107,11 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 	if missing != nil {
 		return
 	}
-	if !w.withdraw {
+	switch {
+	case w.act != "":
+		c.events.escalationFailed(pod, err)
+		return
+	case !w.withdraw:
 		c.events.requestFailed(pod, err)
 		return
 	}

@@ -56,6 +56,8 @@ type summary struct {
 	failed        []string
 	// skipped counts the pods that stay, because policies skip them.
 	skipped int
+	// escalated counts the pods that are left although an escalation has acted on them.
+	escalated int
 	// waits counts the nodes that wait by what they wait for.
 	waits map[admission.Wait]int
 }
@@ -110,6 +112,7 @@ func (s *summary) add(node *nodeProgress) {
 	s.active += node.active
 	s.blocked += node.blocked
 	s.skipped += node.skipped
+	s.escalated += node.escalated
 	s.state.draining = s.state.draining || node.draining
 	s.state.detaching = s.state.detaching || node.detaching
 	switch {

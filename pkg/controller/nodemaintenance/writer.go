@@ -40,6 +40,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -71,6 +72,10 @@ var (
 type writer struct {
 	client    kubernetes.Interface
 	requester *evictionrequest.Requester
+	// requestClient has the rate limits of requests, and pods is the cache of pods.
+	requestClient kubernetes.Interface
+	pods          cache.Store
+	clock         clock.PassiveClock
 	// nodes and maintenances have the last own write of each object until the caches have it: a
 	// decision on older data would cause a conflict, or the same write again.
 	nodes, maintenances, budgets consistency.ConsistencyStore
@@ -82,7 +87,7 @@ type writer struct {
 
 // newWriter returns a writer for objects in these caches; that of budgets is nil while their gate is
 // off.
-func newWriter(client, requestClient kubernetes.Interface, nodes, requests, maintenances, budgets cache.Store) (*writer, error) {
+func newWriter(client, requestClient kubernetes.Interface, nodes, pods, requests, maintenances, budgets cache.Store, clock clock.PassiveClock) (*writer, error) {
 	requester, err := evictionrequest.NewRequester(requestClient, coordinationv1alpha1.NodeMaintenanceRequester,
 		evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: heartbeatDeadlineSeconds})
 	if err != nil {
@@ -93,10 +98,13 @@ func newWriter(client, requestClient kubernetes.Interface, nodes, requests, main
 		budgetGetters[budgetResource] = budgets
 	}
 	return &writer{
-		client:    client,
-		nodeStore: nodes,
-		budgets:   consistency.NewConsistencyStore(budgetGetters),
-		requester: requester,
+		client:        client,
+		requestClient: requestClient,
+		pods:          pods,
+		clock:         clock,
+		nodeStore:     nodes,
+		budgets:       consistency.NewConsistencyStore(budgetGetters),
+		requester:     requester,
 		nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			nodeResource: nodes,
 		}),

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -49,7 +50,7 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	w, err := newWriter(client, client, store, store, store, nil)
+	w, err := newWriter(client, client, store, store, store, store, nil, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,15 @@ var gatedFields = []gatedField{{
 }, {
 	gate:       features.NodeMaintenanceBudgets,
 	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
+	property:   "escalation",
+	referred:   []string{"io.k8s.api.coordination.v1alpha1.NodeMaintenanceEscalationStep"},
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.DrainStatus",
+	property:   "escalatedPods",
+}, {
+	gate:       features.NodeMaintenanceBudgets,
+	definition: "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec",
 	property:   "rollout",
 	referred: []string{
 		"io.k8s.api.coordination.v1alpha1.NodeMaintenanceRollout", "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSettle",

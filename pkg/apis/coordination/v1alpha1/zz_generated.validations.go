@@ -396,6 +396,7 @@ func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *
 
 	// field coordinationv1alpha1.DrainStatus.BlockerCount has no validation
 	// field coordinationv1alpha1.DrainStatus.SkippedPods has no validation
+	// field coordinationv1alpha1.DrainStatus.EscalatedPods has no validation
 	return errs
 }
 
@@ -543,7 +544,7 @@ func Validate_EvictionRequestStatus(ctx context.Context, op operation.Operation,
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 104); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 105); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1215,6 +1216,94 @@ func Validate_NodeMaintenanceDrainedWhen(ctx context.Context, op operation.Opera
 	return errs
 }
 
+// Validate_NodeMaintenanceEscalationStep validates an instance of NodeMaintenanceEscalationStep according
+// to declarative validation rules in the API schema.
+func Validate_NodeMaintenanceEscalationStep(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.AfterSeconds
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 31536000)...)
+			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			return
+		}(fldPath.Child("afterSeconds"), &obj.AfterSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *int32 { return &oldObj.AfterSeconds }), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.Action
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *v1.MaintenanceEscalation, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("action"), &obj.Action, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *v1.MaintenanceEscalation {
+			return &oldObj.Action
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.PodSelector
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("podSelector"), obj.PodSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *metav1.LabelSelector {
+			return oldObj.PodSelector
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.NamespaceSelector
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			return
+		}(fldPath.Child("namespaceSelector"), obj.NamespaceSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *metav1.LabelSelector {
+			return oldObj.NamespaceSelector
+		}), oldObj != nil)...)
+
+	return errs
+}
+
 // Validate_NodeMaintenancePendingAdmission validates an instance of NodeMaintenancePendingAdmission according
 // to declarative validation rules in the API schema.
 func Validate_NodeMaintenancePendingAdmission(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) (errs field.ErrorList) {
@@ -1828,6 +1917,32 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 			return
 		}(fldPath.Child("drainedWhen"), obj.DrainedWhen, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceDrainedWhen {
 			return oldObj.DrainedWhen
+		}), oldObj != nil)...)
+
+	// field coordinationv1alpha1.NodeMaintenanceSpec.Escalation
+	errs = append(errs,
+		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenanceEscalationStep, oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
+				return nil
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// iterate the list and call the type's validation function
+			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceEscalationStep)...)
+			return
+		}(fldPath.Child("escalation"), obj.Escalation, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []coordinationv1alpha1.NodeMaintenanceEscalationStep {
+			return oldObj.Escalation
 		}), oldObj != nil)...)
 
 	return errs

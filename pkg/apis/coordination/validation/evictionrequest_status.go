@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	// maxForeignConditions is the maximum number of conditions that are not written by the eviction
-	// request controller.
+	// maxForeignConditions is the maximum number of conditions that are not written by the controllers
+	// of evictions.
 	maxForeignConditions = 100
 
 	imperativeInterceptor = coordinationv1alpha1.EvictionInterceptorImperative
@@ -46,12 +46,13 @@ const (
 var (
 	statusPath = field.NewPath("status")
 
-	// ownConditions are the conditions that the eviction request controller writes. The declared
+	// ownConditions are the conditions that controllers write. The declared
 	// maximum of status.conditions allows them in addition to maxForeignConditions others.
 	ownConditions = sets.New(
 		string(coordination.EvictionRequestConditionBlocked),
 		string(coordination.EvictionRequestConditionCanceled),
 		string(coordination.EvictionRequestConditionEvicted),
+		string(coordination.EvictionRequestConditionInterceptorsSkipped),
 		string(coordination.EvictionRequestConditionInterceptorUnresponsive),
 	)
 	// finalConditions finish a request when one of them is True.
@@ -72,6 +73,7 @@ func ValidateEvictionRequestStatusUpdate(request, oldRequest *coordination.Evict
 		update.validateObservedGeneration,
 		update.validateConditions,
 		update.validateFinalConditions,
+		update.validateSkipped,
 		update.validateTargetInterceptors,
 		update.validateActiveInterceptors,
 		update.validateProcessedInterceptors,
@@ -104,13 +106,28 @@ type statusUpdate struct {
 func newStatusUpdate(request, oldRequest *coordination.EvictionRequest, now time.Time) *statusUpdate {
 	old, status := &oldRequest.Status, &request.Status
 	deactivated := without(old.ActiveInterceptors, status.ActiveInterceptors)
+	processed := slices.Concat(old.ProcessedInterceptors, deactivated)
 	return &statusUpdate{
 		request: request, old: old, status: status,
 		activated:   without(status.ActiveInterceptors, old.ActiveInterceptors),
 		deactivated: deactivated,
-		processed:   slices.Concat(old.ProcessedInterceptors, deactivated),
+		processed:   append(processed, passedOver(status, old, len(processed))...),
 		now:         now.Truncate(time.Second),
 	}
+}
+
+// passedOver returns the interceptors between the processed ones and the active one, if they are
+// skipped.
+func passedOver(status, old *coordination.EvictionRequestStatus, processed int) []string {
+	if !isSkipped(old) || len(status.ActiveInterceptors) != 1 {
+		return nil
+	}
+	names := targetNames(status.TargetInterceptors)
+	return names[min(processed, len(names)):max(slices.Index(names, status.ActiveInterceptors[0]), min(processed, len(names)))]
+}
+
+func isSkipped(status *coordination.EvictionRequestStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, string(coordination.EvictionRequestConditionInterceptorsSkipped))
 }
 
 // without returns the names that are not in others.
@@ -182,6 +199,16 @@ func (u *statusUpdate) validateFinalConditions() field.ErrorList {
 		errs = append(errs, field.Forbidden(fldPath, "must not have both Canceled and Evicted with status True: set only one of them"))
 	}
 	return errs
+}
+
+// validateSkipped validates that interceptors that were skipped stay so: one that would be active
+// again does not expect it.
+func (u *statusUpdate) validateSkipped() field.ErrorList {
+	if !isSkipped(u.old) || isSkipped(u.status) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(statusPath.Child("conditions"), fmt.Sprintf(
+		"%s must stay True: keep it, or cancel the request and create a new one", coordination.EvictionRequestConditionInterceptorsSkipped))}
 }
 
 // validateTargetInterceptors validates that the list is written once. It contains the interceptors
@@ -257,10 +284,10 @@ func (u *statusUpdate) validateActiveInterceptors() field.ErrorList {
 }
 
 // validateDeactivated validates that the interceptor has completed, at the latest in this update,
-// or has timed out.
+// has timed out, or is skipped.
 func (u *statusUpdate) validateDeactivated(name string, fldPath *field.Path) *field.Error {
 	entry := coordination.InterceptorStatusOf(u.status, name)
-	if entry != nil && entry.CompletionTime != nil {
+	if entry != nil && entry.CompletionTime != nil || isSkipped(u.old) && name != imperativeInterceptor {
 		return nil
 	}
 	if name == imperativeInterceptor {

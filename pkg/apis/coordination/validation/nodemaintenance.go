@@ -44,6 +44,7 @@ func ValidateNodeMaintenanceCreate(maintenance *coordination.NodeMaintenance) fi
 	errs = append(errs, validateNodeSelector(&maintenance.Spec, field.NewPath("spec", "nodeSelector"))...)
 	errs = append(errs, validatePodPolicies(maintenance.Spec.PodPolicies, field.NewPath("spec", "podPolicies"))...)
 	errs = append(errs, validateRollout(maintenance.Spec.Rollout, field.NewPath("spec", "rollout"))...)
+	errs = append(errs, validateEscalation(&maintenance.Spec, field.NewPath("spec", "escalation"))...)
 	return append(errs, validateDrainPlan(maintenance.Spec.DrainPlan, field.NewPath("spec", "drainPlan"))...)
 }
 
@@ -56,6 +57,7 @@ func ValidateNodeMaintenanceUpdate(maintenance, old *coordination.NodeMaintenanc
 	}
 	errs = append(errs, validateStageTransition(maintenance.Spec.Stage, old.Spec.Stage, field.NewPath("spec", "stage"))...)
 	errs = append(errs, validatePoliciesUpdate(&maintenance.Spec, &old.Spec, field.NewPath("spec"))...)
+	errs = append(errs, validateEscalationUpdate(&maintenance.Spec, &old.Spec, field.NewPath("spec", "escalation"))...)
 	errs = append(errs, validateRolloutUpdate(maintenance.Spec.Rollout, old.Spec.Rollout, field.NewPath("spec", "rollout"))...)
 	// A plan that was stored empty is immutable as well: otherwise, drained and undrained nodes
 	// would follow different plans.

@@ -18,6 +18,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -74,6 +75,11 @@ func ValidateMaintenanceStatus(status, old *core.MaintenanceStatus, fldPath *fie
 	return append(errs, validateAdmissions(status, fldPath)...)
 }
 
+// escalations are the values of the escalation of an admission, the weakest first.
+var escalations = []core.MaintenanceEscalation{
+	core.MaintenanceEscalationSkipInterceptors, core.MaintenanceEscalationIgnoreBudgets, core.MaintenanceEscalationForceDelete,
+}
+
 // maxAdmissions is how many NodeMaintenances may be admitted to one node.
 const maxAdmissions = 100
 
@@ -99,6 +105,10 @@ func validateAdmissions(status *core.MaintenanceStatus, fldPath *field.Path) fie
 		if admission.AdmittedTime.IsZero() {
 			errs = append(errs, field.Required(admissionPath.Child("admittedTime"), "must be the time of the admission"))
 		}
+		if admission.Escalation != "" && !slices.Contains(escalations, admission.Escalation) {
+			errs = append(errs, field.NotSupported(admissionPath.Child("escalation"), admission.Escalation, escalations))
+		}
+		errs = append(errs, ValidateNonnegativeField(int64(admission.WaitedSeconds), admissionPath.Child("waitedSeconds"))...)
 	}
 	return errs
 }

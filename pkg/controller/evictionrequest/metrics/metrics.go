@@ -47,11 +47,11 @@ var (
 	}, []string{"result"})
 
 	// processedInterceptors counts processed interceptors by name and outcome: completed,
-	// timed_out, evicted (the pod was removed while the interceptor was active) or canceled.
+	// timed_out, evicted (the pod was removed while the interceptor was active), canceled or skipped.
 	processedInterceptors = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "processed_interceptors_total",
-		Help:           "Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.",
+		Help:           "Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted, canceled or skipped.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"interceptor", "outcome"})
 

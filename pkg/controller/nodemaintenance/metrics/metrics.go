@@ -85,6 +85,14 @@ var (
 		Help:           "Number of EvictionRequests that the controller left as a requester.",
 		StabilityLevel: metrics.ALPHA,
 	})
+
+	// escalations counts what spec.escalation did to pods, by action.
+	escalations = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem:      subsystem,
+		Name:           "escalations_total",
+		Help:           "Number of acts of spec.escalation on pods, by action: SkipInterceptors, IgnoreBudgets or ForceDelete.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"action"})
 )
 
 var register sync.Once
@@ -92,7 +100,7 @@ var register sync.Once
 // Register makes the metrics known to the process. It may be called again.
 func Register() {
 	register.Do(func() {
-		legacyregistry.MustRegister(drainDuration, stageTransitions, contestedCordons, nodeAdmissions, evictionRequestsCreated, evictionRequestsWithdrawn)
+		legacyregistry.MustRegister(drainDuration, stageTransitions, contestedCordons, nodeAdmissions, evictionRequestsCreated, evictionRequestsWithdrawn, escalations)
 		legacyregistry.CustomMustRegister(maintenances)
 	})
 }
@@ -126,4 +134,9 @@ func CountRequested(n int) {
 // CountWithdrawn counts requests that were left.
 func CountWithdrawn(n int) {
 	evictionRequestsWithdrawn.Add(float64(n))
+}
+
+// CountEscalation counts a pod that an escalation has acted on.
+func CountEscalation(action v1.MaintenanceEscalation) {
+	escalations.WithLabelValues(string(action)).Inc()
 }

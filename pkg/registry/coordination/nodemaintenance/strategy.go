@@ -149,6 +149,10 @@ func dropDisabledFields(ctx context.Context, maintenance, old *coordination.Node
 		maintenance.Spec.DrainedWhen = nil
 		warn("drainedWhen", "a node without pods is drained, whatever is attached to it")
 	}
+	if len(maintenance.Spec.Escalation) > 0 && (old == nil || len(old.Spec.Escalation) == 0) {
+		maintenance.Spec.Escalation = nil
+		warn("escalation", "the drain waits for interceptors and PodDisruptionBudgets without an end")
+	}
 }
 
 // dropDisabledStatus drops what the status says about fields whose gate is off. What is stored has a
@@ -162,6 +166,9 @@ func dropDisabledStatus(maintenance, old *coordination.NodeMaintenance) {
 	}
 	if len(old.Spec.PodPolicies) == 0 && old.Status.DrainStatus.SkippedPods == 0 {
 		maintenance.Status.DrainStatus.SkippedPods = 0
+	}
+	if len(old.Spec.Escalation) == 0 && old.Status.DrainStatus.EscalatedPods == 0 {
+		maintenance.Status.DrainStatus.EscalatedPods = 0
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -38,6 +39,8 @@ type statusChange struct {
 	// interceptor is the name of the interceptor that may change it. It is empty if only
 	// controllers may.
 	interceptor string
+	// escalates is whether interceptors are passed over, which needs a verb of its own.
+	escalates bool
 }
 
 // validateStatusUpdate returns an error unless the user may change each field that the update
@@ -47,7 +50,7 @@ func (p *Plugin) validateStatusUpdate(ctx context.Context, a admission.Attribute
 	if len(changes) == 0 {
 		return nil
 	}
-	if i := slices.IndexFunc(changes, func(change statusChange) bool { return change.interceptor == "" }); i >= 0 {
+	if i := slices.IndexFunc(changes, func(change statusChange) bool { return change.interceptor == "" && !change.escalates }); i >= 0 {
 		return p.authorizeControl(ctx, a, old, changes[i].field)
 	}
 	missing := p.authorizeReports(ctx, a, old, changes)
@@ -66,6 +69,12 @@ func (p *Plugin) validateStatusUpdate(ctx context.Context, a admission.Attribute
 func (p *Plugin) authorizeReports(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, changes []statusChange) error {
 	var authorized string
 	for _, change := range changes {
+		if change.escalates {
+			if err := p.authorizeEscalation(ctx, a, request, change); err != nil {
+				return err
+			}
+			continue
+		}
 		// A report often includes the cancellation policy: one check covers both.
 		if change.interceptor == authorized {
 			continue
@@ -102,6 +111,29 @@ func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, re
 		a.GetUserInfo().GetName(), change.field, change.interceptor,
 		coordinationv1alpha1.EvictionInterceptVerb, coordinationv1alpha1.EvictionInterceptorResource, coordination.GroupName, change.interceptor, a.GetNamespace(),
 		coordination.GroupName, coordinationv1alpha1.EvictionInterceptorResource, change.interceptor, coordinationv1alpha1.EvictionInterceptVerb))
+}
+
+// authorizeEscalation returns an error unless the user may pass over interceptors.
+func (p *Plugin) authorizeEscalation(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
+	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
+		User:        a.GetUserInfo(),
+		Verb:        coordinationv1alpha1.EvictionRequestEscalateVerb,
+		Namespace:   a.GetNamespace(),
+		APIGroup:    a.GetResource().Group,
+		APIVersion:  a.GetResource().Version,
+		Resource:    a.GetResource().Resource,
+		Subresource: a.GetSubresource(),
+		Name:        request.Name,
+	})
+	switch {
+	case allowed:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), change.field, err))
+	}
+	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which passes over interceptors: "+
+		"this requires the verb %q on the resource %q in API group %q in namespace %q",
+		a.GetUserInfo().GetName(), change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace()))
 }
 
 // authorizeControl returns an error unless the user may change all fields.
@@ -142,6 +174,8 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 		path := "status." + strings.ToLower(name[:1]) + name[1:]
 		switch {
 		case apiequality.Semantic.DeepEqual(status.Field(i).Interface(), oldStatus.Field(i).Interface()):
+		case name == "Conditions" && isEscalation(request.Status.Conditions, old.Status.Conditions):
+			changes = append(changes, statusChange{field: path + "[InterceptorsSkipped]", escalates: true})
 		case name == "Interceptors":
 			changes = append(changes, reportsOf(path, request.Status.Interceptors, old.Status.Interceptors)...)
 		case name == "EvictionRequestCancellationPolicy" && len(old.Status.ActiveInterceptors) == 1:
@@ -151,6 +185,16 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 		}
 	}
 	return changes
+}
+
+// isEscalation reports whether the only change is that interceptors are passed over.
+func isEscalation(conditions, old []metav1.Condition) bool {
+	const skipped = string(coordination.EvictionRequestConditionInterceptorsSkipped)
+	others := func(conditions []metav1.Condition) []metav1.Condition {
+		return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type == skipped })
+	}
+	return meta.IsStatusConditionTrue(conditions, skipped) && !meta.IsStatusConditionTrue(old, skipped) &&
+		apiequality.Semantic.DeepEqual(others(conditions), others(old))
 }
 
 // reportsOf returns the changed entries. Interceptors must not add, remove, rename or reorder

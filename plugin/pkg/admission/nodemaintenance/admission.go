@@ -187,6 +187,9 @@ func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, main
 	if err := p.authorize(ctx, a, maintenance, old, selected, oldSelected); err != nil {
 		return err
 	}
+	if err := p.validateEscalation(ctx, a, maintenance, old); err != nil {
+		return err
+	}
 	if !needsWarning(maintenance, old) {
 		return nil
 	}

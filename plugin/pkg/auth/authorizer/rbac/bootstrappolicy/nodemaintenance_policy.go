@@ -63,6 +63,9 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// Pod policies select namespaces by labels. Volumes of pods that stay are not waited for.
 			rbacv1helpers.NewRule("list", "watch").Groups(legacyGroup).Resources("namespaces", "persistentvolumeclaims").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(storageGroup).Resources("volumeattachments").RuleOrDie(),
+			// spec.escalation passes over interceptors, and deletes pods, which says why first.
+			rbacv1helpers.NewRule("patch", coordinationv1alpha1.EvictionRequestEscalateVerb).Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+			rbacv1helpers.NewRule("patch").Groups(legacyGroup).Resources("pods/status").RuleOrDie(),
 		)
 	}
 	addControllerRole(roles, bindings, role)

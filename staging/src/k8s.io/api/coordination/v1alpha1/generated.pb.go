@@ -72,6 +72,8 @@ func (m *NodeMaintenanceBudgetStatus) Reset() { *m = NodeMaintenanceBudgetStatus
 
 func (m *NodeMaintenanceDrainedWhen) Reset() { *m = NodeMaintenanceDrainedWhen{} }
 
+func (m *NodeMaintenanceEscalationStep) Reset() { *m = NodeMaintenanceEscalationStep{} }
+
 func (m *NodeMaintenanceList) Reset() { *m = NodeMaintenanceList{} }
 
 func (m *NodeMaintenancePendingAdmission) Reset() { *m = NodeMaintenancePendingAdmission{} }
@@ -288,6 +290,9 @@ func (m *DrainStatus) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	i = encodeVarintGenerated(dAtA, i, uint64(m.EscalatedPods))
+	i--
+	dAtA[i] = 0x58
 	i = encodeVarintGenerated(dAtA, i, uint64(m.SkippedPods))
 	i--
 	dAtA[i] = 0x50
@@ -1130,6 +1135,61 @@ func (m *NodeMaintenanceDrainedWhen) MarshalToSizedBuffer(dAtA []byte) (int, err
 	return len(dAtA) - i, nil
 }
 
+func (m *NodeMaintenanceEscalationStep) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *NodeMaintenanceEscalationStep) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *NodeMaintenanceEscalationStep) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.NamespaceSelector != nil {
+		{
+			size, err := m.NamespaceSelector.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintGenerated(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.PodSelector != nil {
+		{
+			size, err := m.PodSelector.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintGenerated(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x1a
+	}
+	i -= len(m.Action)
+	copy(dAtA[i:], m.Action)
+	i = encodeVarintGenerated(dAtA, i, uint64(len(m.Action)))
+	i--
+	dAtA[i] = 0x12
+	i = encodeVarintGenerated(dAtA, i, uint64(m.AfterSeconds))
+	i--
+	dAtA[i] = 0x8
+	return len(dAtA) - i, nil
+}
+
 func (m *NodeMaintenanceList) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -1481,6 +1541,20 @@ func (m *NodeMaintenanceSpec) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	if len(m.Escalation) > 0 {
+		for iNdEx := len(m.Escalation) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Escalation[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintGenerated(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x42
+		}
+	}
 	if m.DrainedWhen != nil {
 		{
 			size, err := m.DrainedWhen.MarshalToSizedBuffer(dAtA[:i])
@@ -1925,6 +1999,7 @@ func (m *DrainStatus) Size() (n int) {
 	}
 	n += 1 + sovGenerated(uint64(m.BlockerCount))
 	n += 1 + sovGenerated(uint64(m.SkippedPods))
+	n += 1 + sovGenerated(uint64(m.EscalatedPods))
 	return n
 }
 
@@ -2218,6 +2293,26 @@ func (m *NodeMaintenanceDrainedWhen) Size() (n int) {
 	return n
 }
 
+func (m *NodeMaintenanceEscalationStep) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	n += 1 + sovGenerated(uint64(m.AfterSeconds))
+	l = len(m.Action)
+	n += 1 + l + sovGenerated(uint64(l))
+	if m.PodSelector != nil {
+		l = m.PodSelector.Size()
+		n += 1 + l + sovGenerated(uint64(l))
+	}
+	if m.NamespaceSelector != nil {
+		l = m.NamespaceSelector.Size()
+		n += 1 + l + sovGenerated(uint64(l))
+	}
+	return n
+}
+
 func (m *NodeMaintenanceList) Size() (n int) {
 	if m == nil {
 		return 0
@@ -2381,6 +2476,12 @@ func (m *NodeMaintenanceSpec) Size() (n int) {
 	if m.DrainedWhen != nil {
 		l = m.DrainedWhen.Size()
 		n += 1 + l + sovGenerated(uint64(l))
+	}
+	if len(m.Escalation) > 0 {
+		for _, e := range m.Escalation {
+			l = e.Size()
+			n += 1 + l + sovGenerated(uint64(l))
+		}
 	}
 	return n
 }
@@ -2562,6 +2663,7 @@ func (this *DrainStatus) String() string {
 		`Blockers:` + repeatedStringForBlockers + `,`,
 		`BlockerCount:` + fmt.Sprintf("%v", this.BlockerCount) + `,`,
 		`SkippedPods:` + fmt.Sprintf("%v", this.SkippedPods) + `,`,
+		`EscalatedPods:` + fmt.Sprintf("%v", this.EscalatedPods) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -2787,6 +2889,19 @@ func (this *NodeMaintenanceDrainedWhen) String() string {
 	}, "")
 	return s
 }
+func (this *NodeMaintenanceEscalationStep) String() string {
+	if this == nil {
+		return "nil"
+	}
+	s := strings.Join([]string{`&NodeMaintenanceEscalationStep{`,
+		`AfterSeconds:` + fmt.Sprintf("%v", this.AfterSeconds) + `,`,
+		`Action:` + fmt.Sprintf("%v", this.Action) + `,`,
+		`PodSelector:` + strings.Replace(fmt.Sprintf("%v", this.PodSelector), "LabelSelector", "v1.LabelSelector", 1) + `,`,
+		`NamespaceSelector:` + strings.Replace(fmt.Sprintf("%v", this.NamespaceSelector), "LabelSelector", "v1.LabelSelector", 1) + `,`,
+		`}`,
+	}, "")
+	return s
+}
 func (this *NodeMaintenanceList) String() string {
 	if this == nil {
 		return "nil"
@@ -2895,6 +3010,11 @@ func (this *NodeMaintenanceSpec) String() string {
 		repeatedStringForPodPolicies += strings.Replace(strings.Replace(f.String(), "NodeMaintenancePodPolicy", "NodeMaintenancePodPolicy", 1), `&`, ``, 1) + ","
 	}
 	repeatedStringForPodPolicies += "}"
+	repeatedStringForEscalation := "[]NodeMaintenanceEscalationStep{"
+	for _, f := range this.Escalation {
+		repeatedStringForEscalation += strings.Replace(strings.Replace(f.String(), "NodeMaintenanceEscalationStep", "NodeMaintenanceEscalationStep", 1), `&`, ``, 1) + ","
+	}
+	repeatedStringForEscalation += "}"
 	s := strings.Join([]string{`&NodeMaintenanceSpec{`,
 		`NodeSelector:` + strings.Replace(fmt.Sprintf("%v", this.NodeSelector), "NodeSelector", "v11.NodeSelector", 1) + `,`,
 		`Stage:` + fmt.Sprintf("%v", this.Stage) + `,`,
@@ -2903,6 +3023,7 @@ func (this *NodeMaintenanceSpec) String() string {
 		`Rollout:` + strings.Replace(this.Rollout.String(), "NodeMaintenanceRollout", "NodeMaintenanceRollout", 1) + `,`,
 		`PodPolicies:` + repeatedStringForPodPolicies + `,`,
 		`DrainedWhen:` + strings.Replace(this.DrainedWhen.String(), "NodeMaintenanceDrainedWhen", "NodeMaintenanceDrainedWhen", 1) + `,`,
+		`Escalation:` + repeatedStringForEscalation + `,`,
 		`}`,
 	}, "")
 	return s
@@ -3874,6 +3995,25 @@ func (m *DrainStatus) Unmarshal(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.SkippedPods |= int32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 11:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field EscalatedPods", wireType)
+			}
+			m.EscalatedPods = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.EscalatedPods |= int32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -6167,6 +6307,179 @@ func (m *NodeMaintenanceDrainedWhen) Unmarshal(dAtA []byte) error {
 	}
 	return nil
 }
+func (m *NodeMaintenanceEscalationStep) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowGenerated
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: NodeMaintenanceEscalationStep: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: NodeMaintenanceEscalationStep: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field AfterSeconds", wireType)
+			}
+			m.AfterSeconds = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.AfterSeconds |= int32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Action", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Action = k8s_io_api_core_v1.MaintenanceEscalation(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field PodSelector", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.PodSelector == nil {
+				m.PodSelector = &v1.LabelSelector{}
+			}
+			if err := m.PodSelector.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NamespaceSelector", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.NamespaceSelector == nil {
+				m.NamespaceSelector = &v1.LabelSelector{}
+			}
+			if err := m.NamespaceSelector.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipGenerated(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
 func (m *NodeMaintenanceList) Unmarshal(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
@@ -7457,6 +7770,40 @@ func (m *NodeMaintenanceSpec) Unmarshal(dAtA []byte) error {
 				m.DrainedWhen = &NodeMaintenanceDrainedWhen{}
 			}
 			if err := m.DrainedWhen.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 8:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Escalation", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Escalation = append(m.Escalation, NodeMaintenanceEscalationStep{})
+			if err := m.Escalation[len(m.Escalation)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex

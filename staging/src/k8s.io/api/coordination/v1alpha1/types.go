@@ -206,7 +206,8 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. At most 100 besides these four.
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100
+	// besides these five.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -215,7 +216,7 @@ type EvictionRequestStatus struct {
 	// +k8s:optional
 	// +k8s:listType=map
 	// +k8s:listMapKey=type
-	// +k8s:maxItems=104
+	// +k8s:maxItems=105
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
 
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
@@ -244,8 +245,9 @@ type EvictionRequestStatus struct {
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty" protobuf:"bytes,4,opt,name=activeInterceptors"`
 
 	// processedInterceptors names the interceptors that have been active, in order: they
-	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the
-	// eviction request controller, which only appends. At most 16.
+	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition
+	// InterceptorsSkipped is True, it also names those that were passed over. Written by the eviction
+	// request controller, which only appends. At most 16.
 	// +optional
 	// +listType=set
 	// +k8s:optional
@@ -302,7 +304,16 @@ const (
 	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active and the
 	// API server refuses to evict the pod. The reason says why, the message names the object.
 	EvictionRequestConditionBlocked EvictionRequestConditionType = "Blocked"
+
+	// EvictionRequestConditionInterceptorsSkipped is True when the interceptors that have not acted
+	// are passed over, but those that are the only ones that can stop the pod. The message says on
+	// whose behalf. It stays True. Setting it needs the verb escalate on evictionrequests/status.
+	EvictionRequestConditionInterceptorsSkipped EvictionRequestConditionType = "InterceptorsSkipped"
 )
+
+// EvictionRequestEscalateVerb is the verb on evictionrequests/status that setting the condition
+// InterceptorsSkipped needs.
+const EvictionRequestEscalateVerb = "escalate"
 
 const (
 	// EvictionRequestReasonNoRequesters is the reason of Canceled when the last requester was
@@ -330,6 +341,10 @@ const (
 
 	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is no longer True.
 	EvictionRequestReasonNotBlocked = "NotBlocked"
+
+	// EvictionRequestReasonMaintenanceEscalation is the reason of InterceptorsSkipped when the drain
+	// of a node has come to a step SkipInterceptors: see spec.escalation of NodeMaintenance.
+	EvictionRequestReasonMaintenanceEscalation = "MaintenanceEscalation"
 
 	// EvictionRequestReasonHeartbeatOverdue is the reason of InterceptorUnresponsive while a
 	// heartbeat of the active interceptor is overdue.
@@ -533,6 +548,53 @@ type NodeMaintenanceSpec struct {
 	// +optional
 	// +k8s:optional
 	DrainedWhen *NodeMaintenanceDrainedWhen `json:"drainedWhen,omitempty" protobuf:"bytes,7,opt,name=drainedWhen"`
+
+	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the
+	// clock of a node begins with its admission. It stands still while the node waits for other
+	// NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of
+	// all of them that have this or a stronger action have come; never, if one of them has none. Pods
+	// that a policy skips, and static pods, are not acted on; those that a policy waits for are.
+	// Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
+	// NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature
+	// gate NodeMaintenanceBudgets.
+	// +optional
+	// +listType=atomic
+	// +k8s:optional
+	// +k8s:listType=atomic
+	// +k8s:maxItems=10
+	Escalation []NodeMaintenanceEscalationStep `json:"escalation,omitempty" protobuf:"bytes,8,rep,name=escalation"`
+}
+
+// NodeMaintenanceEscalateVerb is the verb on NodeMaintenances that setting spec.escalation needs.
+const NodeMaintenanceEscalateVerb = "escalate"
+
+// NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting, for the pods
+// that are left and meet all of its conditions.
+type NodeMaintenanceEscalationStep struct {
+	// afterSeconds is how long after its admission a node has come to the step, in seconds. 1 to
+	// 31536000.
+	// +required
+	// +k8s:required
+	// +k8s:minimum=1
+	// +k8s:maximum=31536000
+	AfterSeconds int32 `json:"afterSeconds" protobuf:"varint,1,opt,name=afterSeconds"`
+
+	// action is what happens: SkipInterceptors, IgnoreBudgets or ForceDelete.
+	// +required
+	// +k8s:required
+	Action corev1.MaintenanceEscalation `json:"action" protobuf:"bytes,2,opt,name=action,casttype=k8s.io/api/core/v1.MaintenanceEscalation"`
+
+	// podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with
+	// 20 values each.
+	// +optional
+	// +k8s:optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty" protobuf:"bytes,3,opt,name=podSelector"`
+
+	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
+	// unset. At most 10 requirements with 20 values each.
+	// +optional
+	// +k8s:optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"bytes,4,opt,name=namespaceSelector"`
 }
 
 // NodeMaintenancePodAction is what happens to a pod.
@@ -980,6 +1042,11 @@ type DrainStatus struct {
 	// them: see spec.podPolicies.
 	// +optional
 	SkippedPods int32 `json:"skippedPods,omitempty" protobuf:"varint,10,opt,name=skippedPods"`
+
+	// escalatedPods is the number of pods that are left on the selected nodes although
+	// spec.escalation has acted on them: their interceptors were passed over, or they were deleted.
+	// +optional
+	EscalatedPods int32 `json:"escalatedPods,omitempty" protobuf:"varint,11,opt,name=escalatedPods"`
 }
 
 // DrainBlockerCause is why a maintenance is delayed. Clients must expect values that they do not

@@ -78,6 +78,7 @@ var map_DrainStatus = map[string]string{
 	"blockers":                   "blockers lists what delays the eviction of pods within the drain targets, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an intervention precede; then they are sorted by cause and name. At most 20; blockerCount counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, what delays the completion: nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
 	"blockerCount":               "blockerCount is the number of all blockers, also of those beyond the limit of blockers.",
 	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy skips them: see spec.podPolicies.",
+	"escalatedPods":              "escalatedPods is the number of pods that are left on the selected nodes although spec.escalation has acted on them: their interceptors were passed over, or they were deleted.",
 }
 
 func (DrainStatus) SwaggerDoc() map[string]string {
@@ -119,10 +120,10 @@ func (EvictionRequestSpec) SwaggerDoc() map[string]string {
 var map_EvictionRequestStatus = map[string]string{
 	"":                                  "EvictionRequestStatus is the progress of the eviction.",
 	"observedGeneration":                "observedGeneration is the metadata.generation that the controller processed last. Written by the eviction request controller; never decreases.",
-	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses the eviction. At most 100 besides these four.",
+	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100 besides these five.",
 	"targetInterceptors":                "targetInterceptors are all interceptors of this request, in the order in which they act: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable. At most 16.",
 	"activeInterceptors":                "activeInterceptors names the interceptor that is active: it may act on the pod, and must report heartbeats in its entry of status.interceptors. Written by the eviction request controller. At most 1; empty before the first interceptor and after the last.",
-	"processedInterceptors":             "processedInterceptors names the interceptors that have been active, in order: they completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the eviction request controller, which only appends. At most 16.",
+	"processedInterceptors":             "processedInterceptors names the interceptors that have been active, in order: they completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition InterceptorsSkipped is True, it also names those that were passed over. Written by the eviction request controller, which only appends. At most 16.",
 	"interceptors":                      "interceptors is the progress of each interceptor, with the names and the order of targetInterceptors. The eviction request controller writes the empty entries; afterwards, each entry is written by the interceptor that it names, while that interceptor is active. At most 16.",
 	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active interceptor sets Forbid when its work can no longer be undone: the request can then not be canceled. Forbid cannot be changed back, and remains when that interceptor is no longer active.",
 	"activationTime":                    "activationTime is when the active interceptor became active. Written by the eviction request controller together with activeInterceptors. The heartbeat deadline of an interceptor that has not reported yet counts from here.",
@@ -246,6 +247,18 @@ func (NodeMaintenanceDrainedWhen) SwaggerDoc() map[string]string {
 	return map_NodeMaintenanceDrainedWhen
 }
 
+var map_NodeMaintenanceEscalationStep = map[string]string{
+	"":                  "NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting, for the pods that are left and meet all of its conditions.",
+	"afterSeconds":      "afterSeconds is how long after its admission a node has come to the step, in seconds. 1 to 31536000.",
+	"action":            "action is what happens: SkipInterceptors, IgnoreBudgets or ForceDelete.",
+	"podSelector":       "podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with 20 values each.",
+	"namespaceSelector": "namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is unset. At most 10 requirements with 20 values each.",
+}
+
+func (NodeMaintenanceEscalationStep) SwaggerDoc() map[string]string {
+	return map_NodeMaintenanceEscalationStep
+}
+
 var map_NodeMaintenanceList = map[string]string{
 	"":         "NodeMaintenanceList is a list of NodeMaintenances.",
 	"metadata": "metadata is the standard list metadata.",
@@ -328,6 +341,7 @@ var map_NodeMaintenanceSpec = map[string]string{
 	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are given back when the maintenance completes. May be set on creation only; maxConcurrent, paused, maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without that gate begins with no further node.",
 	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod that none matches is drained. If several maintenances drain a node, the most cautious of their policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.",
 	"drainedWhen":  "drainedWhen says what has to be true besides that no pod is left before a node is drained. Immutable.",
+	"escalation":   "escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the clock of a node begins with its admission. It stands still while the node waits for other NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of all of them that have this or a stronger action have come; never, if one of them has none. Pods that a policy skips, and static pods, are not acted on; those that a policy waits for are. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature gate NodeMaintenanceBudgets.",
 }
 
 func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {

@@ -112,6 +112,11 @@ func (in NodeMaintenanceDrainedWhen) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeMaintenanceEscalationStep) OpenAPIModelName() string {
+	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceEscalationStep"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NodeMaintenanceList) OpenAPIModelName() string {
 	return "io.k8s.api.coordination.v1alpha1.NodeMaintenanceList"
 }

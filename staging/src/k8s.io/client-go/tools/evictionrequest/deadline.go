@@ -48,6 +48,12 @@ func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) 
 	return LastSignOfLife(request).Add(HeartbeatDeadline(request)), true
 }
 
+// IsPassable reports whether the active interceptor of a request may be passed over: another one can
+// stop the pod as well.
+func IsPassable(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
+	return len(request.Status.ActiveInterceptors) > 0 && hasDeadline(request.Status.ActiveInterceptors[0], pod)
+}
+
 func hasDeadline(name string, pod *v1.Pod) bool {
 	switch name {
 	case coordinationv1alpha1.EvictionInterceptorImperative:

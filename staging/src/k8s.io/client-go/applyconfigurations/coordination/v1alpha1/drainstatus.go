@@ -65,6 +65,9 @@ type DrainStatusApplyConfiguration struct {
 	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
 	// them: see spec.podPolicies.
 	SkippedPods *int32 `json:"skippedPods,omitempty"`
+	// escalatedPods is the number of pods that are left on the selected nodes although
+	// spec.escalation has acted on them: their interceptors were passed over, or they were deleted.
+	EscalatedPods *int32 `json:"escalatedPods,omitempty"`
 }
 
 // DrainStatusApplyConfiguration constructs a declarative configuration of the DrainStatus type for use with
@@ -160,5 +163,13 @@ func (b *DrainStatusApplyConfiguration) WithBlockerCount(value int32) *DrainStat
 // If called multiple times, the SkippedPods field is set to the value of the last call.
 func (b *DrainStatusApplyConfiguration) WithSkippedPods(value int32) *DrainStatusApplyConfiguration {
 	b.SkippedPods = &value
+	return b
+}
+
+// WithEscalatedPods sets the EscalatedPods field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EscalatedPods field is set to the value of the last call.
+func (b *DrainStatusApplyConfiguration) WithEscalatedPods(value int32) *DrainStatusApplyConfiguration {
+	b.EscalatedPods = &value
 	return b
 }

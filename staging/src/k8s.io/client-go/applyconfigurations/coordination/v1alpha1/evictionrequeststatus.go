@@ -35,7 +35,8 @@ type EvictionRequestStatusApplyConfiguration struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. At most 100 besides these four.
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100
+	// besides these five.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
 	// those that the pod names, then the built-in ones, the last of which is
@@ -47,8 +48,9 @@ type EvictionRequestStatusApplyConfiguration struct {
 	// controller. At most 1; empty before the first interceptor and after the last.
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty"`
 	// processedInterceptors names the interceptors that have been active, in order: they
-	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Written by the
-	// eviction request controller, which only appends. At most 16.
+	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition
+	// InterceptorsSkipped is True, it also names those that were passed over. Written by the eviction
+	// request controller, which only appends. At most 16.
 	ProcessedInterceptors []string `json:"processedInterceptors,omitempty"`
 	// interceptors is the progress of each interceptor, with the names and the order of
 	// targetInterceptors. The eviction request controller writes the empty entries; afterwards,

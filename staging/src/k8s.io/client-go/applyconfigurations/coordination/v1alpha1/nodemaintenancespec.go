@@ -57,6 +57,15 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// drainedWhen says what has to be true besides that no pod is left before a node is drained.
 	// Immutable.
 	DrainedWhen *NodeMaintenanceDrainedWhenApplyConfiguration `json:"drainedWhen,omitempty"`
+	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the
+	// clock of a node begins with its admission. It stands still while the node waits for other
+	// NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of
+	// all of them that have this or a stronger action have come; never, if one of them has none. Pods
+	// that a policy skips, and static pods, are not acted on; those that a policy waits for are.
+	// Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
+	// NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature
+	// gate NodeMaintenanceBudgets.
+	Escalation []NodeMaintenanceEscalationStepApplyConfiguration `json:"escalation,omitempty"`
 }
 
 // NodeMaintenanceSpecApplyConfiguration constructs a declarative configuration of the NodeMaintenanceSpec type for use with
@@ -128,5 +137,18 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithPodPolicies(values ...*NodeM
 // If called multiple times, the DrainedWhen field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithDrainedWhen(value *NodeMaintenanceDrainedWhenApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
 	b.DrainedWhen = value
+	return b
+}
+
+// WithEscalation adds the given value to the Escalation field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Escalation field.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithEscalation(values ...*NodeMaintenanceEscalationStepApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithEscalation")
+		}
+		b.Escalation = append(b.Escalation, *values[i])
+	}
 	return b
 }

@@ -19,6 +19,7 @@ limitations under the License.
 package v1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 )
@@ -46,6 +47,18 @@ type MaintenanceAdmissionApplyConfiguration struct {
 	FailedTime *metav1.Time `json:"failedTime,omitempty"`
 	// doneTime is when the node was given back. The maintenance does not drain it again.
 	DoneTime *metav1.Time `json:"doneTime,omitempty"`
+	// escalation is the strongest action of spec.escalation of the NodeMaintenance that has begun on
+	// this node: SkipInterceptors, IgnoreBudgets or ForceDelete. It is stored before the first pod is
+	// acted on, and never gets weaker. Empty before.
+	Escalation *corev1.MaintenanceEscalation `json:"escalation,omitempty"`
+	// escalationTime is since when escalation has its value.
+	EscalationTime *metav1.Time `json:"escalationTime,omitempty"`
+	// waitingTime is since when the drain of this node waits for other NodeMaintenances: the clock of
+	// spec.escalation stands still. Unset otherwise, and without spec.escalation.
+	WaitingTime *metav1.Time `json:"waitingTime,omitempty"`
+	// waitedSeconds is for how long the clock of spec.escalation has stood still before waitingTime,
+	// in seconds.
+	WaitedSeconds *int32 `json:"waitedSeconds,omitempty"`
 }
 
 // MaintenanceAdmissionApplyConfiguration constructs a declarative configuration of the MaintenanceAdmission type for use with
@@ -115,5 +128,37 @@ func (b *MaintenanceAdmissionApplyConfiguration) WithFailedTime(value metav1.Tim
 // If called multiple times, the DoneTime field is set to the value of the last call.
 func (b *MaintenanceAdmissionApplyConfiguration) WithDoneTime(value metav1.Time) *MaintenanceAdmissionApplyConfiguration {
 	b.DoneTime = &value
+	return b
+}
+
+// WithEscalation sets the Escalation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Escalation field is set to the value of the last call.
+func (b *MaintenanceAdmissionApplyConfiguration) WithEscalation(value corev1.MaintenanceEscalation) *MaintenanceAdmissionApplyConfiguration {
+	b.Escalation = &value
+	return b
+}
+
+// WithEscalationTime sets the EscalationTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EscalationTime field is set to the value of the last call.
+func (b *MaintenanceAdmissionApplyConfiguration) WithEscalationTime(value metav1.Time) *MaintenanceAdmissionApplyConfiguration {
+	b.EscalationTime = &value
+	return b
+}
+
+// WithWaitingTime sets the WaitingTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WaitingTime field is set to the value of the last call.
+func (b *MaintenanceAdmissionApplyConfiguration) WithWaitingTime(value metav1.Time) *MaintenanceAdmissionApplyConfiguration {
+	b.WaitingTime = &value
+	return b
+}
+
+// WithWaitedSeconds sets the WaitedSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WaitedSeconds field is set to the value of the last call.
+func (b *MaintenanceAdmissionApplyConfiguration) WithWaitedSeconds(value int32) *MaintenanceAdmissionApplyConfiguration {
+	b.WaitedSeconds = &value
 	return b
 }

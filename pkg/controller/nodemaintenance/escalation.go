@@ -1,0 +1,244 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// escalationOf returns the strongest action that all maintenances that drain the node have come to
+// for a pod, "" if none; and after which time there may be another one, 0 if never. One of them that
+// does not escalate, or whose clock stands still, holds up the others: whoever drains the node with
+// more patience has a reason for it.
+func (c *Controller) escalationOf(pod *v1.Pod, node *v1.Node, orders []order, now time.Time) (action v1.MaintenanceEscalation, next time.Duration) {
+	if c.fleet == nil || node == nil || maintenance.PodTypeOf(pod) == v1.PodTypeStatic || !slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() }) {
+		return "", 0 // Only the kubelet can stop a static pod.
+	}
+	possible := maintenance.EscalationsFor(node)
+	for i, action := range possible {
+		wait, found := c.untilEscalation(pod, node, orders, possible[:i+1], now)
+		switch {
+		case found && wait <= 0:
+			return action, next
+		case found && (next == 0 || wait < next):
+			next = wait
+		}
+	}
+	return "", next
+}
+
+// untilEscalation returns how long it takes until all maintenances that drain the node have come to
+// one of the actions for a pod, and false if that will not happen as things are.
+func (c *Controller) untilEscalation(pod *v1.Pod, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) (wait time.Duration, found bool) {
+	for i := range orders {
+		o := &orders[i]
+		if !o.drains() {
+			continue
+		}
+		after, escalates := o.escalation.After(pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
+		admission := maintenance.AdmissionOf(node, o.uid)
+		if !escalates || admission == nil {
+			return 0, false
+		}
+		elapsed, running := maintenance.EscalationClock(admission, now)
+		if !running && elapsed < after {
+			return 0, false
+		}
+		if left := after - elapsed; !found || left > wait {
+			wait = left
+		}
+		found = true
+	}
+	return wait, found
+}
+
+// addEscalation adds what the escalations of the maintenances have come to on the node. Pods that are
+// deleted now are within the targets, wherever the plans have them: so their DaemonSets do not
+// replace them.
+func (s *nodeSync) addEscalation(view *nodeView) {
+	for i := range s.facts.pods {
+		pod := &s.facts.pods[i]
+		if maintenance.IsEscalated(pod.Pod, pod.request) {
+			view.escalated++
+		}
+		if pod.escalation == "" {
+			continue
+		}
+		if view.escalation == "" || maintenance.EscalatesTo(pod.escalation, view.escalation) {
+			view.escalation = pod.escalation
+		}
+		if !maintenance.EscalatesTo(pod.escalation, v1.MaintenanceEscalationIgnoreBudgets) || view.targets.Take(pod.Pod) || !s.mayRaise(view) {
+			continue
+		}
+		var enough []maintenance.Targets
+		for j := range s.orders {
+			if o := &s.orders[j]; o.drains() {
+				enough = append(enough, o.plan.TargetsAt(min(o.plan.EntryFor(pod.Pod), o.plan.Len()-1)))
+			}
+		}
+		view.targets = view.targets.RaisedTo(maintenance.LeastPowerful(enough...))
+	}
+}
+
+// mayRaise reports whether further pods may be taken from the node.
+func (s *nodeSync) mayRaise(view *nodeView) bool {
+	return !view.cordonRefused && !s.facts.awaitsFinalizers
+}
+
+// escalate returns an admission with what the escalation of its maintenance has come to, and with its
+// clock: it stands still while pods are left of which none may leave, because other maintenances are
+// not as far.
+func (s *nodeSync) escalate(view *nodeView, o *order, next *v1.MaintenanceAdmission) {
+	if o.escalation.IsEmpty() || !o.drains() {
+		return
+	}
+	now := metav1.NewTime(s.now.Truncate(time.Second))
+	if view.escalation != "" && (next.Escalation == "" || !maintenance.EscalatesTo(next.Escalation, view.escalation)) {
+		next.Escalation, next.EscalationTime = view.escalation, &now
+	}
+	switch waits := view.drains() && view.state.left && !view.state.draining && s.mayRaise(view); {
+	case waits && next.WaitingTime == nil:
+		next.WaitingTime = &now
+	case !waits && next.WaitingTime != nil:
+		next.WaitedSeconds += int32(max(now.Sub(next.WaitingTime.Time), 0) / time.Second)
+		next.WaitingTime = nil
+	}
+}
+
+// mayAct reports whether the status of the node says that all maintenances that drain it have come to
+// the action. Whoever reads it knows what happens, and a controller that takes over does not begin
+// anew.
+func mayAct(node *v1.Node, orders []order, action v1.MaintenanceEscalation) bool {
+	return !slices.ContainsFunc(orders, func(o order) bool {
+		if !o.drains() {
+			return false
+		}
+		admission := maintenance.AdmissionOf(node, o.uid)
+		return admission == nil || admission.Escalation == "" || !maintenance.EscalatesTo(admission.Escalation, action)
+	})
+}
+
+// neededAct returns the act that is due for a pod, "" if there is none.
+func (p *podFacts) neededAct(node *v1.Node, orders []order) v1.MaintenanceEscalation {
+	if p.escalation == "" || !mayAct(node, orders, p.escalation) {
+		return ""
+	}
+	switch p.escalation {
+	case v1.MaintenanceEscalationSkipInterceptors:
+		if p.DeletionTimestamp != nil || !isRequested(p.request) || !evictionrequest.IsPassable(p.request, p.Pod) ||
+			maintenance.IsEscalated(p.Pod, p.request) {
+			return ""
+		}
+		return p.escalation
+	case v1.MaintenanceEscalationForceDelete:
+		if p.DeletionTimestamp != nil && ptr.Deref(p.DeletionGracePeriodSeconds, 1) == 0 {
+			return "" // Its finalizers keep it.
+		}
+	default:
+		if p.DeletionTimestamp != nil {
+			return ""
+		}
+	}
+	if !storedTargets(node).Take(p.Pod) {
+		return ""
+	}
+	return p.escalation
+}
+
+// acts returns the pods for which an act is due.
+func (f *nodeFacts) acts(node *v1.Node, orders []order) []*v1.Pod {
+	return f.podsThat(func(pod *podFacts) bool { return pod.neededAct(node, orders) != "" })
+}
+
+// actWrites returns the writes of the acts that are due.
+func (f *nodeFacts) actWrites(node *v1.Node, orders []order) []requestWrite {
+	var writes []requestWrite
+	for i := range f.pods {
+		pod := &f.pods[i]
+		if act := pod.neededAct(node, orders); act != "" {
+			writes = append(writes, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node.Name, uid: pod.UID, act: act})
+		}
+	}
+	return writes
+}
+
+// act returns the write of an act, or nil if it is not due any more.
+func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders []order) func(context.Context) error {
+	now := c.clock.Now()
+	facts.escalation, _ = c.escalationOf(facts.Pod, node, orders, now)
+	if facts.neededAct(node, orders) != w.act || c.isCordonRefused(node) {
+		return nil
+	}
+	message := escalationMessage(node, orders, now)
+	return func(ctx context.Context) error {
+		if err := c.writer.escalate(ctx, facts.Pod, facts.request, w.act, message); err != nil {
+			return err
+		}
+		c.events.escalated(facts.Pod, w.act, message)
+		return nil
+	}
+}
+
+// escalationMessage says on whose behalf an escalation acts.
+func escalationMessage(node *v1.Node, orders []order, now time.Time) string {
+	longest := time.Duration(0)
+	for i := range orders {
+		if admission := maintenance.AdmissionOf(node, orders[i].uid); orders[i].drains() && admission != nil {
+			elapsed, _ := maintenance.EscalationClock(admission, now)
+			longest = max(longest, elapsed)
+		}
+	}
+	return fmt.Sprintf("spec.escalation of NodeMaintenance %s, %v after it began with node %s",
+		joinNames(drainingNames(orders)), longest.Truncate(time.Second), node.Name)
+}
+
+// skippedCondition is the condition of a request whose interceptors are passed over.
+func skippedCondition(request *coordinationv1alpha1.EvictionRequest, message string, now time.Time) metav1.Condition {
+	return metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped), Status: metav1.ConditionTrue,
+		ObservedGeneration: request.Generation, LastTransitionTime: metav1.NewTime(now),
+		Reason: coordinationv1alpha1.EvictionRequestReasonMaintenanceEscalation, Message: message,
+	}
+}
+
+// reportEscalations emits an event for each maintenance that begins to act on the pods of the node.
+func (c *Controller) reportEscalations(node *v1.Node, status *v1.MaintenanceStatus) {
+	if status == nil {
+		return
+	}
+	for i := range status.Admissions {
+		a := &status.Admissions[i]
+		before := maintenance.AdmissionOf(node, a.MaintenanceUID)
+		if before == nil || before.Escalation == a.Escalation {
+			continue
+		}
+		if m, err := c.maintenanceLister.Get(a.MaintenanceName); err == nil && m.UID == a.MaintenanceUID {
+			c.events.escalates(m, node, a.Escalation)
+		}
+	}
+}

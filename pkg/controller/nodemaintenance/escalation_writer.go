@@ -1,0 +1,107 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/utils/ptr"
+)
+
+// escalate does an act of an escalation to the pod. request is the EvictionRequest that the cache
+// has.
+func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, action v1.MaintenanceEscalation, message string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var err error
+	switch action {
+	case v1.MaintenanceEscalationSkipInterceptors:
+		err = w.skipInterceptors(ctx, pod, request, message)
+	case v1.MaintenanceEscalationForceDelete:
+		err = w.deletePod(ctx, pod, ptr.To[int64](0), message)
+	default:
+		err = w.deletePod(ctx, pod, nil, message)
+	}
+	if err != nil {
+		return err
+	}
+	metrics.CountEscalation(action)
+	return nil
+}
+
+// skipInterceptors marks the request, so that its remaining interceptors are passed over.
+func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, message string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": request.UID},
+		"status":   map[string]any{"conditions": []metav1.Condition{skippedCondition(request, message, w.clock.Now())}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	written, err := w.requestClient.CoordinationV1alpha1().EvictionRequests(request.Namespace).
+		Patch(ctx, request.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err != nil {
+		return fmt.Errorf("passing over the interceptors of the EvictionRequest: %w", err)
+	}
+	version := written.ResourceVersion
+	w.unseen.wrote(pod, func() bool { return w.hasRequestsOf(version) })
+	return nil
+}
+
+// deletePod deletes the pod, with its own grace period if none is given. The condition comes first,
+// as for every disruption, so that the owner of the pod can tell it from a failure.
+func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64, message string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []v1.PodCondition{{
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now()),
+			Reason: maintenance.PodReasonDeletionByNodeMaintenance, Message: message,
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the patch: %w", err)
+	}
+	pods := w.requestClient.CoreV1().Pods(pod.Namespace)
+	_, err = pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if err == nil {
+		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: gracePeriod, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting the pod, as spec.escalation says: %w", err)
+	}
+	w.unseen.wrote(pod, func() bool { return w.hasDeleted(pod, gracePeriod) })
+	return nil
+}
+
+// hasDeleted reports whether the cache of pods has the deletion.
+func (w *writer) hasDeleted(pod *v1.Pod, gracePeriod *int64) bool {
+	object, found, err := w.pods.GetByKey(pod.Namespace + "/" + pod.Name)
+	if err != nil || !found {
+		return true
+	}
+	cached := object.(*v1.Pod)
+	return cached.UID != pod.UID || cached.DeletionTimestamp != nil && (gracePeriod == nil || ptr.Deref(cached.DeletionGracePeriodSeconds, -1) == *gracePeriod)
+}
