@@ -86,6 +86,8 @@ func TestNodeMaintenanceBudgetRules(t *testing.T) {
 			rule([]string{"list", "watch"}, []string{"apps"}, []string{"daemonsets"}),
 			rule([]string{"list", "watch"}, []string{""}, []string{"namespaces", "persistentvolumeclaims"}),
 			rule([]string{"list", "watch"}, []string{"storage.k8s.io"}, []string{"volumeattachments"}),
+			rule([]string{"escalate", "patch"}, coordination, []string{"evictionrequests/status"}),
+			rule([]string{"patch"}, core, []string{"pods/status"}),
 		},
 	}
 	off, on := rulesWithBudgets(t, false), rulesWithBudgets(t, true)
