@@ -18,28 +18,35 @@ package maintenance
 
 import (
 	"testing"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 func TestWaitText(t *testing.T) {
+	type wait = coordinationv1alpha1.NodeMaintenanceWait
+	opens := ptr.To(metav1.NewTime(time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC)))
 	for _, test := range []struct {
-		wait coordinationv1alpha1.NodeMaintenanceWait
+		wait wait
 		want string
 	}{
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Budget", Budget: "workers", NodeCount: 7}, "7 nodes wait for NodeMaintenanceBudget workers, which allows no more unavailable nodes"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Frozen", Budget: "stop", NodeCount: 1}, "1 node waits for NodeMaintenanceBudget stop, which is frozen: spec.maxUnavailable is 0"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Window", Budget: "nights", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget nights, no window of which is open"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Topology", Budget: "zones", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget zones, which allows no more domains at once"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "MaxConcurrent", NodeCount: 2}, "2 nodes wait until others are given back: spec.rollout.maxConcurrent are admitted"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Paused", NodeCount: 2}, "2 nodes wait, because spec.rollout.paused is set"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Settling", NodeCount: 2}, "2 nodes wait until pods that replace those of drained nodes are ready: spec.rollout.settle"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Halted", NodeCount: 2}, "2 nodes wait, because more nodes have failed than spec.rollout.maxFailedNodes"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Disabled", NodeCount: 2}, "2 nodes wait, because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Moon", NodeCount: 0}, "0 nodes wait: Moon"},
-		{coordinationv1alpha1.NodeMaintenanceWait{Reason: "Moon", Budget: "nights", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget nights, Moon"},
+		{wait{Reason: "Budget", Budget: "workers", NodeCount: 7}, "7 nodes wait for NodeMaintenanceBudget workers, which allows no more unavailable nodes"},
+		{wait{Reason: "Frozen", Budget: "stop", NodeCount: 1}, "1 node waits for NodeMaintenanceBudget stop, which is frozen: spec.maxUnavailable is 0"},
+		{wait{Reason: "Window", Budget: "nights", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget nights, no window of which is open"},
+		{wait{Reason: "Window", Budget: "nights", NodeCount: 2, UntilTime: opens}, "2 nodes wait for the window of NodeMaintenanceBudget nights at 01:00"},
+		{wait{Reason: "Topology", Budget: "zones", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget zones, which allows no more domains"},
+		{wait{Reason: "MaxConcurrent", NodeCount: 2}, "2 nodes wait until others are given back: spec.rollout.maxConcurrent are admitted"},
+		{wait{Reason: "Paused", NodeCount: 2}, "2 nodes wait because spec.rollout.paused is set"},
+		{wait{Reason: "Settling", NodeCount: 2}, "2 nodes wait until pods that replace those of drained nodes are ready: spec.rollout.settle"},
+		{wait{Reason: "Halted", NodeCount: 2}, "2 nodes wait because more nodes have failed than spec.rollout.maxFailedNodes"},
+		{wait{Reason: "Disabled", NodeCount: 2}, "2 nodes wait because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"},
+		{wait{Reason: "Moon", NodeCount: 0}, "0 nodes wait for Moon"},
+		{wait{Reason: "Moon", Budget: "nights", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget nights, Moon"},
 	} {
-		if got := WaitText(&test.wait); got != test.want {
+		format := func(at metav1.Time) string { return at.Format("15:04") }
+		if got := WaitText(&test.wait, format); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.wait.Reason, got, test.want)
 		}
 	}

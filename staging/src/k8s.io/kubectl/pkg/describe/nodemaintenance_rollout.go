@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	maintenancehelpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
@@ -109,11 +110,8 @@ func atMost(seconds *int32) string {
 
 // formatWait returns what nodes wait for, and until when, if that is known.
 func formatWait(now time.Time, wait *coordinationv1alpha1.NodeMaintenanceWait) string {
-	text := plaintext.Line(maintenancehelpers.WaitText(wait))
-	if wait.UntilTime != nil {
-		text += ", until " + timeAndRemainder(now, *wait.UntilTime)
-	}
-	return text
+	formatTime := func(at metav1.Time) string { return timeAndRemainder(now, at) }
+	return plaintext.Line(maintenancehelpers.WaitText(wait, formatTime))
 }
 
 // step is a hint, with the command to type.

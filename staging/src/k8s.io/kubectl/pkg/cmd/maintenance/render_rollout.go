@@ -24,6 +24,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -92,26 +93,15 @@ func waitsText(v *view, now time.Time) string {
 		return v.pausedText() // Nothing else matters.
 	}
 	var texts []string
+	formatTime := func(at metav1.Time) string { return timeAndRemainder(now, at) }
 	for i := range v.Rollout.WaitingFor {
 		wait := &v.Rollout.WaitingFor[i]
-		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, waitText(v.Rollout, wait, now)))
+		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, maintenance.WaitCause(wait, formatTime)))
 	}
 	return strings.Join(texts, "; ")
 }
 
 func (v *view) pausedText() string { return "paused; to go on: kubectl maintenance resume " + v.Name }
-
-// waitText says what nodes wait for. It is like maintenance.DescribeWait, with local times and values
-// of the maintenance.
-func waitText(r *rolloutView, wait *coordinationv1alpha1.NodeMaintenanceWait, now time.Time) string {
-	switch {
-	case wait.Reason == coordinationv1alpha1.NodeMaintenanceWaitWindow && wait.UntilTime != nil:
-		return fmt.Sprintf("for the next window of NodeMaintenanceBudget %s (%s)", wait.Budget, timeAndRemainder(now, *wait.UntilTime))
-	case wait.Reason == coordinationv1alpha1.NodeMaintenanceWaitConcurrency && r.MaxConcurrent != "":
-		return fmt.Sprintf("for their turn, with at most %s at a time", r.MaxConcurrent)
-	}
-	return maintenance.DescribeWait(wait)
-}
 
 // failedText names the nodes that did not come back; empty if there is none.
 func (r *rolloutView) failedText() string {

@@ -240,11 +240,11 @@ func TestRolloutLines(t *testing.T) {
 	}{
 		{"not seen by the controller", []any{newMaintenance("kernel", drain, names...).rollingOut(twoAtATime(rebooted)), newNode("node-1"), newNode("node-2"), newNode("node-3")}, []string{"stage Drain, 3 nodes"}},
 		{"begun", []any{base().counting(1, 2, 0).waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil), node("node-1", phaseDraining), node("node-2", phaseDraining), newNode("node-3")},
-			[]string{"0 done, 2 in progress (2 draining), 1 waiting", "waiting: 1 for their turn, with at most 2 at a time", "node-1: 3 pods left: 1 pending, 2 evicting", "node-2: 3 pods left: 1 pending, 2 evicting"}},
+			[]string{"0 done, 2 in progress (2 draining), 1 waiting", "waiting: 1 until others are given back: spec.rollout.maxConcurrent are admitted", "node-1: 3 pods left: 1 pending, 2 evicting", "node-2: 3 pods left: 1 pending, 2 evicting"}},
 		{"drained", []any{base().counting(1, 2, 0).waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", nil), node("node-1", phaseDrained), node("node-2", phaseDrained), newNode("node-3")}, []string{"node-1: drained", "node-2: drained"}},
 		{"one returns, one has failed", []any{base().counting(1, 2, 0, "node-2").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil), node("node-1", phaseReturning), node("node-2", phaseFailed), newNode("node-3")}, []string{
 			"blocked: halted, because node-2 did not come back in time, and maxFailedNodes is 0: repair it, or go on without it: kubectl maintenance resume kernel",
-			"waiting: 1 because nodes did not come back", "node-1: the work is done, waiting until it is healthy", "node-2: did not come back in time",
+			"waiting: 1 because more nodes have failed than spec.rollout.maxFailedNodes", "node-1: the work is done, waiting until it is healthy", "node-2: did not come back in time",
 		}},
 		{"one is done", []any{base().counting(1, 1, 1, "node-2").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil), node("node-1", phaseDone), node("node-2", phaseFailed), newNode("node-3")}, []string{"node-1: done (1 of 3 nodes)"}},
 		{"paused", []any{paused, node("node-1", phaseDone), node("node-2", phaseReturning), newNode("node-3")}, []string{"paused; to go on: kubectl maintenance resume kernel", "resolved: no longer halted", "node-2: the work is done, waiting until it is healthy"}},
