@@ -101,7 +101,7 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 		emptied = *stored.EmptiedTime
 	}
 	attached := c.attachedVolumes(s.node, s.facts.skipped)
-	if attached == 0 {
+	if len(attached) == 0 {
 		return
 	}
 	view.emptiedTime = &emptied
@@ -113,14 +113,15 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 	view.podBlockers = append(view.podBlockers, maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline))
 }
 
-// attachedVolumes counts the VolumeAttachments of the node but those of volumes of the pods that stay.
-func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) int {
+// attachedVolumes names the volumes that are attached to the node but those of the pods that stay,
+// sorted.
+func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) []string {
 	if c.fleet == nil {
-		return 1 // Nobody knows: the timeout ends it.
+		return []string{"unknown, because the feature gate NodeMaintenanceBudgets is off"} // The timeout ends it.
 	}
 	attachments, err := c.fleet.VolumeAttachments.Informer().GetIndexer().ByIndex(attachmentNodeIndex, node.Name)
 	if err != nil {
-		return 0 // The index exists.
+		return nil // The index exists.
 	}
 	used := sets.New[string]()
 	for _, pod := range staying {
@@ -139,13 +140,18 @@ func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) int {
 			}
 		}
 	}
-	count := 0
+	var names []string
 	for _, object := range attachments {
-		if name := object.(*storagev1.VolumeAttachment).Spec.Source.PersistentVolumeName; name == nil || !used.Has(*name) {
-			count++
+		attachment := object.(*storagev1.VolumeAttachment)
+		switch volume := attachment.Spec.Source.PersistentVolumeName; {
+		case volume == nil:
+			names = append(names, attachment.Name)
+		case !used.Has(*volume):
+			names = append(names, *volume)
 		}
 	}
-	return count
+	slices.Sort(names)
+	return names
 }
 
 // isSettling reports whether pods that replace those of drained nodes of the maintenance are not

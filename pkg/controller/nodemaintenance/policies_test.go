@@ -158,6 +158,8 @@ func TestDetachedVolumes(t *testing.T) {
 	m := f.maintenance("m")
 	if blockers := m.Status.DrainStatus.Blockers; isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerVolumesAttached {
 		t.Fatalf("unexpected status while a volume is attached: %+v", m.Status)
+	} else if want := "1 node still has volumes attached (n: moved)"; blockers[0].Message != want {
+		t.Errorf("got the blocker %q, want %q", blockers[0].Message, want)
 	}
 	emptied := f.node("n").Status.MaintenanceStatus.EmptiedTime
 	f.restart()

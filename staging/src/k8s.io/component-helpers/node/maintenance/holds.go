@@ -290,11 +290,12 @@ func FailedNodeStatus(node, message string, since time.Time) Hold {
 }
 
 // AttachedVolumes returns the hold of a node without pods whose volumes are still attached, and until
-// when it is waited for.
-func AttachedVolumes(node string, count int, since metav1.Time, until time.Time) Hold {
+// when it is waited for. Volumes are the names of PersistentVolumes, or of VolumeAttachments without
+// one, sorted.
+func AttachedVolumes(node string, volumes []string, since metav1.Time, until time.Time) Hold {
 	return Hold{
 		Cause: HoldVolumesAttached, Node: node, Since: since.DeepCopy(), ETA: &metav1.Time{Time: until}, RecheckAt: until,
-		Message: fmt.Sprintf("VolumeAttachments that are left: %d", count),
+		Message: Printable(fmt.Sprintf("%s: %s", node, listNames(volumes, len(volumes))), maxForeignText),
 	}
 }
 

@@ -555,3 +555,12 @@ func BenchmarkMergeGroups(b *testing.B) {
 		MergeGroups(nodes...)
 	}
 }
+
+func TestAttachedVolumes(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC))
+	hold := AttachedVolumes("n", []string{"a", "b", "c", "d", "e"}, since, since.Add(time.Minute))
+	const want = "1 node still has volumes attached (since 2026-11-25T01:00:00Z, given up 2026-11-25T01:01:00Z, n: a, b, c and 2 more): n."
+	if got := HoldMessage(GroupHolds([]Hold{hold})); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
