@@ -54,14 +54,14 @@ func (d *NodeMaintenanceDescriber) Describe(_, name string, settings DescriberSe
 		// them.
 		events, _ = searchEvents(d.client.CoreV1(), maintenance, settings.ChunkSize)
 	}
-	return describeNodeMaintenance(time.Now(), maintenance, events)
+	return describeNodeMaintenance(time.Now(), maintenance, nodesUnderWay(d.client, maintenance), events)
 }
 
-func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance, events *corev1.EventList) (string, error) {
+func describeNodeMaintenance(now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance, underWay []admittedNode, events *corev1.EventList) (string, error) {
 	return tabbedString(func(out io.Writer) error {
 		w := newPlainWriter(out)
 		describeNodeMaintenanceSpec(w, now, maintenance)
-		describeRollout(w, now, maintenance)
+		describeRollout(w, now, maintenance, underWay)
 		describeNodeMaintenanceProgress(w, now, maintenance)
 		describeMetaConditions(w, now, conditionsBelow(maintenance))
 		describePlainEvents(events, w)
@@ -87,10 +87,11 @@ func describeNodeMaintenanceSpec(w PrefixWriter, now time.Time, maintenance *coo
 	describeStages(w, now, maintenance)
 	if len(maintenance.Spec.DrainPlan) == 0 {
 		w.Write(LEVEL_0, "Drain Plan:\t<none>\n")
-		return
+	} else {
+		w.Write(LEVEL_0, "Drain Plan:\n")
+		printDrainEntries(w, "", maintenance.Spec.DrainPlan)
 	}
-	w.Write(LEVEL_0, "Drain Plan:\n")
-	printDrainEntries(w, "", maintenance.Spec.DrainPlan)
+	describePodPolicies(w, &maintenance.Spec)
 }
 
 func describeStages(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
@@ -133,7 +134,7 @@ func describeNodeMaintenanceProgress(w PrefixWriter, now time.Time, maintenance 
 			printDrainEntries(w, "", drain.ReachedDrainTargets)
 		}
 		w.Write(LEVEL_0, "Nodes:\t%d/%d drained\n", drain.DrainedNodes, maintenance.Status.SelectedNodes)
-		w.Write(LEVEL_0, "Pods:\t%s, %d blocked\n", formatPodCounts(drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests), drain.BlockedPods)
+		w.Write(LEVEL_0, "Pods:\t%s, %d blocked%s\n", formatPodCounts(drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests), drain.BlockedPods, formatSkipped(drain.SkippedPods))
 		if drain.DrainMessage != "" {
 			printTextMultiline(w, LEVEL_0, "Message", drain.DrainMessage)
 		}
@@ -324,12 +325,14 @@ func formatRequirement(requirement corev1.NodeSelectorRequirement) string {
 
 // printMaintenanceStatus prints the progress of the drain of a node. For a node without
 // maintenances, it prints nothing: the output is that of upstream.
-func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
+func printMaintenanceStatus(w PrefixWriter, leases *LeaseDescriber, node *corev1.Node) {
+	status := node.Status.MaintenanceStatus
 	if status == nil {
 		return
 	}
+	now := time.Now()
 	w.Write(LEVEL_0, "Maintenance:\n")
-	printAdmissions(w, time.Now(), status.Admissions)
+	printAdmissions(w, now, status.Admissions)
 	switch {
 	case status.Unclaimed && !slices.ContainsFunc(status.Admissions, func(a corev1.MaintenanceAdmission) bool { return a.DoneTime == nil }):
 		w.Write(LEVEL_1, "Drain:\tover\n")
@@ -342,5 +345,8 @@ func printMaintenanceStatus(w PrefixWriter, status *corev1.MaintenanceStatus) {
 		printTextMultiline(w, LEVEL_1, "Drain", status.DrainMessage)
 	}
 	w.Write(LEVEL_1, "Pods:\t%s, %d blocked\n", formatPodCounts(status.PodsPendingEvictionRequest, status.ActiveEvictionRequests), status.BlockedPods)
+	if status.EmptiedTime != nil && leases != nil {
+		printTextMultiline(w, LEVEL_1, "Volumes", fmt.Sprintf("the last pod left %s ago, attached: %s", elapsed(now, *status.EmptiedTime), attachedVolumes(leases.client, node.Name)))
+	}
 	printDrainEntries(w, " Targets", status.DrainTargets)
 }

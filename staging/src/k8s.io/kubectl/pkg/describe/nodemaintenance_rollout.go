@@ -39,7 +39,7 @@ func hasRollout(maintenance *coordinationv1alpha1.NodeMaintenance) bool {
 
 // describeRollout prints the limits of a rollout, what its nodes wait for, and what to type next. For a
 // maintenance of which no node has to be admitted, it prints nothing.
-func describeRollout(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
+func describeRollout(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance, underWay []admittedNode) {
 	if !hasRollout(maintenance) {
 		return
 	}
@@ -64,6 +64,7 @@ func describeRollout(w PrefixWriter, now time.Time, maintenance *coordinationv1a
 		}
 		printTextMultiline(w, LEVEL_1, "Failed", failed)
 	}
+	printUnderWay(w, now, maintenance, underWay)
 	printPendingAdmissions(w, LEVEL_1, now, status.PendingAdmissions)
 	describeNextSteps(w, maintenance)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -252,7 +253,18 @@ func works() map[string]work {
 	stuck := newWork(complete).started(cordon, complete).blockedBy("1 node cannot be made schedulable (a webhook says no)", "3 pods in namespace shop have EvictionRequests that cannot be withdrawn")
 	stuck.Status.DrainStatus.BlockerCount = 14
 
+	policies := draining().executing(0, "Draining").pods(2, 1, 0, 1).drained(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, "3 pods left on 1 of 2 nodes.")
+	policies.Status.DrainStatus.SkippedPods = 3
+	policies.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{
+		{Action: "Drain", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		{Action: "WaitCompleted", ResourceNames: []corev1.ResourceName{"nvidia.com/gpu", "amd.com/gpu"}},
+		{Action: "Skip", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "storage"}}},
+		{Action: "Drain"},
+	}
+	policies.Spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: "Detached", TimeoutSeconds: ptr.To[int32](600)}
+
 	all := map[string]work{
+		"policies":  policies,
 		"idle":      byLabels,
 		"requested": newWork(cordon),
 		"cordon":    crowd,
@@ -279,6 +291,28 @@ func maintenanceEvents(now time.Time, name string) runtime.Object {
 	}}}
 }
 
+// nodesOf returns nodes of the maintenance, more than are shown: the third has failed, the last is given
+// back, and one belongs to another maintenance.
+func nodesOf(m work) []runtime.Object {
+	var nodes []runtime.Object
+	for i := range 14 {
+		a := corev1.MaintenanceAdmission{MaintenanceUID: m.UID, AdmittedTime: m.ago(20 - i)}
+		switch i {
+		case 2:
+			a.DrainedTime, a.FailedTime = ptr.To(m.ago(10)), ptr.To(m.ago(5))
+		case 12:
+			a.MaintenanceUID = "another"
+		case 13:
+			a.DoneTime = ptr.To(m.ago(1))
+		}
+		nodes = append(nodes, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
+			Status:     corev1.NodeStatus{MaintenanceStatus: &corev1.MaintenanceStatus{Admissions: []corev1.MaintenanceAdmission{a}}},
+		})
+	}
+	return nodes
+}
+
 func TestDescribeNodeMaintenance(t *testing.T) {
 	// In the synctest bubble, the time stays at the start of the year 2000.
 	synctest.Test(t, func(t *testing.T) {
@@ -287,6 +321,9 @@ func TestDescribeNodeMaintenance(t *testing.T) {
 			objects := []runtime.Object{work.NodeMaintenance}
 			if name == "blocked" {
 				objects = append(objects, maintenanceEvents(work.now, work.Name))
+			}
+			if name == "rollout" {
+				objects = append(objects, nodesOf(work)...)
 			}
 			output, err := (&NodeMaintenanceDescriber{fake.NewClientset(objects...)}).Describe("", work.Name, settings)
 			if err != nil {
@@ -303,7 +340,7 @@ func TestDescribedNodeMaintenanceIsNarrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, work := range works() {
 			before := work.DeepCopy()
-			output, err := describeNodeMaintenance(work.now, work.NodeMaintenance, nil)
+			output, err := describeNodeMaintenance(work.now, work.NodeMaintenance, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,7 +403,7 @@ func TestDescribeUncounted(t *testing.T) {
 	}{"no controller": {0, "Nodes:          not counted yet\n"}, "none": {1, "Nodes:          0 selected\n"}} {
 		nm := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 		nm.Spec.Stage, nm.Status.ObservedGeneration = coordinationv1alpha1.NodeMaintenanceStageCordon, tc.generation
-		output, err := describeNodeMaintenance(time.Now(), nm, nil)
+		output, err := describeNodeMaintenance(time.Now(), nm, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,8 +451,16 @@ func maintainedNodes(now time.Time) map[string]*corev1.MaintenanceStatus {
 		"-waiting":  {DrainMessage: "Waiting for firmware.", PodsPendingEvictionRequest: 7},
 		"-draining": &draining,
 		"-admitted": &admitted,
+		"-emptied":  {DrainTargets: draining.DrainTargets, DrainMessage: "Draining", EmptiedTime: ago(5)},
 		"-begun":    {Unclaimed: true, Admissions: admitted.Admissions[:1]},
 		"-released": {Unclaimed: true, Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel", AdmittedTime: *ago(40), DoneTime: ago(7)}}},
+	}
+}
+
+func attachment(name, node string, volume *string) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}},
 	}
 }
 
@@ -428,7 +473,7 @@ func TestDescribeMaintainedNode(t *testing.T) {
 				Conditions:        []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 				MaintenanceStatus: status,
 			}}
-			output, err := (&NodeDescriber{fake.NewClientset(node)}).Describe("", "one", DescriberSettings{})
+			output, err := (&NodeDescriber{fake.NewClientset(node, attachment("a", "one", ptr.To("data-1")), attachment("csi-inline", "one", nil), attachment("b", "two", ptr.To("data-2")))}).Describe("", "one", DescriberSettings{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -64,7 +64,7 @@ func TestDescribeHostile(t *testing.T) {
 			events := maintenanceEvents(work.now, nm.Name).(*corev1.EventList)
 			plaintexttesting.Poison(seed, nm)
 			plaintexttesting.Poison(seed, events)
-			text, err := describeNodeMaintenance(work.now, nm, events)
+			text, err := describeNodeMaintenance(work.now, nm, nil, events)
 			describe("NodeMaintenance "+name, seed, text, err)
 		}
 		for name, budget := range describedBudgets() {
@@ -84,16 +84,17 @@ func TestDescribeHostile(t *testing.T) {
 func describeAdditions(seed uint64) (string, error) {
 	hostile := plaintexttesting.Text
 	interceptors := []corev1.EvictionInterceptor{{Name: hostile}}
-	status := &corev1.MaintenanceStatus{
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{MaintenanceStatus: &corev1.MaintenanceStatus{
 		DrainMessage: "Draining", DrainTargets: []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault}},
-		Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel"}},
-	}
+		Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel"}}, EmptiedTime: &metav1.Time{},
+	}}}
+	leases := &LeaseDescriber{fake.NewClientset(attachment(hostile, "one", nil))}
 	conditions := []appsv1.DeploymentCondition{{Type: deploymentEvictionInProgress, Status: corev1.ConditionTrue, Message: hostile}}
-	plaintexttesting.Poison(seed, status)
+	plaintexttesting.Poison(seed, node.Status.MaintenanceStatus)
 	return tabbedString(func(out io.Writer) error {
 		w := NewPrefixWriter(out)
 		printEvictionInterceptors(w, "Eviction Interceptors", interceptors)
-		printMaintenanceStatus(w, status)
+		printMaintenanceStatus(w, leases, node)
 		printDeploymentEviction(w, conditions)
 		return nil
 	})
