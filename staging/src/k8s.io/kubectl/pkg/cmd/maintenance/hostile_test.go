@@ -112,7 +112,7 @@ func TestHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			check("plan of "+name, seed, renderPlan(p, defaultWidth, testNow))
-			if err := writeWidePlan(&structured, p); err != nil {
+			if err := writeWidePlan(&structured, p, testNow); err != nil {
 				t.Fatal(err)
 			}
 			check("wide plan of "+name, seed, structured.String())

@@ -47,7 +47,8 @@ var (
 		would block it: budgets that allow no disruption now, and pods that are not evicted through
 		the API. Warnings name workloads whose ready pods would all be evicted together, and Jobs that
 		would fail. Budgets do not block a pod whose Deployment starts a replacement first: the pod
-		is deleted when the replacement is available.
+		is deleted when the replacement is available. Pods that spec.podPolicies skips stay, and those
+		for which it waits are not evicted: the plan says until when, if they have a deadline.
 
 		If the maintenance has a rollout, or NodeMaintenanceBudgets limit how many nodes are drained at
 		the same time, the plan says in which batches, when windows open, how long it takes at the pace
@@ -161,7 +162,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	}
 	switch o.output {
 	case wide:
-		return writeWidePlan(o.Out, plan)
+		return writeWidePlan(o.Out, plan, o.clock.Now())
 	case "":
 		_, err := io.WriteString(o.Out, renderPlan(plan, defaultWidth, o.clock.Now()))
 		return err
@@ -235,6 +236,9 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	if err := s.readNodeBudgets(ctx, client); err != nil {
 		return nil, nil, err
 	}
+	if err := s.readPolicies(ctx, client, nm); err != nil {
+		return nil, nil, err
+	}
 	limited := s.isLimited(nm, nodes)
 	if limited {
 		nodes = s.planRollout(nm, nodes, o.clock.Now())
@@ -251,6 +255,7 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	if err := s.readPods(ctx, client, sets.New(names...), selectors); err != nil {
 		return nil, nil, err
 	}
+	s.keepPods(nodes)
 	if err := s.readDeployments(ctx, client); err != nil {
 		return nil, nil, err
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -41,6 +42,12 @@ func (p podStory) withPriority(priority int32) podStory {
 
 func (p podStory) ownedBy(kind string) podStory {
 	p.OwnerReferences[0].Kind = kind
+	return p
+}
+
+// startedFor sets when the pod was started and for how long it may run.
+func (p podStory) startedFor(before, deadline time.Duration) podStory {
+	p.Status.StartTime, p.Spec.ActiveDeadlineSeconds = ptr.To(ago(before)), ptr.To(int64(deadline/time.Second))
 	return p
 }
 
@@ -114,6 +121,32 @@ func mustPlan(t *testing.T, s *podSnapshot, name string, entries []corev1.DrainP
 	return p
 }
 
+// policiesPlan returns the plan of a maintenance with pod policies, on a node that another one, with
+// policies of its own, drains as well.
+func policiesPlan(t *testing.T) *plan {
+	nm := newMaintenance("kernel", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2")
+	nm.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{
+		{Action: "Skip", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "storage"}}},
+		{Action: "WaitCompleted", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}},
+	}
+	nm.Spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: "Detached"}
+	other := newMaintenance("rack-8", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-2")
+	other.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{Action: "WaitCompleted", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	ceph := newPod("ceph-0", "node-1")
+	ceph.Namespace = "rook"
+	s := snapshotOf(nm, other, newNode("node-1"), newNode("node-2"), ceph,
+		newPod("train-0", "node-1").ownedBy("Job").startedFor(time.Hour, 3*time.Hour), newPod("train-1", "node-1").ownedBy("Job"), newPod("train-2", "node-1").ownedBy("Job").startedFor(time.Hour, 2*time.Hour),
+		newPod("web-0", "node-1"), newPod("web-1", "node-2"), newBudget("web", "web", 0), newBudget("train", "train", 0))
+	s.setNamespaces([]*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "rook", Labels: map[string]string{"team": "storage"}}}, {ObjectMeta: metav1.ObjectMeta{Name: "default"}}})
+	// Nothing of it fails: there is no warning.
+	s.addJobs([]*batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set"}, Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0)}}})
+	if err := s.setPolicies(nm.NodeMaintenance); err != nil {
+		t.Fatal(err)
+	}
+	s.keepPods(s.selectedNodes(nm.Spec.NodeSelector))
+	return mustPlan(t, s, "kernel", maintenance.StandardPlan(), "node-1", "node-2")
+}
+
 func TestRenderPlan(t *testing.T) {
 	standard := maintenance.StandardPlan()
 	s := snapshotOf(busyNodes()...)
@@ -130,6 +163,7 @@ func TestRenderPlan(t *testing.T) {
 		"no-node":    mustPlan(t, s, "", standard),
 		"long":       mustPlan(t, long, "", standard, "node-1"),
 		"surging":    mustPlan(t, surgingNode(), "", standard, "node-1"),
+		"policies":   policiesPlan(t),
 		"unreadable": mustPlan(t, unreadable, "", standard, "node-3"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +172,7 @@ func TestRenderPlan(t *testing.T) {
 	}
 	p := mustPlan(t, s, "", standard, "node-1", "node-2", "node-3")
 	var out bytes.Buffer
-	if err := writeWidePlan(&out, p); err != nil {
+	if err := writeWidePlan(&out, p, testNow); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "plan/busy-wide", out.String())
@@ -315,4 +349,46 @@ func TestPlanOfAnotherProject(t *testing.T) {
 	s.environment.In = strings.NewReader("{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, spec: {nodeName: node-1}}")
 	s.run(t, "plan", "-f", "-")
 	contains(t, s.failure, `--filename=-: is a NodeMaintenance of "nodemaintenance.medik8s.io/v1beta1", and not of coordination.k8s.io/v1alpha1: convert it with "kubectl maintenance convert -f -"`)
+}
+
+func TestPlanOfPodPolicies(t *testing.T) {
+	manifest := func(policy string) string {
+		path := filepath.Join(t.TempDir(), "nm.yaml")
+		text := `apiVersion: coordination.k8s.io/v1alpha1
+kind: NodeMaintenance
+metadata: {name: next}
+spec:
+  nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}
+  podPolicies: [` + policy + "]\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const (
+		ofDB        = "{action: Skip, podSelector: {matchLabels: {app: db}}}"
+		ofNamespace = "{action: Skip, namespaceSelector: {matchLabels: {team: storage}}}"
+	)
+	for _, tc := range []struct {
+		name, policy string
+		change       func(*server)
+		out          []string
+		failure      string
+	}{
+		{"skipped", ofDB, nil, []string{"stays: spec.podPolicies skips it", "1 skipped"}, ""},
+		{"another namespace", ofNamespace, nil, []string{"Summary: 4 pods on 1 node in 3 steps: 1 currently blocked"}, ""},
+		{"no right to list namespaces", ofNamespace, func(s *server) { s.forbid("namespaces") }, []string{"4 skipped", "Without the permission to list namespaces, this plan is incomplete."}, ""},
+		{"not stored by the server", ofDB, func(s *server) { s.Resources[0].APIResources = s.Resources[0].APIResources[:2] }, []string{"The server drops spec.podPolicies", "1 currently blocked by budgets"}, ""},
+		{"a typo", "{action: skip}", nil, nil, `spec.podPolicies[0].action: unknown value "skip": must be Drain, Skip or WaitCompleted`},
+		{"a bad selector", "{action: Skip, podSelector: {matchExpressions: [{key: app, operator: Within}]}}", nil, nil, `spec.podPolicies[0].podSelector: "Within" is not a valid label selector operator`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, append(busyNodes(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).servesBudgets()
+			if tc.change != nil {
+				tc.change(s)
+			}
+			contains(t, s.run(t, "plan", "-f", manifest(tc.policy)), tc.out...)
+			contains(t, s.failure, tc.failure)
+		})
+	}
 }

@@ -56,6 +56,15 @@ type podSnapshot struct {
 	// workloads are the owners of the pods.
 	workloads *workloads
 
+	// policies say which pods are not evicted, and drainedWhen what else a drained node needs.
+	policies    []nodePolicies
+	drainedWhen *coordinationv1alpha1.NodeMaintenanceDrainedWhen
+	// policiesDropped is whether the server would not store them.
+	policiesDropped bool
+	// kept are the pods that are not evicted, with what happens to them instead.
+	kept map[*corev1.Pod]coordinationv1alpha1.NodeMaintenancePodAction
+	// namespaces are the labels of namespaces, if a policy selects them.
+	namespaces map[string]labels.Set
 	// nodeBudgets limit which nodes are drained at the same time, in the order of their names.
 	nodeBudgets      []*coordinationv1alpha1.NodeMaintenanceBudget
 	budgetsNotServed bool

@@ -60,9 +60,13 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 	if plan.Summary.Pods > 0 {
 		p.addSteps(plan)
 	}
+	if text := plan.volumesText(); text != "" {
+		p.add("")
+		p.wrapped("", text)
+	}
 	for i := range plan.Nodes {
 		p.add("")
-		p.addNodePlan(&plan.Nodes[i])
+		p.addNodePlan(&plan.Nodes[i], now)
 	}
 	if len(plan.Budgets) > 0 {
 		p.addBudgets(plan)
@@ -74,7 +78,10 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		p.addRolloutPlan(plan.Rollout, now)
 	}
 	p.add("")
-	p.wrapped("", summaryText(plan))
+	p.wrapped("", summaryText(plan, now))
+	if plan.PoliciesDropped {
+		p.wrapped("", "The server drops spec.podPolicies and spec.drainedWhen: its feature gate NodeMaintenanceBudgets is off. This plan is without them.")
+	}
 	if plan.has(noteNeedsDaemonSet) {
 		p.wrapped("", "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods are not deleted.")
 	}
@@ -108,7 +115,7 @@ func (p *page) addSteps(plan *plan) {
 	}
 }
 
-func (p *page) addNodePlan(node *nodePlan) {
+func (p *page) addNodePlan(node *nodePlan, now time.Time) {
 	text := fmt.Sprintf("%s: %s", node.Name, counted(len(node.Pods), "pod", "pods"))
 	if node.Cordoned {
 		text += ", cordoned"
@@ -130,7 +137,7 @@ func (p *page) addNodePlan(node *nodePlan) {
 	for i := range node.Pods {
 		pod := &node.Pods[i]
 		p.wrapped(fmt.Sprintf(row, pod.stepText(), pod.Type, fmt.Sprint(pod.Priority)), pod.Namespace+"/"+pod.Name)
-		for _, detail := range pod.details() {
+		for _, detail := range pod.details(now) {
 			p.wrapped(indent+"  ", detail)
 		}
 	}
@@ -144,9 +151,12 @@ func (p *podPlan) stepText() string {
 }
 
 // details are the remarks about a pod. Those about a blocker are marked with "!".
-func (p *podPlan) details() []string {
+func (p *podPlan) details(now time.Time) []string {
 	var details []string
-	if p.Step == 0 {
+	if p.isKept() {
+		details = append(details, p.keptText(now))
+	}
+	if p.Step == 0 && p.Action != actionSkip {
 		details = append(details, "! not evicted: no entry of the drain plan selects it")
 	}
 	if p.Blocked != "" {
@@ -206,7 +216,7 @@ func (w *warning) text() string {
 }
 
 // summaryText is the last line of a plan.
-func summaryText(plan *plan) string {
+func summaryText(plan *plan, now time.Time) string {
 	s := &plan.Summary
 	switch {
 	case s.Nodes == 0:
@@ -222,6 +232,8 @@ func summaryText(plan *plan) string {
 		{s.Blocked, "currently blocked by budgets"},
 		{s.Intercepted, "with interceptors that act first"},
 		{s.Replaced, "replaced by their Deployments first"},
+		{s.Skipped, "skipped"},
+		{s.WaitedFor, s.waitedForText(now)},
 		{s.Unhandled, "not evicted"},
 		{s.Unmanaged, "unmanaged"},
 		{s.LocalStorage, "with local data"},
@@ -239,7 +251,7 @@ func summaryText(plan *plan) string {
 }
 
 // writeWidePlan prints one line for each pod, without a limit of its width.
-func writeWidePlan(out io.Writer, plan *plan) error {
+func writeWidePlan(out io.Writer, plan *plan, now time.Time) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintln(w, "NODE\tSTEP\tTYPE\tPRIORITY\tNAMESPACE\tPOD\tINTERCEPTORS\tBUDGETS\tREMARKS")
 	for _, node := range plan.Nodes {
@@ -247,7 +259,7 @@ func writeWidePlan(out io.Writer, plan *plan) error {
 			pod := &node.Pods[i]
 			cells := plaintext.Lines([]string{
 				node.Name, pod.stepText(), string(pod.Type), fmt.Sprint(pod.Priority), pod.Namespace, pod.Name,
-				orNone(strings.Join(pod.Interceptors, ",")), orNone(strings.Join(pod.Budgets, ",")), orNone(strings.Join(pod.details(), "; ")),
+				orNone(strings.Join(pod.Interceptors, ",")), orNone(strings.Join(pod.Budgets, ",")), orNone(strings.Join(pod.details(now), "; ")),
 			})
 			fmt.Fprintln(w, strings.Join(cells, "\t"))
 		}

@@ -39,7 +39,12 @@ type plan struct {
 	Warnings []warning `json:"warnings"`
 	// Rollout is nil if all nodes are drained at the same time.
 	Rollout *rolloutPlan `json:"rollout,omitempty"`
-	Summary planSummary  `json:"summary"`
+	// DrainedWhen is that of the spec.
+	DrainedWhen *coordinationv1alpha1.NodeMaintenanceDrainedWhen `json:"drainedWhen,omitempty"`
+	// PoliciesDropped is true if the manifest has pod policies or drainedWhen, and the server does not
+	// store them.
+	PoliciesDropped bool        `json:"policiesDropped,omitempty"`
+	Summary         planSummary `json:"summary"`
 	// Unreadable are the resources that the user may not list, and that the plan therefore lacks.
 	Unreadable []string `json:"unreadable,omitempty"`
 }
@@ -78,6 +83,10 @@ type podPlan struct {
 	Step     int            `json:"step"`
 	Type     corev1.PodType `json:"type"`
 	Priority int32          `json:"priority"`
+	// Action is Skip or WaitCompleted if a pod policy says so: nobody evicts the pod.
+	Action coordinationv1alpha1.NodeMaintenancePodAction `json:"action,omitempty"`
+	// EndsBy is when a pod that is waited for ends at the latest, if it has a deadline.
+	EndsBy *metav1.Time `json:"endsBy,omitempty"`
 	// Interceptors act in this order. The last one evicts the pod.
 	Interceptors []string `json:"interceptors"`
 	// Budgets select the pod.
@@ -131,6 +140,12 @@ type planSummary struct {
 	Replaced     int `json:"podsReplacedFirst"`
 	Unmanaged    int `json:"unmanagedPods"`
 	LocalStorage int `json:"podsWithLocalStorage"`
+	// Skipped pods stay, and those of WaitedFor are left alone until they end: by WaitedForUntil, but for
+	// WaitedForEndless of them, which have no deadline.
+	Skipped          int          `json:"skippedPods"`
+	WaitedFor        int          `json:"podsWaitedFor"`
+	WaitedForEndless int          `json:"podsWaitedForWithoutDeadline"`
+	WaitedForUntil   *metav1.Time `json:"waitedForUntil,omitempty"`
 	// Unhandled are DaemonSet pods, static pods and those of scheduling groups.
 	Unhandled int `json:"podsThatNeedOthers"`
 }
@@ -142,7 +157,7 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, Unreadable: s.unreadable}
+	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, DrainedWhen: s.drainedWhen, PoliciesDropped: s.policiesDropped, Unreadable: s.unreadable}
 	for i, entry := range entries {
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
@@ -150,9 +165,14 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 	for _, node := range nodes {
 		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(node), Pods: []podPlan{}}
 		for _, pod := range s.pods[node.Name] {
-			if maintenance.IsLeft(pod) {
-				n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
+			if !maintenance.IsLeft(pod) {
+				continue
 			}
+			if action := s.kept[pod]; action != "" {
+				n.Pods = append(n.Pods, keptPodPlan(pod, action, compiled))
+				continue
+			}
+			n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
 		}
 		slices.SortStableFunc(n.Pods, comparePods)
 		p.Nodes = append(p.Nodes, n)
@@ -303,6 +323,9 @@ func (p *plan) sumUp(s *podSnapshot) {
 
 func (s *planSummary) add(pod *podPlan) {
 	s.Pods++
+	if pod.isKept() {
+		s.addKept(pod)
+	}
 	if pod.Blocked != "" {
 		s.Blocked++
 	}

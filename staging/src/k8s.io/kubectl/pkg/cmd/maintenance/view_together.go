@@ -213,7 +213,7 @@ func (p *plan) addWarnings(s *podSnapshot) {
 		for _, pod := range s.pods[p.Nodes[i].Name] {
 			plan := planned[pod.Namespace+"/"+pod.Name]
 			own, owned := s.workloadOf(pod)
-			if plan == nil || !owned || plan.Step == 0 {
+			if plan == nil || !owned || plan.Step == 0 || plan.isKept() {
 				continue
 			}
 			k := key{own, plan.Step, p.batchOf(p.Nodes[i].Name)}

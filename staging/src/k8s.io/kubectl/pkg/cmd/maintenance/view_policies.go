@@ -1,0 +1,210 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// Actions of a pod that a plan shows: such pods are not evicted.
+const (
+	actionSkip = coordinationv1alpha1.NodeMaintenancePodSkip
+	actionWait = coordinationv1alpha1.NodeMaintenancePodWaitCompleted
+)
+
+// nodePolicies are the pod policies of a maintenance, and the nodes on which they decide.
+type nodePolicies struct {
+	*maintenance.PodPolicies
+	// nodes is nil for the planned maintenance, all of whose nodes are planned.
+	nodes *maintenance.NodeMatcher
+}
+
+// readPolicies keeps the pod policies of a maintenance, and of others that drain its nodes: the most
+// cautious one decides. It reads namespaces if a policy selects them.
+func (s *podSnapshot) readPolicies(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) error {
+	if nm.UID == "" && s.budgetsNotServed && (len(nm.Spec.PodPolicies) > 0 || nm.Spec.DrainedWhen != nil) {
+		s.policiesDropped = true // The gate is the same.
+		nm = nm.DeepCopy()
+		nm.Spec.PodPolicies, nm.Spec.DrainedWhen = nil, nil
+	}
+	if err := s.setPolicies(nm); err != nil {
+		return err
+	}
+	for _, policies := range s.policies {
+		if !policies.SelectNamespaces() {
+			continue
+		}
+		namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		if s.skip("namespaces", err) {
+			return nil // A policy that does not drain matches pods of unknown namespaces.
+		}
+		if err != nil {
+			return fmt.Errorf("listing namespaces: %w", err)
+		}
+		s.setNamespaces(pointers(namespaces.Items))
+		return nil
+	}
+	return nil
+}
+
+func (s *podSnapshot) setPolicies(nm *coordinationv1alpha1.NodeMaintenance) error {
+	s.policies, s.drainedWhen = nil, nm.Spec.DrainedWhen
+	own, err := maintenance.NewPodPolicies(nm.Spec.PodPolicies)
+	if err != nil {
+		return fmt.Errorf("spec.%w", err)
+	}
+	for i, policy := range nm.Spec.PodPolicies {
+		switch policy.Action {
+		case coordinationv1alpha1.NodeMaintenancePodDrain, actionSkip, actionWait:
+		default:
+			return fmt.Errorf("spec.podPolicies[%d].action: unknown value %q: must be Drain, Skip or WaitCompleted", i, policy.Action)
+		}
+	}
+	s.policies = append(s.policies, nodePolicies{PodPolicies: own})
+	for _, other := range s.maintenances {
+		if other.Name == nm.Name || other.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || len(other.Spec.PodPolicies) == 0 {
+			continue
+		}
+		// The controller does nothing for an invalid maintenance either.
+		nodes, err := maintenance.NewNodeMatcher(other.Spec.NodeSelector)
+		if err != nil {
+			continue
+		}
+		if policies, err := maintenance.NewPodPolicies(other.Spec.PodPolicies); err == nil {
+			s.policies = append(s.policies, nodePolicies{policies, nodes})
+		}
+	}
+	return nil
+}
+
+func (s *podSnapshot) setNamespaces(namespaces []*corev1.Namespace) {
+	s.namespaces = map[string]labels.Set{}
+	for _, namespace := range namespaces {
+		s.namespaces[namespace.Name] = namespace.Labels
+	}
+}
+
+// keepPods finds the pods of the nodes that are not evicted. It needs policies and pods.
+func (s *podSnapshot) keepPods(nodes []*corev1.Node) {
+	s.kept = map[*corev1.Pod]coordinationv1alpha1.NodeMaintenancePodAction{}
+	for _, node := range nodes {
+		for _, pod := range s.pods[node.Name] {
+			if action := s.actionFor(pod, node); action == actionSkip || action == actionWait {
+				s.kept[pod] = action
+			}
+		}
+	}
+}
+
+// actionFor returns what a drain does with a pod of the node.
+func (s *podSnapshot) actionFor(pod *corev1.Pod, node *corev1.Node) coordinationv1alpha1.NodeMaintenancePodAction {
+	action := coordinationv1alpha1.NodeMaintenancePodDrain
+	for _, policies := range s.policies {
+		if policies.nodes != nil && !policies.nodes.Matches(node) {
+			continue
+		}
+		action = maintenance.MoreCautious(action, policies.ActionFor(pod, func() (labels.Set, bool) {
+			set, known := s.namespaces[pod.Namespace]
+			return set, known
+		}))
+	}
+	return action
+}
+
+// keptPodPlan is the plan of a pod that nobody evicts. One that is waited for keeps its step, and the
+// next steps wait for it.
+func keptPodPlan(pod *corev1.Pod, action coordinationv1alpha1.NodeMaintenancePodAction, compiled *maintenance.Plan) podPlan {
+	p := podPlan{
+		Namespace: pod.Namespace, Name: pod.Name, Action: action,
+		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod), Interceptors: []string{},
+	}
+	if action == actionSkip {
+		return p
+	}
+	if step := compiled.EntryFor(pod); step < compiled.Len() {
+		p.Step = step + 1
+	}
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil && pod.Status.StartTime != nil {
+		p.EndsBy = ptr.To(metav1.NewTime(pod.Status.StartTime.Add(time.Duration(*seconds) * time.Second)))
+	}
+	return p
+}
+
+// addKept counts a pod that nobody evicts.
+func (s *planSummary) addKept(pod *podPlan) {
+	if pod.Action == actionSkip {
+		s.Skipped++
+		return
+	}
+	s.WaitedFor++
+	switch {
+	case pod.EndsBy == nil:
+		s.WaitedForEndless++
+	case s.WaitedForUntil == nil || s.WaitedForUntil.Before(pod.EndsBy):
+		s.WaitedForUntil = pod.EndsBy
+	}
+}
+
+// isKept reports whether nobody evicts the pod.
+func (p *podPlan) isKept() bool { return p.Action != "" }
+
+// keptText says why a pod is not evicted, and when the drain goes on.
+func (p *podPlan) keptText(now time.Time) string {
+	switch {
+	case p.Action == actionSkip:
+		return "stays: spec.podPolicies skips it"
+	case p.EndsBy != nil:
+		return fmt.Sprintf("not evicted: waited for until it ends, at the latest at %s", timeAndRemainder(now, *p.EndsBy))
+	}
+	return "not evicted: waited for until it ends, without a limit: it has no activeDeadlineSeconds"
+}
+
+// waitedForText says how many pods are waited for, and until when.
+func (s *planSummary) waitedForText(now time.Time) string {
+	var limits []string
+	if s.WaitedForUntil != nil {
+		limits = append(limits, "at the latest at "+timeAndRemainder(now, *s.WaitedForUntil))
+	}
+	if s.WaitedForEndless > 0 {
+		limits = append(limits, fmt.Sprintf("%d of them without a limit", s.WaitedForEndless))
+	}
+	return "waited for until they end (" + strings.Join(limits, "; ") + ")"
+}
+
+// volumesText says what a drained node needs besides that no pod is left; empty if it needs nothing.
+func (p *plan) volumesText() string {
+	if p.DrainedWhen == nil || p.DrainedWhen.Volumes == "" {
+		return ""
+	}
+	return fmt.Sprintf("A node without pods is drained when its volumes are %s, or after %s.", p.DrainedWhen.Volumes,
+		duration.HumanDuration(time.Duration(ptr.Deref(p.DrainedWhen.TimeoutSeconds, defaultDetachSeconds))*time.Second))
+}
+
+// defaultDetachSeconds is the default of the API, for a manifest that is not stored yet.
+const defaultDetachSeconds = 600
