@@ -100,10 +100,7 @@ func waitSentence(sums *summary) string {
 	}
 	sentences := []string{fmt.Sprintf("%d of %s waiting.", sums.waiting, count(sums.nodes, "node"))}
 	for _, wait := range waitingFor(sums) {
-		sentences = append(sentences, maintenance.WaitText(&wait, formatTime)+".")
+		sentences = append(sentences, maintenance.WaitSentence(&wait))
 	}
 	return strings.Join(sentences, " ")
 }
-
-// formatTime formats a time for the message of a condition, which has no reader with a time zone.
-func formatTime(at metav1.Time) string { return at.UTC().Format(time.RFC3339) }

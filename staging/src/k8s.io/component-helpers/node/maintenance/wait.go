@@ -17,6 +17,8 @@ limitations under the License.
 package maintenance
 
 import (
+	"time"
+
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,6 +27,11 @@ import (
 // NodeMaintenanceBudget workers, which allows no more unavailable nodes". See WaitCause.
 func WaitText(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(metav1.Time) string) string {
 	return counted(int(wait.NodeCount), "node waits ", "nodes wait ") + WaitCause(wait, formatTime)
+}
+
+// WaitSentence returns WaitText as a sentence of the condition Drained, with the time in UTC.
+func WaitSentence(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
+	return WaitText(wait, func(at metav1.Time) string { return at.UTC().Format(time.RFC3339) }) + "."
 }
 
 // WaitCause returns what follows the word "wait": "for NodeMaintenanceBudget workers, which allows no

@@ -46,6 +46,9 @@ func TestWaitText(t *testing.T) {
 		{wait{Reason: "Moon", Budget: "nights", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget nights, Moon"},
 	} {
 		format := func(at metav1.Time) string { return at.Format("15:04") }
+		if test.wait.UntilTime == nil && WaitSentence(&test.wait) != test.want+"." {
+			t.Errorf("%s: got %q, want %q and a point", test.wait.Reason, WaitSentence(&test.wait), test.want)
+		}
 		if got := WaitText(&test.wait, format); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.wait.Reason, got, test.want)
 		}

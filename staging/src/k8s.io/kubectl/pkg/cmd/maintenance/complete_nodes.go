@@ -80,7 +80,7 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 	case named.NodeMaintenance == nil && (nodes[first] != nil || len(named.names) == 0):
 		return nil, nil
 	case named.NodeMaintenance == nil:
-		return nil, failed("%q is neither a node nor a NodeMaintenance. Nothing was changed", first)
+		return nil, failed("%q is neither a node nor a NodeMaintenance: %s. Nothing was changed", first, listCommands)
 	case err != nil || len(isMaintenance) == len(rest):
 		return nil, err
 	case len(isMaintenance) > 0:
@@ -141,7 +141,7 @@ func (n *namedNodes) sort(args []string, maintenances map[string]*coordinationv1
 		case asMaintenance:
 			isMaintenance = append(isMaintenance, name)
 		default:
-			errs = append(errs, failed("%q is neither a node nor a NodeMaintenance. Nothing was changed", name))
+			errs = append(errs, failed("%q is neither a node nor a NodeMaintenance: %s. Nothing was changed", name, listCommands))
 		}
 	}
 	n.names = unique(n.names)
@@ -232,9 +232,9 @@ func (o *endOptions) validateNode(nm *coordinationv1alpha1.NodeMaintenance, node
 	case o.force:
 		return nil
 	case admission == nil:
-		return failed("node %q waits for its admission and is not drained yet: with --force, it is never drained by NodeMaintenance %q", node.Name, nm.Name)
+		return failed("node %q waits for its admission and is not drained yet: kubectl maintenance status %s says for what. With --force, it is never drained by NodeMaintenance %q", node.Name, nm.Name, nm.Name)
 	case admission.DrainedTime == nil:
-		return failed("node %q is not drained yet (%s): with --force, its drain ends", node.Name, podsLeftText(node))
+		return failed("node %q is not drained yet (%s): wait for it (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeftText(node), nm.Name)
 	}
 	return nil
 }

@@ -85,15 +85,15 @@ func TestCompleteNodes(t *testing.T) {
 		{"already marked", []any{m, marked(admittedNode(m, "drained", phaseDrained, 0), m.UID)}, []string{"drained"}, "node/drained is already being completed\n", nil, nil},
 		{"marked for another, recorded", []any{m, recorded}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
 		{"marked for another, not recorded", []any{m, unrecorded}, []string{"drained"}, "", nil, []string{`node "drained" was completed for another NodeMaintenance just now: try again`}},
-		{"waiting", phasesOf(m), []string{"waiting"}, "", nil, []string{`error: node "waiting" waits for its admission and is not drained yet: with --force, it is never drained by NodeMaintenance "kernel"`}},
-		{"draining", phasesOf(m), []string{"draining"}, "", nil, []string{`error: node "draining" is not drained yet (3 pods left): with --force, its drain ends`}},
+		{"waiting", phasesOf(m), []string{"waiting"}, "", nil, []string{`error: node "waiting" waits for its admission and is not drained yet: kubectl maintenance status kernel says for what. With --force, it is never drained by NodeMaintenance "kernel"`}},
+		{"draining", phasesOf(m), []string{"draining"}, "", nil, []string{`error: node "draining" is not drained yet (3 pods left): wait for it (kubectl maintenance watch kernel). With --force, its drain ends`}},
 		{"forced", phasesOf(m), []string{"waiting", "draining", "--force"}, "node/waiting is being completed\nnode/draining is being completed\n", []string{donePatch("waiting"), donePatch("draining")}, nil},
 		{"forced, waiting for a budget", phasesOf(budgets), []string{"waiting", "--force"}, "node/waiting is being completed\n", []string{donePatch("waiting")}, nil},
 		{"not selected", phasesOf(m), []string{"other", "--force"}, "", nil, []string{`error: NodeMaintenance "kernel" does not select node "other": kubectl maintenance status kernel`}},
 		{"without admissions", phasesOf(together), []string{"waiting", "--force"}, "", nil, []string{`error: NodeMaintenance "kernel" drains all its nodes together, so node "waiting" cannot be completed alone: kubectl maintenance complete kernel`}},
 		{"some fail", phasesOf(m), []string{"other", "drained", "waiting", "done", "failed"}, "node/drained is being completed\nnode/done is already completed\nnode/failed is being completed\n",
 			[]string{donePatch("drained"), donePatch("failed")}, []string{`does not select node "other"`, `node "waiting" waits for its admission`}},
-		{"no such node", phasesOf(m), []string{"drained", "nobody"}, "", nil, []string{`error: "nobody" is neither a node nor a NodeMaintenance. Nothing was changed`}},
+		{"no such node", phasesOf(m), []string{"drained", "nobody"}, "", nil, []string{`error: "nobody" is neither a node nor a NodeMaintenance: "kubectl maintenance status --all" and "kubectl get nodes" list them. Nothing was changed`}},
 		{"no such node, with its kind", phasesOf(m), []string{"drained", "node/nobody"}, "node/drained is being completed\n", []string{donePatch("drained")}, []string{`error: node "nobody" not found`}},
 		{"a node and a maintenance of one name", append(phasesOf(m), newMaintenance("drained", drain, "other")), []string{"drained"}, "", nil, []string{`error: "drained" is a node and a NodeMaintenance: write node/drained or nm/drained. Nothing was changed`}},
 		{"the node of this name", append(phasesOf(m), newMaintenance("drained", drain, "other")), []string{"node/drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
@@ -138,7 +138,10 @@ func TestCompleteMaintenances(t *testing.T) {
 	contains(t, s.failure, `"gone" not found`)
 	s = newServer(t, stories...)
 	s.run(t, "complete", "kernal", "node-2")
-	contains(t, s.failure, `error: "kernal" is neither a node nor a NodeMaintenance. Nothing was changed`)
+	contains(t, s.failure, `error: "kernal" is neither a node nor a NodeMaintenance: "kubectl maintenance status --all" and "kubectl get nodes" list them. Nothing was changed`)
+	s = newServer(t, newMaintenance("kernel", drain, "node-1", "node-2").rollingOut(twoAtATime(manual)), newNode("node-1"), newNode("node-2"))
+	s.run(t, "complete", "node-1")
+	contains(t, s.failure, `error: "node-1" is a node. When the work on it is done: kubectl maintenance complete kernel node-1. To end the maintenance of all its nodes: kubectl maintenance complete kernel`)
 	s.run(t, "complete", "kernel", "--force")
 	contains(t, s.failure, "error: --force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
 	if len(s.writes()) > 0 {

@@ -38,6 +38,9 @@ import (
 // listCommand is what to do about a wrong name.
 const listCommand = `"kubectl maintenance status --all" lists them`
 
+// listCommands is what to do about a name that is neither that of a maintenance nor of a node.
+const listCommands = `"kubectl maintenance status --all" and "kubectl get nodes" list them`
+
 // completeNames completes any number of names of maintenances or nodes.
 func completeNames(f cmdutil.Factory, resource string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -110,6 +113,9 @@ func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, 
 	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodesByName([]string{node})) {
 		fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, names[0])
 		return names[0], nil
+	}
+	if subcommand == "complete" && rolloutOf(maintenances[0]) != nil {
+		return "", failed("%q is a node. When the work on it is done: kubectl maintenance complete %s %s. To end the maintenance of all its nodes: kubectl maintenance complete %s", node, names[0], node, names[0])
 	}
 	return "", failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
 }

@@ -196,22 +196,24 @@ func (p *pausing) validate(nm *coordinationv1alpha1.NodeMaintenance) error {
 	switch {
 	case nm.DeletionTimestamp != nil || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
 		return failed("NodeMaintenance %q has ended, and begins with no further node", nm.Name)
+	case nm.Spec.Rollout == nil && p == resumes:
+		return failed("NodeMaintenance %q has no spec.rollout, so it is neither paused nor halted. What it waits for: kubectl maintenance status %s", nm.Name, nm.Name)
 	case nm.Spec.Rollout == nil:
-		return failed("NodeMaintenance %q has no spec.rollout, which can only be set when it is created, so it cannot be %sd. "+
-			"To begin with no further node, create a NodeMaintenanceBudget that selects its nodes, with maxUnavailable 0. To end it: kubectl maintenance cancel %s", nm.Name, p.verb, nm.Name)
+		return failed("NodeMaintenance %q has no spec.rollout, which can only be set when it is created, so it cannot be paused. "+
+			"To begin with no further node, create a NodeMaintenanceBudget that selects its nodes, with maxUnavailable 0, which needs the feature gate NodeMaintenanceBudgets. To end it: kubectl maintenance cancel %s", nm.Name, nm.Name)
 	}
 	return nil
 }
 
 func pauseReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
 	if !changed {
-		return []string{fmt.Sprintf("nodemaintenance/%s is already paused", before.Name)}
+		return []string{fmt.Sprintf("nodemaintenance/%s is already paused. To resume it: kubectl maintenance resume %s", before.Name, before.Name)}
 	}
 	line := fmt.Sprintf("nodemaintenance/%s is paused", before.Name)
 	if status := before.Status.RolloutStatus; status != nil && before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		line += fmt.Sprintf(": %d waiting; %d in progress, which go on", status.WaitingNodes, status.AdmittedNodes)
 	}
-	return []string{line}
+	return []string{line + ". To resume it: kubectl maintenance resume " + before.Name}
 }
 
 func resumeReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
@@ -219,7 +221,7 @@ func resumeReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []
 		return []string{fmt.Sprintf("nodemaintenance/%s was resumed, and the controller has not acted on it yet", before.Name)}
 	}
 	if !changed {
-		return []string{fmt.Sprintf("nodemaintenance/%s is neither paused nor halted", before.Name)}
+		return []string{fmt.Sprintf("nodemaintenance/%s is neither paused nor halted. What its nodes wait for: kubectl maintenance status %s", before.Name, before.Name)}
 	}
 	tolerated := toleratedFailures(before)
 	if tolerated == nil {

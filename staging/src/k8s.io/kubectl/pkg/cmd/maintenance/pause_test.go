@@ -65,12 +65,12 @@ func TestPauseAndResume(t *testing.T) {
 		out   string
 		patch string
 	}{
-		{"pause", "pause", rollout(false), nm + "is paused: 5 waiting; 2 in progress, which go on\n", preconditions + `{"paused":true}}}`},
-		{"pause before it begins", "pause", planned, nm + "is paused\n", preconditions + `{"paused":true}}}`},
-		{"pause again", "pause", rollout(true), nm + "is already paused\n", ""},
-		{"pause a halted one", "pause", halted(0, false, "n-01"), nm + "is paused: 5 waiting; 2 in progress, which go on\n", preconditions + `{"paused":true}}}`},
+		{"pause", "pause", rollout(false), nm + "is paused: 5 waiting; 2 in progress, which go on. To resume it: kubectl maintenance resume kernel\n", preconditions + `{"paused":true}}}`},
+		{"pause before it begins", "pause", planned, nm + "is paused. To resume it: kubectl maintenance resume kernel\n", preconditions + `{"paused":true}}}`},
+		{"pause again", "pause", rollout(true), nm + "is already paused. To resume it: kubectl maintenance resume kernel\n", ""},
+		{"pause a halted one", "pause", halted(0, false, "n-01"), nm + "is paused: 5 waiting; 2 in progress, which go on. To resume it: kubectl maintenance resume kernel\n", preconditions + `{"paused":true}}}`},
 		{"resume", "resume", rollout(true), nm + "is resumed\n", preconditions + `{"paused":false}}}`},
-		{"resume again", "resume", rollout(false), nm + "is neither paused nor halted\n", ""},
+		{"resume again", "resume", rollout(false), nm + "is neither paused nor halted. What its nodes wait for: kubectl maintenance status kernel\n", ""},
 		{"resume a halted one", "resume", halted(0, false, "n-01"), nm + "is resumed: spec.rollout.maxFailedNodes is raised from 0 to 1\n" +
 			"Not repaired: n-01. It stays cordoned, and unavailable for NodeMaintenanceBudgets, until you repair it; then it is released.\n", preconditions + `{"maxFailedNodes":1}}}`},
 		{"resume one that is halted and paused", "resume", halted(2, true, twelve...), nm + "is resumed: spec.rollout.maxFailedNodes is raised from 2 to 12\n" +
@@ -105,7 +105,7 @@ func TestPauseRefuses(t *testing.T) {
 		writes  int
 	}{
 		{"no rollout", []any{newMaintenance("kernel", drain, "node-1")}, []string{"kernel"}, `error: NodeMaintenance "kernel" has no spec.rollout, which can only be set when it is created, so it cannot be paused. ` +
-			`To begin with no further node, create a NodeMaintenanceBudget that selects its nodes, with maxUnavailable 0. To end it: kubectl maintenance cancel kernel`, 0},
+			`To begin with no further node, create a NodeMaintenanceBudget that selects its nodes, with maxUnavailable 0, which needs the feature gate NodeMaintenanceBudgets. To end it: kubectl maintenance cancel kernel`, 0},
 		{"completed", []any{newMaintenance("kernel", complete, "node-1").rollingOut(rollout)}, []string{"kernel"}, `NodeMaintenance "kernel" has ended`, 0},
 		{"being deleted", []any{newMaintenance("kernel", drain, "node-1").rollingOut(rollout).deletedNow()}, []string{"kernel"}, `NodeMaintenance "kernel" has ended`, 0},
 		{"neither a maintenance nor a node", nil, []string{"kernel"}, `NodeMaintenance "kernel" not found, and no node of that name: "kubectl maintenance status --all" lists them`, 0},
@@ -122,6 +122,9 @@ func TestPauseRefuses(t *testing.T) {
 			}
 		})
 	}
+	s := newServer(t, newMaintenance("kernel", drain, "node-1"), newNode("node-1"))
+	s.run(t, "resume", "kernel")
+	contains(t, s.failure, `error: NodeMaintenance "kernel" has no spec.rollout, so it is neither paused nor halted. What it waits for: kubectl maintenance status kernel`)
 }
 
 // TestPauseNamesOfNodes pauses the maintenance that a node has alone.

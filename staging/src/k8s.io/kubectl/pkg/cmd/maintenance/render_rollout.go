@@ -47,15 +47,26 @@ func (p *page) addRollout(v *view, now time.Time, rows int) {
 	if !v.isPlainDrain() {
 		p.field("Drain", v.DrainMessage)
 	}
-	if r.awaitsCompletion() {
-		p.field("Next", fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name))
-	}
+	p.field("Next", v.nextText())
 }
 
 // isPlainDrain reports whether the message of the drain of a rollout says no more than the phases of
 // its nodes.
 func (v *view) isPlainDrain() bool {
 	return v.Rollout != nil && (v.DrainMessage == "Draining" || v.DrainMessage == "Drained")
+}
+
+// nextText says what is expected of people; empty if nothing is.
+func (v *view) nextText() string {
+	r := v.Rollout
+	switch {
+	case r.awaitsCompletion():
+		return fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name)
+	case r.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && r.phases[phaseDrained] > 0 && r.phases[phaseDraining]+r.phases[phaseReturning] == 0:
+		// While other nodes move on, something reboots them.
+		return "reboot the drained nodes: each is released when it is Ready again"
+	}
+	return ""
 }
 
 // awaitsCompletion reports whether nodes are drained that somebody has to complete one by one.

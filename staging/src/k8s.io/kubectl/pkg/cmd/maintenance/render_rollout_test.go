@@ -110,6 +110,9 @@ func haltedStories() []any {
 
 func TestRenderRollout(t *testing.T) {
 	_, stories := rolloutStories()
+	// It was resumed just now. Its nodes are where they were.
+	changed := newMaintenance("kernel", drain, "node-1", "node-2").started(time.Minute).rollingOut(twoAtATime(manual)).counting(1, 1, 0)
+	changed.Generation++
 	paused := newMaintenance("kernel", drain, "node-1", "node-2").started(time.Minute).rollingOut(coordinationv1alpha1.NodeMaintenanceRollout{Paused: true}).counting(2, 0, 0).
 		waitingFor(2, coordinationv1alpha1.NodeMaintenanceWaitPaused, "", nil)
 	budgets := newMaintenance("kernel", drain, "node-1", "node-2", "node-3", "node-4").started(time.Minute).counting(2, 2, 0).
@@ -125,10 +128,17 @@ func TestRenderRollout(t *testing.T) {
 	} {
 		causes = causes.waitingFor(7, reason, "workers", nil)
 	}
+	// The condition repeats what the line Waiting says, with times in UTC.
+	message := "1 of 1 node waiting."
+	for i := range causes.Status.RolloutStatus.WaitingFor {
+		message += " " + maintenance.WaitSentence(&causes.Status.RolloutStatus.WaitingFor[i])
+	}
+	causes = causes.condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonWaitingForAdmission, message)
 	for name, s := range map[string]*podSnapshot{
 		"rollout":            snapshotOf(stories...),
 		"rollout-unreadable": withoutNodes(snapshotOf(stories...)),
 		"rollout-halted":     snapshotOf(haltedStories()...),
+		"rollout-changed":    snapshotOf(changed, newNode("node-1"), admittedNode(changed, "node-2", phaseDrained, time.Minute)),
 		"rollout-paused":     snapshotOf(paused, newNode("node-1"), newNode("node-2")),
 		"rollout-unseen":     snapshotOf(newMaintenance("kernel", drain, "node-1").rollingOut(twoAtATime(manual)), newNode("node-1")),
 		"rollout-budgets":    snapshotOf(budgets, drainingNode("node-1", 1, 0, "Draining"), admittedNode(budgets, "node-2", phaseDrained, time.Minute), newNode("node-3"), newNode("node-4")),

@@ -29,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
 
@@ -447,6 +448,9 @@ func (v *view) conditionRepeats() bool {
 		return true // Which nodes are done, and which drained, is shown.
 	}
 	if v.Rollout != nil {
+		for i := range v.Rollout.WaitingFor {
+			text = strings.TrimSpace(strings.Replace(text, maintenance.WaitSentence(&v.Rollout.WaitingFor[i]), "", 1))
+		}
 		sentences := strings.Split(strings.TrimSuffix(text, "."), ". ")
 		text = strings.Join(slices.DeleteFunc(sentences, func(sentence string) bool { return strings.Contains(sentence, " waiting") }), ". ")
 		if text == "" {

@@ -115,8 +115,9 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 	if r == nil || v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
 	}
-	// Before the controller has acted, it is unknown which nodes need an admission.
-	if !v.observed || v.StageStarted == nil {
+	// Before the controller has acted, it is unknown which nodes need an admission. In a rollout all do:
+	// a change of it, such as a pause, changes no phase.
+	if !v.observed && !r.own || v.StageStarted == nil {
 		return
 	}
 	for i, node := range nodes {
