@@ -208,7 +208,7 @@ func (m *monitoringTest) expectQuiet(tCtx ktesting.TContext) {
 // nodes are the nodes of the faults.
 func (m *monitoringTest) nodes() []string {
 	var nodes []string
-	for _, name := range []string{"budget", "finalizer", "interceptor", "cordon", "quota", "webhook", "status", "surge", "late", "contested-1", "contested-2", "contested-3"} {
+	for _, name := range []string{"budget", "finalizer", "interceptor", "cordon", "quota", "webhook", "status", "surge", "late", "contested-1", "contested-2", "contested-3", "lost-1", "lost-2", "slow-1", "slow-2"} {
 		nodes = append(nodes, faultNode(name))
 	}
 	return nodes
@@ -248,6 +248,12 @@ func (m *monitoringTest) faults() []fault {
 			alerts: []map[string]string{{"alertname": "NodeCordonContested"}},
 			look:   [][]string{{"get", "events", "--all-namespaces", "--field-selector=reason=NodeCordoned,involvedObject.name=rack-contested-1"}},
 		}, {
+			what: "a node of a rollout does not come back", make: m.startRollout("lost", "--complete-nodes=Rebooted", "--return-timeout=1s"), mend: m.undo("lost"), look: status("lost"),
+			alerts: []map[string]string{{"alertname": "NodeMaintenanceHalted"}, {"alertname": "NodeMaintenanceNodesFailed"}},
+		}, {
+			what: "nobody completes the drained node of a rollout", make: m.startRollout("slow"), mend: m.undo("slow"), look: status("slow"),
+			alerts: []map[string]string{{"alertname": "NodeMaintenanceNotAdmitting"}},
+		}, {
 			what: "the replacement of a pod has no room", make: m.surgeInVain, mend: m.undo("surge"), look: status("surge"),
 			alerts: []map[string]string{{"alertname": "DeploymentSurgeGivenUp"}},
 		}, {
@@ -278,6 +284,15 @@ func (m *monitoringTest) faults() []fault {
 func (m *monitoringTest) startDrain(tCtx ktesting.TContext, name string) {
 	tCtx.Helper()
 	m.run(tCtx, "maintenance", "start", faultNode(name), "--name="+faultNode(name), "--reason="+name)
+}
+
+// startRollout drains the two nodes of a fault, one after the other.
+func (m *monitoringTest) startRollout(name string, flags ...string) func(tCtx ktesting.TContext) {
+	return func(tCtx ktesting.TContext) {
+		tCtx.Helper()
+		args := []string{"maintenance", "start", faultNode(name + "-1"), faultNode(name + "-2"), "--name=" + faultNode(name), "--reason=" + name, "--max-concurrent=1"}
+		m.run(tCtx, append(args, flags...)...)
+	}
 }
 
 // undo cancels the maintenances of faults.
