@@ -224,7 +224,7 @@ func (o *endOptions) validateNode(nm *coordinationv1alpha1.NodeMaintenance, node
 	admission := maintenance.AdmissionOf(node, nm.UID)
 	switch {
 	case !maintenance.SelectsNode(nm.Spec.NodeSelector, node):
-		return failed("NodeMaintenance %q does not select node %q: kubectl maintenance status %s", nm.Name, node.Name, nm.Name)
+		return failed("NodeMaintenance %q does not select node %q: %s", nm.Name, node.Name, insteadOf(nm, node))
 	case admission == nil && !mayBeAdmitted(nm, node):
 		return failed("NodeMaintenance %q drains all its nodes together, so node %q cannot be completed alone: kubectl maintenance complete %s", nm.Name, node.Name, nm.Name)
 	case marksAnother(nm, node):
@@ -237,6 +237,17 @@ func (o *endOptions) validateNode(nm *coordinationv1alpha1.NodeMaintenance, node
 		return failed("node %q is not drained yet (%s): wait for it (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeftText(node), nm.Name)
 	}
 	return nil
+}
+
+// insteadOf returns the command for a node that the maintenance does not select: the one of the
+// maintenance that has begun with it, or one that shows the selected nodes.
+func insteadOf(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) string {
+	for _, admission := range maintenance.Admissions(node) {
+		if admission.DoneTime == nil {
+			return fmt.Sprintf("it is a node of %s: kubectl maintenance complete %s %s", admission.MaintenanceName, admission.MaintenanceName, node.Name)
+		}
+	}
+	return "kubectl maintenance status " + nm.Name
 }
 
 // mayBeAdmitted reports whether a node without an admission waits for one. A maintenance without a

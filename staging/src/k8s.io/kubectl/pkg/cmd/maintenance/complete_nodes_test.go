@@ -65,6 +65,7 @@ func TestCompleteNodes(t *testing.T) {
 	budgets := newMaintenance("kernel", drain, all...).started(time.Hour).counting(1, 1, 1)
 	together := newMaintenance("kernel", drain, all...).started(time.Hour)
 	also := newMaintenance("other-nm", drain, "drained").started(time.Hour).rollingOut(twoAtATime(manual))
+	theirs := newMaintenance("rack", drain, "other").started(time.Hour).rollingOut(twoAtATime(manual))
 	recorded := withUID(marked(admittedNode(also, "drained", phaseReturning, time.Minute), also.UID))
 	recorded.Status.MaintenanceStatus.Admissions = append(recorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
 	unrecorded := withUID(marked(admittedNode(also, "drained", phaseDrained, time.Minute), also.UID))
@@ -90,6 +91,7 @@ func TestCompleteNodes(t *testing.T) {
 		{"forced", phasesOf(m), []string{"waiting", "draining", "--force"}, "node/waiting is being completed\nnode/draining is being completed\n", []string{donePatch("waiting"), donePatch("draining")}, nil},
 		{"forced, waiting for a budget", phasesOf(budgets), []string{"waiting", "--force"}, "node/waiting is being completed\n", []string{donePatch("waiting")}, nil},
 		{"not selected", phasesOf(m), []string{"other", "--force"}, "", nil, []string{`error: NodeMaintenance "kernel" does not select node "other": kubectl maintenance status kernel`}},
+		{"of another maintenance", []any{m, theirs, admittedNode(theirs, "other", phaseDrained, 0)}, []string{"other"}, "", nil, []string{`error: NodeMaintenance "kernel" does not select node "other": it is a node of rack: kubectl maintenance complete rack other`}},
 		{"without admissions", phasesOf(together), []string{"waiting", "--force"}, "", nil, []string{`error: NodeMaintenance "kernel" drains all its nodes together, so node "waiting" cannot be completed alone: kubectl maintenance complete kernel`}},
 		{"some fail", phasesOf(m), []string{"other", "drained", "waiting", "done", "failed"}, "node/drained is being completed\nnode/done is already completed\nnode/failed is being completed\n",
 			[]string{donePatch("drained"), donePatch("failed")}, []string{`does not select node "other"`, `node "waiting" waits for its admission`}},
