@@ -87,7 +87,7 @@ func TestNodeMaintenanceBudgetRules(t *testing.T) {
 			rule([]string{"list", "watch"}, []string{""}, []string{"namespaces", "persistentvolumeclaims"}),
 			rule([]string{"list", "watch"}, []string{"storage.k8s.io"}, []string{"volumeattachments"}),
 			rule([]string{"escalate", "patch"}, coordination, []string{"evictionrequests/status"}),
-			rule([]string{"patch"}, core, []string{"pods/status"}),
+			rule([]string{"patch"}, []string{""}, []string{"pods/status"}),
 		},
 	}
 	off, on := rulesWithBudgets(t, false), rulesWithBudgets(t, true)
