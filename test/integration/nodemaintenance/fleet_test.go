@@ -59,6 +59,7 @@ func TestFleet(t *testing.T) {
 		"budgets that are refused":            testBudgetsRefused,
 		"rollouts that are refused":           testRolloutsRefused,
 		"two budgets, with the real role":     testTwoBudgets,
+		"a pool that is cordoned at once":     testCordonThenDrain,
 		"the annotation of done needs rights": testDoneNeedsRights,
 		"server-side apply":                   testFleetApply,
 	} {
@@ -302,6 +303,32 @@ func testTwoBudgets(_ *testing.T, c *cluster) {
 	c.setStage("m", stageComplete)
 	c.awaitFleet("the end", map[string]string{"n1": "", "n2": "", "n3": ""})
 	c.awaitUnavailable("high", 0, 2)
+}
+
+// testCordonThenDrain cordons a pool before it is drained: the budget still allows so many nodes at a
+// time, of those that run pods.
+func testCordonThenDrain(_ *testing.T, c *cluster) {
+	want := map[string]string{}
+	for i := range 10 {
+		name := fmt.Sprintf("n%d", i)
+		c.createFleetNode(name)
+		c.createPod(newPod("pod-"+name, name))
+		want[name] = "cordoned"
+	}
+	c.createLimit(newLimit("pool", "a", intstr.FromInt(2)))
+	c.startQuick()
+	c.createMaintenance(newMaintenance("m", stageCordon, nodesLabeled("pool", "a"), planOf()...))
+	c.awaitFleet("the cordons", want)
+	c.awaitUnavailable("pool", 10, 0)
+	c.setStage("m", stageDrain)
+	want["n0"], want["n1"] = "cordoned m:drained", "cordoned m:drained"
+	c.awaitFleet("the first nodes", want)
+	c.awaitWait("m", coordinationv1alpha1.NodeMaintenanceWait{Reason: coordinationv1alpha1.NodeMaintenanceWaitBudget, Budget: "pool", NodeCount: 8})
+	c.expect("only the pods of the first nodes have left", states{"pod/pod-n0": "gone", "pod/pod-n1": "gone", "pod/pod-n2": "here", "pod/pod-n9": "here"})
+	c.setDone("m", "n1")
+	want["n1"], want["n2"] = "m:done", "cordoned m:drained"
+	c.awaitFleet("the next node", want)
+	c.awaitUnavailable("pool", 9, 0)
 }
 
 func (c *cluster) deleteLimit(name string) {

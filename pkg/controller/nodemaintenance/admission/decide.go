@@ -105,12 +105,12 @@ type round struct {
 type budgetState struct {
 	// pending are its nodes that are pending or decided, and not taken according to the cache.
 	pending sets.Set[string]
-	// unavailable and taken are the counts of the budget with them.
-	unavailable int
-	taken       map[string]int
+	// unavailable, disrupted and taken are the counts of the budget with them.
+	unavailable, disrupted int
+	taken                  map[string]int
 	// reserved is how many pending admissions it has stored and will have.
 	reserved int
-	// early has the nodes that were reserved while they were not available, or while more was
+	// early has the nodes that were reserved while they were down or cordoned, or while more was
 	// allowed, and why they have to wait. In the order in which they are stored, each counts those
 	// before it, so that they do not wait for each other.
 	early map[string]coordinationv1alpha1.NodeMaintenanceWaitReason
@@ -154,7 +154,7 @@ func (f *Fleet) newRound(now time.Time) *round {
 	r := &round{Fleet: f, now: now, states: map[*budget]*budgetState{}}
 	for _, b := range f.budgets {
 		state := &budgetState{
-			pending: sets.New[string](), unavailable: b.unavailable, taken: maps.Clone(b.taken),
+			pending: sets.New[string](), unavailable: b.unavailable, disrupted: b.disrupted, taken: maps.Clone(b.taken),
 			reserved: len(b.Status.PendingAdmissions), open: b.isOpen(now), frozen: b.isFrozen(),
 			early: map[string]coordinationv1alpha1.NodeMaintenanceWaitReason{},
 		}
@@ -182,15 +182,21 @@ func (s *budgetState) add(b *budget, n *node) {
 	if !n.unavailable {
 		s.unavailable++
 	}
+	if !n.down {
+		s.disrupted++
+	}
 	s.taken[b.domainOf(n)]++
 }
 
-// exceeds returns which limit of the budget another node would exceed; empty if none.
+// exceeds returns which limit of the budget another node would exceed; empty if none. A node that is
+// down costs nothing. One that is cordoned makes no further node unavailable, but its pods have yet to
+// leave it: without a limit, a pool that was cordoned at once would be drained at once.
 func (s *budgetState) exceeds(b *budget, n *node) coordinationv1alpha1.NodeMaintenanceWaitReason {
 	switch {
 	case b.Spec.Topology != nil && s.domainsWith(b.domainOf(n)) > int(b.Spec.Topology.MaxDomains):
 		return coordinationv1alpha1.NodeMaintenanceWaitTopology
-	case !n.unavailable && !n.taken && !s.pending.Has(n.Name) && s.unavailable >= b.max():
+	case n.down || n.taken || s.pending.Has(n.Name):
+	case n.unavailable && s.disrupted >= b.max(), !n.unavailable && s.unavailable >= b.max():
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	}
 	return ""

@@ -39,14 +39,24 @@ limitations under the License.
 // A pending admission is written by whoever finds it, for pendingUsable. After pendingTimeout it does
 // not count any more, and may be reserved again. Between the two is more time than any call takes that
 // was begun for it, and more than the clocks of controllers differ. If a node was reserved because it
-// was not available, and is now, it waits until there is room for it, or for that timeout.
+// was down or cordoned, and is not any more, it waits until there is room for it, or for that
+// timeout.
 //
 // # Counting
 //
-// A node is unavailable if it is not Ready, unschedulable, admitted and not given back, or pending.
-// One that is unavailable anyway is admitted at any number, because that changes no count: nodes
-// that are broken can be repaired although they use up the budget. A freeze and a window refuse it
-// like any other.
+// A node is unavailable if it is not Ready, unschedulable, admitted and not given back, or pending. It
+// is disrupted if it is so for another reason than that it is unschedulable. What a budget allows
+// depends on the node:
+//
+//	available  fewer than maxUnavailable nodes are unavailable
+//	cordoned   fewer than maxUnavailable nodes are disrupted: it is unavailable already, but it still
+//	           runs its pods, and a pool that was cordoned at once must not be drained at once
+//	down       at any number, because that changes no count: nodes that are broken can be repaired
+//	           although they use up the budget
+//
+// Domains, freezes and windows are the same for all of them. A domain is active if a node in it is
+// admitted and not given back, or pending: not because a node in it is down or cordoned. A node needs
+// its domain to be active, or room for another active one.
 //
 // # Order
 //

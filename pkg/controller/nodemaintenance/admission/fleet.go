@@ -50,8 +50,9 @@ type counts struct {
 // node is what matters of a node.
 type node struct {
 	*v1.Node
-	// unavailable is whether it is not Ready or unschedulable, for whatever reason.
-	unavailable bool
+	// unavailable is whether it is not Ready or unschedulable, for whatever reason, and down whether
+	// it is not Ready.
+	unavailable, down bool
 	// taken is whether a maintenance has begun with it, and has not given it back.
 	taken   bool
 	budgets []*budget
@@ -63,10 +64,10 @@ type budget struct {
 	selector *maintenance.NodeMatcher
 	windows  []*schedule.Window
 	nodes    sets.Set[string]
-	// unavailable counts its nodes that are unavailable or taken, and taken, by domain, those that
-	// are taken.
-	unavailable int
-	taken       map[string]int
+	// unavailable counts its nodes that are unavailable or taken, disrupted those that are down or
+	// taken, and taken, by domain, those that are taken.
+	unavailable, disrupted int
+	taken                  map[string]int
 }
 
 // NewFleet returns a fleet without nodes and budgets.
@@ -77,7 +78,7 @@ func NewFleet() *Fleet {
 // SetNode adds a node, or replaces the one of the same name.
 func (f *Fleet) SetNode(object *v1.Node) {
 	f.RemoveNode(object.Name)
-	added := &node{Node: object, unavailable: !isAvailable(object), taken: isTaken(object)}
+	added := &node{Node: object, unavailable: !isAvailable(object), down: !maintenance.IsReady(object), taken: isTaken(object)}
 	f.nodes[object.Name] = added
 	for _, b := range f.budgets {
 		if b.selector.Matches(object) {
@@ -207,6 +208,9 @@ func (b *budget) add(n *node, sign int) {
 	}
 	if n.unavailable || n.taken {
 		b.unavailable += sign
+	}
+	if n.down || n.taken {
+		b.disrupted += sign
 	}
 	if n.taken {
 		domain := b.domainOf(n)

@@ -69,7 +69,7 @@ type world struct {
 	replicas     []*replica
 	created      int
 	// reserved has, by the UIDs of budgets, the nodes that were admitted within it, and paid those of
-	// them that were available before. Others were admitted when the budget did not exist yet.
+	// them that were not down before. Others were admitted when the budget did not exist yet.
 	reserved, paid map[types.UID]sets.Set[string]
 	log            []string
 }
@@ -408,13 +408,13 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 			domains.Insert(other.Labels["zone"])
 		}
 	}
-	isFree := isTaken(n) || !isAvailable(n)
+	isFree := isTaken(n) || !maintenance.IsReady(n)
 	maxUnavailable := max(b.Spec.MaxUnavailable.IntValue(), listed.Spec.MaxUnavailable.IntValue())
 	switch {
 	case maxUnavailable == 0:
 		r.fail("%s admits %s of %s, which is frozen", r.name, n.Name, b.Name)
 	case !isFree && taken.Len() >= maxUnavailable:
-		r.fail("%s: %v are unavailable, of %d, when %s admits %s, ready %t, %v", b.Name, sets.List(taken), maxUnavailable, r.name, n.Name, isAvailable(n), b.Status.PendingAdmissions)
+		r.fail("%s: %v are disrupted, of %d, when %s admits %s, available %t, %v", b.Name, sets.List(taken), maxUnavailable, r.name, n.Name, isAvailable(n), b.Status.PendingAdmissions)
 	case b.Spec.Topology != nil && !active.Has(n.Labels["zone"]) &&
 		domains.Len() >= int(max(b.Spec.Topology.MaxDomains, listed.Spec.Topology.MaxDomains)):
 		r.fail("%s: nodes of %v are maintained, of %d domains, when %s admits %s", b.Name, sets.List(domains), b.Spec.Topology.MaxDomains, r.name, n.Name)
@@ -459,8 +459,11 @@ func (w *world) happen() {
 	case 4:
 		w.changeNode()
 	case 5:
-		if w.random.IntN(3) == 0 {
+		switch w.random.IntN(6) {
+		case 0, 1:
 			w.createNode()
+		case 2:
+			w.cordonNodes(w.randomSelector())
 		}
 	case 6:
 		w.now = w.now.Add(time.Duration(w.random.IntN(600)) * time.Second)
@@ -582,6 +585,10 @@ func (w *world) createMaintenance() {
 		Name: fmt.Sprintf("m%d", w.created), UID: types.UID(fmt.Sprintf("maintenance-%d", w.created)), Generation: 1,
 	}}
 	m.Spec.NodeSelector, m.Spec.Stage = w.randomSelector(), coordinationv1alpha1.NodeMaintenanceStageDrain
+	if w.random.IntN(3) == 0 {
+		m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
+		defer w.cordonNodes(m.Spec.NodeSelector)
+	}
 	if w.random.IntN(2) == 0 {
 		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{
 			MaxConcurrent: ptr.To(intstr.FromInt32(1 + w.random.Int32N(3))), Paused: w.random.IntN(6) == 0, MaxFailedNodes: ptr.To(w.random.Int32N(2)),
@@ -598,6 +605,8 @@ func (w *world) changeMaintenance() {
 	}
 	m.Generation++
 	switch {
+	case m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
+		m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageDrain
 	case w.random.IntN(3) == 0:
 		m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
 	case m.Spec.Rollout != nil && w.random.IntN(2) == 0:
@@ -607,6 +616,22 @@ func (w *world) changeMaintenance() {
 	}
 	w.note("%s: %s %+v", m.Name, m.Spec.Stage, m.Spec.Rollout)
 	write(w, &w.maintenances, m, false)
+}
+
+// cordonNodes cordons all nodes of a selector, as the stage Cordon does, and administrators do.
+func (w *world) cordonNodes(selector *v1.NodeSelector) {
+	matcher, err := maintenance.NewNodeMatcher(selector)
+	if err != nil {
+		w.t.Fatalf("reading a selector: %v", err)
+	}
+	nodes := w.nodes.stored()
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if n := nodes[name].DeepCopy(); matcher.Matches(n) {
+			n.Spec.Unschedulable = true
+			w.note("%s is cordoned", name)
+			write(w, &w.nodes, n, false)
+		}
+	}
 }
 
 // changeNode has a node die, come back, or go, or cordons it.
@@ -654,6 +679,9 @@ func (w *world) advanceNode() bool {
 			admissions[i].DoneTime, admissions[i].FailedTime = ptr.To(metav1.NewTime(w.now)), nil
 		}
 	}
+	if !isTaken(n) {
+		n.Spec.Unschedulable = false
+	}
 	w.note("%s: %s", n.Name, describe(n))
 	write(w, &w.nodes, n, false)
 	return true
@@ -681,6 +709,21 @@ func (w *world) isDrain(uid types.UID) bool {
 	return false
 }
 
+// mendNodes brings all nodes back. Those that a maintenance waits for may stay cordoned: they are made
+// schedulable when they are given back.
+func (w *world) mendNodes() {
+	waiting := sets.New[string]()
+	for _, m := range w.needAdmissions(w.maintenances.stored(), w.nodes.stored()) {
+		waiting.Insert(m.Waiting...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes.stored())) {
+		n := w.nodes.stored()[name].DeepCopy()
+		n.Spec.Unschedulable = n.Spec.Unschedulable && waiting.Has(name)
+		n.Status.Conditions[0].Status = v1.ConditionTrue
+		write(w, &w.nodes, n, false)
+	}
+}
+
 // finish ends freezes and pauses, and checks that one controller without disturbances then admits
 // every node.
 func (w *world) finish() {
@@ -705,11 +748,7 @@ func (w *world) finish() {
 			write(w, &w.maintenances, m, false)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.nodes.stored())) {
-		n := w.nodes.stored()[name].DeepCopy()
-		n.Spec.Unschedulable, n.Status.Conditions[0].Status = false, v1.ConditionTrue
-		write(w, &w.nodes, n, false)
-	}
+	w.mendNodes()
 	w.now = w.now.Add(2 * pendingTimeout)
 	w.start()
 	r := w.replicas[0]
