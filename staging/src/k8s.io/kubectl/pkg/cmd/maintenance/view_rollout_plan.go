@@ -198,10 +198,11 @@ type forecast struct {
 type budgetForecast struct {
 	*coordinationv1alpha1.NodeMaintenanceBudget
 	matcher *maintenance.NodeMatcher
-	// all is how many nodes it selects, unavailable how many of them are unavailable, and taken, by
-	// domain, with how many a maintenance has begun.
-	all, unavailable int
-	taken            map[string]int
+	// all is how many nodes it selects, unavailable how many of them are unavailable, disrupted how
+	// many of those are not only cordoned, and taken, by domain, with how many a maintenance has
+	// begun.
+	all, unavailable, disrupted int
+	taken                       map[string]int
 }
 
 // nodeForecast is a node that is planned.
@@ -210,8 +211,12 @@ type nodeForecast struct {
 	budgets []*budgetForecast
 	// domain is that of the first budget that has domains.
 	domain string
-	// unavailable and taken are whether it counts as such already.
-	unavailable, taken bool
+	// unavailable, down and taken are whether it counts as such already.
+	unavailable, down, taken bool
+}
+
+func newNodeForecast(node *corev1.Node) *nodeForecast {
+	return &nodeForecast{Node: node, unavailable: isUnavailable(node), down: !maintenance.IsReady(node), taken: isTaken(node)}
 }
 
 func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots int) *forecast {
@@ -225,7 +230,7 @@ func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots
 		for _, node := range s.nodes {
 			if matcher.Matches(node) {
 				b.all++
-				b.count(&nodeForecast{Node: node, unavailable: isUnavailable(node), taken: isTaken(node)})
+				b.count(newNodeForecast(node))
 			}
 		}
 		f.budgets = append(f.budgets, b)
@@ -248,6 +253,9 @@ func isTaken(node *corev1.Node) bool {
 func (b *budgetForecast) count(node *nodeForecast) {
 	if node.unavailable || node.taken {
 		b.unavailable++
+	}
+	if node.down || node.taken {
+		b.disrupted++
 	}
 	if node.taken {
 		b.taken[b.domainOf(node.Node)]++
@@ -308,7 +316,7 @@ func (f *forecast) run(nodes []*corev1.Node) (batches [][]string, stuck []stuckN
 // sort sorts the nodes as the controller does, and returns those with which it has begun.
 func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 	for _, object := range nodes {
-		node := &nodeForecast{Node: object, unavailable: isUnavailable(object), taken: isTaken(object)}
+		node := newNodeForecast(object)
 		for _, b := range f.budgets {
 			if !b.matcher.Matches(object) {
 				continue
@@ -367,7 +375,8 @@ func (n *nodeForecast) refusal() *stuckNodes {
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitFrozen, Budget: b.Name}
 		case b.Spec.Topology != nil && b.taken[b.domainOf(n.Node)] == 0 && len(b.taken) >= int(b.Spec.Topology.MaxDomains):
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitTopology, Budget: b.Name}
-		case !n.unavailable && !n.taken && b.unavailable >= b.max():
+		case n.down || n.taken:
+		case n.unavailable && b.disrupted >= b.max(), !n.unavailable && b.unavailable >= b.max():
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitBudget, Budget: b.Name}
 		}
 	}
@@ -380,6 +389,9 @@ func (n *nodeForecast) take() {
 		if !n.unavailable && !n.taken {
 			b.unavailable++
 		}
+		if !n.down && !n.taken {
+			b.disrupted++
+		}
 		if !n.taken {
 			b.taken[b.domainOf(n.Node)]++
 		}
@@ -390,6 +402,7 @@ func (n *nodeForecast) take() {
 func (f *forecast) release(n *nodeForecast) {
 	for _, b := range n.budgets {
 		b.unavailable--
+		b.disrupted--
 		domain := b.domainOf(n.Node)
 		if b.taken[domain]--; b.taken[domain] == 0 {
 			delete(b.taken, domain)

@@ -53,6 +53,12 @@ func readyNode(name string) *corev1.Node {
 	return node
 }
 
+func cordonedNode(name string) *corev1.Node {
+	node := readyNode(name)
+	node.Spec.Unschedulable = true
+	return node
+}
+
 func brokenNode(name string) *corev1.Node {
 	node := readyNode(name)
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -127,6 +133,10 @@ func TestBatches(t *testing.T) {
 		{"two budgets", append([]any{nodeBudget("workers", "3"), nodeBudget("some", "1", "n1", "n2")}, five...), nil, "n1 n3 n4, n2 n5", nil},
 		{"a broken node costs nothing", append([]any{nodeBudget("workers", "1"), brokenNode("n0")}, five[:2]...), nil, "n0, n1, n2", nil},
 		{"a broken node that is not selected uses up the budget", append([]any{nodeBudget("workers", "1"), brokenNode("x")}, five[:2]...), nil, "", []stuckNodes{{full, "workers", []string{"n1", "n2"}}}},
+		{"a pool that was cordoned", []any{nodeBudget("workers", "2"), cordonedNode("n1"), cordonedNode("n2"), cordonedNode("n3")}, nil, "n1 n2, n3", nil},
+		{"cordoned nodes count", []any{nodeBudget("workers", "2"), cordonedNode("n1"), readyNode("n2"), readyNode("n3")}, nil, "n1 n2, n3", nil},
+		{"cordoned and broken nodes", []any{nodeBudget("workers", "2"), brokenNode("n0"), cordonedNode("n1"), cordonedNode("n2")}, nil, "n0 n1, n2", nil},
+		{"cordoned nodes that are not selected use up the budget", append([]any{nodeBudget("workers", "1"), cordonedNode("x")}, five[:2]...), nil, "", []stuckNodes{{full, "workers", []string{"n1", "n2"}}}},
 		{"a freeze of some nodes", append([]any{nodeBudget("freeze", "0", "n2", "n4")}, five...), atATime("2"), "n1 n3, n5", []stuckNodes{{frozen, "freeze", []string{"n2", "n4"}}}},
 		{"a freeze in percent", append([]any{nodeBudget("freeze", "0%", "n2")}, five[:2]...), nil, "n1", []stuckNodes{{frozen, "freeze", []string{"n2"}}}},
 		{"one zone at a time", append([]any{zonal(nodeBudget("zones", "5"), 1)}, zones...), nil, "n1@a n3@a, n2@b n4@b, n5", nil},
