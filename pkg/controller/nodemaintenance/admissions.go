@@ -113,21 +113,6 @@ func (c *Controller) watchFleet(logger klog.Logger) error {
 	return nil
 }
 
-// observeBudgets reads all budgets before any node is reconciled. Otherwise a node would seem not to
-// need an admission.
-func (c *Controller) observeBudgets(logger klog.Logger) {
-	if c.fleet == nil {
-		return
-	}
-	all, err := c.fleet.Budgets.Lister().List(labels.Everything())
-	if err != nil {
-		return // The lister of a cache returns no error.
-	}
-	for _, b := range all {
-		c.budgetChanged(logger, b)
-	}
-}
-
 // budgetChanged handles the event of a budget: if it selects other nodes now, those that wait or will
 // are reconciled.
 func (c *Controller) budgetChanged(logger klog.Logger, b *coordinationv1alpha1.NodeMaintenanceBudget) {

@@ -73,6 +73,8 @@ type fixture struct {
 	namespaces, attachments, claims cache.Store
 	admissionQueue                  *recordedQueue
 	withoutFleet                    bool
+	// heldLimits is whether the cache of NodeMaintenanceBudgets gets nothing.
+	heldLimits bool
 	// admitting is whether the only worker for admissions is busy.
 	admitting bool
 	// events are the emitted events, as "kind name: reason: note".
@@ -137,7 +139,11 @@ func (f *fixture) restart() {
 	f.Controller, f.running = c, nil
 	f.deliverAll()
 	logger, _ := ktesting.NewTestContext(f.t)
-	c.observeAll(logger)
+	all, current := c.awaitLimits(f.ctx)
+	if !current {
+		f.t.Fatal("the budgets are not current")
+	}
+	c.observeAll(logger, all)
 }
 
 // removeFinalized removes a maintenance that is being deleted when its last finalizer is removed,
@@ -173,11 +179,15 @@ func (f *fixture) deliverAll() {
 }
 
 func (f *fixture) deliverLimits() {
-	if f.withoutFleet {
+	if f.withoutFleet || f.heldLimits {
 		return
 	}
-	list, err := f.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(f.ctx, metav1.ListOptions{})
-	deliver(f, f.limitInformer, ptrs(list.Items), err)
+	// Not through the client: tests count the reads of the controller.
+	list, err := f.tracker.List(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenancebudgets"), coordinationv1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceBudget"), "")
+	if err != nil {
+		f.t.Fatalf("listing budgets: %v", err)
+	}
+	deliver(f, f.limitInformer, ptrs(list.(*coordinationv1alpha1.NodeMaintenanceBudgetList).Items), nil)
 }
 
 // deliverSome updates some of these caches, in a random order.

@@ -17,6 +17,8 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,6 +29,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -375,4 +378,97 @@ func TestAdmissionAfterTheEnd(t *testing.T) {
 	f.expectNode("the cache may be behind", "n1", "m:admitted")
 	f.run(unknownAdmission)
 	f.expectNode("the cache is not behind", "n1", untouched)
+}
+
+// A budget that was created before the stage Drain counts, also if the cache has it later. It costs no
+// more reads than there are changes of the maintenance.
+func TestBudgetThatTheCacheLacks(t *testing.T) {
+	for name, begin := range map[string]func(f *fixture, createLimit func()){
+		"created in Drain": func(f *fixture, createLimit func()) {
+			createLimit()
+			f.createPlain("m")
+		},
+		"moved to Drain": func(f *fixture, createLimit func()) {
+			f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+			f.run(5 * time.Second)
+			createLimit()
+			f.setStage("m", stageDrain)
+		},
+		"selects other nodes": func(f *fixture, createLimit func()) {
+			f.createMaintenance("m", stageDrain, "none", maintenance.StandardPlan()...)
+			f.run(5 * time.Second)
+			createLimit()
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = "a"
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			f.createReadyNode("other", map[string]string{"shutdown": ""})
+			reads := f.countLists("nodemaintenancebudgets")
+			f.heldLimits = true
+			begin(f, func() { f.createLimit("b", 0) })
+			f.run(time.Minute)
+			if requested := f.requestedPods(); requested > 0 {
+				t.Errorf("the eviction of %d pods is requested", requested)
+			}
+			if *reads > 100 {
+				t.Errorf("%d reads of budgets in a minute", *reads)
+			}
+			f.createMaintenance(maintenance.ShutdownName("other"), stageDrain, "shutdown", maintenance.StandardPlan()...)
+			f.change(maintenance.ShutdownName("other"), func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.NodeSelector = maintenance.ShutdownSelector("other")
+			})
+			f.run(5 * time.Second)
+			f.expectNode("a kubelet does not wait", "other", plainly)
+			f.heldLimits = false
+			f.run(10 * time.Second)
+			f.expectWaits("with the cache", "m", waitFor(coordinationv1alpha1.NodeMaintenanceWaitFrozen, "b", 2))
+			*reads = 0
+			f.run(time.Hour)
+			if *reads > 0 {
+				t.Errorf("%d reads of budgets when nothing happens", *reads)
+			}
+		})
+	}
+}
+
+// A controller that was just started begins with no node before it knows all budgets.
+func TestStartWaitsForBudgets(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.heldLimits = true
+	f.createPlain("m")
+	f.deliverMaintenances()
+	f.createLimit("b", 0)
+	refused := errors.New("overloaded")
+	f.client.PrependReactor("list", "nodemaintenancebudgets", func(clienttesting.Action) (bool, runtime.Object, error) { return refused != nil, nil, refused })
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	waits := func(when string) {
+		t.Helper()
+		if _, current := f.awaitLimits(ended(ctx)); current {
+			t.Errorf("%s: the budgets are current", when)
+		}
+	}
+	waits("the API server does not answer")
+	refused = nil
+	waits("the cache lacks a budget")
+	f.heldLimits = false
+	f.deliverLimits()
+	all, current := f.awaitLimits(ctx)
+	if !current || len(all) != 1 || !f.progress.limits.isChecked(all[0]) {
+		t.Errorf("current %t, maintenances %v", current, all)
+	}
+	refused = apierrors.NewNotFound(budgetResource, "")
+	if _, current := f.awaitLimits(ctx); !current {
+		t.Error("an API server that does not serve budgets is waited for")
+	}
+}
+
+// ended returns a context that has ended, with which a read still succeeds.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
 }

@@ -342,6 +342,16 @@ func (f *fixture) watchNodes(check func(before *v1.Node, patch string)) {
 	})
 }
 
+// countLists counts the reads of all objects of a resource.
+func (f *fixture) countLists(resource string) *int {
+	count := 0
+	f.client.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+		count++
+		return false, nil, nil
+	})
+	return &count
+}
+
 // limitAdmitted checks at each write to a node that no more nodes are admitted and not given back.
 func (f *fixture) limitAdmitted(most int) {
 	f.watchNodes(func(*v1.Node, string) {

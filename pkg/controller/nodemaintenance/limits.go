@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
 	"sync"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -45,6 +46,14 @@ type limits struct {
 	lock sync.RWMutex
 	// budgets has the selectors of the NodeMaintenanceBudgets.
 	budgets map[string]limitingBudget
+	// checked has, by the names of maintenances, for which of their generations all budgets are known:
+	// see Controller.hasCurrentLimits.
+	checked map[string]checkedMaintenance
+}
+
+type checkedMaintenance struct {
+	uid        types.UID
+	generation int64
 }
 
 type limitingBudget struct {
@@ -53,7 +62,39 @@ type limitingBudget struct {
 	selector   *maintenance.NodeMatcher
 }
 
-func newLimits() *limits { return &limits{budgets: map[string]limitingBudget{}} }
+func newLimits() *limits {
+	return &limits{budgets: map[string]limitingBudget{}, checked: map[string]checkedMaintenance{}}
+}
+
+// haveAll reports whether all of the budgets are known, or later generations of them.
+func (l *limits) haveAll(stored []coordinationv1alpha1.NodeMaintenanceBudget) bool {
+	l.lock.RLock()
+	defer l.lock.RUnlock()
+	return !slices.ContainsFunc(stored, func(b coordinationv1alpha1.NodeMaintenanceBudget) bool {
+		known, found := l.budgets[b.Name]
+		return !found || known.uid != b.UID || known.generation < b.Generation
+	})
+}
+
+// check records that all budgets are known for this generation of a maintenance.
+func (l *limits) check(m *coordinationv1alpha1.NodeMaintenance) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.checked[m.Name] = checkedMaintenance{m.UID, m.Generation}
+}
+
+func (l *limits) isChecked(m *coordinationv1alpha1.NodeMaintenance) bool {
+	l.lock.RLock()
+	defer l.lock.RUnlock()
+	return l.checked[m.Name] == checkedMaintenance{m.UID, m.Generation}
+}
+
+// forget forgets a maintenance that is gone.
+func (l *limits) forget(name string) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	delete(l.checked, name)
+}
 
 // set adds a budget, and reports whether it may select other nodes than before.
 func (l *limits) set(b *coordinationv1alpha1.NodeMaintenanceBudget) (changed bool, err error) {

@@ -44,6 +44,8 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.enqueueNodes(c.progress.forget(name))
 		c.writer.forgetMaintenance(name)
 		c.maintenanceWrites.forget(name)
+		c.progress.limits.forget(name)
+		c.staleLimits.reset(name)
 		return nil
 	}
 	if err != nil {
@@ -67,6 +69,13 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.enqueueNodes(c.progress.forget(name))
 		return nil
 	}
+	if current, err := c.hasCurrentLimits(ctx, m); err != nil {
+		return c.noteFinalizerFailed(name, err)
+	} else if !current {
+		c.maintenances.AddAfter(name, c.staleLimits.wait(name))
+		return nil
+	}
+	c.staleLimits.reset(name)
 	if err := c.observe(m); err != nil {
 		// A retry would not help. The API server validates both fields.
 		c.events.invalid(m, err)
@@ -75,8 +84,9 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	return c.syncStatus(ctx, m, c.clock.Now())
 }
 
-// noteFinalizerFailed returns the outcome of a write that comes before the finalizer, or stores it.
-// If it has failed, other drains of the nodes do not wait for it any longer.
+// noteFinalizerFailed returns the outcome of a call that comes before the maintenance has an effect,
+// such as the write of the finalizer. If it has failed, other drains of the nodes do not wait for it
+// any longer.
 func (c *Controller) noteFinalizerFailed(name string, err error) error {
 	if err != nil {
 		c.enqueueNodes(c.progress.finalizerFailed(name))

@@ -86,8 +86,9 @@ type Controller struct {
 	boots      *boots
 	// fleet is nil while the gate NodeMaintenanceBudgets is off: then no node is admitted.
 	fleet *FleetInformers
-	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind.
-	staleNodes, staleMaintenances *staleWaits
+	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind, and
+	// staleLimits those of maintenances for which the cache of budgets is.
+	staleNodes, staleMaintenances, staleLimits *staleWaits
 	// disabled has, by the names of interceptors, why this process does not run them.
 	disabled map[string]string
 
@@ -182,6 +183,7 @@ func NewWithClock(
 		boots:             newBoots(),
 		staleNodes:        newStaleWaits(),
 		staleMaintenances: newStaleWaits(),
+		staleLimits:       newStaleWaits(),
 		disabled:          disabled,
 		broadcaster:       broadcaster,
 		maintenances:      newQueue("nodemaintenance", clock),
@@ -261,7 +263,11 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "No events will be recorded")
 	}
-	c.observeAll(logger)
+	all, current := c.awaitLimits(ctx)
+	if !current {
+		return
+	}
+	c.observeAll(logger, all)
 	defer metrics.Track(c.count)()
 	running.Go(func() {
 		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenances, c.syncMaintenance) }, time.Second)
@@ -288,12 +294,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 
 // observeAll observes all maintenances before any node is reconciled. Otherwise a node would seem
 // not to be claimed by those that were not read yet.
-func (c *Controller) observeAll(logger klog.Logger) {
-	c.observeBudgets(logger)
-	all, err := c.maintenanceLister.List(labels.Everything())
-	if err != nil {
-		return // The lister of a cache returns no error.
-	}
+func (c *Controller) observeAll(logger klog.Logger, all []*coordinationv1alpha1.NodeMaintenance) {
 	for _, m := range all {
 		if nextStep(m) == stepNothing {
 			continue

@@ -17,18 +17,22 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
 
 // happenInFleet simulates a random event of a fleet.
 func (s *simulation) happenInFleet() {
-	switch s.random.IntN(8) {
+	switch s.random.IntN(9) {
 	case 0:
 		s.createRandomLimit()
 	case 1:
@@ -43,6 +47,10 @@ func (s *simulation) happenInFleet() {
 		s.changeNode(setReady(s.random.IntN(2) == 0))
 	case 7:
 		s.clock.Step(rebootSettled / 2)
+	case 8:
+		// The maintenance may be seen before the budget.
+		s.createRandomLimit()
+		s.createRandomMaintenance()
 	}
 }
 
@@ -96,17 +104,54 @@ func (s *simulation) completeRandomNode() {
 	}
 }
 
-// mayCordon reports whether the maintenance may cordon a node: one that needs an admission has it.
+// mayCordon reports whether the maintenance may cordon a node: one that needs an admission has it. A
+// node that another client has uncordoned may be cordoned again because of the stage Cordon, while the
+// stage Drain begins.
 func (s *simulation) mayCordon(o *order, node *v1.Node) bool {
 	if !o.claims() {
-		return false
+		return o.waits() && isOnlyCordoned(node)
 	}
 	live, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
 	if err != nil || live.(*v1.Node).UID != node.UID {
 		return true // The node has just vanished.
 	}
 	admission := maintenance.AdmissionOf(live.(*v1.Node), o.uid)
-	return o.stage == stageCordon || o.rollout == nil || admission != nil && admission.DoneTime == nil
+	return o.stage == stageCordon || admission != nil && admission.DoneTime == nil ||
+		o.rollout == nil && (hasBegun(node) || hasBegun(live.(*v1.Node)) || !s.wasLimited(o, node, live.(*v1.Node)))
+}
+
+// noteDrain records the budgets that are there when a maintenance comes to the stage Drain.
+func (s *simulation) noteDrain(action clienttesting.Action) {
+	write, ok := action.(interface{ GetObject() runtime.Object })
+	if !ok {
+		return
+	}
+	m, ok := write.GetObject().(*coordinationv1alpha1.NodeMaintenance)
+	if !ok || m.Spec.Stage != stageDrain || s.known[m.UID] != nil {
+		return
+	}
+	s.known[m.UID] = map[types.UID]int64{}
+	for _, b := range s.storedLimits() {
+		s.known[m.UID][b.UID] = b.Generation
+	}
+}
+
+// wasLimited reports whether a budget selects the node that was there when the maintenance came to the
+// stage Drain, and has not changed since.
+func (s *simulation) wasLimited(o *order, versions ...*v1.Node) bool {
+	return slices.ContainsFunc(s.storedLimits(), func(b coordinationv1alpha1.NodeMaintenanceBudget) bool {
+		selector, err := maintenance.NewNodeMatcher(b.Spec.NodeSelector)
+		return err == nil && s.known[o.uid][b.UID] == b.Generation && !slices.ContainsFunc(versions, func(n *v1.Node) bool { return !selector.Matches(n) })
+	})
+}
+
+// storedLimits returns the budgets without the checks of API calls.
+func (s *simulation) storedLimits() []coordinationv1alpha1.NodeMaintenanceBudget {
+	list, err := s.tracker.List(coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenancebudgets"), coordinationv1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceBudget"), "")
+	if err != nil {
+		s.t.Fatalf("listing budgets: %v", err)
+	}
+	return list.(*coordinationv1alpha1.NodeMaintenanceBudgetList).Items
 }
 
 // checkRollouts checks that no rollout has more nodes than it may have.

@@ -72,6 +72,11 @@ type simulation struct {
 	mayInterleave, inFlight bool
 	// fleet is whether there are budgets and rollouts.
 	fleet bool
+	// limitLag is how far the cache of budgets lags behind, in events on average.
+	limitLag int
+	// known has, by the UIDs of maintenances, the generations of the budgets that were there when they
+	// came to the stage Drain.
+	known map[types.UID]map[types.UID]int64
 }
 
 // refusable are writes that webhooks, quotas and policies may refuse.
@@ -89,8 +94,9 @@ func TestSimulation(t *testing.T) {
 }
 
 // TestSimulationOfFleets is TestSimulation with budgets, rollouts, and nodes that reboot, break and are
-// given back. It also checks that an admission is stored before the cordon, that no rollout has more
-// nodes than it may have, and at the end that no taint is left.
+// given back. It also checks that an admission is stored before the cordon, also without a rollout if
+// there was a budget before the stage Drain, that no rollout has more nodes than it may have, and at
+// the end that no taint is left.
 func TestSimulationOfFleets(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, true) })
 }
@@ -98,9 +104,9 @@ func TestSimulationOfFleets(t *testing.T) {
 func simulate(t *testing.T, seed uint64, fleet bool) {
 	s := &simulation{
 		fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, 1)),
-		targets: map[string]maintenance.Targets{}, refused: sets.New[string](), fleet: fleet,
+		targets: map[string]maintenance.Targets{}, refused: sets.New[string](), fleet: fleet, known: map[types.UID]map[types.UID]int64{},
 	}
-	s.hung = sets.New[string]()
+	s.hung, s.limitLag = sets.New[string](), 1+s.random.IntN(20)
 	s.client.PrependReactor("*", "*", s.check)
 	s.restart()
 	for _, name := range simulatedNodes {
@@ -185,7 +191,7 @@ func (s *simulation) happen() {
 	s.maintenanceQueue.release()
 	if s.fleet {
 		s.admissionQueue.release()
-		if s.random.IntN(2) == 0 {
+		if s.random.IntN(s.limitLag) == 0 {
 			s.deliverLimits()
 		}
 	}
@@ -373,6 +379,7 @@ func (s *simulation) replaceRandomNode() {
 
 // check is called before each write.
 func (s *simulation) check(action clienttesting.Action) (bool, runtime.Object, error) {
+	s.noteDrain(action)
 	write := strings.TrimSuffix(action.GetVerb()+" "+action.GetResource().Resource+"/"+action.GetSubresource(), "/")
 	if s.syncing && s.refused.Has(write) {
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "x", errors.New("denied by a webhook"))
