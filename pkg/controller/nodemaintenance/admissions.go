@@ -250,8 +250,8 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 	return nil
 }
 
-func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission) error {
-	return s.writer.admit(ctx, node, added)
+func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, before time.Time) error {
+	return s.writer.admit(ctx, node, added, func() bool { return s.clock.Now().Before(before) })
 }
 
 func (s admissionStore) NodesVersion() string { return s.admissions.version }
@@ -264,10 +264,14 @@ func (c *Controller) admitted(a admission.Admission) {
 }
 
 // admit adds admissions to the status of a node. After a conflict it is repeated on the latest
-// version, unless the node has changed in what the decision was based on.
-func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission) error {
+// version, unless the node has changed in what the decision was based on. Each attempt is made only in
+// time: timeouts do not count while a process is suspended, and its reservation may be over since.
+func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, inTime func() bool) error {
 	decided := node
 	for range maxStatusConflicts {
+		if !inTime() {
+			return fmt.Errorf("node %s is not admitted for %s: the reservation is too old, and is made again", node.Name, added[0].MaintenanceName)
+		}
 		status := node.Status.MaintenanceStatus.DeepCopy()
 		if status == nil {
 			status = &v1.MaintenanceStatus{Unclaimed: true}

@@ -371,7 +371,7 @@ func TestAdmissionAfterTheEnd(t *testing.T) {
 	f.run(5 * time.Second)
 	f.deleteMaintenance("m")
 	f.run(10 * time.Second)
-	if err := f.writer.admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}); err != nil {
+	if err := f.writer.admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}, func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	f.run(unknownAdmission / 2)
@@ -471,4 +471,28 @@ func ended(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
+}
+
+// An admission is not written long after its reservation: the process may have been suspended between
+// the two, and the reservation may not count any more. It is reserved again then.
+func TestLateAdmissionIsNotWritten(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createLimit("b", 1)
+	suspended := false
+	f.client.PrependReactor("update", "nodemaintenancebudgets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		b := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenanceBudget)
+		if isByController(action) && !suspended && len(b.Status.PendingAdmissions) > 0 {
+			suspended = true
+			f.clock.Step(3 * time.Minute)
+		}
+		return false, nil, nil
+	})
+	f.createPlain("m")
+	f.run(30 * time.Second)
+	f.expectNode("the reservation is old", "n1", waiting)
+	f.run(3 * time.Minute)
+	f.expectNode("it is made again", "n1", admitted)
+	if !suspended {
+		t.Error("nothing was reserved")
+	}
 }

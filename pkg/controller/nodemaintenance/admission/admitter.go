@@ -75,8 +75,8 @@ type Store interface {
 	WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error
 	WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error
 	// Admit adds the admissions to the status of the node, if the node has not changed in what the
-	// decision was based on.
-	Admit(ctx context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission) error
+	// decision was based on, and the clock is before that time.
+	Admit(ctx context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) error
 	// NodesVersion is the resourceVersion that the cache of nodes has reached, or empty.
 	NodesVersion() string
 }
@@ -334,13 +334,16 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 	var errs []error
 	workqueue.ParallelizeUntil(ctx, a.Parallel, len(nodes), func(i int) {
 		admitted := due[nodes[i]]
-		added := make([]v1.MaintenanceAdmission, 0, len(admitted))
+		added, reserved := make([]v1.MaintenanceAdmission, 0, len(admitted)), now
 		for _, admission := range admitted {
+			if !admission.reserved.IsZero() && admission.reserved.Before(reserved) {
+				reserved = admission.reserved
+			}
 			added = append(added, v1.MaintenanceAdmission{
 				MaintenanceName: admission.Maintenance.Name, MaintenanceUID: admission.Maintenance.UID, AdmittedTime: metav1.NewTime(now),
 			})
 		}
-		err := a.Store.Admit(ctx, admitted[0].Node, added)
+		err := a.Store.Admit(ctx, admitted[0].Node, added, reserved.Add(pendingUsable))
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil {

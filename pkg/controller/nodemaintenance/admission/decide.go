@@ -60,6 +60,8 @@ type Admission struct {
 	// Budgets, and the maintenance if it has a rollout, have yet to reserve it.
 	Budgets            []*coordinationv1alpha1.NodeMaintenanceBudget
 	ReserveMaintenance bool
+	// reserved is the time of the first reservation that a holder has stored; zero if none has.
+	reserved time.Time
 }
 
 // Wait is what a node waits for.
@@ -260,6 +262,14 @@ func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceSt
 	return state
 }
 
+// pendingOf returns the reservation of the node for the limits of the rollout, or nil.
+func (m *maintenanceState) pendingOf(node string) *coordinationv1alpha1.NodeMaintenancePendingAdmission {
+	if m.Status.RolloutStatus == nil {
+		return nil
+	}
+	return pendingOf(m.Status.RolloutStatus.PendingAdmissions, node, m.UID)
+}
+
 // IsHalted reports whether so many failed nodes stop a rollout.
 func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) bool {
 	tolerated := 0
@@ -313,8 +323,10 @@ func (r *round) isReserved(m *maintenanceState, n *node) bool {
 // closed or stopped, or if it was reserved because of a cache that was behind.
 func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	admission, waits := Admission{Node: n.Node, Maintenance: m.NodeMaintenance}, slices.Clone(m.stopped)
-	if m.Spec.Rollout != nil && !m.pending.Has(n.Name) {
-		admission.ReserveMaintenance = true
+	if m.Spec.Rollout != nil {
+		reserved := m.pendingOf(n.Name)
+		admission.ReserveMaintenance = reserved == nil
+		admission.note(reserved)
 	}
 	if admission.ReserveMaintenance && m.slots <= 0 || m.expired.Has(n.Name) {
 		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency})
@@ -327,8 +339,16 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 		if reserved == nil {
 			admission.Budgets = append(admission.Budgets, b.NodeMaintenanceBudget)
 		}
+		admission.note(reserved)
 	}
 	return admission, waits
+}
+
+// note notes the time of a reservation that a holder may have.
+func (a *Admission) note(reserved *coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+	if reserved != nil && (a.reserved.IsZero() || reserved.Time.Time.Before(a.reserved)) {
+		a.reserved = reserved.Time.Time
+	}
 }
 
 // refusal returns why a budget does not admit the node now, for which it may have reserved it.

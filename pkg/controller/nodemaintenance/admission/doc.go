@@ -36,7 +36,8 @@ limitations under the License.
 // If it has, it knows all pending admissions, and it decides only if its cache of nodes has all
 // that were confirmed.
 //
-// A pending admission is written by whoever finds it, for pendingUsable. After pendingTimeout it does
+// A pending admission is written by whoever finds it, for pendingUsable, by the clock at each attempt:
+// the process may have been suspended since the decision. After pendingTimeout it does
 // not count any more, and may be reserved again. Between the two is more time than any call takes that
 // was begun for it, and more than the clocks of controllers differ. If a node was reserved because it
 // was down or cordoned, and is not any more, it waits until there is room for it, or for that

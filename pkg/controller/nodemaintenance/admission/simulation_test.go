@@ -120,15 +120,20 @@ type replica struct {
 	idle  bool
 	call  func() error
 	begun time.Time
-	// synced is when its Sync has begun.
-	synced time.Time
-	calls  chan func() error
-	result chan error
-	done   chan struct{}
-	dead   bool
+	// synced is when its Sync has begun, and suspended whether its timeout does not count meanwhile:
+	// while a process is suspended, only the clock on the wall goes on.
+	synced    time.Time
+	suspended bool
+	calls     chan func() error
+	result    chan error
+	done      chan struct{}
+	dead      bool
 }
 
-var errKilled = errors.New("the controller was killed")
+var (
+	errKilled = errors.New("the controller was killed")
+	errLate   = errors.New("the reservation is too old")
+)
 
 func (w *world) start() {
 	r := &replica{
@@ -158,10 +163,10 @@ func (r *replica) sync() {
 	r.admitter.Fleet = fleet
 	maintenances := r.needAdmissions(r.maintenances.at(r.seen.maintenances), nodes)
 	now := r.now.Add(r.skew)
-	r.idle, r.synced = false, r.now
+	r.idle, r.synced, r.suspended = false, r.now, r.random.IntN(4) == 0
 	go func() {
 		_, _, err := r.admitter.Sync(context.Background(), maintenances, now)
-		if err != nil && !errors.Is(err, errKilled) && !errors.Is(err, context.DeadlineExceeded) {
+		if err != nil && !errors.Is(err, errKilled) && !errors.Is(err, errLate) && !errors.Is(err, context.DeadlineExceeded) {
 			r.t.Errorf("unexpected error: %v", err)
 		}
 		r.done <- struct{}{}
@@ -209,7 +214,7 @@ func (r *replica) await() {
 func (r *replica) grant() {
 	var err error
 	switch {
-	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > syncTimeout:
+	case r.now.Sub(r.begun) > callTimeout || r.now.Sub(r.synced) > syncTimeout && !r.suspended:
 		err = context.DeadlineExceeded
 	case r.dead:
 		if r.random.IntN(2) == 0 { // The request was sent before.
@@ -275,7 +280,10 @@ func (r *replica) WriteMaintenance(_ context.Context, changed *coordinationv1alp
 	})
 }
 
-func (r *replica) Admit(_ context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission) error {
+func (r *replica) Admit(_ context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) error {
+	if !r.now.Add(r.skew).Before(before) {
+		return errLate
+	}
 	return r.do(func() error {
 		stored := r.nodes.stored()[node.Name]
 		if stored == nil || stored.UID != node.UID || stored.ResourceVersion != node.ResourceVersion {
