@@ -32,9 +32,14 @@ func dropDisabledMaintenanceStatus(node, old *api.Node) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) && !inUse {
 		node.Status.MaintenanceStatus = nil
 	}
-	admits := inUse && len(old.Status.MaintenanceStatus.Admissions) > 0
+	admits := inUse && (len(old.Status.MaintenanceStatus.Admissions) > 0 || old.Status.MaintenanceStatus.Unclaimed)
 	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !admits {
-		node.Status.MaintenanceStatus.Admissions, node.Status.MaintenanceStatus.Unclaimed = nil, false
+		node.Status.MaintenanceStatus.Admissions = nil
+		if node.Status.MaintenanceStatus.Unclaimed {
+			// Without the two fields, it would say that a maintenance has cordoned the node, and the
+			// controller would make a node schedulable that someone has cordoned by hand.
+			node.Status.MaintenanceStatus = nil
+		}
 	}
 	empty := inUse && old.Status.MaintenanceStatus.EmptiedTime != nil
 	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !empty {

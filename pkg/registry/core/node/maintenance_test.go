@@ -143,10 +143,12 @@ func TestDropDisabledAdmissions(t *testing.T) {
 		prepare                    func(node, old *api.Node)
 		old, sent, wantOff, wantOn *api.Node
 	}{
-		"created with some":   {prepare: create, sent: admittedTo(true, "kernel"), wantOff: none, wantOn: admittedTo(true, "kernel")},
+		"created with some":   {prepare: create, sent: admittedTo(true, "kernel"), wantOff: nodeWith(""), wantOn: admittedTo(true, "kernel")},
 		"the first":           {prepare: updateStatus, old: none, sent: admittedTo(false, "kernel"), wantOff: none, wantOn: admittedTo(false, "kernel")},
 		"with the status":     {prepare: updateStatus, old: nodeWith(""), sent: admittedTo(false, "kernel"), wantOff: none, wantOn: admittedTo(false, "kernel")},
-		"unclaimed":           {prepare: updateStatus, old: none, sent: admittedTo(true), wantOff: none, wantOn: admittedTo(true)},
+		"alone":               {prepare: updateStatus, old: nodeWith(""), sent: admittedTo(true, "kernel"), wantOff: nodeWith(""), wantOn: admittedTo(true, "kernel")},
+		"unclaimed":           {prepare: updateStatus, old: none, sent: admittedTo(true), wantOff: nodeWith(""), wantOn: admittedTo(true)},
+		"unclaimed before":    {prepare: updateStatus, old: admittedTo(true), sent: admittedTo(true), wantOff: admittedTo(true), wantOn: admittedTo(true)},
 		"kept":                {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: admittedTo(true, "kernel"), wantOff: admittedTo(true, "kernel"), wantOn: admittedTo(true, "kernel")},
 		"emptied":             {prepare: updateStatus, old: admittedTo(false, "kernel"), sent: emptied, wantOff: none, wantOn: emptied},
 		"emptied before":      {prepare: updateStatus, old: emptied, sent: emptied, wantOff: emptied, wantOn: emptied},
