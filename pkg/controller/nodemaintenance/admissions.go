@@ -250,8 +250,38 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 	return nil
 }
 
-func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, before time.Time) error {
-	return s.writer.admit(ctx, node, added, func() bool { return s.clock.Now().Before(before) })
+func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, before time.Time) (bool, error) {
+	write := writeKey{writeAdmission, node.UID}
+	if wait := s.failures.wait(node.Name, write, s.clock.Now()); wait > 0 {
+		s.admissions.queue.AddAfter(admissionsKey, wait)
+		return false, nil
+	}
+	err := s.writer.admit(ctx, node, added, func() bool { return s.clock.Now().Before(before) })
+	switch {
+	case err == nil:
+		s.failures.succeeded(node.Name, write)
+		return true, nil
+	case ctx.Err() != nil, apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return false, err
+	}
+	s.admissionFailed(ctx, node, added, err)
+	return false, nil
+}
+
+// admissionFailed records that a node could not be admitted, like cordonFailed. Other nodes do not wait
+// for it.
+func (c *Controller) admissionFailed(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, err error) {
+	write := writeKey{writeAdmission, node.UID}
+	if c.failures.failed(node.Name, write, err, c.clock.Now()) {
+		klog.FromContext(ctx).Error(err, "Failed to admit the node, will retry", "node", klog.KObj(node))
+	}
+	for i := range added {
+		if m, err := c.maintenanceLister.Get(added[i].MaintenanceName); err == nil && m.UID == added[i].MaintenanceUID {
+			failed, _ := c.failures.get(node.Name, write)
+			c.events.admissionFailed(node, m, failed.message)
+		}
+	}
+	c.admissions.queue.AddAfter(admissionsKey, c.failures.wait(node.Name, write, c.clock.Now()))
 }
 
 func (s admissionStore) NodesVersion() string { return s.admissions.version }
@@ -277,7 +307,10 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 			status = &v1.MaintenanceStatus{Unclaimed: true}
 		}
 		status.Admissions = append(status.Admissions, added...)
-		err := w.patchNodeStatus(ctx, node, status, ownConditions(node.Status.Conditions))
+		written, err := w.patchNodeStatus(ctx, node, status, ownConditions(node.Status.Conditions))
+		if err == nil {
+			return hasStored(written, added)
+		}
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -290,5 +323,18 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 		}
 		node = latest
 	}
-	return apierrors.NewConflict(nodeResource, node.Name, fmt.Errorf("other clients write the node too often"))
+	// This is no conflict that a retry resolves, but a failure to report.
+	return fmt.Errorf("other clients write node %s so often that %d attempts in a row to admit it failed", node.Name, maxStatusConflicts)
+}
+
+// hasStored returns an error if an API server has dropped one of the admissions of a node. Nothing may
+// begin without them, so it is tried again: another API server may answer.
+func hasStored(written *v1.Node, added []v1.MaintenanceAdmission) error {
+	for i := range added {
+		if maintenance.AdmissionOf(written, added[i].MaintenanceUID) == nil {
+			return fmt.Errorf("an API server has not stored status.maintenanceStatus.admissions of node %s: "+
+				"enable the feature gate NodeMaintenanceBudgets in every kube-apiserver", written.Name)
+		}
+	}
+	return nil
 }

@@ -48,6 +48,7 @@ const (
 	reasonWithdrawFailed  = "WithdrawalFailed"
 	reasonCompleteBlocked = "CompletionBlocked"
 	reasonAdmitted        = "NodeAdmitted"
+	reasonAdmissionFailed = "NodeAdmissionFailed"
 	reasonGivenBack       = "NodeGivenBack"
 	reasonNotBack         = "NodeNotBack"
 	reasonHalted          = "RolloutHalted"
@@ -123,6 +124,12 @@ func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) 
 // admitted emits an event for a node with which a maintenance begins.
 func (w *eventWriter) admitted(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance) {
 	w.record(node, m, v1.EventTypeNormal, reasonAdmitted, "Admit", fmt.Sprintf("NodeMaintenance %s begins with the node", m.Name))
+}
+
+// admissionFailed emits an event on the node and one on the maintenance that waits for it.
+func (w *eventWriter) admissionFailed(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance, why string) {
+	w.record(node, m, v1.EventTypeWarning, reasonAdmissionFailed, "Admit", fmt.Sprintf("NodeMaintenance %s cannot begin with the node: %s", m.Name, why))
+	w.record(m, node, v1.EventTypeWarning, reasonAdmissionFailed, "Admit", fmt.Sprintf("Cannot begin with a node: %s", why))
 }
 
 // admissionsChanged emits events for a node that was given back, or has not come back in time.

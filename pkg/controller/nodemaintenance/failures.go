@@ -67,6 +67,7 @@ const (
 	writeCordon writeKind = iota
 	writeUncordon
 	writeStatus
+	writeAdmission
 	writeRequest
 	writeWithdrawal
 	writeEscalation

@@ -496,3 +496,65 @@ func TestLateAdmissionIsNotWritten(t *testing.T) {
 		t.Error("nothing was reserved")
 	}
 }
+
+// interceptAdmissions answers writes of the controller that admit a node, as long as answer returns
+// true, and counts them.
+func (f *fixture) interceptAdmissions(answer func(node runtime.Object) (bool, runtime.Object, error)) *int {
+	attempts := 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		if !isByController(action) || !strings.Contains(string(patch.GetPatch()), `"admittedTime"`) {
+			return false, nil, nil
+		}
+		attempts++
+		node, err := f.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", patch.GetName())
+		if err != nil {
+			f.t.Errorf("reading a node: %v", err)
+		}
+		return answer(node)
+	})
+	return &attempts
+}
+
+// An API server whose gate is off drops admissions. Nothing begins without them, everything else goes
+// on, and the node and the maintenance say what to do.
+func TestAdmissionIsDropped(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createReadyNode("other", map[string]string{"b": ""})
+	drops := true
+	attempts := f.interceptAdmissions(func(node runtime.Object) (bool, runtime.Object, error) {
+		return drops && node.(*v1.Node).Name == "n1", node, nil
+	})
+	f.createRollout("m", atOnce(2))
+	f.createMaintenance("plain", stageDrain, "b", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	f.expectNodes("dropped", map[string]string{"n1": waiting, "n2": admitted, "other": plainly})
+	const why = "an API server has not stored status.maintenanceStatus.admissions of node n1: enable the feature gate NodeMaintenanceBudgets in every kube-apiserver"
+	f.expectEvent("Node n1: NodeAdmissionFailed: NodeMaintenance m cannot begin with the node: " + why)
+	f.expectEvent("NodeMaintenance m: NodeAdmissionFailed: Cannot begin with a node: " + why)
+	if *attempts < 2 || *attempts > 20 {
+		t.Errorf("%d attempts in a minute", *attempts)
+	}
+	drops = false
+	f.run(time.Minute)
+	f.expectNode("stored", "n1", admitted)
+}
+
+// Conflicts that go on are a failure that is seen, and retried with back-off.
+func TestAdmissionConflicts(t *testing.T) {
+	f := newFleet(t, "n1")
+	contested := true
+	attempts := f.interceptAdmissions(func(runtime.Object) (bool, runtime.Object, error) {
+		return contested, nil, apierrors.NewConflict(nodeResource, "n1", errors.New("changed"))
+	})
+	f.createRollout("m", atOnce(1))
+	f.run(time.Minute)
+	f.expectNode("contested", "n1", waiting)
+	f.expectEvent("Node n1: NodeAdmissionFailed: NodeMaintenance m cannot begin with the node: other clients write node n1 so often that 10 attempts in a row to admit it failed")
+	if *attempts < 2*maxStatusConflicts || *attempts > 20*maxStatusConflicts {
+		t.Errorf("%d attempts in a minute", *attempts)
+	}
+	contested = false
+	f.run(time.Minute)
+	f.expectNode("not contested", "n1", admitted)
+}

@@ -449,6 +449,9 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 	default:
 		wanted = sets.New(writeKey{writeStatus, uid})
 	}
+	if s.view.waits {
+		wanted.Insert(writeKey{writeAdmission, s.node.UID})
+	}
 	if s.view.drains() {
 		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.targets))).
 			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.orders)))

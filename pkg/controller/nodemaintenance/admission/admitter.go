@@ -75,8 +75,9 @@ type Store interface {
 	WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error
 	WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error
 	// Admit adds the admissions to the status of the node, if the node has not changed in what the
-	// decision was based on, and the clock is before that time.
-	Admit(ctx context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) error
+	// decision was based on, and the clock is before that time. It reports whether they are stored. A
+	// write that has failed before may wait: then the Store has Sync called again.
+	Admit(ctx context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) (bool, error)
 	// NodesVersion is the resourceVersion that the cache of nodes has reached, or empty.
 	NodesVersion() string
 }
@@ -343,10 +344,10 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 				MaintenanceName: admission.Maintenance.Name, MaintenanceUID: admission.Maintenance.UID, AdmittedTime: metav1.NewTime(now),
 			})
 		}
-		err := a.Store.Admit(ctx, admitted[0].Node, added, reserved.Add(pendingUsable))
+		written, err := a.Store.Admit(ctx, admitted[0].Node, added, reserved.Add(pendingUsable))
 		lock.Lock()
 		defer lock.Unlock()
-		if err != nil {
+		if err != nil || !written {
 			errs = append(errs, ignoreOutdated(err))
 			return
 		}

@@ -280,11 +280,11 @@ func (r *replica) WriteMaintenance(_ context.Context, changed *coordinationv1alp
 	})
 }
 
-func (r *replica) Admit(_ context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) error {
+func (r *replica) Admit(_ context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) (bool, error) {
 	if !r.now.Add(r.skew).Before(before) {
-		return errLate
+		return false, errLate
 	}
-	return r.do(func() error {
+	err := r.do(func() error {
 		stored := r.nodes.stored()[node.Name]
 		if stored == nil || stored.UID != node.UID || stored.ResourceVersion != node.ResourceVersion {
 			return apierrors.NewConflict(v1.Resource("nodes"), node.Name, nil)
@@ -303,6 +303,7 @@ func (r *replica) Admit(_ context.Context, node *v1.Node, admissions []v1.Mainte
 		write(r.world, &r.world.nodes, written, false)
 		return nil
 	})
+	return err == nil, err
 }
 
 func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
