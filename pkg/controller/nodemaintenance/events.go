@@ -42,6 +42,7 @@ const (
 	reasonNodeUncordoned  = "NodeUncordoned"
 	reasonCordonContested = "CordonContested"
 	reasonCordonFailed    = "CordonFailed"
+	reasonTaintFailed     = "TaintFailed"
 	reasonNodeDrained     = "NodeDrained"
 	reasonStatusFailed    = "NodeStatusFailed"
 	reasonRequestFailed   = "EvictionRequestFailed"
@@ -87,6 +88,10 @@ func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string
 
 func (w *eventWriter) cordonFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonCordonFailed, "Cordon", err.Error())
+}
+
+func (w *eventWriter) taintFailed(node *v1.Node, err error) {
+	w.node(node, v1.EventTypeWarning, reasonTaintFailed, "Taint", err.Error())
 }
 
 func (w *eventWriter) statusFailed(node *v1.Node, err error) {

@@ -67,6 +67,7 @@ const (
 	writeCordon writeKind = iota
 	writeUncordon
 	writeStatus
+	writeTaint
 	writeAdmission
 	writeRequest
 	writeWithdrawal

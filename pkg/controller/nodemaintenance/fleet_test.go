@@ -478,3 +478,52 @@ func TestMendedByTheNextSync(t *testing.T) {
 		t.Errorf("halted after the completion: %+v", m.Status.Conditions)
 	}
 }
+
+// A taint that a webhook refuses keeps nothing else from going on, is reported, and is tried again with
+// back-off. One that cannot be removed keeps the maintenance from ending, and says so.
+func TestRefusedTaint(t *testing.T) {
+	f := newFleet(t, "n1", "n2", "n3")
+	refused, attempts := true, 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchAction)
+		if !refused || patch.GetName() != "n2" || !strings.Contains(string(patch.GetPatch()), `"taints":`) {
+			return false, nil, nil
+		}
+		attempts++
+		return true, nil, webhook("n2")
+	})
+	f.createRollout("m", atOnce(1))
+	f.drainNodes()
+	f.run(time.Minute)
+	f.expectNodes("the taint is refused", map[string]string{"n1": drained, "n2": "planned", "n3": waiting})
+	f.expectEvent(`Node n2: TaintFailed: setting the taint nodemaintenance.k8s.io/planned of the node: nodes "n2" is forbidden: a webhook says no`)
+	if attempts < 3 || attempts > 8 {
+		t.Errorf("%d attempts in a minute", attempts)
+	}
+	f.restart()
+	f.setDone("m", "n1")
+	f.drainNodes()
+	f.expectNodes("it is the turn of the node", map[string]string{"n1": done, "n2": drained, "n3": waiting})
+	refused = false
+	f.setDone("m", "n2")
+	f.relabel("n2", nil)
+	f.run(10 * time.Second)
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout.Paused = true })
+	f.relabel("n2", map[string]string{"a": ""})
+	f.run(time.Minute)
+	f.expectNodes("the taint is allowed", map[string]string{"n1": done, "n2": waiting, "n3": admitted})
+	refused = true
+	f.setStage("m", stageComplete)
+	f.run(time.Minute)
+	f.expectNodes("the removal is refused", map[string]string{"n1": untouched, "n2": "tainted", "n3": untouched})
+	want := `1 node cannot be uncordoned (setting the taint nodemaintenance.k8s.io/planned of the node: nodes "n2" is forbidden: a webhook says no)`
+	if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Message != want {
+		t.Errorf("blockers: %+v", blockers)
+	}
+	refused = false
+	f.run(time.Minute)
+	f.expectNode("the removal is allowed", "n2", untouched)
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
+		t.Errorf("not completed: %+v", m)
+	}
+}

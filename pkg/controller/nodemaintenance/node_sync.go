@@ -84,7 +84,7 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if err := c.reconcileCordon(ctx, s); err != nil {
 		return err
 	}
-	// A taint that is refused keeps nothing else from being written.
+	// A taint that fails keeps nothing else from being written.
 	taintErr := c.reconcileTaint(ctx, s)
 	return errors.Join(taintErr, c.publishStatus(ctx, s))
 }
@@ -422,6 +422,9 @@ func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 	if s.view.cordonBlocker != nil && c.mustUncordon(s.node, s.view) {
 		blockers = append(blockers, *s.view.cordonBlocker)
 	}
+	if blocker := c.taintBlocker(s); blocker != nil {
+		blockers = append(blockers, *blocker)
+	}
 	return blockers
 }
 
@@ -448,6 +451,9 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 		wanted = sets.New(writeKey{writeStatus, uid}, writeKey{writeCordon, uid})
 	default:
 		wanted = sets.New(writeKey{writeStatus, uid})
+	}
+	if neededTaint(s) {
+		wanted.Insert(writeKey{writeTaint, s.node.UID})
 	}
 	if s.view.waits {
 		wanted.Insert(writeKey{writeAdmission, s.node.UID})

@@ -19,9 +19,14 @@ package nodemaintenance
 import (
 	"context"
 	"slices"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
 
 // wantsTaint reports whether the node should get no new pods because it comes next. One that is
@@ -42,26 +47,60 @@ func hasTaint(node *v1.Node) bool { return slices.ContainsFunc(node.Spec.Taints,
 
 func isPlannedTaint(taint v1.Taint) bool { return taint.Key == coordinationv1alpha1.NodePlannedTaint }
 
-// queueTaint queues the node if its taint has to be written. What follows does not wait for it.
+// queueTaint queues the node if its taint has to be written now. What follows does not wait for it.
 func (c *Controller) queueTaint(s *nodeSync) bool {
-	if neededTaint(s) {
+	if !neededTaint(s) {
+		return true
+	}
+	if wait := c.taintWait(s); wait > 0 {
+		c.nodes.AddAfter(s.node.Name, wait)
+	} else {
 		c.writes.Add(s.node.Name)
 	}
 	return true
 }
 
-// reconcileTaint adds or removes the taint.
+// taintWait returns the delay before the next attempt to write the taint.
+func (c *Controller) taintWait(s *nodeSync) time.Duration {
+	return c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now)
+}
+
+// reconcileTaint adds or removes the taint, if that is due. Nothing else waits for one that is refused.
 func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
-	if !neededTaint(s) {
+	if !neededTaint(s) || c.taintWait(s) > 0 {
 		return nil
 	}
 	written, err := c.writer.setTaint(ctx, s.node, wantsTaint(s.view))
 	if err != nil {
-		return err
+		return c.taintFailed(ctx, s.node, err)
 	}
+	c.failures.succeeded(s.node.Name, writeKey{writeTaint, s.node.UID})
 	s.node = written
 	c.enqueueAfterWrite(written)
 	return nil
+}
+
+// taintFailed records that the taint could not be written, like cordonFailed.
+func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) error {
+	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	if c.failures.failed(node.Name, writeKey{writeTaint, node.UID}, err, c.clock.Now()) {
+		klog.FromContext(ctx).Error(err, "Failed to write the taint of the node, will retry", "node", klog.KObj(node))
+	}
+	c.events.taintFailed(node, err)
+	// At once, to publish the blocker.
+	c.nodes.Add(node.Name)
+	return nil
+}
+
+// taintBlocker returns what keeps the taint of a node that is to be released, or nil.
+func (c *Controller) taintBlocker(s *nodeSync) *maintenance.Hold {
+	failed, _ := c.failures.get(s.node.Name, writeKey{writeTaint, s.node.UID})
+	if !failed.blocks() || wantsTaint(s.view) || !hasTaint(s.node) {
+		return nil
+	}
+	return ptr.To(maintenance.FailedCordon(s.node.Name, failed.message, failed.since))
 }
 
 // taintsWith returns the taints with that of planned nodes, or without it. Another value or effect,
