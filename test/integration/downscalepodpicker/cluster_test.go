@@ -85,7 +85,7 @@ func (c *cluster) startKubelet() {
 			_ = pods.Bind(ctx, &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: v1.ObjectReference{Name: "node"}}, metav1.CreateOptions{})
 		case !podutil.IsPodReady(pod) && !podutil.IsPodTerminal(pod):
 			pod = pod.DeepCopy()
-			pod.Status.Phase = v1.PodRunning
+			pod.Status.Phase, pod.Status.StartTime = v1.PodRunning, ptr.To(metav1.Now())
 			pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()})
 			_, _ = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 		}

@@ -16,11 +16,15 @@ limitations under the License.
 package downscalepodpicker
 
 import (
+	"fmt"
 	"testing"
 
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
 
 func TestMain(m *testing.M) {
+	// kubectl ends the process otherwise.
+	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(fmt.Sprintf("exit code %d: %s", code, message)) })
 	testcluster.Main(m)
 }

@@ -38,6 +38,8 @@ func TestDownscalePodPicker(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *cluster){
 		"scaled":    testScaled,
 		"HPA":       testAutoscaled,
+		"kubectl":   testKubectl,
+		"rs":        testKubectlReplicaSet,
 		"dead":      testDead,
 		"rollout":   testRollout,
 		"passed on": testPassedOn,
@@ -75,29 +77,6 @@ func testScaled(t *testing.T, c *cluster) {
 	}
 	if message := c.awaitEvent("PodsPicked"); !strings.Contains(message, "chose 3 pods and called 0 tied") {
 		t.Errorf("event %q", message)
-	}
-}
-
-// testAutoscaled scales a Deployment down as the controller of HorizontalPodAutoscalers does, which writes
-// the scale: the picker chooses.
-func testAutoscaled(t *testing.T, c *cluster) {
-	c.startControllers()
-	p := startPicker(t, nil)
-	pods := c.createDeployment(newDeployment(4, p.spec(t)))
-	deployments := c.ClientOf("system:serviceaccount:kube-system:horizontal-pod-autoscaler").AppsV1().Deployments(c.Namespace)
-	c.Eventually("the autoscaler to scale", func(ctx context.Context) (bool, string) {
-		scale, err := deployments.GetScale(ctx, "workers", metav1.GetOptions{})
-		if err == nil {
-			scale.Spec.Replicas = 1
-			_, err = deployments.UpdateScale(ctx, "workers", scale, metav1.UpdateOptions{})
-		}
-		return err == nil, fmt.Sprint(err)
-	})
-	if left := c.awaitPods("workers", 1); !reflect.DeepEqual(left, pods[:1]) {
-		t.Errorf("%q are left, want %q", left, pods[:1])
-	}
-	if asked := p.questions(); len(asked) != 1 || asked[0].Pods != 3 {
-		t.Errorf("asked %+v", asked)
 	}
 }
 
