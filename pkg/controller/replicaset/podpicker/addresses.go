@@ -16,8 +16,10 @@ limitations under the License.
 package podpicker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -176,6 +178,8 @@ type Addresses struct {
 	// APIServers are the addresses of the API server. While it returns nil, they are not known, and only
 	// loopback and link-local addresses may be called.
 	APIServers func() []netip.Addr
+	// Dial connects to an address that was checked. Nil is that of net.Dialer, which all but tests use.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // errNotKnown is that of every address that might be the API server's, until its addresses are known.

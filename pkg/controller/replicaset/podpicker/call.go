@@ -62,7 +62,7 @@ func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.R
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}
-	transport, err := newTransport(picker, to)
+	transport, err := newTransport(picker, to, c.resolver.addresses.Dial)
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}
@@ -124,13 +124,17 @@ func withoutURL(err error) error {
 	return err
 }
 
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // newTransport returns a transport for one request, which can only reach this address.
-func newTransport(picker *v1.HTTPDownscalePodPicker, to target) (*http.Transport, error) {
-	dialer := &net.Dialer{}
+func newTransport(picker *v1.HTTPDownscalePodPicker, to target, dial dialFunc) (*http.Transport, error) {
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
 	transport := &http.Transport{
 		Proxy: nil, // Not that of the environment: it would resolve the name again.
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", to.AddrPort.String())
+			return dial(ctx, "tcp", to.AddrPort.String())
 		},
 		DisableKeepAlives:      true,
 		DisableCompression:     true,

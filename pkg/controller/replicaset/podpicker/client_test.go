@@ -323,7 +323,7 @@ func TestTLS(t *testing.T) {
 // Only the address that was checked can be reached: no proxy is asked to resolve the name again.
 func TestTransport(t *testing.T) {
 	for _, scheme := range []v1.URIScheme{v1.URISchemeHTTP, v1.URISchemeHTTPS} {
-		transport, err := newTransport(&v1.HTTPDownscalePodPicker{Scheme: scheme}, target{})
+		transport, err := newTransport(&v1.HTTPDownscalePodPicker{Scheme: scheme}, target{}, nil)
 		if err != nil || transport.Proxy != nil {
 			t.Errorf("%s: there is a proxy, %v", scheme, err)
 		}
