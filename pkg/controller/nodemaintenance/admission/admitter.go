@@ -52,8 +52,8 @@ const (
 	// syncTimeout is how long a Sync may take.
 	syncTimeout = time.Minute
 
-	// statusInterval is the minimum time between two writes of the status of a budget that only
-	// report counts.
+	// statusInterval is the minimum time between two writes of the status of a holder: the nodes that
+	// are given back in a second are replaced together. A full batch does not wait.
 	statusInterval = time.Second
 
 	// staleInterval is when to try again because a cache is behind.
@@ -90,13 +90,13 @@ type Admitter struct {
 	Admitted func(Admission)
 	// Parallel is how many nodes are written at a time.
 	Parallel int
-	// wrote is when the status of a budget was last written.
-	wrote map[string]time.Time
+	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
+	wrote map[types.UID]time.Time
 }
 
 // NewAdmitter returns an admitter with an empty fleet.
 func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
-	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, wrote: map[string]time.Time{}}
+	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, wrote: map[types.UID]time.Time{}}
 }
 
 // Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
@@ -108,7 +108,13 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	if !a.isCurrent(maintenances) {
 		return nil, staleInterval, nil
 	}
+	maps.DeleteFunc(a.wrote, func(_ types.UID, wrote time.Time) bool { return now.Sub(wrote).Abs() >= statusInterval })
 	decision := a.Decide(maintenances, now)
+	if len(decision.Admissions) == maxBatch {
+		after = staleInterval
+	} else {
+		decision.Admissions, after = a.due(decision.Admissions, now)
+	}
 	if len(decision.Admissions) > 0 {
 		current, err := a.hasCurrentBudgets(ctx)
 		if err != nil {
@@ -118,13 +124,39 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 			return decision.Waits, staleInterval, nil
 		}
 	}
-	reserved, after, err := a.reserve(ctx, maintenances, decision.Admissions, now)
+	reserved, again, err := a.reserve(ctx, maintenances, decision.Admissions, now)
 	errs := []error{err}
 	errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
-	if len(decision.Admissions) == maxBatch {
-		after = earlier(after, staleInterval)
+	after = earlier(earlier(after, again), a.nextChange(maintenances, now))
+	return decision.Waits, after, errors.Join(errs...)
+}
+
+// due returns the admissions whose holders may be written now, and when the first of the others may.
+func (a *Admitter) due(admissions []Admission, now time.Time) (due []Admission, after time.Duration) {
+	for _, admission := range admissions {
+		wait := time.Duration(0)
+		if admission.ReserveMaintenance {
+			wait = a.pause(admission.Maintenance.UID, now)
+		}
+		for _, b := range admission.Budgets {
+			wait = max(wait, a.pause(b.UID, now))
+		}
+		if wait > 0 {
+			after = earlier(after, wait)
+			continue
+		}
+		due = append(due, admission)
 	}
-	return decision.Waits, earlier(after, a.nextChange(maintenances, now)), errors.Join(errs...)
+	return due, after
+}
+
+// pause returns the time until the status of a holder may be written again.
+func (a *Admitter) pause(holder types.UID, now time.Time) time.Duration {
+	wrote, found := a.wrote[holder]
+	if !found {
+		return 0
+	}
+	return max(wrote.Add(statusInterval).Sub(now), 0)
 }
 
 // isCurrent reports whether the cache of nodes has all admissions that were confirmed.
@@ -175,7 +207,7 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 		b := a.budgets[name]
 		status := a.budgetStatus(r, b, pending[b.UID])
 		urgent := len(pending[b.UID]) > 0
-		wait := a.wrote[name].Add(statusInterval).Sub(now)
+		wait := a.pause(b.UID, now)
 		switch {
 		case apiequality.Semantic.DeepEqual(&b.Status, status):
 			continue
@@ -190,7 +222,7 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 			after = earlier(after, staleInterval)
 			continue
 		}
-		a.wrote[name] = now
+		a.wrote[b.UID] = now
 		reserved.Insert(b.UID)
 	}
 	for i := range maintenances {
@@ -199,11 +231,16 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 		if m.Spec.Rollout == nil || !a.updatePending(changed, pending[m.UID], now) {
 			continue
 		}
+		if wait := a.pause(m.UID, now); wait > 0 && len(pending[m.UID]) == 0 {
+			after = earlier(after, wait)
+			continue
+		}
 		if err := a.Store.WriteMaintenance(ctx, changed); err != nil {
 			errs = append(errs, ignoreOutdated(err))
 			after = earlier(after, staleInterval)
 			continue
 		}
+		a.wrote[m.UID] = now
 		reserved.Insert(m.UID)
 	}
 	return reserved, after, errors.Join(errs...)
