@@ -311,10 +311,13 @@ func TestRecordonBackoff(t *testing.T) {
 func TestWriteTimes(t *testing.T) {
 	w := newWriteTimes()
 	w.wrote("n", start)
-	if got := w.wait("n", start.Add(400*time.Millisecond)); got != 600*time.Millisecond {
+	if got := w.wait("n", start.Add(400*time.Millisecond), statusInterval); got != 600*time.Millisecond {
 		t.Errorf("wait %v", got)
 	}
-	if got := w.wait("n", start.Add(statusInterval)); got > 0 || len(w.last) > 0 {
+	if got := w.wait("n", start.Add(2*time.Second), progressInterval); got != progressInterval-2*time.Second {
+		t.Errorf("with a longer interval: wait %v", got)
+	}
+	if got := w.wait("n", start.Add(statusInterval), statusInterval); got > 0 || len(w.last) > 0 {
 		t.Errorf("wait %v, write times %v", got, w.last)
 	}
 }

@@ -155,7 +155,7 @@ func (c *Controller) listNodes() []*v1.Node {
 // syncStatus writes the status if it has changed, at most once per statusInterval, and ends a
 // maintenance whose status says that it has released its nodes.
 func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
-	wait := c.maintenanceWrites.wait(m.Name, now)
+	wait := c.maintenanceWrites.wait(m.Name, now, statusInterval)
 	if wait > 0 && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		// Every pod that leaves enqueues the maintenance, and the sums of a drain cost most.
 		c.maintenances.AddAfter(m.Name, wait)

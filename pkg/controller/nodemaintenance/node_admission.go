@@ -98,6 +98,10 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 	switch {
 	case next.ReturningTime == nil && c.isWorkDone(s, o, &stored):
 		next.ReturningTime = now
+		if c.canReturnAtOnce(s, view, &next, o) {
+			next.DoneTime, next.FailedTime = now, nil
+			return next
+		}
 	case stored.ReturningTime != nil && c.isHealthy(s, o):
 		next.DoneTime, next.FailedTime = now, nil
 		return next
@@ -113,6 +117,13 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 		next.FailedTime = now
 	}
 	return next
+}
+
+// canReturnAtOnce reports whether a node whose work is done can be given back in the same write: it is
+// healthy, no request has to be withdrawn, because no pod is left, and no other maintenance decides at
+// the same time who of them sees to its health.
+func (c *Controller) canReturnAtOnce(s *nodeSync, view *nodeView, admission *v1.MaintenanceAdmission, o *order) bool {
+	return admission.DrainedTime != nil && len(s.facts.pods) == 0 && len(view.claiming) == 1 && c.isHealthy(s, o)
 }
 
 // returnDeadline returns when the node has to be given back at the latest, and false if its time has

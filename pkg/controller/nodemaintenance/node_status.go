@@ -139,6 +139,12 @@ func differsInCounts(node *v1.Node, status *nodeStatus) bool {
 		apiequality.Semantic.DeepEqual(ownConditions(node.Status.Conditions), status.conditions)
 }
 
+// differsInProgress reports whether the node has this status except for counts of pods that change
+// when requests are written and pods leave. That a pod is blocked is no progress.
+func differsInProgress(node *v1.Node, status *nodeStatus) bool {
+	return differsInCounts(node, status) && node.Status.MaintenanceStatus.BlockedPods == status.maintenance.BlockedPods
+}
+
 // sameNodeStatus reports whether the node has this status and these conditions already.
 func sameNodeStatus(node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) bool {
 	return apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, status) &&

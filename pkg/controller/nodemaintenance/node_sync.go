@@ -249,7 +249,11 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 		}
 		return nil, 0
 	}
-	return needed, max(c.nodeWrites.wait(node.Name, s.now), c.failures.wait(node.Name, write, s.now))
+	interval := statusInterval
+	if s.view.isAdmitted() && differsInProgress(node, needed) {
+		interval = progressInterval
+	}
+	return needed, max(c.nodeWrites.wait(node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
 }
 
 // queueStatus queues the node if its status has to be written, at most once per statusInterval. What

@@ -17,6 +17,8 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
@@ -62,6 +64,11 @@ type nodeView struct {
 func (v *nodeView) claimed() bool { return len(v.claiming) > 0 }
 
 func (v *nodeView) drains() bool { return len(v.draining) > 0 }
+
+// isAdmitted reports whether a maintenance was admitted to the node and has not given it back.
+func (v *nodeView) isAdmitted() bool {
+	return slices.ContainsFunc(v.admissions, func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
+}
 
 // computeView computes the view of the node as it is now.
 func (c *Controller) computeView(s *nodeSync) *nodeView {

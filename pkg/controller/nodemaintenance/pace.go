@@ -26,6 +26,11 @@ const (
 	// drain changes the counts with every pod.
 	statusInterval = time.Second
 
+	// progressInterval is the same for the status of a node that was admitted, and of which only the
+	// counts of pods have changed that a drain changes: in a fleet, such writes would be the most
+	// frequent ones. Those of the maintenance are exact.
+	progressInterval = 10 * time.Second
+
 	// refreshInterval is the minimum time between two writes of statuses, of all nodes together, in
 	// which only counts of pods change. In the drain of thousands of nodes they would otherwise be a
 	// third of all writes. Those of a maintenance are exact: they do not depend on these.
@@ -58,15 +63,16 @@ type writeTimes struct {
 
 func newWriteTimes() *writeTimes { return &writeTimes{last: map[string]time.Time{}} }
 
-// wait returns the delay before the next write of the object.
-func (w *writeTimes) wait(name string, now time.Time) time.Duration {
+// wait returns the delay before the next write of the object, if there has to be so much time between
+// two.
+func (w *writeTimes) wait(name string, now time.Time, interval time.Duration) time.Duration {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	last, ok := w.last[name]
 	if !ok {
 		return 0
 	}
-	wait := last.Add(statusInterval).Sub(now)
+	wait := last.Add(interval).Sub(now)
 	if wait <= 0 {
 		delete(w.last, name)
 	}

@@ -150,20 +150,41 @@ func (w *writer) cordonAgain(ctx context.Context, node *v1.Node) (written *v1.No
 // setUnschedulable cordons or uncordons the node and returns it as it is then. If asRead, the
 // resourceVersion of the node is a precondition.
 func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
+	written, err := w.patchSpec(ctx, node, map[string]any{"unschedulable": unschedulable}, asRead)
+	if err != nil {
+		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
+	}
+	return written, nil
+}
+
+// cordonPlanned cordons a node, removes the taint of planned nodes, and returns it as it is then. The
+// taints are written as a whole: those that another client has added meanwhile would be lost, unless
+// the node is as it was read.
+func (w *writer) cordonPlanned(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
+	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
+		written, err = w.patchSpec(ctx, node, map[string]any{"unschedulable": true, "taints": taintsWith(node.Spec.Taints, false)}, true)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cordoning the node and removing its taint %s: %w", coordinationv1alpha1.NodePlannedTaint, err)
+	}
+	return written, nil
+}
+
+// patchSpec changes fields of the spec of the node and returns it as it is then. If asRead, the
+// resourceVersion of the node is a precondition.
+func (w *writer) patchSpec(ctx context.Context, node *v1.Node, spec map[string]any, asRead bool) (*v1.Node, error) {
 	metadata := map[string]any{"uid": node.UID}
 	if asRead {
 		metadata["resourceVersion"] = node.ResourceVersion
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": metadata,
-		"spec":     map[string]any{"unschedulable": unschedulable},
-	})
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "spec": spec})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
 	}
 	written, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
+		return nil, err
 	}
 	w.wroteNode(node, written.ResourceVersion)
 	return written, nil
