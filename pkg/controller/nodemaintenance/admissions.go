@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -251,12 +252,17 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 }
 
 func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, before time.Time) (bool, error) {
+	current, err := s.nodeLister.Get(node.Name)
+	if err != nil || !s.writer.isCurrentNode(node.Name) || needsDecision(node, current) {
+		// Usually the decision before has admitted it. The event of that write causes the next one.
+		return false, apierrors.NewConflict(nodeResource, node.Name, errors.New("the node has changed since the decision"))
+	}
 	write := writeKey{writeAdmission, node.UID}
 	if wait := s.failures.wait(node.Name, write, s.clock.Now()); wait > 0 {
 		s.admissions.queue.AddAfter(admissionsKey, wait)
 		return false, nil
 	}
-	err := s.writer.admit(ctx, node, added, func() bool { return s.clock.Now().Before(before) })
+	err = s.writer.admit(ctx, node, added, func() bool { return s.clock.Now().Before(before) })
 	switch {
 	case err == nil:
 		s.failures.succeeded(node.Name, write)

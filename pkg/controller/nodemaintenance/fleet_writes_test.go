@@ -219,6 +219,29 @@ func TestProgressOfAnAdmittedNode(t *testing.T) {
 	}
 }
 
+// Until the cache has an admission, the node seems to wait. It is not written again.
+func TestNoNodeIsAdmittedTwice(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createLimit("b", 0)
+	f.createPlain("m")
+	f.run(10 * time.Second)
+	m := f.maintenance("m")
+	added := []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID}}
+	store, decided := admissionStore{f.Controller}, f.node("n")
+	inTime := f.clock.Now().Add(time.Minute)
+	if admitted, err := store.Admit(f.ctx, decided, added, inTime); err != nil || !admitted {
+		t.Fatalf("admitted %t, error %v", admitted, err)
+	}
+	f.client.ClearActions()
+	for _, when := range []string{"the cache is behind", "the decision is"} {
+		if admitted, err := store.Admit(f.ctx, decided, added, inTime); !apierrors.IsConflict(err) || admitted {
+			t.Errorf("%s: admitted %t, error %v", when, admitted, err)
+		}
+		f.expectWrites(when)
+		f.deliverNodes()
+	}
+}
+
 // Two maintenances are done with a node at the same time. Neither leaves its health to the other.
 func TestTwoMaintenancesReturnANode(t *testing.T) {
 	const startup = "node.cloudprovider.kubernetes.io/uninitialized"
