@@ -217,18 +217,30 @@ func (r requests) untilEvicted() []float64 {
 // byClient divides the number of requests of each client, and of each kind of request below it,
 // by a number of pods, nodes or minutes. Evictions differ by their answers.
 func (r requests) byClient(divisor float64, unit string) []result {
-	numbers := map[string]float64{}
+	numbers := numbersByClient{}
+	numbers.add(r)
+	return numbers.results(divisor, unit)
+}
+
+// numbersByClient counts requests, by client and by kind. A log of millions of them does not have to
+// be kept for it.
+type numbersByClient map[string]float64
+
+func (n numbersByClient) add(r requests) {
 	for i := range r {
 		name := client(&r[i])
 		kind := name + ": " + describe(&r[i])
 		if isEviction(&r[i]) {
 			kind += fmt.Sprintf(" (%d)", code(&r[i]))
 		}
-		numbers[name]++
-		numbers[kind]++
+		n[name]++
+		n[kind]++
 	}
+}
+
+func (n numbersByClient) results(divisor float64, unit string) []result {
 	var results []result
-	for name, number := range numbers {
+	for name, number := range n {
 		results = append(results, result{Name: name, Unit: unit, Value: number / divisor, digits: 2, byClient: true})
 	}
 	return results

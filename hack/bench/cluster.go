@@ -18,6 +18,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,18 @@ rules:
 - level: None
   verbs: [watch]
 - level: Metadata
+`
+
+	// controllersPolicy records only what controllers write.
+	controllersPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: None
+  verbs: [get, list, watch]
+- level: Metadata
+  userGroups: ["system:serviceaccounts:kube-system"]
+- level: None
 `
 
 	// silentPolicy records nothing.
@@ -130,11 +143,7 @@ func (c *cluster) auditFile() string { return filepath.Join(c.opts.resultsDir(),
 // auditArgs are flags by which an API server writes a new audit log, as name=value.
 func (c *cluster) auditArgs() ([]string, error) {
 	policy := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml")
-	rules := auditPolicy
-	if c.opts.silent {
-		rules = silentPolicy
-	}
-	if err := os.WriteFile(policy, []byte(rules), 0o644); err != nil {
+	if err := os.WriteFile(policy, []byte(cmp.Or(c.opts.auditPolicy, auditPolicy)), 0o644); err != nil {
 		return nil, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	if err := c.removeAuditLog(); err != nil {

@@ -19,7 +19,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,8 +28,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/sets"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -43,15 +44,36 @@ const (
 
 	// Names of figures with a target.
 	movesPerPod    = "pods created per pod"
-	writesPerNode  = "writes of nodes and maintenances"
+	writesPerNode  = "writes of nodes, maintenances and budgets"
 	fleetWritesMax = 12
 	fleetMovesMax  = 1.2
 
 	// podsPerDeployment is how many pods of a fleet belong to one Deployment.
 	podsPerDeployment = 1000
 
+	// fleetQPS is the limit of the controller manager here: with the default one, the
+	// replicaset-controller replaces 20 pods a second, and that alone would be measured.
+	fleetQPS = 5000
+
+	// fleetTimeout is how long the pods of all nodes may take to be created, and the nodes to be given
+	// back.
+	fleetTimeout = 2 * time.Hour
+
 	replicaSetController = "replicaset-controller"
 )
+
+// fleetArgs are flags for thousands of nodes with tens of pods each.
+func fleetArgs() []string {
+	return []string{
+		"kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*",
+		fmt.Sprintf("kube-controller-manager:kube-api-qps=%d", fleetQPS), fmt.Sprintf("kube-controller-manager:kube-api-burst=%d", fleetQPS),
+		// kwok renews leases after a quarter of this: not a hundred a second. Therefore no node may
+		// seem to be gone before.
+		"kwok:node-lease-duration-seconds=800", "kube-controller-manager:node-monitor-grace-period=20m",
+		// Each pod causes some.
+		"kube-apiserver:event-ttl=5m",
+	}
+}
 
 // measureFleet measures a rollout over all nodes, so many at a time, each of which is given back as soon
 // as it is drained, against kubectl drain and uncordon of the same batches; and what it costs that all
@@ -60,19 +82,20 @@ func measureFleet(ctx context.Context, opts options, r *report) error {
 	if opts.fleetNodes == 0 {
 		return nil
 	}
-	rollout := r.table(rowPerCase, "%d nodes with %d pods each, of which %d at a time are drained and given back.", opts.fleetNodes, opts.fleetPods, opts.fleetAtOnce)
+	opts.fleetDrains = min(opts.fleetDrains, opts.fleetNodes)
+	rollout := r.table(rowPerCase, "%d nodes with %d pods each, of which %d at a time are drained and given back; kubectl drain of the base: %d of these nodes.\n"+
+		"Per node and per pod of the nodes that are drained. The controller manager has --kube-api-qps=%d here.\n"+
+		"Writes are those of the nodemaintenance-controller until it has removed the maintenance, refused ones included.",
+		opts.fleetNodes, opts.fleetPods, opts.fleetAtOnce, opts.fleetDrains, fleetQPS)
 	frozen := r.table(rowPerCase, "A NodeMaintenance over these nodes, and a NodeMaintenanceBudget with maxUnavailable 0.")
-	opts.nodes = opts.fleetNodes
-	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*")
-	return onCluster(ctx, opts, r, featureGates+",NodeMaintenanceBudgets=true", func(c *cluster) error {
+	opts.nodes, opts.auditPolicy = opts.fleetNodes, controllersPolicy
+	opts.args = append(fleetArgs(), opts.args...)
+	return onCluster(ctx, opts, r, featureGates+",EvictionLane=true,NodeMaintenanceBudgets=true", func(c *cluster) error {
 		if err := c.prepareFleet(ctx); err != nil {
 			return err
 		}
-		for _, way := range []struct {
-			name  string
-			drain func(context.Context) error
-		}{{fleetRollout, c.rollOut}, {fleetDrains, c.drainInBatches}} {
-			if err := c.measureFleetWay(ctx, rollout, way.name, way.drain); err != nil {
+		for _, way := range []fleetWay{{fleetRollout, opts.fleetNodes, c.rollOut}, {fleetDrains, opts.fleetDrains, c.drainInBatches}} {
+			if err := c.measureFleetWay(ctx, rollout, way); err != nil {
 				return err
 			}
 		}
@@ -104,7 +127,10 @@ func (c *cluster) prepareFleet(ctx context.Context) error {
 	deployments := c.setup.AppsV1().Deployments(namespace)
 	count := (pods + podsPerDeployment - 1) / podsPerDeployment
 	err = createAll(ctx, c, count, deployments.Create, func(i int) *appsv1.Deployment {
-		return newDeployment(i, int32(min(podsPerDeployment, pods-i*podsPerDeployment)))
+		d := newDeployment(i, int32(min(podsPerDeployment, pods-i*podsPerDeployment)))
+		// Its pods are gone with their evictions: how long containers take to end is not measured.
+		d.Spec.Template.Annotations, d.Spec.Template.Spec = nil, podSpec(0)
+		return d
 	})
 	if err != nil {
 		return err
@@ -114,13 +140,20 @@ func (c *cluster) prepareFleet(ctx context.Context) error {
 
 // awaitReplicas waits until all pods of the Deployments are ready.
 func (c *cluster) awaitReplicas(ctx context.Context) error {
-	return awaitAll(ctx, "Deployments to be complete", c.setup.AppsV1().Deployments(namespace).List, func(d *appsv1.Deployment) bool {
+	return awaitAllFor(ctx, fleetTimeout, "Deployments to be complete", c.setup.AppsV1().Deployments(namespace).List, func(d *appsv1.Deployment) bool {
 		return d.Status.ObservedGeneration == d.Generation && d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
 	})
 }
 
-// measureFleetWay measures one way to drain all nodes and to give them back.
-func (c *cluster) measureFleetWay(ctx context.Context, t *table, name string, drain func(context.Context) error) error {
+// fleetWay is a way to drain so many nodes and to give them back.
+type fleetWay struct {
+	name  string
+	nodes int
+	drain func(ctx context.Context, nodes int) error
+}
+
+// measureFleetWay measures one way, until the pods run elsewhere and nothing is left of it.
+func (c *cluster) measureFleetWay(ctx context.Context, t *table, way fleetWay) error {
 	if err := c.awaitCalm(ctx); err != nil {
 		return err
 	}
@@ -131,44 +164,96 @@ func (c *cluster) measureFleetWay(ctx context.Context, t *table, name string, dr
 	if err != nil {
 		return err
 	}
-	start := time.Now()
-	if err := drain(ctx); err != nil {
-		return err
-	}
-	took := time.Since(start)
-	fmt.Printf("%s: %.1f s\n", name, took.Seconds())
-	heap, err := c.managerHeap(ctx)
+	counts := newFleetCounts()
+	var took time.Duration
+	var heap float64
+	err = counts.during(ctx, c.audit, func(ctx context.Context) (err error) {
+		start := time.Now()
+		if err := way.drain(ctx, way.nodes); err != nil {
+			return err
+		}
+		took = time.Since(start)
+		fmt.Printf("%s: %d nodes, %.1f s\n", way.name, way.nodes, took.Seconds())
+		if heap, err = c.managerHeap(ctx); err != nil {
+			return err
+		}
+		if err := c.endMaintenances(ctx); err != nil {
+			return err
+		}
+		return c.awaitReplicas(ctx)
+	})
 	if err != nil {
 		return err
 	}
-	if err := c.awaitReplicas(ctx); err != nil {
-		return err
-	}
-	all, err := c.audit.untilQuiet(ctx, byAnyController)
+	rest, err := c.audit.untilQuiet(ctx, byAnyController)
 	if err != nil {
 		return err
 	}
+	counts.add(rest)
 	after, err := c.managerCPUSeconds()
 	if err != nil {
 		return err
 	}
-	t.add(name, c.fleetResults(took, after-before, heap, all)...)
-	return c.endMaintenances(ctx)
+	t.add(way.name, counts.results(way.nodes, c.opts.fleetPods, took, after-before, heap)...)
+	return nil
 }
 
-// fleetResults has what the audit log has of a way to drain all nodes.
-func (c *cluster) fleetResults(took time.Duration, cpuSeconds, heap float64, all requests) []result {
-	nodes, pods := float64(c.opts.fleetNodes), float64(c.opts.fleetNodes*c.opts.fleetPods)
-	written := all.of(by(maintenanceController), isWrite)
-	ofObjects := written.count(to("nodes")) + written.count(to("nodemaintenances")) + written.count(to("nodemaintenancebudgets"))
+// fleetCounts counts what controllers write.
+type fleetCounts struct {
+	// pods are those that were created; objects, events and evictions are the writes of the
+	// nodemaintenance-controller.
+	pods, objects, events, evictions float64
+	byClient                         numbersByClient
+}
+
+func newFleetCounts() *fleetCounts { return &fleetCounts{byClient: numbersByClient{}} }
+
+// during counts while something is done.
+func (f *fleetCounts) during(ctx context.Context, log *auditLog, do func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	done := make(chan struct{})
+	group.Go(func() error {
+		defer close(done)
+		return do(ctx)
+	})
+	group.Go(func() error {
+		for {
+			more, err := log.next()
+			if err != nil {
+				return err
+			}
+			f.add(more)
+			select {
+			case <-done:
+				return nil
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	return group.Wait()
+}
+
+func (f *fleetCounts) add(more requests) {
+	f.pods += more.count(by(replicaSetController), isCreatedPod)
+	written := more.of(by(maintenanceController), isWrite)
+	f.objects += written.count(to("nodes")) + written.count(to("nodemaintenances")) + written.count(to("nodemaintenancebudgets"))
+	f.events += written.count(to("events"))
+	f.evictions += written.count(to("evictionrequests"))
+	f.byClient.add(more)
+}
+
+// results divides the numbers by those of the nodes and of the pods on each.
+func (f *fleetCounts) results(nodeCount, podsPerNode int, took time.Duration, cpuSeconds, heap float64) []result {
+	nodes, pods := float64(nodeCount), float64(nodeCount*podsPerNode)
 	return append([]result{
 		{Name: "time", Unit: "s", digits: 1, Value: took.Seconds()},
-		{Name: movesPerPod, digits: 2, Value: all.count(by(replicaSetController), isCreatedPod) / pods},
-		{Name: writesPerNode, Unit: "per node", digits: 2, Value: ofObjects / nodes},
-		{Name: "requests for evictions", Unit: "per pod", digits: 2, Value: written.count(to("evictionrequests")) / pods},
+		{Name: movesPerPod, digits: 2, Value: f.pods / pods},
+		{Name: writesPerNode, Unit: "per node", digits: 2, Value: f.objects / nodes},
+		{Name: "events", Unit: "per node", digits: 2, Value: f.events / nodes},
+		{Name: "requests for evictions", Unit: "per pod", digits: 2, Value: f.evictions / pods},
 		{Name: restCPU, Unit: "ms per node", digits: 0, Value: 1000 * cpuSeconds / nodes},
 		{Name: "heap of kube-controller-manager", Unit: "MB", digits: 0, Value: heap / 1e6},
-	}, all.byClient(nodes, "per node")...)
+	}, f.byClient.results(nodes, "per node")...)
 }
 
 func isCreatedPod(event *auditv1.Event) bool {
@@ -176,63 +261,90 @@ func isCreatedPod(event *auditv1.Event) bool {
 }
 
 // rollOut drains all nodes by one maintenance, and gives each back when it is drained.
-func (c *cluster) rollOut(ctx context.Context) error {
+func (c *cluster) rollOut(ctx context.Context, nodes int) error {
 	wanted := newMaintenance(maintenanceName, coordinationv1alpha1.NodeMaintenanceStageDrain, allLabel, "true")
 	wanted.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt(c.opts.fleetAtOnce))}
 	m, err := c.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating a maintenance: %w", err)
 	}
-	done := 0
-	err = wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
-		drained, given, err := c.progressOf(ctx, m.UID)
-		if err != nil {
-			return false, err
-		}
-		done = given
-		return given == c.opts.fleetNodes, c.giveBack(ctx, m.UID, drained)
-	})
+	ctx, cancel := context.WithTimeoutCause(ctx, fleetTimeout, fmt.Errorf("not done after %s", fleetTimeout))
+	defer cancel()
+	w, err := c.watchFleet(ctx, m.UID, nodes)
 	if err != nil {
-		return fmt.Errorf("waiting until all nodes are given back, %d of %d are: %w", done, c.opts.fleetNodes, err)
+		return err
+	}
+	given, begun := 0, time.Now()
+	for given < nodes {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until all nodes are given back, %d of %d are: %w", given, nodes, context.Cause(ctx))
+		case name := <-w.drained:
+			if err := c.giveBack(ctx, m.UID, name); err != nil {
+				return err
+			}
+		case <-w.given:
+			if given++; given%max(nodes/10, 1) == 0 {
+				fmt.Printf("%d of %d nodes are given back after %.0f s\n", given, nodes, time.Since(begun).Seconds())
+			}
+		}
 	}
 	return nil
 }
 
-// progressOf returns the nodes on which the work has to be done, and how many were given back.
-func (c *cluster) progressOf(ctx context.Context, uid types.UID) (drained []string, given int, err error) {
-	// From the cache of the API server, since this is asked often.
-	list, err := c.setup.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, 0, fmt.Errorf("listing nodes: %w", err)
-	}
-	for i := range list.Items {
-		node := &list.Items[i]
-		switch a := maintenance.AdmissionOf(node, uid); {
-		case a == nil:
-		case a.DoneTime != nil && !node.Spec.Unschedulable:
-			given++
-		case a.DrainedTime != nil && a.ReturningTime == nil && node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] != string(uid):
-			drained = append(drained, node.Name)
-		}
-	}
-	return drained, given, nil
+// fleetWatch has the names of nodes on which the work is to be done, and of those that were given back,
+// each once.
+type fleetWatch struct {
+	uid               types.UID
+	drained, given    chan string
+	isDrained, isBack sets.Set[string]
 }
 
-func (c *cluster) giveBack(ctx context.Context, uid types.UID, names []string) error {
-	return c.inParallel(ctx, len(names), func(ctx context.Context, i int) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, coordinationv1alpha1.NodeDoneAnnotation, uid)
-		if _, err := c.setup.CoreV1().Nodes().Patch(ctx, names[i], types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("giving %s back: %w", names[i], err)
-		}
-		return nil
+// watchFleet watches so many nodes until the context ends. To list them again and again would keep the
+// API server busy.
+func (c *cluster) watchFleet(ctx context.Context, uid types.UID, nodes int) (*fleetWatch, error) {
+	w := &fleetWatch{uid: uid, drained: make(chan string, nodes), given: make(chan string, nodes), isDrained: sets.New[string](), isBack: sets.New[string]()}
+	factory := informers.NewSharedInformerFactory(c.setup, 0)
+	informer := factory.Core().V1().Nodes().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { w.see(obj.(*v1.Node)) },
+		UpdateFunc: func(_, obj any) { w.see(obj.(*v1.Node)) },
 	})
+	if err != nil {
+		return nil, fmt.Errorf("watching nodes: %w", err)
+	}
+	factory.StartWithContext(ctx)
+	return w, nil
+}
+
+// see is called for one node after the other.
+func (w *fleetWatch) see(node *v1.Node) {
+	a := maintenance.AdmissionOf(node, w.uid)
+	switch {
+	case a == nil:
+	case a.DoneTime != nil && !node.Spec.Unschedulable && !w.isBack.Has(node.Name):
+		w.isBack.Insert(node.Name)
+		w.given <- node.Name
+	case a.DrainedTime != nil && a.DoneTime == nil && !w.isDrained.Has(node.Name):
+		w.isDrained.Insert(node.Name)
+		w.drained <- node.Name
+	}
+}
+
+// giveBack says that the work on a node is done.
+func (c *cluster) giveBack(ctx context.Context, uid types.UID, name string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, coordinationv1alpha1.NodeDoneAnnotation, uid)
+	if _, err := c.setup.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("giving %s back: %w", name, err)
+	}
+	return nil
 }
 
 // drainInBatches drains as many nodes at a time by kubectl drain of the base, a process each, and
 // uncordons them.
-func (c *cluster) drainInBatches(ctx context.Context) error {
-	for first := 0; first < c.opts.fleetNodes; first += c.opts.fleetAtOnce {
-		batch := nodeRange{first, min(c.opts.fleetAtOnce, c.opts.fleetNodes-first)}.names()
+func (c *cluster) drainInBatches(ctx context.Context, nodes int) error {
+	for first := 0; first < nodes; first += c.opts.fleetAtOnce {
+		batch := nodeRange{first, min(c.opts.fleetAtOnce, nodes-first)}.names()
 		group, drainCtx := errgroup.WithContext(ctx)
 		for _, name := range batch {
 			group.Go(func() error { return c.kubectlDrain(drainCtx, name) })

@@ -82,7 +82,7 @@ func measureMass(ctx context.Context, opts options, r *report) error {
 	}
 	opts.scaleNodes = (opts.massPods+podsPerMassNode-1)/podsPerMassNode + fewNodes + 1
 	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*")
-	opts.silent = true // The audit log of a million requests would slow down what is measured.
+	opts.auditPolicy = silentPolicy // The audit log of a million requests would slow down what is measured.
 	t := r.table(rowPerFigure, "One NodeMaintenance over %d nodes with %d Ready pods, no PDB, and what others notice of it.",
 		opts.scaleNodes-fewNodes-1, opts.massPods)
 	return onScaleCluster(ctx, opts, r, featureGates+laneGate, "", func(c *cluster) error {

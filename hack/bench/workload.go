@@ -347,8 +347,13 @@ func removeAll[L runtime.Object](ctx context.Context, kind string, client interf
 
 // awaitAll waits until a condition is true for each object of a list.
 func awaitAll[L, T runtime.Object](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), is func(T) bool) error {
+	return awaitAllFor(ctx, stepTimeout, what, list, is)
+}
+
+// awaitAllFor is awaitAll with another timeout.
+func awaitAllFor[L, T runtime.Object](ctx context.Context, timeout time.Duration, what string, list func(context.Context, metav1.ListOptions) (L, error), is func(T) bool) error {
 	var state string
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		objects, err := list(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
