@@ -92,6 +92,7 @@ func describeNodeMaintenanceSpec(w PrefixWriter, now time.Time, maintenance *coo
 		printDrainEntries(w, "", maintenance.Spec.DrainPlan)
 	}
 	describePodPolicies(w, &maintenance.Spec)
+	describeEscalation(w, maintenance.Spec.Escalation)
 }
 
 func describeStages(w PrefixWriter, now time.Time, maintenance *coordinationv1alpha1.NodeMaintenance) {
@@ -134,7 +135,7 @@ func describeNodeMaintenanceProgress(w PrefixWriter, now time.Time, maintenance 
 			printDrainEntries(w, "", drain.ReachedDrainTargets)
 		}
 		w.Write(LEVEL_0, "Nodes:\t%d/%d drained\n", drain.DrainedNodes, maintenance.Status.SelectedNodes)
-		w.Write(LEVEL_0, "Pods:\t%s, %d blocked%s\n", formatPodCounts(drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests), drain.BlockedPods, formatSkipped(drain.SkippedPods))
+		w.Write(LEVEL_0, "Pods:\t%s, %d blocked%s%s\n", formatPodCounts(drain.PodsPendingEvictionRequest, drain.ActiveEvictionRequests), drain.BlockedPods, formatSkipped(drain.SkippedPods), formatEscalated(drain.EscalatedPods))
 		if drain.DrainMessage != "" {
 			printTextMultiline(w, LEVEL_0, "Message", drain.DrainMessage)
 		}

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,32 @@ func describePodPolicies(w PrefixWriter, spec *coordinationv1alpha1.NodeMaintena
 	if when := spec.DrainedWhen; when != nil && when.Volumes != "" {
 		printTextMultiline(w, LEVEL_0, "Drained When", fmt.Sprintf("no pod is left, and volumes are %s%s", when.Volumes, atMost(when.TimeoutSeconds)))
 	}
+}
+
+// describeEscalation prints when the drain of a node stops waiting. For a maintenance that never does,
+// it prints nothing.
+func describeEscalation(w PrefixWriter, steps []coordinationv1alpha1.NodeMaintenanceEscalationStep) {
+	if len(steps) == 0 {
+		return
+	}
+	w.Write(LEVEL_0, "Escalation:\t(since the admission of each node)\n")
+	for i := range steps {
+		step := &steps[i]
+		printTextMultiline(w, LEVEL_1, "after "+(time.Duration(step.AfterSeconds)*time.Second).String(),
+			formatPodPolicy(&coordinationv1alpha1.NodeMaintenancePodPolicy{
+				Action:      coordinationv1alpha1.NodeMaintenancePodAction(step.Action),
+				PodSelector: step.PodSelector, NamespaceSelector: step.NamespaceSelector,
+			}))
+	}
+}
+
+// formatEscalated returns on how many pods an escalation has acted, to follow other counts of pods;
+// empty if on none.
+func formatEscalated(pods int32) string {
+	if pods == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d escalated", pods)
 }
 
 // formatPodPolicy returns what happens to which pods: "Skip: pods with labels app=db".

@@ -181,5 +181,21 @@ func formatAdmission(now time.Time, admission *corev1.MaintenanceAdmission) stri
 	case admission.DrainedTime != nil:
 		return fmt.Sprintf("drained %s ago", elapsed(now, *admission.DrainedTime))
 	}
-	return fmt.Sprintf("admitted %s ago", elapsed(now, admission.AdmittedTime))
+	return fmt.Sprintf("admitted %s ago%s", elapsed(now, admission.AdmittedTime), formatEscalation(now, admission))
+}
+
+// formatEscalation returns what the escalation has come to on a node that is drained; empty if to
+// nothing.
+func formatEscalation(now time.Time, admission *corev1.MaintenanceAdmission) string {
+	text := ""
+	if admission.Escalation != "" {
+		text = fmt.Sprintf(", %s", admission.Escalation)
+		if admission.EscalationTime != nil {
+			text += fmt.Sprintf(" for %s", elapsed(now, *admission.EscalationTime))
+		}
+	}
+	if admission.WaitingTime != nil {
+		text += fmt.Sprintf(", waits for other maintenances for %s", elapsed(now, *admission.WaitingTime))
+	}
+	return text
 }

@@ -261,6 +261,11 @@ func works() map[string]work {
 		{Action: "Skip", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "storage"}}},
 		{Action: "Drain"},
 	}
+	policies.Status.DrainStatus.EscalatedPods = 2
+	policies.Spec.Escalation = []coordinationv1alpha1.NodeMaintenanceEscalationStep{
+		{AfterSeconds: 600, Action: "SkipInterceptors", NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "batch"}}},
+		{AfterSeconds: 7200, Action: "IgnoreBudgets"},
+	}
 	policies.Spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: "Detached", TimeoutSeconds: ptr.To[int32](600)}
 
 	all := map[string]work{
@@ -439,6 +444,7 @@ func maintainedNodes(now time.Time) map[string]*corev1.MaintenanceStatus {
 	admitted := *draining.DeepCopy()
 	admitted.Admissions = []corev1.MaintenanceAdmission{
 		{MaintenanceName: "bios", AdmittedTime: *ago(40)},
+		{MaintenanceName: "late", AdmittedTime: *ago(40), Escalation: "IgnoreBudgets", EscalationTime: ago(12), WaitingTime: ago(2)},
 		{MaintenanceName: "kernel", AdmittedTime: *ago(40), DrainedTime: ago(20)},
 		{MaintenanceName: "firmware", AdmittedTime: *ago(40), DrainedTime: ago(20), ReturningTime: ago(3)},
 		{MaintenanceName: "disk", AdmittedTime: *ago(40), DrainedTime: ago(20), ReturningTime: ago(35), FailedTime: ago(5)},

@@ -91,6 +91,10 @@ func (o *startOptions) resume(ctx context.Context, client kubernetes.Interface, 
 	if o.rolloutFlags.contradicts(o.rollout, open.Spec.Rollout) {
 		return nil, failed("NodeMaintenance %q of these nodes is open, and its spec.rollout is not what %s asks for: %s", open.Name, strings.Join(o.rolloutFlags.given(), ", "), changeRollout(open))
 	}
+	if lacksEscalation(o.escalation, open.Spec.Escalation) {
+		return nil, failed("NodeMaintenance %q of these nodes is open, and its spec.escalation is not what %s asks for: change it with \"kubectl edit nm %s\", or start another one with --name",
+			open.Name, strings.Join(o.rolloutFlags.given(), ", "), open.Name)
+	}
 	hint := ""
 	if o.name == "" {
 		hint = " To start another one, use --name."

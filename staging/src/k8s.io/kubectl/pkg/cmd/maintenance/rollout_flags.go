@@ -66,7 +66,11 @@ const (
 	pausedFlag         = "paused"
 )
 
-var rolloutFlagNames = []string{maxConcurrentFlag, completeNodesFlag, returnTimeoutFlag, maxFailedNodesFlag, pausedFlag}
+// rolloutFlagNames are the flags that ask for a rollout, which an escalation needs.
+var rolloutFlagNames = []string{
+	maxConcurrentFlag, completeNodesFlag, returnTimeoutFlag, maxFailedNodesFlag, pausedFlag,
+	escalationFlags[0].name, escalationFlags[1].name, escalationFlags[2].name,
+}
 
 func (f *rolloutFlags) add(cmd *cobra.Command) {
 	f.addMaxConcurrent(cmd)
@@ -74,6 +78,9 @@ func (f *rolloutFlags) add(cmd *cobra.Command) {
 	f.set.DurationVar(&f.returnTimeout, returnTimeoutFlag, f.returnTimeout, "Within which time a node has to come back: since it is done or, with --complete-nodes=Rebooted, since it was drained. Default 30m.")
 	f.set.Int32Var(&f.maxFailedNodes, maxFailedNodesFlag, f.maxFailedNodes, "How many nodes may have failed to come back in time. If there are more, no further node is drained until \"kubectl maintenance resume\".")
 	f.set.BoolVar(&f.paused, pausedFlag, f.paused, "If true, drain no node until \"kubectl maintenance resume\".")
+	for _, flag := range escalationFlags {
+		flag.add(f.set)
+	}
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc(completeNodesFlag, cobra.FixedCompletions(completionPolicies, cobra.ShellCompDirectiveNoFileComp)))
 }
 

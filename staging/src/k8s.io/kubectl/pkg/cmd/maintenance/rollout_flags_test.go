@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,6 +79,34 @@ func TestStartRollout(t *testing.T) {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestStartEscalation(t *testing.T) {
+	s := newServer(t, newNode("node-1")).servesBudgets()
+	s.mustRun(t, "start", "node-1", "--name=rack", "--ignore-budgets-after=2h", "--skip-interceptors-after=10m", "--force-delete-after=8760h")
+	want := coordinationv1alpha1.NodeMaintenanceSpec{
+		Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{},
+		Escalation: []coordinationv1alpha1.NodeMaintenanceEscalationStep{
+			{AfterSeconds: 600, Action: corev1.MaintenanceEscalationSkipInterceptors},
+			{AfterSeconds: 7200, Action: corev1.MaintenanceEscalationIgnoreBudgets},
+			{AfterSeconds: 31536000, Action: corev1.MaintenanceEscalationForceDelete},
+		},
+	}
+	spec := s.get(t, "rack").Spec
+	if diff := cmp.Diff(want, coordinationv1alpha1.NodeMaintenanceSpec{Rollout: spec.Rollout, Escalation: spec.Escalation}); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	s.mustRun(t, "start", "node-1", "--ignore-budgets-after=2h")
+	for flag, want := range map[string]string{
+		"--ignore-budgets-after=1h":        "its spec.escalation is not what --ignore-budgets-after asks for",
+		"--ignore-budgets-after=0s":        "--ignore-budgets-after=0s: must be from 1s to 8760h0m0s, without fractions of a second",
+		"--skip-interceptors-after=1500ms": "--skip-interceptors-after=1.5s: must be",
+		"--force-delete-after=8761h":       "--force-delete-after=8761h0m0s: must be",
+	} {
+		if s.run(t, "start", "node-1", flag); s.code != 1 || !strings.Contains(s.failure, want) {
+			t.Errorf("%s: %q is missing in %q, exit code %d", flag, want, s.failure, s.code)
+		}
 	}
 }
 

@@ -74,6 +74,9 @@ var (
 		# Drain ten nodes of the pool at a time, and release each when it has been rebooted
 		kubectl maintenance start --name=kernel -l pool=a --max-concurrent=10 --complete-nodes=Rebooted
 
+		# The same, but no pod keeps its node for more than two hours, whatever its budget says
+		kubectl maintenance start --name=kernel -l pool=a --max-concurrent=10 --ignore-budgets-after=2h
+
 		# Announce a maintenance of two nodes, and drain them later
 		kubectl maintenance start --name=rack-7 foo bar --stage=Idle
 		kubectl maintenance start rack-7
@@ -100,10 +103,11 @@ type startOptions struct {
 	timeout       time.Duration
 	rolloutFlags  rolloutFlags
 
-	rollout   *coordinationv1alpha1.NodeMaintenanceRollout
-	stage     coordinationv1alpha1.NodeMaintenanceStage
-	drainPlan []corev1.DrainPlanEntry
-	dryRun    cmdutil.DryRunStrategy
+	rollout    *coordinationv1alpha1.NodeMaintenanceRollout
+	escalation []coordinationv1alpha1.NodeMaintenanceEscalationStep
+	stage      coordinationv1alpha1.NodeMaintenanceStage
+	drainPlan  []corev1.DrainPlanEntry
+	dryRun     cmdutil.DryRunStrategy
 }
 
 func newCmdStart(env *environment) *cobra.Command {
@@ -164,6 +168,9 @@ func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 	if o.rollout, err = o.rolloutFlags.rollout(); err != nil {
 		return err
 	}
+	if o.escalation, err = o.rolloutFlags.escalation(); err != nil {
+		return err
+	}
 	if o.drainPlanFile != "" {
 		if o.drainPlan, err = readDrainPlan(o.drainPlanFile, o.In); err != nil {
 			return err
@@ -216,7 +223,7 @@ func (o *startOptions) run(ctx context.Context) error {
 func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	nm := &coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: o.name},
-		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{Stage: o.stage, Reason: o.reason, DrainPlan: o.drainPlan, Rollout: o.rollout},
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{Stage: o.stage, Reason: o.reason, DrainPlan: o.drainPlan, Rollout: o.rollout, Escalation: o.escalation},
 	}
 	if o.selector != "" {
 		var err error
