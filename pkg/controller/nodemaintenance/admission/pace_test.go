@@ -49,9 +49,9 @@ func (s *countingStore) WriteMaintenance(context.Context, *coordinationv1alpha1.
 	return nil
 }
 
-func (s *countingStore) Admit(context.Context, *v1.Node, []v1.MaintenanceAdmission) error {
+func (s *countingStore) Admit(context.Context, *v1.Node, []v1.MaintenanceAdmission, time.Time) (bool, error) {
 	s.admitted++
-	return nil
+	return true, nil
 }
 
 func (s *countingStore) NodesVersion() string { return "" }
