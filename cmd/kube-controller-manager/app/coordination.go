@@ -19,14 +19,9 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/featuregate"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
@@ -118,48 +113,38 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
-	controller, err := nodemaintenance.New(
-		ctx,
-		controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenances(),
-		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
-		controllerContext.InformerFactory.Core().V1().Nodes(),
-		controllerContext.InformerFactory.Core().V1().Pods(),
-		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
-		client,
-		requestClient,
-		eventClient,
-		unservedInterceptors(controllerContext),
-		fleetInformers(ctx, controllerContext, client),
-	)
+	create := func(budgetsServed bool) (*nodemaintenance.Controller, error) {
+		controller, err := nodemaintenance.New(
+			ctx,
+			controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenances(),
+			controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+			controllerContext.InformerFactory.Core().V1().Nodes(),
+			controllerContext.InformerFactory.Core().V1().Pods(),
+			controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
+			client,
+			requestClient,
+			eventClient,
+			unservedInterceptors(controllerContext),
+			fleetInformers(controllerContext, budgetsServed),
+		)
+		if err != nil {
+			return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
+		}
+		return controller, nil
+	}
+	served, err := servesBudgets(ctx, client)
 	if err != nil {
-		return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
+		return newControllerLoop(func(ctx context.Context) {
+			runWhenBudgetsKnown(ctx, controllerContext, client, create)
+		}, controllerName), nil
+	}
+	controller, err := create(served)
+	if err != nil {
+		return nil, err
 	}
 	return newControllerLoop(func(ctx context.Context) {
 		controller.Run(ctx, concurrentNodeMaintenanceSyncs)
 	}, controllerName), nil
-}
-
-// fleetInformers returns what the gate NodeMaintenanceBudgets needs, or nil if it is off here or in
-// kube-apiserver: a cache of what is not served would never sync, and no node would be drained.
-func fleetInformers(ctx context.Context, controllerContext ControllerContext, client kubernetes.Interface) *nodemaintenance.FleetInformers {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) {
-		return nil
-	}
-	version := coordinationv1alpha1.SchemeGroupVersion.String()
-	served, err := client.Discovery().ServerResourcesForGroupVersion(version)
-	if err == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "nodemaintenancebudgets" }) {
-		klog.FromContext(ctx).Info("Maintenances with a rollout begin with no node: kube-apiserver does not serve NodeMaintenanceBudgets. Enable the feature gate there, and restart this process",
-			"featureGate", features.NodeMaintenanceBudgets, "apiVersion", version)
-		return nil
-	}
-	return &nodemaintenance.FleetInformers{
-		Budgets:    controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenanceBudgets(),
-		DaemonSets: controllerContext.InformerFactory.Apps().V1().DaemonSets(),
-		Namespaces: controllerContext.InformerFactory.Core().V1().Namespaces(),
-
-		VolumeAttachments: controllerContext.InformerFactory.Storage().V1().VolumeAttachments(),
-		Claims:            controllerContext.InformerFactory.Core().V1().PersistentVolumeClaims(),
-	}
 }
 
 // newEvictionClient returns a client with its own rate limits for a controller that takes part in

@@ -85,7 +85,7 @@ func setGates(t *testing.T, on ...featuregate.Feature) {
 	gates := featuregatetesting.FeatureOverrides{}
 	for _, gate := range []featuregate.Feature{
 		features.EvictionRequestAPI, features.DeploymentPodSurge, features.StatefulSetEvictionPacing,
-		features.DeclarativeNodeMaintenance, features.NodeMaintenanceAwareDaemonSet, features.DownscalePodPicker,
+		features.DeclarativeNodeMaintenance, features.NodeMaintenanceBudgets, features.NodeMaintenanceAwareDaemonSet, features.DownscalePodPicker,
 	} {
 		gates[gate] = slices.Contains(on, gate)
 	}
