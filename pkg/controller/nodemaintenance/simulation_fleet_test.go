@@ -22,6 +22,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -118,6 +119,19 @@ func (s *simulation) mayCordon(o *order, node *v1.Node) bool {
 	admission := maintenance.AdmissionOf(live.(*v1.Node), o.uid)
 	return o.stage == stageCordon || admission != nil && admission.DoneTime == nil ||
 		o.rollout == nil && (hasBegun(node) || hasBegun(live.(*v1.Node)) || !s.wasLimited(o, node, live.(*v1.Node)))
+}
+
+// isReservation reports whether the status differs from the stored one only in what is pending: such a
+// write repeats what was decided before.
+func (s *simulation) isReservation(m *coordinationv1alpha1.NodeMaintenance) bool {
+	stored, err := s.tracker.Get(maintenances, "", m.Name)
+	if err != nil {
+		return false // The write will fail.
+	}
+	status := stored.(*coordinationv1alpha1.NodeMaintenance).Status.DeepCopy()
+	unchanged := apiequality.Semantic.DeepEqual(status, &m.Status)
+	status.RolloutStatus = m.Status.RolloutStatus
+	return !unchanged && apiequality.Semantic.DeepEqual(status, &m.Status)
 }
 
 // noteDrain records the budgets that are there when a maintenance comes to the stage Drain.

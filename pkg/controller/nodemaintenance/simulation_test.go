@@ -533,7 +533,7 @@ func (s *simulation) checkCause(pod types.UID) {
 // checkMaintenance checks that a maintenance is Drained only if no pod in the cache is left on its
 // nodes.
 func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
-	if m.Spec.Stage != stageDrain || !isDrained(&m.Status) {
+	if m.Spec.Stage != stageDrain || !isDrained(&m.Status) || s.isReservation(m) {
 		return
 	}
 	o, err := newOrder(m)
