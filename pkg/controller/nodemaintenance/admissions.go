@@ -313,10 +313,7 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 			status = &v1.MaintenanceStatus{Unclaimed: true}
 		}
 		status.Admissions = append(status.Admissions, added...)
-		written, err := w.patchNodeStatus(ctx, node, status, ownConditions(node.Status.Conditions))
-		if err == nil {
-			return hasStored(written, added)
-		}
+		err := w.patchNodeStatus(ctx, node, status, ownConditions(node.Status.Conditions))
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -324,7 +321,7 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 		if getErr != nil {
 			return fmt.Errorf("reading the node after a conflict: %w", getErr)
 		}
-		if needsDecision(decided, latest) || maintenance.IsReady(decided) != maintenance.IsReady(latest) {
+		if needsDecision(decided, latest) || changesAdmission(decided, latest) {
 			return err
 		}
 		node = latest

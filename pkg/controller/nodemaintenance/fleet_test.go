@@ -509,6 +509,7 @@ func TestRefusedTaint(t *testing.T) {
 	f.relabel("n2", nil)
 	f.run(10 * time.Second)
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout.Paused = true })
+	f.changeNamed("n2", func(node *v1.Node) { delete(node.Annotations, coordinationv1alpha1.NodeDoneAnnotation) })
 	f.relabel("n2", map[string]string{"a": ""})
 	f.run(time.Minute)
 	f.expectNodes("the taint is allowed", map[string]string{"n1": done, "n2": waiting, "n3": admitted})
@@ -525,5 +526,63 @@ func TestRefusedTaint(t *testing.T) {
 	f.expectNode("the removal is allowed", "n2", untouched)
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
 		t.Errorf("not completed: %+v", m)
+	}
+}
+
+// A node that was done before the maintenance could begin with it is not touched, and takes no place.
+func TestDoneBeforeTheAdmission(t *testing.T) {
+	for name, test := range map[string]struct {
+		begin func(*fixture)
+		want  string
+	}{
+		"before the stage Drain": {func(f *fixture) {
+			f.createMaintenance("m", stageIdle, "a", maintenance.StandardPlan()...)
+			f.run(5 * time.Second)
+			f.setDone("m", "n1")
+			f.setStage("m", stageDrain)
+		}, done},
+		"while it waits": {func(f *fixture) {
+			f.createLimit("freeze", 0)
+			f.createPlain("m")
+			f.run(5 * time.Second)
+			f.setDone("m", "n1")
+			f.run(5 * time.Second)
+			f.deleteLimit("freeze")
+		}, done},
+		"not Ready": {func(f *fixture) {
+			f.changeNamed("n1", setReady(false))
+			f.createMaintenance("m", stageIdle, "a", maintenance.StandardPlan()...)
+			f.setDone("m", "n1")
+			f.setStage("m", stageDrain)
+		}, done},
+		"cordoned by hand": {func(f *fixture) {
+			f.changeNamed("n1", cordonByHand)
+			f.createMaintenance("m", stageIdle, "a", maintenance.StandardPlan()...)
+			f.setDone("m", "n1")
+			f.setStage("m", stageDrain)
+		}, "cordoned " + done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			f.createLimit("b", 2)
+			f.watchNodes(func(before *v1.Node, patch string) {
+				if before.Name == "n1" && strings.Contains(patch, `"unschedulable":`) {
+					t.Errorf("wrote %s", patch)
+				}
+			})
+			test.begin(f)
+			f.drainNodes()
+			f.expectNodes("in Drain", map[string]string{"n1": test.want, "n2": drained})
+			f.changeNamed("n1", func(node *v1.Node) { delete(node.Annotations, coordinationv1alpha1.NodeDoneAnnotation) })
+			f.restart()
+			f.drainNodes()
+			f.expectNode("without the annotation", "n1", test.want)
+			if status := f.maintenance("m").Status.RolloutStatus; status == nil || status.DoneNodes != 1 {
+				t.Errorf("status: %+v", status)
+			}
+			if pods := f.cluster().pods["n1"]; len(pods) != 1 {
+				t.Errorf("%d pods are left", len(pods))
+			}
+		})
 	}
 }

@@ -145,12 +145,18 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseReturning
 	case admission != nil, o.name == maintenance.ShutdownName(node.Name):
 		return phaseAdmitted
-	case o.rollout != nil:
-		return phaseWaiting
-	case hasBegun(node) || !l.limit(node):
+	case o.rollout == nil && (hasBegun(node) || !l.limit(node)):
 		return phaseAdmitted
+	case isMarkedDone(node, o.uid) && !maintenance.IsClaimed(node):
+		// There is nothing to begin with. A node that is cordoned has to be given back.
+		return phaseDone
 	}
 	return phaseWaiting
+}
+
+// isMarkedDone reports whether somebody has said that the work of the maintenance on the node is done.
+func isMarkedDone(node *v1.Node, uid types.UID) bool {
+	return node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(uid)
 }
 
 // hasBegun reports whether the node is being drained already.

@@ -76,6 +76,21 @@ func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.Mainten
 			c.nodes.AddAfter(s.node.Name, stored.AdmittedTime.Add(unknownAdmission).Sub(s.now))
 		}
 	}
+	return append(admissions, doneBefore(s)...)
+}
+
+// doneBefore returns admissions of maintenances whose work on the node was done before they could begin
+// with it. They are stored, because the annotation may go.
+func doneBefore(s *nodeSync) []v1.MaintenanceAdmission {
+	var admissions []v1.MaintenanceAdmission
+	now := metav1.NewTime(s.now.Truncate(time.Second))
+	for i := range s.orders {
+		if o := &s.orders[i]; o.phase == phaseDone && maintenance.AdmissionOf(s.node, o.uid) == nil {
+			admissions = append(admissions, v1.MaintenanceAdmission{
+				MaintenanceName: o.name, MaintenanceUID: o.uid, AdmittedTime: now, ReturningTime: &now, DoneTime: &now,
+			})
+		}
+	}
 	return admissions
 }
 
@@ -148,7 +163,7 @@ func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bo
 // isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted
 // after its drain.
 func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdmission) bool {
-	if s.node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(o.uid) {
+	if isMarkedDone(s.node, o.uid) {
 		return true
 	}
 	bootID := s.node.Status.NodeInfo.BootID

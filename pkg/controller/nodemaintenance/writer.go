@@ -213,10 +213,7 @@ func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (wri
 // setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
 // the resourceVersion excludes targets that are based on old ones.
 func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
-	return w.asDecided(ctx, node, func(node *v1.Node) error {
-		_, err := w.patchNodeStatus(ctx, node, status, conditions)
-		return err
-	})
+	return w.asDecided(ctx, node, func(node *v1.Node) error { return w.patchNodeStatus(ctx, node, status, conditions) })
 }
 
 // asDecided does a write that has the resourceVersion of the node as a precondition. Agents may
@@ -244,23 +241,25 @@ func (w *writer) asDecided(ctx context.Context, node *v1.Node, write func(node *
 	return fmt.Errorf("other clients write the node so often that %d attempts in a row failed: %v", maxStatusConflicts, conflict) //nolint:errorlint // See above.
 }
 
-// patchNodeStatus writes the status of the node, and returns the node as it is then.
-func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) (*v1.Node, error) {
+func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
 	patch, err := nodeStatusPatch(node, status, conditions)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	written, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	if err != nil {
-		return nil, fmt.Errorf("writing the status of the node: %w", err)
+		return fmt.Errorf("writing the status of the node: %w", err)
 	}
 	w.wroteNode(node, written.ResourceVersion)
 	if status == nil && written.Status.MaintenanceStatus != nil {
 		// The API server has restored it, and returned a warning.
-		return nil, apierrors.NewForbidden(nodeResource, node.Name, fmt.Errorf(
+		return apierrors.NewForbidden(nodeResource, node.Name, fmt.Errorf(
 			"the API server has kept status.maintenanceStatus, whose removal needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
 	}
-	return written, nil
+	if status != nil {
+		return hasStored(written, status.Admissions)
+	}
+	return nil
 }
 
 // nodeStatusPatch changes only the parts of the status that this controller owns.
