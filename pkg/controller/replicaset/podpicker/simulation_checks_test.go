@@ -112,13 +112,6 @@ func (s *sim) isRequested(pod *v1.Pod) bool {
 	return err == nil && !evictionrequest.IsFinished(request.Status.Conditions)
 }
 
-func (s *sim) cachedPicker(rs string) *v1.DownscalePodPicker {
-	if v := s.viewOf(rs); v != nil {
-		return v.rs.Spec.DownscalePodPicker
-	}
-	return nil
-}
-
 // observe notes what there is to ask in this state of the caches, and checks what the controllers have
 // done in it.
 func (s *sim) observe() {

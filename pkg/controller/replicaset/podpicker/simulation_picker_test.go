@@ -241,4 +241,8 @@ func (s *sim) checkCall(c *call, rs string, q downscalepodpicker.Request) {
 	if s.isCalm() && (current == nil || current.rs.Spec.DownscalePodPicker == nil || current.rs.Spec.DownscalePodPicker.HTTP.Path != c.path) {
 		s.t.Errorf("%s: asked at %s, which was replaced", rs, c.path)
 	}
+	// Requests for evictions alone do not make the controller ask something else.
+	if s.isCalm() && current != nil && current.surplus <= 0 {
+		s.t.Errorf("%s: asked although no pods are to be deleted any more", rs)
+	}
 }

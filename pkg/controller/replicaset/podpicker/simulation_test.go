@@ -65,7 +65,7 @@ func TestControllersSimulation(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
-	simulation.Run(t, 15, func(t *testing.T, seed uint64) {
+	simulation.Run(t, 12, func(t *testing.T, seed uint64) {
 		synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
 	})
 }
