@@ -120,6 +120,8 @@ type sim struct {
 	// dropsPickers is an API server that does not know the field.
 	failing               map[string]bool
 	refuses, dropsPickers bool
+	// dropped is whether it ever was one.
+	dropped bool
 	// settling is the end, in which nothing else fails than pickers.
 	settling bool
 	// resized is whether the end has changed the sizes.
@@ -199,6 +201,7 @@ func (s *sim) disturb() {
 		s.lock.Lock()
 		defer s.lock.Unlock()
 		s.refuses, s.dropsPickers = s.chance(4), s.chance(6)
+		s.dropped = s.dropped || s.dropsPickers
 		s.note("writes of ReplicaSets are refused %t, pickers are dropped %t", s.refuses, s.dropsPickers)
 	case 3, 4, 5, 6, 7, 8, 9, 10:
 		s.changeDeployment()
@@ -345,6 +348,9 @@ func (s *sim) makeWhole(quiet int) {
 	}
 	if quiet == 21 && !s.resized {
 		s.resized = true
+		if !s.dropped {
+			s.checkPassed() // What was refused has been written again by now.
+		}
 		s.changeDeployments(func(d *apps.Deployment) { d.Spec.Replicas = ptr.To(*d.Spec.Replicas + 3) })
 	}
 }
@@ -358,10 +364,22 @@ func (s *sim) changeDeployments(change func(*apps.Deployment)) {
 	}
 }
 
+// checkPassed checks that all ReplicaSets have the picker of their Deployment.
+func (s *sim) checkPassed() {
+	for _, d := range all[*apps.Deployment](s, deployments) {
+		for _, rs := range all[*apps.ReplicaSet](s, replicaSets) {
+			if metav1.IsControlledBy(&rs, &d) && !apiequality.Semantic.DeepEqual(rs.Spec.DownscalePodPicker, d.Spec.DownscalePodPicker) {
+				s.t.Errorf("ReplicaSet %s has the picker %s in the end, and its Deployment %s", rs.Name, pathOf(rs.Spec.DownscalePodPicker), pathOf(d.Spec.DownscalePodPicker))
+			}
+		}
+	}
+}
+
 // checkEnd checks what is left.
 func (s *sim) checkEnd() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	s.checkPassed()
 	for _, d := range all[*apps.Deployment](s, deployments) {
 		count := map[string]int{}
 		for _, pod := range all[*v1.Pod](s, pods) {
@@ -379,9 +397,6 @@ func (s *sim) checkEnd() {
 			}
 			if int(*rs.Spec.Replicas) != want || count[rs.Name] != want {
 				s.t.Errorf("ReplicaSet %s has %d replicas and %d pods in the end, want %d", rs.Name, *rs.Spec.Replicas, count[rs.Name], want)
-			}
-			if !apiequality.Semantic.DeepEqual(rs.Spec.DownscalePodPicker, d.Spec.DownscalePodPicker) {
-				s.t.Errorf("ReplicaSet %s has the picker %s in the end, and its Deployment %s", rs.Name, pathOf(rs.Spec.DownscalePodPicker), pathOf(d.Spec.DownscalePodPicker))
 			}
 		}
 	}
