@@ -18,16 +18,24 @@ limitations under the License.
 package downscalepodpicker
 
 import (
+	"context"
+	"fmt"
+
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
 )
 
 // DropDisabled returns the picker to store. It is nil while the feature gate is off, unless the stored
-// object has one.
-func DropDisabled(picker, stored *core.DownscalePodPicker) *core.DownscalePodPicker {
-	if stored == nil && !utilfeature.DefaultFeatureGate.Enabled(features.DownscalePodPicker) {
-		return nil
+// object has one. The author is warned.
+func DropDisabled(ctx context.Context, picker, stored *core.DownscalePodPicker) *core.DownscalePodPicker {
+	if stored != nil || utilfeature.DefaultFeatureGate.Enabled(features.DownscalePodPicker) {
+		return picker
 	}
-	return picker
+	if picker != nil {
+		warning.AddWarning(ctx, "", fmt.Sprintf("spec.downscalePodPicker was dropped, because the feature gate %s is off: scale-downs remove pods in the order without a picker; "+
+			"turn the gate on in kube-apiserver, and write the field again", features.DownscalePodPicker))
+	}
+	return nil
 }

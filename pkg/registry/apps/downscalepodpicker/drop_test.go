@@ -21,10 +21,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
 )
+
+type recordedWarnings []string
+
+func (w *recordedWarnings) AddWarning(_, text string) { *w = append(*w, text) }
 
 // With the gate off, no object gets a picker, and those that have one keep it.
 func TestDropDisabled(t *testing.T) {
@@ -45,8 +50,12 @@ func TestDropDisabled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DownscalePodPicker, test.enabled)
-			if got := DropDisabled(test.picker, test.stored); got != test.want {
+			warnings := &recordedWarnings{}
+			if got := DropDisabled(warning.WithWarningRecorder(t.Context(), warnings), test.picker, test.stored); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+			if dropped := test.picker != nil && test.want == nil; dropped != (len(*warnings) == 1) {
+				t.Errorf("unexpected warnings: %q", *warnings)
 			}
 		})
 	}
