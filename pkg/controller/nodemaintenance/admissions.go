@@ -242,12 +242,20 @@ func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1
 	return nil
 }
 
+// WriteMaintenance also writes the rest of the status: otherwise that would be another write, and often
+// one that conflicts with this one.
 func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	before, now := *changed, s.clock.Now()
+	if sums, waiting, known := s.progress.summarize(changed.Name); known {
+		s.enqueueNodes(waiting)
+		changed.Status = *computeStatus(&before, &sums, now)
+	}
 	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("writing the status of node maintenance %s: %w", changed.Name, err)
 	}
 	s.writer.maintenances.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, maintenanceResource, written.ResourceVersion)
+	s.wroteStatus(&before, &changed.Status, now)
 	return nil
 }
 

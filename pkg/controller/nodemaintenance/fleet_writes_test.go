@@ -242,6 +242,37 @@ func TestNoNodeIsAdmittedTwice(t *testing.T) {
 	}
 }
 
+// A reservation has the rest of the status, too: each holder is written at most once a second.
+func TestReservationHasTheStatus(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createRollout("m", atOnce(1))
+	f.drainNodes()
+	f.setDone("m", "n1")
+	var doneNodes []int32
+	f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		m := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
+		if rollout := m.Status.RolloutStatus; rollout != nil && len(rollout.PendingAdmissions) > 0 {
+			doneNodes = append(doneNodes, rollout.DoneNodes)
+		}
+		return false, nil, nil
+	})
+	f.client.ClearActions()
+	f.run(5 * time.Second)
+	f.expectNode("afterwards", "n2", admitted)
+	if len(doneNodes) == 0 || doneNodes[0] != 1 {
+		t.Errorf("nodes that are done in the reservation and later: %v", doneNodes)
+	}
+	written := 0
+	for _, write := range f.writes() {
+		if write == "update nodemaintenances/status" {
+			written++
+		}
+	}
+	if written > 4 {
+		t.Errorf("%d writes of the maintenance in 5 seconds", written)
+	}
+}
+
 // Two maintenances are done with a node at the same time. Neither leaves its health to the other.
 func TestTwoMaintenancesReturnANode(t *testing.T) {
 	const startup = "node.cloudprovider.kubernetes.io/uninitialized"

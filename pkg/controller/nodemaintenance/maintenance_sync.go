@@ -180,10 +180,15 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	if err != nil || !written {
 		return err
 	}
+	c.wroteStatus(m, status, now)
+	return nil
+}
+
+// wroteStatus records that a status was written.
+func (c *Controller) wroteStatus(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
 	c.maintenanceWrites.wrote(m.Name, now)
 	c.events.maintenanceChanged(m, status)
 	c.measure(m, status, now)
-	return nil
 }
 
 // end removes the finalizer of a maintenance that is completed. It first waits for requests that
