@@ -43,6 +43,12 @@ limitations under the License.
 // was down or cordoned, and is not any more, it waits until there is room for it, or for that
 // timeout.
 //
+// # Pace
+//
+// The status of a holder is written at most once a second: what has become free meanwhile is reserved
+// together, with the confirmations of what was reserved before. What is not confirmed yet counts, so
+// that only costs time. A full batch does not wait for that second.
+//
 // # Counting
 //
 // A node is unavailable if it is not Ready, unschedulable, admitted and not given back, or pending. It
