@@ -547,7 +547,7 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 			continue
 		}
 		selected++
-		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.ReturningTime != nil {
+		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.ReturningTime != nil || isMarkedDone(node, m.UID) {
 			continue // New pods may be there.
 		}
 		for _, object := range s.podInformer.GetIndexer().List() {
