@@ -169,7 +169,7 @@ func (o *options) numbers() []number {
 		{&o.fleetNodes, "fleet-nodes", 5000, 0, 20000, "nodes that are drained so many at a time, and given back; 0 skips this part"},
 		{&o.fleetPods, "fleet-pods", 30, 1, 100, "pods on each of them"},
 		{&o.fleetAtOnce, "fleet-at-once", 20, 1, 1000, "how many of them are drained at a time"},
-		{&o.fleetDrains, "fleet-drains", 500, 1, 20000, "how many of them kubectl drain drains, at most: it takes longer"},
+		{&o.fleetDrains, "fleet-drains", 200, 1, 20000, "how many of them kubectl drain drains, at most: it takes longer"},
 		{&o.runs, "runs", 5, 1, 100, "how often everything is measured, except idle, scale, surge, mass and fleet, and kubectl drain -l; the tables have the medians"},
 		{&o.parallel, "parallel", 30, 1, 1000, "calls that the requester, and the bare client, have in flight; the controller evicts 30 pods at a time"},
 		{&o.nodes, "nodes", 10, 1, 1000, "simulated nodes"},
