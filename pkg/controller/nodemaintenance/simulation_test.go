@@ -550,6 +550,9 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.ReturningTime != nil || isMarkedDone(node, m.UID) {
 			continue // New pods may be there.
 		}
+		if s.progress.limits.phaseOn(&o, node) == phaseDone {
+			continue // It was done before its admission: nothing is drained.
+		}
 		for _, object := range s.podInformer.GetIndexer().List() {
 			// Pods that came after the last sync of the node are found by the next one. It is queued,
 			// or waits until the cache has the last write of the node.
