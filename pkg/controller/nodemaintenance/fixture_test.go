@@ -66,6 +66,8 @@ type fixture struct {
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
 	nodeQueue, maintenanceQueue, writeQueue, refreshQueue                           *recordedQueue
+	// namespaceInformer has the namespaces, which tests deliver.
+	namespaceInformer *handledInformer
 	// limitInformer has the NodeMaintenanceBudgets, and withoutFleet is whether their gate is off.
 	limitInformer *handledInformer
 	daemonSets    cache.Store
@@ -110,9 +112,10 @@ func (f *fixture) restart() {
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
 	f.budgetInformer = &handledInformer{SharedIndexInformer: budgets.Informer()}
 	f.limitInformer = &handledInformer{SharedIndexInformer: factory.Coordination().V1alpha1().NodeMaintenanceBudgets().Informer()}
+	f.namespaceInformer = &handledInformer{SharedIndexInformer: factory.Core().V1().Namespaces().Informer()}
 	fleet := &FleetInformers{
 		Budgets:    handledLimits{factory.Coordination().V1alpha1().NodeMaintenanceBudgets(), f.limitInformer},
-		DaemonSets: factory.Apps().V1().DaemonSets(), Namespaces: factory.Core().V1().Namespaces(),
+		DaemonSets: factory.Apps().V1().DaemonSets(), Namespaces: handledNamespaces{factory.Core().V1().Namespaces(), f.namespaceInformer},
 		VolumeAttachments: factory.Storage().V1().VolumeAttachments(), Claims: factory.Core().V1().PersistentVolumeClaims(),
 	}
 	f.namespaces, f.attachments, f.claims = fleet.Namespaces.Informer().GetStore(), fleet.VolumeAttachments.Informer().GetIndexer(), fleet.Claims.Informer().GetStore()
@@ -613,6 +616,13 @@ type handledRequests struct {
 }
 
 func (h handledRequests) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledNamespaces struct {
+	coreinformers.NamespaceInformer
+	informer cache.SharedIndexInformer
+}
+
+func (h handledNamespaces) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledLimits struct {
 	coordinationinformers.NodeMaintenanceBudgetInformer

@@ -314,6 +314,38 @@ func TestCordonIsKeptWhileNodesWait(t *testing.T) {
 	}
 }
 
+// A node that was cordoned by the stage Cordon, and waits, is made schedulable when its maintenance ends,
+// also by another process.
+func TestCordonOfNodesThatWaitEnds(t *testing.T) {
+	restart, stay := (*fixture).restart, func(*fixture) {}
+	for name, end := range map[string]func(*fixture){
+		"completed":  func(f *fixture) { f.setStage("m", stageComplete) },
+		"deleted":    func(f *fixture) { f.deleteMaintenance("m") },
+		"deselected": func(f *fixture) { f.relabel("n1", nil); f.relabel("n2", nil) },
+	} {
+		for when, steps := range map[string][2]func(*fixture){
+			"the same process": {stay, stay}, "a restart before": {restart, stay}, "a restart at the end": {stay, restart}, "two restarts": {restart, restart},
+		} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				f := newFleet(t, "n1", "n2")
+				rollout := atOnce(1)
+				rollout.Paused = true
+				f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+				f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+				f.run(5 * time.Second)
+				f.setStage("m", stageDrain)
+				steps[0](f)
+				f.run(10 * time.Second)
+				f.expectNodes("in Drain", map[string]string{"n1": "planned cordoned claimed", "n2": "planned cordoned claimed"})
+				end(f)
+				steps[1](f)
+				f.run(time.Minute)
+				f.expectNodes("at the end", map[string]string{"n1": untouched, "n2": untouched})
+			})
+		}
+	}
+}
+
 // A kubelet that shuts down cannot wait. Its node counts.
 func TestShutdownNeverWaits(t *testing.T) {
 	f := newFleet(t, "n1", "n2")

@@ -188,6 +188,37 @@ func TestNodeIsDone(t *testing.T) {
 	}
 }
 
+// A node that reboots while it is recorded as drained was rebooted before that: the boot that is over
+// is not the one that the next reboot is compared with.
+func TestRebootBeforeTheDrainIsStored(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createRollout("m", coordinationv1alpha1.NodeMaintenanceRollout{CompleteNodes: rebooted})
+	reboots := 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if reboots == 0 && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"drainedTime"`) {
+			reboots++
+			nodes := v1.SchemeGroupVersion.WithResource("nodes")
+			live, err := f.tracker.Get(nodes, "", "n")
+			if err != nil {
+				return true, nil, err
+			}
+			rebooted := live.(*v1.Node).DeepCopy()
+			reboot(rebooted)
+			return false, nil, f.tracker.Update(nodes, rebooted, "")
+		}
+		return false, nil, nil
+	})
+	f.drainNodes()
+	f.run(rebootSettled + 10*time.Second)
+	f.expectNode("rebooted before", "n", drained)
+	if got := maintenance.Admissions(f.node("n"))[0].BootID; got != "boot-1+1" || reboots != 1 {
+		t.Errorf("the boot is %q after %d reboots", got, reboots)
+	}
+	f.changeNamed("n", reboot)
+	f.run(rebootSettled + 10*time.Second)
+	f.expectNode("rebooted after", "n", done)
+}
+
 // A node that is done stays cordoned until it is healthy.
 func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 	for name, test := range map[string]struct{ spoil, mend func(*fixture) }{

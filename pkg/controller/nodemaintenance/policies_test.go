@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -129,6 +130,44 @@ func TestUnknownNamespace(t *testing.T) {
 			t.Errorf("without fleet %t: the pod was requested, although its namespace is not known", withoutFleet)
 		}
 	}
+}
+
+// TestLateNamespace checks that a policy is evaluated again when the labels of a namespace become known,
+// or change.
+func TestLateNamespace(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	f.createWith("m", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{
+			Action: coordinationv1alpha1.NodeMaintenancePodSkip, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"keep": ""}},
+		}}
+	})
+	pods := map[string]*v1.Pod{}
+	for _, namespace := range []string{"kept", "other", "changed"} {
+		pods[namespace] = f.createPods(1, "n", 0, func(pod *v1.Pod) { pod.Namespace = namespace })[0]
+	}
+	expect := func(when string, want map[string]bool) {
+		t.Helper()
+		f.run(5 * time.Second)
+		got := map[string]bool{}
+		for namespace, pod := range pods {
+			got[namespace] = f.asksFor(pod)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: requested (-want, +got):\n%s", when, diff)
+		}
+	}
+	namespace := func(name string, labels map[string]string) *v1.Namespace {
+		return &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	}
+	expect("no namespace is known", map[string]bool{"kept": false, "other": false, "changed": false})
+	keep := map[string]string{"keep": ""}
+	known := []*v1.Namespace{namespace("kept", keep), namespace("other", nil), namespace("changed", keep)}
+	deliver(f, f.namespaceInformer, known, nil)
+	expect("all are known", map[string]bool{"kept": false, "other": true, "changed": false})
+	known[2] = namespace("changed", nil)
+	deliver(f, f.namespaceInformer, known, nil)
+	expect("a label is removed", map[string]bool{"kept": false, "other": true, "changed": true})
 }
 
 func TestDetachedVolumes(t *testing.T) {
