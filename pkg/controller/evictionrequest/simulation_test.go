@@ -380,7 +380,7 @@ func (s *sim) disturb() {
 	app := apps[s.rand.IntN(len(apps))]
 	name := []string{"a", "b", "c"}[s.rand.IntN(3)]
 	pod, request, budget := pick(s.rand, s.pods), pick(s.rand, s.requests), s.budgets[name]
-	switch choice := s.rand.IntN(25); {
+	switch choice := s.rand.IntN(26); {
 	case choice < 4:
 		s.createPod(app, s.rand.IntN(4) > 0)
 	case choice < 8 && pod != nil:
@@ -435,6 +435,8 @@ func (s *sim) disturb() {
 		s.giveUp(uids[s.rand.IntN(len(uids))])
 	case choice == 22:
 		s.clock.Step(time.Duration(s.rand.IntN(10)) * time.Minute)
+	case choice == 23 && request != nil:
+		s.skip(request.DeepCopy())
 	default:
 		s.clock.Step(time.Duration(s.rand.IntN(90)) * time.Second)
 	}
@@ -532,6 +534,13 @@ func (s *sim) newRequest(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	request.CreationTimestamp = metav1.Time{Time: s.clock.Now()}
 	request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}
 	return request
+}
+
+// skip has the interceptors of a request passed over, at any time of its life.
+func (s *sim) skip(request *coordinationv1alpha1.EvictionRequest) {
+	s.record("the interceptors of %s are skipped", request.Name)
+	skipped(&request.Status)
+	s.store(request)
 }
 
 func (s *sim) changeBudget(budget *policyv1.PodDisruptionBudget, app string) {

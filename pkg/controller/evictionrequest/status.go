@@ -94,9 +94,10 @@ func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatu
 	activateNext(now, status)
 }
 
-// advance activates the next interceptor if the active one has completed or its deadline has
-// passed, or the next one that cannot be passed over if the others are. The write of a timeout requires the version of the request that was read: if the
-// interceptor has reported in the meantime, the write fails with a conflict.
+// advance activates the next interceptor if the active one has completed or its deadline has passed,
+// or the next one that cannot be passed over if the others are. The write of a timeout requires the
+// version of the request that was read: if the interceptor has reported in the meantime, the write
+// fails with a conflict.
 func advance(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	active := activeInterceptor(status)
 	if active == "" {

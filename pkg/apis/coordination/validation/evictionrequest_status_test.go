@@ -131,6 +131,7 @@ func condition(conditionType string, value metav1.ConditionStatus) status {
 var (
 	canceled = condition("Canceled", metav1.ConditionTrue)
 	evicted  = condition("Evicted", metav1.ConditionTrue)
+	skipped  = condition("InterceptorsSkipped", metav1.ConditionTrue)
 )
 
 // all combines several changes.
@@ -312,16 +313,18 @@ func TestForeignConditions(t *testing.T) {
 		}
 	}
 	another := condition("Another", metav1.ConditionTrue)
-	tooMany := forbidden(conditionsPath, "must not have more than 100 conditions besides Blocked, Canceled, Evicted, InterceptorUnresponsive")
+	tooMany := forbidden(conditionsPath, "must not have more than 100 conditions besides Blocked, Canceled, Evicted, InterceptorUnresponsive, InterceptorsSkipped")
 	runStatusTests(t, map[string]statusTest{
 		"the maximum number":         {old: pending, change: having(100)},
 		"in addition to a final one": {old: having(100), change: evicted},
-		"one too many":               {old: having(100), change: another, want: tooMany},
-		"too many already stored":    {old: having(101), change: evicted},
-		"too many, one added":        {old: having(101), change: another, want: tooMany},
-		"too many, one replaced":     {old: having(101), change: all(condition("Example7", ""), another)},
-		"too many, one removed":      {old: having(102), change: condition("Example7", "")},
-		"too many, one changed":      {old: having(101), change: condition("Example7", metav1.ConditionFalse)},
+		"in addition to all of ours": {old: having(100), change: all(evicted, condition("Canceled", metav1.ConditionFalse), condition("Blocked", metav1.ConditionFalse),
+			condition("InterceptorUnresponsive", metav1.ConditionFalse), skipped)},
+		"one too many":            {old: having(100), change: another, want: tooMany},
+		"too many already stored": {old: having(101), change: evicted},
+		"too many, one added":     {old: having(101), change: another, want: tooMany},
+		"too many, one replaced":  {old: having(101), change: all(condition("Example7", ""), another)},
+		"too many, one removed":   {old: having(102), change: condition("Example7", "")},
+		"too many, one changed":   {old: having(101), change: condition("Example7", metav1.ConditionFalse)},
 	})
 }
 
@@ -459,6 +462,57 @@ func TestProcessedInterceptors(t *testing.T) {
 		"shortened":                   {old: exhausted, change: processed(first, second), want: must},
 		"reordered":                   {old: exhausted, change: processed(second, first, imperative), want: must},
 		"appended when finished":      {old: firstCanceled, change: processed(first, second), want: must},
+	})
+}
+
+// Once the stored condition InterceptorsSkipped is True, the controller passes over interceptors, and
+// names them as processed. An update that sets the condition may not do that itself: whoever sets it
+// is not the one who activates.
+func TestSkippedInterceptors(t *testing.T) {
+	pass := func(name string, had ...string) status {
+		return all(active(name), processed(had...), activatedAt(at(2)))
+	}
+	keeps := func(name string) field.ErrorList {
+		return invalid(activePath, name+" must stay active until it completes")
+	}
+	stays := forbidden(conditionsPath, "InterceptorsSkipped must stay True: keep it")
+	one := all(initialized(first, imperative), active(first), activatedAt(at(0)), skipped)
+	other := func(change func(*metav1.Condition)) status {
+		return func(s *coordination.EvictionRequestStatus) {
+			s.Conditions = slices.Clone(s.Conditions)
+			change(&s.Conditions[len(s.Conditions)-1])
+		}
+	}
+	runStatusTests(t, map[string]statusTest{
+		"set":                                  {old: firstStarted, change: skipped},
+		"set before there are interceptors":    {old: pending, change: skipped},
+		"set on a finished request":            {old: firstCanceled, change: skipped},
+		"set to False":                         {old: firstStarted, change: condition("InterceptorsSkipped", metav1.ConditionFalse)},
+		"set after it was False":               {old: all(firstStarted, condition("InterceptorsSkipped", metav1.ConditionFalse)), change: skipped},
+		"another message":                      {old: all(firstStarted, skipped), change: other(func(c *metav1.Condition) { c.Message = "other" })},
+		"removed":                              {old: all(firstStarted, skipped), change: condition("InterceptorsSkipped", ""), want: stays},
+		"False":                                {old: all(firstStarted, skipped), change: condition("InterceptorsSkipped", metav1.ConditionFalse), want: stays},
+		"Unknown":                              {old: all(firstStarted, skipped), change: condition("InterceptorsSkipped", metav1.ConditionUnknown), want: stays},
+		"removed when finished":                {old: all(firstCanceled, skipped), change: condition("InterceptorsSkipped", ""), want: stays},
+		"the next is activated early":          {old: all(firstStarted, skipped), change: pass(second, first), now: 2},
+		"the last is activated":                {old: all(firstStarted, skipped), change: pass(imperative, first, second), now: 2},
+		"the last of two is activated":         {old: one, change: pass(imperative, first), now: 2},
+		"the last after a completion":          {old: all(firstCompleted, skipped), change: pass(imperative, first, second), now: 2},
+		"a later one, when none is active":     {old: all(initialized(first, second, imperative), skipped), change: pass(second, first), now: 2},
+		"in the update that sets it":           {old: firstStarted, change: all(skipped, pass(second, first)), now: 2, want: keeps(first)},
+		"two in the update that sets it":       {old: firstCompleted, change: all(skipped, pass(imperative, first, second)), now: 2, want: append(invalid(activePath, `must be "second.example.com"`), invalid(processedPath, "append only")...)},
+		"while it is False":                    {old: all(firstStarted, condition("InterceptorsSkipped", metav1.ConditionFalse)), change: pass(second, first), now: 2, want: keeps(first)},
+		"not named as processed":               {old: all(firstStarted, skipped), change: pass(imperative, first), now: 2, want: invalid(processedPath, `must be ["first.example.com" "second.example.com"]`)},
+		"more named as processed":              {old: all(firstStarted, skipped), change: pass(second, first, second), now: 2, want: invalid(processedPath, `must be ["first.example.com"]`)},
+		"none of them named":                   {old: all(firstStarted, skipped), change: all(active(imperative), activatedAt(at(2))), now: 2, want: invalid(processedPath, "must be")},
+		"none active":                          {old: all(firstStarted, skipped), change: all(active(), processed(first, second, imperative)), now: 2, want: append(invalid(activePath, `must be "second.example.com"`), invalid(processedPath, `must be ["first.example.com"]`)...)},
+		"back to the first":                    {old: all(lastActive, skipped), change: pass(first, first, second, imperative), now: 86400, want: append(append(invalid(activePath, imperative+" must stay active"), invalid(activationPath, "must be within 10s")...))},
+		"one that is not in the list":          {old: all(firstStarted, skipped), change: pass("other.example.com", first), now: 2, want: invalid(activePath, `must be "second.example.com"`)},
+		"the last does not end":                {old: all(lastActive, skipped), change: all(active(), processed(first, second, imperative)), now: 86400, want: keeps(imperative)},
+		"evicted at the same time":             {old: all(firstStarted, skipped), change: all(active(), processed(first), evicted), now: 2},
+		"the last has its own time":            {old: all(firstStarted, skipped), change: all(active(imperative), processed(first, second), activatedAt(at(900))), now: 2, want: invalid(activationPath, "must be within 10s")},
+		"passed over, but activated no one":    {old: all(firstStarted, skipped), change: processed(first), want: invalid(processedPath, "must be")},
+		"a report of one that was passed over": {old: all(firstStarted, skipped, active(imperative), processed(first, second)), change: withMessage(first, "still at work"), want: forbidden(interceptorsPath.Index(0), "must not report while it is not active")},
 	})
 }
 

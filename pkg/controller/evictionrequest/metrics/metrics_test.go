@@ -56,7 +56,7 @@ func TestMetrics(t *testing.T) {
 # TYPE evictionrequest_controller_imperative_evictions_total counter
 evictionrequest_controller_imperative_evictions_total{result="blocked"} 1
 evictionrequest_controller_imperative_evictions_total{result="evicted"} 2
-# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.
+# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted, canceled or skipped.
 # TYPE evictionrequest_controller_processed_interceptors_total counter
 evictionrequest_controller_processed_interceptors_total{interceptor="first.example.com",outcome="completed"} 1
 evictionrequest_controller_processed_interceptors_total{interceptor="imperative-eviction.k8s.io",outcome="timed_out"} 1
@@ -128,7 +128,7 @@ evictionrequest_controller_oldest_heartbeat_seconds{interceptor="first.example.c
 	expect(t, want, gauges...)
 	// An increase of a series that begins with the first timeout would be 0.
 	expect(t, `
-# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted or canceled.
+# HELP evictionrequest_controller_processed_interceptors_total [ALPHA] Number of interceptors that stopped being active, by interceptor and outcome: completed, timed_out, evicted, canceled or skipped.
 # TYPE evictionrequest_controller_processed_interceptors_total counter
 evictionrequest_controller_processed_interceptors_total{interceptor="ahead.example.com",outcome="timed_out"} 0
 evictionrequest_controller_processed_interceptors_total{interceptor="first.example.com",outcome="timed_out"} 0

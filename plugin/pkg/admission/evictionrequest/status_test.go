@@ -38,6 +38,8 @@ const (
 	// nobody has no permissions, controller may change the whole status.
 	nobody     = "nobody"
 	controller = "controller"
+	// escalator has only the verb escalate.
+	escalator = "escalator"
 )
 
 // statusRights is an authorizer that allows users to report as the interceptor of their name, and
@@ -58,7 +60,8 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 	}
 	reports := a.Verb == "intercept" && a.Resource == "evictioninterceptors" && a.Subresource == "" && a.APIVersion == "*" && a.Name == a.User.GetName()
 	controls := a.Verb == "control" && a.Resource == "evictionrequests" && a.Subresource == "status" && a.APIVersion == "v1alpha1" && a.Name == podUID && a.User.GetName() == controller
-	if reports || controls {
+	escalates := a.Verb == "escalate" && a.Resource == "evictionrequests" && a.Subresource == "status" && a.APIVersion == "v1alpha1" && a.Name == podUID && a.User.GetName() == escalator
+	if reports || controls || escalates {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -80,6 +83,10 @@ func withStatus(change func(*coordination.EvictionRequestStatus)) *coordination.
 	request.Status = *beingIntercepted()
 	change(&request.Status)
 	return request
+}
+
+func skip(s *coordination.EvictionRequestStatus) {
+	s.Conditions = append(slices.Clone(s.Conditions), metav1.Condition{Type: "InterceptorsSkipped", Status: metav1.ConditionTrue})
 }
 
 // statusUpdates are changes of beingIntercepted.
@@ -104,7 +111,30 @@ var statusUpdates = map[string]func(*coordination.EvictionRequestStatus){
 	"Evicted": func(s *coordination.EvictionRequestStatus) {
 		s.Conditions = []metav1.Condition{{Type: "Evicted", Status: metav1.ConditionTrue}}
 	},
-	"foreign condition":  func(s *coordination.EvictionRequestStatus) { s.Conditions = []metav1.Condition{{Type: "Mine"}} },
+	"foreign condition": func(s *coordination.EvictionRequestStatus) { s.Conditions = []metav1.Condition{{Type: "Mine"}} },
+	"skipped":           skip,
+	"skipped, but not yet": func(s *coordination.EvictionRequestStatus) {
+		s.Conditions = []metav1.Condition{{Type: "InterceptorsSkipped", Status: metav1.ConditionFalse}}
+	},
+	"skipped and Evicted": func(s *coordination.EvictionRequestStatus) {
+		s.Conditions = []metav1.Condition{{Type: "InterceptorsSkipped", Status: metav1.ConditionTrue}, {Type: "Evicted", Status: metav1.ConditionTrue}}
+	},
+	"skipped and report": func(s *coordination.EvictionRequestStatus) {
+		skip(s)
+		s.Interceptors[0].Message = "at work"
+	},
+	"skipped and next activation": func(s *coordination.EvictionRequestStatus) {
+		skip(s)
+		s.ActiveInterceptors = []string{moved}
+	},
+	"skipped and policy": func(s *coordination.EvictionRequestStatus) {
+		skip(s)
+		s.EvictionRequestCancellationPolicy = "Forbid"
+	},
+	"skipped and observedGeneration": func(s *coordination.EvictionRequestStatus) {
+		skip(s)
+		s.ObservedGeneration = 2
+	},
 	"observedGeneration": func(s *coordination.EvictionRequestStatus) { s.ObservedGeneration = 2 },
 	"targets":            func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors = s.TargetInterceptors[1:] },
 	"active":             func(s *coordination.EvictionRequestStatus) { s.ActiveInterceptors = nil },
@@ -121,7 +151,8 @@ var statusUpdates = map[string]func(*coordination.EvictionRequestStatus){
 // Each update is tested with each user.
 func TestValidateStatusUpdate(t *testing.T) {
 	allowed := map[string][]string{
-		"nothing":           {saver, moved, nobody},
+		"nothing":           {saver, moved, nobody, escalator},
+		"skipped":           {escalator},
 		"report":            {saver},
 		"completion":        {saver},
 		"policy":            {saver},
@@ -129,7 +160,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 		"report of another": {moved},
 	}
 	for name, change := range statusUpdates {
-		for _, username := range []string{saver, moved, nobody, controller} {
+		for _, username := range []string{saver, moved, nobody, escalator, controller} {
 			t.Run(name+" by "+username, func(t *testing.T) {
 				plugin := newStatusPlugin(t, &statusRights{})
 				old, request := withStatus(statusUpdates["nothing"]), withStatus(change)
@@ -209,12 +240,55 @@ func TestStatusMessages(t *testing.T) {
 		"Evicted":                    prefix + "status.conditions" + control,
 		"report and next activation": prefix + "status.activeInterceptors" + control,
 		"entry removed":              prefix + "status.interceptors" + control,
+		"skipped": prefix + `status.conditions[InterceptorsSkipped], which passes over interceptors: this requires the verb "escalate" on the resource ` +
+			`"evictionrequests/status" in API group "coordination.k8s.io" in namespace "shop"`,
+		"skipped and Evicted": prefix + "status.conditions" + control,
 	} {
 		plugin := newStatusPlugin(t, &statusRights{})
 		err := plugin.Validate(t.Context(), attributes(admission.Update, nobody, "status", withStatus(statusUpdates[name]), withStatus(statusUpdates["nothing"])), nil)
 		if err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, want)
 		}
+	}
+}
+
+// The verb escalate is for the moment at which the condition becomes True: it does not change the
+// condition later, and no other one.
+func TestSkippedOnce(t *testing.T) {
+	conditions := func(conditions ...metav1.Condition) func(*coordination.EvictionRequestStatus) {
+		return func(s *coordination.EvictionRequestStatus) { s.Conditions = conditions }
+	}
+	of := func(name string, status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: name, Status: status, Message: message}
+	}
+	const name = "InterceptorsSkipped"
+	mine := of("Mine", metav1.ConditionTrue, "")
+	tests := map[string]struct {
+		old, change func(*coordination.EvictionRequestStatus)
+		want        bool
+	}{
+		"beside another one":        {conditions(mine), conditions(mine, of(name, "True", "")), true},
+		"before another one":        {conditions(mine), conditions(of(name, "True", ""), mine), true},
+		"from False":                {conditions(of(name, "False", "")), conditions(of(name, "True", "now")), true},
+		"from Unknown":              {conditions(of(name, "Unknown", "")), conditions(of(name, "True", "now")), true},
+		"another message":           {conditions(of(name, "True", "")), conditions(of(name, "True", "other")), false},
+		"to False":                  {conditions(of(name, "True", "")), conditions(of(name, "False", "")), false},
+		"removed":                   {conditions(of(name, "True", "")), conditions(), false},
+		"instead of another one":    {conditions(mine), conditions(of(name, "True", "")), false},
+		"with another one changed":  {conditions(mine), conditions(of("Mine", "False", ""), of(name, "True", "")), false},
+		"with another one added":    {conditions(), conditions(mine, of(name, "True", "")), false},
+		"with others in disorder":   {conditions(mine, of("Other", "True", "")), conditions(of("Other", "True", ""), mine, of(name, "True", "")), false},
+		"a name that is almost it":  {conditions(), conditions(of("interceptorsSkipped", "True", "")), false},
+		"nothing but the old value": {conditions(of(name, "True", "")), conditions(of(name, "True", "")), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			plugin := newStatusPlugin(t, &statusRights{})
+			err := plugin.Validate(t.Context(), attributes(admission.Update, escalator, "status", withStatus(test.change), withStatus(test.old)), nil)
+			if allowed := err == nil; allowed != test.want {
+				t.Errorf("error %v; want allowed: %t", err, test.want)
+			}
+		})
 	}
 }
 
@@ -269,6 +343,8 @@ func TestStatusChecks(t *testing.T) {
 		"a report with policy":       {"report and policy", saver, []string{intercept(saver, saver)}},
 		"a report of another":        {"report of another", saver, []string{intercept(moved, saver), "saver.example.com control"}},
 		"a field of the controller":  {"Evicted", controller, []string{"controller control"}},
+		"interceptors are skipped":   {"skipped", escalator, []string{"escalator escalate"}},
+		"skipped by the controller":  {"skipped", controller, []string{"controller escalate", "controller control"}},
 		"a report by the controller": {"report", controller, []string{intercept(saver, controller), "controller control"}},
 	}
 	for name, test := range tests {
@@ -299,6 +375,9 @@ func TestStatusWhenTheAuthorizerFails(t *testing.T) {
 		wantErr               func(error) bool
 	}{
 		"report":                           {"intercept", "report", saver, apierrors.IsInternalError},
+		"skipped":                          {"escalate", "skipped", escalator, apierrors.IsInternalError},
+		"skipped, by the controller":       {"escalate", "skipped", controller, func(err error) bool { return err == nil }},
+		"skipped by another":               {"control", "skipped", nobody, apierrors.IsForbidden},
 		"report, control fails":            {"control", "report", saver, func(err error) bool { return err == nil }},
 		"report, by the controller":        {"intercept", "report", controller, func(err error) bool { return err == nil }},
 		"eviction, control fails":          {"control", "Evicted", controller, apierrors.IsInternalError},

@@ -71,3 +71,31 @@ func TestActiveDeadline(t *testing.T) {
 		})
 	}
 }
+
+func TestIsPassable(t *testing.T) {
+	daemonSetPod, mirrorPod := ownedPod("apps/v1", "DaemonSet", true), mirrored(&v1.Pod{})
+	tests := map[string]struct {
+		active []string
+		pod    *v1.Pod
+		want   bool
+	}{
+		"none is active":           {pod: &v1.Pod{}},
+		"the built-in one":         {active: []string{imperative}, pod: &v1.Pod{}},
+		"another one":              {active: []string{migrate}, pod: &v1.Pod{}, want: true},
+		"another one, unknown pod": {active: []string{migrate}, want: true},
+		"before the DaemonSet":     {active: []string{migrate}, pod: daemonSetPod, want: true},
+		"a DaemonSet":              {active: []string{daemonSet}, pod: daemonSetPod},
+		"a DaemonSet, another pod": {active: []string{daemonSet}, pod: &v1.Pod{}, want: true},
+		"a DaemonSet, unknown pod": {active: []string{daemonSet}},
+		"a kubelet":                {active: []string{kubelet}, pod: mirrorPod},
+		"a kubelet, another pod":   {active: []string{kubelet}, pod: daemonSetPod, want: true},
+		"a kubelet, unknown pod":   {active: []string{kubelet}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := IsPassable(activeRequest(test.active), test.pod); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
