@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -136,9 +137,13 @@ func (s *escalationStep) matches(pod *v1.Pod, namespace func() (labels.Set, bool
 	return known && s.namespaces.Matches(set)
 }
 
+// longestGracePeriod is longer than any escalation. The API does not limit grace periods, and a longer
+// one might overflow: then its pod would never be acted on.
+const longestGracePeriod = math.MaxInt32 * time.Second
+
 func gracePeriodOf(pod *v1.Pod) time.Duration {
 	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(max(*seconds, 0)) * time.Second
+		return time.Duration(min(max(*seconds, 0), int64(longestGracePeriod/time.Second))) * time.Second
 	}
 	return defaultGracePeriod
 }
