@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
 )
 
 // validateEscalation returns an error unless the user may escalate, if a change lets pods be acted on
@@ -51,7 +53,7 @@ func (p *Plugin) validateEscalation(ctx context.Context, a admission.Attributes,
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to set spec.escalation[%d]: %w", user.GetName(), step, err))
 	}
-	return forbidden(a, maintenance, fmt.Errorf("user %q cannot set spec.escalation[%d] (%s after %d seconds), or select other nodes while it is set: "+
+	return forbidden(a, maintenance, fmt.Errorf("user %q cannot set spec.escalation[%d] (%s after %d seconds), or select further nodes while it is set: "+
 		"this requires the verb %q on the resource %q in API group %q; without it, steps may be removed, and made later",
 		user.GetName(), step, maintenance.Spec.Escalation[step].Action, maintenance.Spec.Escalation[step].AfterSeconds,
 		coordinationv1alpha1.NodeMaintenanceEscalateVerb, a.GetResource().Resource, coordination.GroupName))
@@ -63,13 +65,24 @@ func tightenedStep(maintenance, old *coordination.NodeMaintenance) int {
 	if maintenance == nil {
 		return -1
 	}
-	otherNodes := old == nil || !apiequality.Semantic.DeepEqual(maintenance.Spec.NodeSelector, old.Spec.NodeSelector)
+	otherNodes := old == nil || selectsFurtherNodes(maintenance.Spec.NodeSelector, old.Spec.NodeSelector)
 	for i := range maintenance.Spec.Escalation {
 		if otherNodes || !isCovered(&maintenance.Spec.Escalation[i], old.Spec.Escalation) {
 			return i
 		}
 	}
 	return -1
+}
+
+// selectsFurtherNodes reports whether a selector may select nodes that the old one does not: it has a
+// term that the old one lacks. To take nodes out gives their pods more time.
+func selectsFurtherNodes(selector, old *core.NodeSelector) bool {
+	if selector == nil || old == nil {
+		return selector != old
+	}
+	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term core.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(old.NodeSelectorTerms, func(other core.NodeSelectorTerm) bool { return apiequality.Semantic.DeepEqual(term, other) })
+	})
 }
 
 // isCovered reports whether one of the steps acts as early on the same pods.
