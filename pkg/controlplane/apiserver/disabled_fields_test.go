@@ -46,6 +46,7 @@ const (
 	planEntry     = "io.k8s.api.core.v1.DrainPlanEntry"
 	nodeAdmission = "io.k8s.api.core.v1.MaintenanceAdmission"
 	nmSpec        = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSpec"
+	escalation    = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceEscalationStep"
 	podPolicy     = "io.k8s.api.coordination.v1alpha1.NodeMaintenancePodPolicy"
 	drainedWhen   = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceDrainedWhen"
 	settle        = "io.k8s.api.coordination.v1alpha1.NodeMaintenanceSettle"
@@ -80,11 +81,12 @@ func publishedSchemas() map[string]spec.Schema {
 		nodeStatus:    withProperties("conditions", "maintenanceStatus"),
 		maintenance:   withProperties("drainTargets", "admissions", "unclaimed", "emptiedTime"),
 		nodeAdmission: withProperties("maintenanceName"),
-		nmSpec:        withProperties("stage", "rollout", "podPolicies", "drainedWhen"),
+		nmSpec:        withProperties("stage", "rollout", "podPolicies", "drainedWhen", "escalation"),
+		escalation:    withProperties("afterSeconds"),
 		podPolicy:     withProperties("action"),
 		drainedWhen:   withProperties("volumes"),
 		settle:        withProperties("replacements"),
-		drainStatus:   withProperties("drainMessage", "skippedPods"),
+		drainStatus:   withProperties("drainMessage", "skippedPods", "escalatedPods"),
 		nmStatus:      withProperties("drainStatus", "rolloutStatus"),
 		rollout:       withProperties("paused"),
 		rolloutStatus: withProperties("doneNodes"),
@@ -132,7 +134,7 @@ func setGates(t *testing.T, evictionRequests, nodeMaintenances, budgets, podPick
 
 func TestHideDisabledFields(t *testing.T) {
 	withoutBudgets := func(want map[string]spec.Schema) {
-		for _, name := range []string{nodeAdmission, rollout, rolloutStatus, waitCause, pending, podPolicy, drainedWhen, settle} {
+		for _, name := range []string{nodeAdmission, rollout, rolloutStatus, waitCause, pending, podPolicy, drainedWhen, settle, escalation} {
 			delete(want, name)
 		}
 		delete(want[maintenance].Properties, "admissions")
@@ -142,6 +144,8 @@ func TestHideDisabledFields(t *testing.T) {
 		delete(want[nmSpec].Properties, "rollout")
 		delete(want[nmSpec].Properties, "podPolicies")
 		delete(want[nmSpec].Properties, "drainedWhen")
+		delete(want[nmSpec].Properties, "escalation")
+		delete(want[drainStatus].Properties, "escalatedPods")
 		delete(want[nmStatus].Properties, "rolloutStatus")
 	}
 	withoutMaintenances := func(want map[string]spec.Schema) {

@@ -105,10 +105,21 @@ func TestValidateAdmissions(t *testing.T) {
 		field.Required(admissions.Index(0).Child("maintenanceUID"), "must be the UID of the NodeMaintenance"),
 		field.Required(admissions.Index(0).Child("admittedTime"), "must be the time of the admission"),
 	}
+	escalated := func(to core.MaintenanceEscalation, waited int32) func(*core.MaintenanceAdmission) {
+		return func(a *core.MaintenanceAdmission) {
+			a.Escalation, a.EscalationTime, a.WaitingTime, a.WaitedSeconds = to, &now, &now, waited
+		}
+	}
 	for name, test := range map[string]struct {
 		status, old *core.MaintenanceStatus
 		want        field.ErrorList
 	}{
+		"escalations": {status: with(admission("kernel", escalated("SkipInterceptors", 0)), admission("firmware", escalated("IgnoreBudgets", 1)), admission("disks", escalated("ForceDelete", 86400)))},
+		"an escalation that is not known": {status: with(admission("kernel"), admission("firmware", escalated("PowerOff", 0))),
+			want: field.ErrorList{field.NotSupported(admissions.Index(1).Child("escalation"), "PowerOff", escalations)}},
+		"an escalation that is not known, stored so": {status: with(admission("kernel", escalated("PowerOff", 0))), old: with(admission("kernel", escalated("PowerOff", 0)))},
+		"a negative wait": {status: with(admission("kernel", escalated("", -1))),
+			want: field.ErrorList{field.Invalid(admissions.Index(0).Child("waitedSeconds"), nil, "must be greater than or equal to 0")}},
 		"two maintenances": {status: with(admission("kernel"), admission("firmware", done))},
 		"all that an admission may be": {status: with(admission("kernel", done, func(a *core.MaintenanceAdmission) {
 			a.DrainedTime, a.ReturningTime, a.FailedTime, a.BootID = &now, &now, &now, "1"

@@ -247,6 +247,18 @@ func skipped(pods int32) change {
 	return having(func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.SkippedPods = pods })
 }
 
+func escalating(seconds ...int32) change {
+	return func(m *coordination.NodeMaintenance) {
+		for _, after := range seconds {
+			m.Spec.Escalation = append(m.Spec.Escalation, coordination.NodeMaintenanceEscalationStep{AfterSeconds: after, Action: core.MaintenanceEscalationIgnoreBudgets})
+		}
+	}
+}
+
+func escalated(pods int32) change {
+	return having(func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.EscalatedPods = pods })
+}
+
 // What was stored while the gate was on stays: it keeps nodes and pods from being drained. The author
 // of what is dropped is warned.
 func TestDropDisabledFields(t *testing.T) {
@@ -261,9 +273,10 @@ func TestDropDisabledFields(t *testing.T) {
 	next := func(m *coordination.NodeMaintenance) { m.Generation = 4 }
 	as := func(changes ...change) []change { return changes }
 	const (
-		rolloutWarning  = "spec.rollout was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all selected nodes at once"
-		policiesWarning = "spec.podPolicies was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all pods"
-		volumesWarning  = "spec.drainedWhen was dropped, because the feature gate NodeMaintenanceBudgets is off: a node without pods is drained, whatever is attached to it"
+		rolloutWarning    = "spec.rollout was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all selected nodes at once"
+		policiesWarning   = "spec.podPolicies was dropped, because the feature gate NodeMaintenanceBudgets is off: the stage Drain drains all pods"
+		volumesWarning    = "spec.drainedWhen was dropped, because the feature gate NodeMaintenanceBudgets is off: a node without pods is drained, whatever is attached to it"
+		escalationWarning = "spec.escalation was dropped, because the feature gate NodeMaintenanceBudgets is off: the drain waits for interceptors and PodDisruptionBudgets without an end"
 	)
 	for name, test := range map[string]struct {
 		prepare         func(ctx context.Context, m, old *coordination.NodeMaintenance)
@@ -294,10 +307,22 @@ func TestDropDisabledFields(t *testing.T) {
 			prepare: update, old: as(skipping, waitingForVolumes), sent: as(skipping, waitingForVolumes, because("kernel")),
 			wantOff: as(skipping, waitingForVolumes, because("kernel"), next), wantOn: as(skipping, waitingForVolumes, because("kernel"), next),
 		},
-		"skipped pods":              {prepare: updateStatus, sent: as(skipped(3)), wantOn: as(skipped(3))},
-		"skipped pods of a policy":  {prepare: updateStatus, old: as(skipping), sent: as(skipping, skipped(3)), wantOff: as(skipping, skipped(3)), wantOn: as(skipping, skipped(3))},
-		"skipped pods that change":  {prepare: updateStatus, old: as(skipped(3)), sent: as(skipped(2)), wantOff: as(skipped(2)), wantOn: as(skipped(2))},
-		"a rollout without skipped": {prepare: updateStatus, old: as(rollingOut(5)), sent: as(rollingOut(5), waiting(3), skipped(3)), wantOff: as(rollingOut(5), waiting(3)), wantOn: as(rollingOut(5), waiting(3), skipped(3))},
+		"created with an escalation": {
+			prepare: create, sent: as(rollingOut(5), escalating(60)), wantOff: as(first), wantOn: as(first, rollingOut(5), escalating(60)),
+			warnings: []string{rolloutWarning, escalationWarning},
+		},
+		"escalation added":              {prepare: update, old: as(rollingOut(5)), sent: as(rollingOut(5), escalating(60)), wantOff: as(rollingOut(5)), wantOn: as(rollingOut(5), escalating(60), next), warnings: []string{escalationWarning}},
+		"escalation kept":               {prepare: update, old: as(rollingOut(5), escalating(60)), sent: as(rollingOut(5), escalating(60)), wantOff: as(rollingOut(5), escalating(60)), wantOn: as(rollingOut(5), escalating(60))},
+		"escalation changed":            {prepare: update, old: as(rollingOut(5), escalating(60)), sent: as(rollingOut(5), escalating(90, 120)), wantOff: as(rollingOut(5), escalating(90, 120), next), wantOn: as(rollingOut(5), escalating(90, 120), next)},
+		"escalation removed":            {prepare: update, old: as(rollingOut(5), escalating(60)), sent: as(rollingOut(5)), wantOff: as(rollingOut(5), next), wantOn: as(rollingOut(5), next)},
+		"escalation, status endpoint":   {prepare: updateStatus, old: as(rollingOut(5)), sent: as(rollingOut(5), escalating(60)), wantOff: as(rollingOut(5)), wantOn: as(rollingOut(5))},
+		"escalated pods":                {prepare: updateStatus, sent: as(escalated(3)), wantOn: as(escalated(3))},
+		"escalated pods, of escalation": {prepare: updateStatus, old: as(escalating(60)), sent: as(escalating(60), escalated(3)), wantOff: as(escalating(60), escalated(3)), wantOn: as(escalating(60), escalated(3))},
+		"escalated pods that change":    {prepare: updateStatus, old: as(escalated(3)), sent: as(escalated(2)), wantOff: as(escalated(2)), wantOn: as(escalated(2))},
+		"skipped pods":                  {prepare: updateStatus, sent: as(skipped(3)), wantOn: as(skipped(3))},
+		"skipped pods of a policy":      {prepare: updateStatus, old: as(skipping), sent: as(skipping, skipped(3)), wantOff: as(skipping, skipped(3)), wantOn: as(skipping, skipped(3))},
+		"skipped pods that change":      {prepare: updateStatus, old: as(skipped(3)), sent: as(skipped(2)), wantOff: as(skipped(2)), wantOn: as(skipped(2))},
+		"a rollout without skipped":     {prepare: updateStatus, old: as(rollingOut(5)), sent: as(rollingOut(5), waiting(3), skipped(3)), wantOff: as(rollingOut(5), waiting(3)), wantOn: as(rollingOut(5), waiting(3), skipped(3))},
 	} {
 		for enabled, want := range map[bool][]change{false: test.wantOff, true: test.wantOn} {
 			t.Run(fmt.Sprintf("%s, gate %t", name, enabled), func(t *testing.T) {
@@ -403,6 +428,31 @@ func TestValidateCreate(t *testing.T) {
 				m.Spec.PodPolicies = slices.Repeat([]coordination.NodeMaintenancePodPolicy{{Action: coordination.NodeMaintenancePodSkip, ResourceNames: []core.ResourceName{"gpu"}}}, 21)
 			}),
 			want: field.ErrorList{field.TooMany(spec.Child("podPolicies"), 21, 20).WithOrigin("maxItems")},
+		},
+		"an escalation":                 {maintenance: newMaintenance(rollingOut(5), escalating(1, 31536000))},
+		"as many steps as there may be": {maintenance: newMaintenance(rollingOut(5), escalating(slices.Repeat([]int32{60}, 10)...))},
+		"a step too many": {
+			maintenance: newMaintenance(rollingOut(5), escalating(slices.Repeat([]int32{60}, 11)...)),
+			want:        field.ErrorList{field.TooMany(spec.Child("escalation"), 11, 10).WithOrigin("maxItems")},
+		},
+		"steps at once and after more than a year": {
+			maintenance: newMaintenance(rollingOut(5), escalating(-1, 31536001)),
+			want: field.ErrorList{
+				field.Invalid(spec.Child("escalation").Index(0).Child("afterSeconds"), nil, "").WithOrigin("minimum"),
+				field.Invalid(spec.Child("escalation").Index(1).Child("afterSeconds"), nil, "").WithOrigin("maximum"),
+			},
+		},
+		"a step without anything": {
+			maintenance: newMaintenance(rollingOut(5), func(m *coordination.NodeMaintenance) {
+				m.Spec.Escalation = []coordination.NodeMaintenanceEscalationStep{{}}
+			}),
+			want: field.ErrorList{
+				field.Required(spec.Child("escalation").Index(0).Child("afterSeconds"), ""),
+				field.Required(spec.Child("escalation").Index(0).Child("action"), ""),
+			},
+		},
+		"an escalation without a rollout": {
+			maintenance: newMaintenance(escalating(60)), want: field.ErrorList{field.Forbidden(spec.Child("escalation"), "").MarkFromImperative()},
 		},
 		"a rollout that times out at once": {
 			maintenance: newMaintenance(rollingOut(5), rollout(func(r *coordination.NodeMaintenanceRollout) { r.ReturnTimeoutSeconds = ptr.To[int32](0) })),

@@ -56,9 +56,13 @@ func TestInteropFixtures(t *testing.T) {
 				DrainMessage:           "Draining",
 				ActiveEvictionRequests: 2,
 				BlockedPods:            1,
-				Admissions:             []v1.MaintenanceAdmission{{MaintenanceName: "kernel", MaintenanceUID: "1-2-3", AdmittedTime: metav1.Unix(1, 0), DoneTime: &metav1.Time{Time: time.Unix(2, 0)}}},
-				Unclaimed:              true,
-				EmptiedTime:            &metav1.Time{Time: time.Unix(3, 0)},
+				Admissions: []v1.MaintenanceAdmission{{
+					MaintenanceName: "kernel", MaintenanceUID: "1-2-3", AdmittedTime: metav1.Unix(1, 0), DoneTime: &metav1.Time{Time: time.Unix(2, 0)},
+					Escalation: v1.MaintenanceEscalationForceDelete, EscalationTime: &metav1.Time{Time: time.Unix(3, 0)},
+					WaitingTime: &metav1.Time{Time: time.Unix(4, 0)}, WaitedSeconds: 5,
+				}},
+				Unclaimed:   true,
+				EmptiedTime: &metav1.Time{Time: time.Unix(3, 0)},
 			},
 		},
 	}
