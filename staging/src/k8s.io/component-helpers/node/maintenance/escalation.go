@@ -47,11 +47,16 @@ func EscalatesTo(escalation, action v1.MaintenanceEscalation) bool {
 	return slices.Index(escalations, escalation) >= slices.Index(escalations, action)
 }
 
+// IsOutOfService reports whether an administrator has said that a node runs no pods.
+func IsOutOfService(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == v1.TaintNodeOutOfService })
+}
+
 // EscalationsFor returns the actions that are possible on a node, the strongest first: pods are
 // removed from the API only if it is certain that the node does not run them.
 func EscalationsFor(node *v1.Node) []v1.MaintenanceEscalation {
 	possible := slices.Clone(escalations)
-	if !slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == v1.TaintNodeOutOfService }) {
+	if !IsOutOfService(node) {
 		possible = possible[:len(possible)-1]
 	}
 	slices.Reverse(possible)
@@ -152,20 +157,23 @@ func gracePeriodOf(pod *v1.Pod) time.Duration {
 // admitted, without the time for which it has waited for other maintenances. running is whether it
 // does not wait now.
 func EscalationClock(admission *v1.MaintenanceAdmission, now time.Time) (elapsed time.Duration, running bool) {
-	if admission.WaitingTime != nil {
+	// A clock that was ahead may have set a time in the future.
+	if admission.WaitingTime != nil && admission.WaitingTime.Time.Before(now) {
 		now = admission.WaitingTime.Time
 	}
 	elapsed = now.Sub(admission.AdmittedTime.Time) - time.Duration(admission.WaitedSeconds)*time.Second
 	return max(elapsed, 0), admission.WaitingTime == nil
 }
 
+// IsSkipped reports whether the interceptors of a request are passed over. request may be nil.
+func IsSkipped(request *coordinationv1alpha1.EvictionRequest) bool {
+	return request != nil && meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped))
+}
+
 // IsEscalated reports whether an escalation has acted on a pod. request is its EvictionRequest, or
 // nil.
 func IsEscalated(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) bool {
-	if request != nil && meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped)) {
-		return true
-	}
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
+	return IsSkipped(request) || slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
 		return condition.Type == v1.DisruptionTarget && condition.Status == v1.ConditionTrue && condition.Reason == PodReasonDeletionByNodeMaintenance
 	})
 }

@@ -193,7 +193,8 @@ func TestEscalationClock(t *testing.T) {
 		"in a wait":                       {now: 10, waiting: at(3), want: "3m0s false"},
 		"in a second wait":                {now: 10, waiting: at(5), waited: 120, want: "3m0s false"},
 		"before the admission":            {now: -60, want: "0s true"},
-		"in a wait that is in the future": {now: -60, waiting: at(3), want: "3m0s false"},
+		"in a wait that is in the future": {now: 2, waiting: at(60), want: "2m0s false"},
+		"before the admission and a wait": {now: -60, waiting: at(3), want: "0s false"},
 		"waited for longer than since":    {now: 1, waited: 120, want: "0s true"},
 		"waited for ever":                 {now: 1, waited: math.MaxInt32, want: "0s true"},
 	} {
