@@ -151,8 +151,8 @@ func (p *podFacts) neededAct(node *v1.Node, orders []order) v1.MaintenanceEscala
 	switch p.escalation {
 	case v1.MaintenanceEscalationSkipInterceptors:
 		if p.DeletionTimestamp != nil || !isRequested(p.request) || !evictionrequest.IsPassable(p.request, p.Pod) ||
-			maintenance.IsEscalated(p.Pod, p.request) {
-			return ""
+			maintenance.IsSkipped(p.request) {
+			return "" // What the pod says does not matter: its kubelet may write that.
 		}
 		return p.escalation
 	case v1.MaintenanceEscalationForceDelete:

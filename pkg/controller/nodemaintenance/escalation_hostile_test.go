@@ -1,0 +1,209 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// The tests of this file let others work against an escalation: those who own the pods, kubelets, other
+// administrators, caches that lag, and clocks that step.
+
+// refuseDeletions has a webhook refuse all deletions of pods while the returned value is true.
+func (f *fixture) refuseDeletions() *bool {
+	refuse := true
+	f.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !refuse {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(v1.Resource(action.GetResource().Resource), "", errors.New("a webhook says no"))
+	})
+	return &refuse
+}
+
+// TestEscalationIgnoresForgedDisruption has a kubelet, or a deletion that was refused, leave a condition on
+// the pod that looks like an act.
+func TestEscalationIgnoresForgedDisruption(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0, func(pod *v1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: maintenance.PodReasonDeletionByNodeMaintenance})
+	})[0]
+	f.createEscalation("m", after(60, skipInterceptors))
+	f.run(time.Second)
+	f.intercept(pod, "slow.example.com")
+	f.run(2 * time.Minute)
+	f.expectActs("although it seems to be deleted", pod, "evictionrequests/status")
+}
+
+// TestEscalationForcesOnlyNow has the node come back, which the cache does not know yet: a pod that
+// runs there again would be started a second time elsewhere.
+func TestEscalationForcesOnlyNow(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	back := true
+	f.client.PrependReactor("get", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		object, err := f.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", action.(clienttesting.GetAction).GetName())
+		if err != nil || !back {
+			return err != nil, nil, err
+		}
+		node := object.(*v1.Node).DeepCopy()
+		node.Spec.Taints = nil
+		return true, node, nil
+	})
+	f.createEscalation("m", after(60, forceDelete))
+	f.run(5 * time.Minute)
+	f.expectActs("the node is back", pod)
+	back = false
+	f.run(5 * time.Minute)
+	f.expectActs("the node is out of service", pod, deletion(pod, "0 s")...)
+}
+
+// TestEscalationGracePeriods has a pod ask for more time than there is.
+func TestEscalationGracePeriods(t *testing.T) {
+	f := newFixture(t)
+	f.terminateGracefully()
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createEscalation("m", after(3600, ignoreBudgets))
+	for _, seconds := range []int64{math.MaxInt64, 13835058055, math.MaxInt64 / int64(time.Second)} {
+		pod := f.createPods(1, "n", 0, withGrace(seconds))[0]
+		f.run(2 * time.Hour)
+		f.expectActs("within the time", pod, deletion(pod, "its grace period")...)
+	}
+}
+
+// TestEscalationOnce has pods stay after their deletion, because of finalizers or a dead kubelet: they
+// are not deleted again, and the object says that they are left.
+func TestEscalationOnce(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		del := action.(clienttesting.DeleteActionImpl)
+		object, err := f.tracker.Get(v1.SchemeGroupVersion.WithResource("pods"), del.Namespace, del.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		pod := object.(*v1.Pod).DeepCopy()
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(f.clock.Now())), ptr.To(ptr.Deref(del.DeleteOptions.GracePeriodSeconds, 30))
+		return true, pod, f.tracker.Update(v1.SchemeGroupVersion.WithResource("pods"), pod, pod.Namespace)
+	})
+	pod := f.createPods(1, "n", 0, withGrace(30))[0]
+	f.createEscalation("m", after(60, ignoreBudgets), after(120, forceDelete))
+	f.run(time.Hour)
+	want := deletion(pod, "its grace period")
+	f.expectActs("deleted", pod, want...)
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	f.run(time.Hour)
+	want = append(want, deletion(pod, "0 s")...)
+	f.expectActs("removed", pod, want...)
+	f.restart()
+	f.run(time.Hour)
+	f.expectActs("after a restart", pod, want...)
+	if m := f.maintenance("m"); isDrained(&m.Status) || m.Status.DrainStatus.EscalatedPods != 1 {
+		t.Errorf("unexpected status: %+v", m.Status)
+	}
+}
+
+// TestEscalationOfNamesakes has a pod, and a maintenance, be deleted and created again with the same name.
+// Both begin anew: the clock is that of the admission by the other maintenance.
+func TestEscalationOfNamesakes(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	refuse := f.refuseDeletions()
+	pod := f.createPods(1, "n", 0, withGrace(0))[0]
+	f.createEscalation("m", after(600, ignoreBudgets))
+	f.run(620 * time.Second)
+	if len(f.actsOn(pod)) == 0 {
+		t.Fatal("nothing was tried")
+	}
+	f.deleteMaintenance("m")
+	f.run(time.Minute)
+	*refuse = false
+	f.client.ClearActions()
+	f.createEscalation("m", after(600, ignoreBudgets))
+	f.run(590 * time.Second)
+	f.expectActs("before the time of the second maintenance", pod)
+	if a := maintenance.AdmissionOf(f.node("n"), f.maintenance("m").UID); a.Escalation != "" || a.EscalationTime != nil {
+		t.Errorf("the second maintenance has escalated: %+v", a)
+	}
+	f.run(20 * time.Second)
+	f.expectActs("after it", pod, deletion(pod, "its grace period")...)
+}
+
+// TestEscalationHeldUp has a maintenance that does not escalate begin after another one has: what was not
+// done yet is not done.
+func TestEscalationHeldUp(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	refuse := f.refuseDeletions()
+	pod := f.createPods(1, "n", 0, withGrace(0))[0]
+	f.createEscalation("m", after(60, ignoreBudgets))
+	f.run(2 * time.Minute)
+	if a := maintenance.AdmissionOf(f.node("n"), f.maintenance("m").UID); a.Escalation != ignoreBudgets || len(f.actsOn(pod)) == 0 {
+		t.Fatalf("nothing was tried, and the admission is %+v", a)
+	}
+	f.createRollout("patient", coordinationv1alpha1.NodeMaintenanceRollout{CompleteNodes: manual})
+	f.settle()
+	*refuse = false
+	f.client.ClearActions()
+	f.run(time.Hour)
+	f.expectActs("while the other one drains the node", pod)
+	f.restart()
+	f.run(time.Hour)
+	f.expectActs("after a restart", pod)
+	f.setStage("patient", stageComplete)
+	f.run(time.Minute)
+	f.expectActs("after its end", pod, deletion(pod, "its grace period")...)
+}
+
+// TestEscalationWhenClocksStep has the clock of the controller step, or that of the next one differ.
+func TestEscalationWhenClocksStep(t *testing.T) {
+	for name, test := range map[string]struct {
+		next, before, after time.Duration
+	}{
+		"back":                        {next: -time.Hour, before: 2*time.Hour - 10*time.Second, after: 2 * time.Minute},
+		"as little as a minute ahead": {next: time.Minute, before: time.Hour - 80*time.Second, after: 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0, withGrace(0))[0]
+			f.createEscalation("m", after(3600, ignoreBudgets))
+			f.run(time.Second)
+			f.clock.SetTime(f.clock.Now().Add(test.next))
+			f.restart()
+			f.run(test.before)
+			f.expectActs("too early", pod)
+			f.run(test.after)
+			f.expectActs("in time", pod, deletion(pod, "its grace period")...)
+		})
+	}
+}
