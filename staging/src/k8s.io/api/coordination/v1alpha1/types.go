@@ -887,7 +887,7 @@ type NodeMaintenanceWaitReason string
 
 const (
 	// NodeMaintenanceWaitBudget means that the NodeMaintenanceBudget allows no further unavailable
-	// node now.
+	// node now or, for a node that is unschedulable already, no further one that is drained.
 	NodeMaintenanceWaitBudget NodeMaintenanceWaitReason = "Budget"
 
 	// NodeMaintenanceWaitFrozen means that the NodeMaintenanceBudget has maxUnavailable 0.
@@ -1334,8 +1334,9 @@ type NodeMaintenanceBudgetSpec struct {
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
 	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
 	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, or admitted. With one that is unavailable already, a maintenance may begin
-	// at any number.
+	// unschedulable, or admitted. With one that is not Ready, a maintenance may begin at any number;
+	// with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready
+	// or admitted.
 	// +required
 	// +k8s:required
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable" protobuf:"bytes,2,opt,name=maxUnavailable"`
@@ -1411,6 +1412,7 @@ type NodeMaintenanceBudgetStatus struct {
 	UnavailableNodes int32 `json:"unavailableNodes" protobuf:"varint,3,opt,name=unavailableNodes"`
 
 	// admissionsAllowed is with how many more nodes that are available a maintenance may begin now.
+	// Nodes that are not Ready or unschedulable are not among them.
 	// +required
 	AdmissionsAllowed int32 `json:"admissionsAllowed" protobuf:"varint,4,opt,name=admissionsAllowed"`
 
