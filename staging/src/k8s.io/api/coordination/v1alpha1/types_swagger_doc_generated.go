@@ -211,7 +211,7 @@ func (NodeMaintenanceBudgetList) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceBudgetSpec = map[string]string{
 	"":               "NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.",
 	"nodeSelector":   "nodeSelector selects the nodes that the budget is about, by labels or by the field metadata.name. At least one term; it may match no node.",
-	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, or admitted. With one that is unavailable already, a maintenance may begin at any number.",
+	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, or admitted. With one that is not Ready, a maintenance may begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.",
 	"topology":       "topology limits in how many domains, such as zones, nodes are maintained at the same time.",
 	"windows":        "windows are when a maintenance may begin with a node. What was begun goes on after a window. None: always. At most 20.",
 }
@@ -225,7 +225,7 @@ var map_NodeMaintenanceBudgetStatus = map[string]string{
 	"observedGeneration":       "observedGeneration is the metadata.generation for which the status was computed.",
 	"expectedNodes":            "expectedNodes is the number of nodes that spec.nodeSelector matches.",
 	"unavailableNodes":         "unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.",
-	"admissionsAllowed":        "admissionsAllowed is with how many more nodes that are available a maintenance may begin now.",
+	"admissionsAllowed":        "admissionsAllowed is with how many more nodes that are available a maintenance may begin now. Nodes that are not Ready or unschedulable are not among them.",
 	"activeDomains":            "activeDomains are the domains with nodes that are admitted, sorted. At most 10.",
 	"nextWindowTime":           "nextWindowTime is when the next window opens. Unset without spec.windows.",
 	"conditions":               "conditions of the budget. Open is True if maintenances may begin with nodes now, as far as spec.windows and a freeze are concerned. At most 100.",
