@@ -41,7 +41,9 @@ func dropDisabledMaintenanceStatus(node, old *api.Node) {
 			node.Status.MaintenanceStatus = nil
 		}
 	}
-	empty := inUse && old.Status.MaintenanceStatus.EmptiedTime != nil
+	// Also where a drain has begun: a stored maintenance may wait for volumes since a time that has to
+	// be stored, or its timeout would never end.
+	empty := inUse && (old.Status.MaintenanceStatus.EmptiedTime != nil || len(old.Status.MaintenanceStatus.DrainTargets) > 0)
 	if node.Status.MaintenanceStatus != nil && !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets) && !empty {
 		node.Status.MaintenanceStatus.EmptiedTime = nil
 	}

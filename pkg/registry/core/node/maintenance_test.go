@@ -139,6 +139,10 @@ func TestDropDisabledAdmissions(t *testing.T) {
 	none := nodeWith("Draining")
 	emptied := nodeWith("Draining")
 	emptied.Status.MaintenanceStatus.EmptiedTime = &metav1.Time{Time: time.Unix(1, 0)}
+	draining := nodeWith("Draining")
+	draining.Status.MaintenanceStatus.DrainTargets = []api.DrainPlanEntry{{}}
+	drainingEmptied := draining.DeepCopy()
+	drainingEmptied.Status.MaintenanceStatus.EmptiedTime = emptied.Status.MaintenanceStatus.EmptiedTime
 	for name, test := range map[string]struct {
 		prepare                    func(node, old *api.Node)
 		old, sent, wantOff, wantOn *api.Node
@@ -151,6 +155,7 @@ func TestDropDisabledAdmissions(t *testing.T) {
 		"unclaimed before":    {prepare: updateStatus, old: admittedTo(true), sent: admittedTo(true), wantOff: admittedTo(true), wantOn: admittedTo(true)},
 		"kept":                {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: admittedTo(true, "kernel"), wantOff: admittedTo(true, "kernel"), wantOn: admittedTo(true, "kernel")},
 		"emptied":             {prepare: updateStatus, old: admittedTo(false, "kernel"), sent: emptied, wantOff: none, wantOn: emptied},
+		"emptied in a drain":  {prepare: updateStatus, old: draining, sent: drainingEmptied, wantOff: drainingEmptied, wantOn: drainingEmptied},
 		"emptied before":      {prepare: updateStatus, old: emptied, sent: emptied, wantOff: emptied, wantOn: emptied},
 		"another one":         {prepare: updateStatus, old: admittedTo(false, "kernel"), sent: admittedTo(false, "kernel", "firmware"), wantOff: admittedTo(false, "kernel", "firmware"), wantOn: admittedTo(false, "kernel", "firmware")},
 		"removed":             {prepare: updateStatus, old: admittedTo(true, "kernel"), sent: none, wantOff: none, wantOn: none},
