@@ -222,7 +222,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		// Without it, a server that stops waits a minute for its watchers.
 		"--shutdown-watch-termination-grace-period=1s",
 		"--token-auth-file="+c.credentials.tokenFile,
-		"--service-account-issuer="+c.ports.url(APIServer),
+		"--service-account-issuer="+c.issuer,
 		"--service-account-key-file="+c.credentials.keyFile,
 		"--service-account-signing-key-file="+c.credentials.keyFile,
 	)

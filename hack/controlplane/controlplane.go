@@ -78,6 +78,8 @@ type ControlPlane struct {
 	ports       Ports
 	processes   map[string]*process
 
+	// issuer is who issues the tokens of service accounts: the first of several API servers.
+	issuer string
 	// detached processes outlive this program.
 	detached bool
 	// apiServers is how many API servers were started by StartAPIServer.
@@ -138,8 +140,25 @@ func CreateWith(dir string, options Options) (*ControlPlane, error) {
 	if c.ports, err = choosePorts(options.APIServerPort); err != nil {
 		return nil, err
 	}
-	c.credentials, err = newCredentials(dir, c.ports.url(APIServer), options)
+	c.issuer = c.ports.url(APIServer)
+	c.credentials, err = newCredentials(dir, c.issuer, options)
 	return c, err
+}
+
+// Replica returns a control plane for another API server on the same etcd, with the same credentials,
+// and with logs of its own below dir. Its other components must not be started.
+func (c *ControlPlane) Replica(dir string) (*ControlPlane, error) {
+	for _, sub := range []string{"bin", "logs", "pids"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, fmt.Errorf("creating the state directory: %w", err)
+		}
+	}
+	ports, err := choosePorts(0)
+	if err != nil {
+		return nil, err
+	}
+	ports[Etcd] = c.ports[Etcd]
+	return &ControlPlane{dir: dir, credentials: c.credentials, ports: ports, issuer: c.issuer, processes: map[string]*process{}}, nil
 }
 
 // Start starts components of a release and waits until all are healthy. It returns an

@@ -247,6 +247,29 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// A replica is another API server of the same cluster.
+func TestReplica(t *testing.T) {
+	first, err := Create(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := first.Replica(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Config().Host == second.Config().Host {
+		t.Errorf("both listen on %s", first.Config().Host)
+	}
+	differ := []string{"--secure-port=", "--audit-log-path="}
+	args := second.args(APIServer, Release{})
+	for _, arg := range first.args(APIServer, Release{}) {
+		other := slices.ContainsFunc(differ, func(prefix string) bool { return strings.HasPrefix(arg, prefix) })
+		if slices.Contains(args, arg) == other {
+			t.Errorf("the replica has %s: %t, want %t", arg, !other, other)
+		}
+	}
+}
+
 func TestLastLines(t *testing.T) {
 	long := strings.Repeat("x", 700)
 	got := indent(lastLines([]byte("one\ntwo\n"+long+"\n\n"), 2))
