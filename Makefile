@@ -196,8 +196,8 @@ test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8
 
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
-	@echo '==> upgrade, rollback, upgrade (about a minute)'
-	@$(call test-system,Test(Picker)?Upgrade,10m)
+	@echo '==> upgrade, rollback, upgrade (about 4 minutes)'
+	@$(call test-system,Test(Picker|Fleet)?Upgrade,20m)
 
 .PHONY: test-drain
 test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and uncordon against those of the pristine base, on its API server and on ours

@@ -381,7 +381,7 @@ func (t *upgradeTest) switchGatesOff(tCtx ktesting.TContext) string {
 	release := t.fork
 	release.FeatureGates = gatesOfDrains
 	t.guard.release(tCtx, unprotected)
-	t.restartControllerManager(tCtx, release)
+	restartControllerManager(tCtx, t.plane, release)
 	for _, member := range fleet {
 		want := member.downgraded
 		if member.name == "grown" { // It is not scaled yet.
@@ -410,7 +410,7 @@ func (t *upgradeTest) expectDeclined(tCtx ktesting.TContext) string {
 
 // switchGatesOn restarts the controller manager with all gates.
 func (t *upgradeTest) switchGatesOn(tCtx ktesting.TContext) string {
-	t.restartControllerManager(tCtx, t.fork)
+	restartControllerManager(tCtx, t.plane, t.fork)
 	return "the surges begin again: " + t.expectSurging(tCtx)
 }
 

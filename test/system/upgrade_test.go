@@ -81,11 +81,7 @@ func testUpgrade(tCtx ktesting.TContext) {
 		pods:  map[string]*v1.Pod{}, requested: map[string][]*v1.Pod{}, untouched: map[string][]string{},
 		guard: guard{bounds: map[string]bounds{}},
 	}
-	for _, step := range t.steps() {
-		tCtx.Logf("%-3s %s", step.number, step.what)
-		observed := step.run(tCtx.WithStep("step " + step.number))
-		tCtx.Logf("  -> %s", observed)
-	}
+	runSteps(tCtx, t.steps())
 	t.guard.stop(tCtx)
 	tCtx.Log("Upgrade, rollback and upgrade again: all as expected.")
 }
@@ -96,6 +92,15 @@ type step struct {
 	number, what string
 	// run returns what was observed.
 	run func(tCtx ktesting.TContext) string
+}
+
+// runSteps logs what each step observes.
+func runSteps(tCtx ktesting.TContext, steps []step) {
+	for _, step := range steps {
+		tCtx.Logf("%-3s %s", step.number, step.what)
+		observed := step.run(tCtx.WithStep("step " + step.number))
+		tCtx.Logf("  -> %s", observed)
+	}
 }
 
 func (t *upgradeTest) steps() []step {
@@ -165,7 +170,7 @@ func (t *upgradeTest) upgrade(tCtx ktesting.TContext) string {
 	tCtx.ExpectNoError(t.plane.StartAPIServer(tCtx, t.fork))
 	t.guard.start(tCtx)
 	expectServed(tCtx, true)
-	t.restartControllerManager(tCtx, t.fork)
+	restartControllerManager(tCtx, t.plane, t.fork)
 	return "kube-apiserver, then kube-controller-manager are the fork's; EvictionRequests are served."
 }
 
@@ -182,10 +187,10 @@ func (t *upgradeTest) downgrade(tCtx ktesting.TContext) string {
 	return "the base runs on the etcd with the fork's objects; EvictionRequests are not served."
 }
 
-func (t *upgradeTest) restartControllerManager(tCtx ktesting.TContext, release controlplane.Release) {
+func restartControllerManager(tCtx ktesting.TContext, plane *controlplane.ControlPlane, release controlplane.Release) {
 	tCtx.Helper()
-	tCtx.ExpectNoError(t.plane.StopControllerManager())
-	tCtx.ExpectNoError(t.plane.StartControllerManager(tCtx, release))
+	tCtx.ExpectNoError(plane.StopControllerManager())
+	tCtx.ExpectNoError(plane.StartControllerManager(tCtx, release))
 }
 
 // expectServed fails unless EvictionRequests are served or not served, as wanted.
