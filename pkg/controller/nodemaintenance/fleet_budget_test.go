@@ -572,6 +572,44 @@ func TestAdmissionIsDropped(t *testing.T) {
 	f.expectNode("stored", "n1", admitted)
 }
 
+// A node whose admission cannot be written keeps its place for as long as its reservation lasts, and is
+// last from then on: of its own maintenance, and of a younger one that waits for the same budget.
+func TestRefusedNodeIsLast(t *testing.T) {
+	for name, result := range map[string]error{
+		"refused": errors.New("refused"),
+		"changed": apierrors.NewConflict(nodeResource, "n1", errors.New("changed")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2", "n3")
+			for node, label := range map[string]string{"n1": "m", "n2": "m", "n3": "younger"} {
+				f.changeNamed(node, func(node *v1.Node) { node.Labels[label] = "" })
+			}
+			f.createLimit("b", 1)
+			refuses := true
+			f.interceptAdmissions(func(node runtime.Object) (bool, runtime.Object, error) {
+				return refuses && node.(*v1.Node).Name == "n1", nil, result
+			})
+			f.createMaintenance("m", stageDrain, "m", maintenance.StandardPlan()...)
+			rollout := atOnce(1)
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+			f.run(time.Minute)
+			f.expectNodes("reserved", map[string]string{"n1": waiting, "n2": waiting, "n3": untouched})
+			f.run(5 * time.Minute)
+			f.expectNodes("the reservation is over", map[string]string{"n1": waiting, "n2": admitted, "n3": untouched})
+			f.createMaintenance("younger", stageDrain, "younger", maintenance.StandardPlan()...)
+			f.drainNodes()
+			f.setDone("m", "n2")
+			f.run(time.Minute)
+			f.expectNodes("n2 is done", map[string]string{"n1": waiting, "n2": done, "n3": "cordoned claimed younger:admitted"})
+			refuses = false
+			f.drainNodes()
+			f.setDone("younger", "n3")
+			f.run(6 * time.Minute)
+			f.expectNode("written", "n1", admitted)
+		})
+	}
+}
+
 // Conflicts that go on are a failure that is seen, and retried with back-off.
 func TestAdmissionConflicts(t *testing.T) {
 	f := newFleet(t, "n1")

@@ -278,6 +278,7 @@ func (a *Admitter) keepPending(stored, added []coordinationv1alpha1.NodeMaintena
 		p := &stored[i]
 		if n := a.nodes[p.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, p.MaintenanceUID) != nil {
 			version = later(version, n.ResourceVersion)
+			a.refused.Delete(n.Name) // The answer may have been lost, or another process has written it.
 			continue
 		}
 		if now.Sub(p.Time.Time) < pendingTimeout {
@@ -385,9 +386,11 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil || !written {
+			a.refused.Insert(nodes[i])
 			errs = append(errs, ignoreOutdated(err))
 			return
 		}
+		a.refused.Delete(nodes[i])
 		for _, admission := range admitted {
 			a.Admitted(admission)
 		}

@@ -128,10 +128,28 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 	r := f.newRound(now)
 	decision := Decision{Waits: map[string]map[Wait]int{}}
 	slices.SortFunc(maintenances, func(a, b Maintenance) int { return strings.Compare(a.Rank, b.Rank) })
+	var states []*maintenanceState
 	for i := range maintenances {
-		m := newMaintenanceState(f, &maintenances[i], now)
-		waits := map[Wait]int{}
+		states = append(states, newMaintenanceState(f, &maintenances[i], now))
+		decision.Waits[maintenances[i].Name] = map[Wait]int{}
+	}
+	r.decide(states, false, &decision)
+	if len(f.refused) > 0 {
+		r.decide(states, true, &decision)
+	}
+	return decision
+}
+
+// decide decides on the nodes whose last admission was refused, or on all others. The former come
+// after those of all maintenances: each of their reservations holds a place until it is over, and if
+// they came first, the others would never get it.
+func (r *round) decide(maintenances []*maintenanceState, refused bool, decision *Decision) {
+	for _, m := range maintenances {
+		waits := decision.Waits[m.Name]
 		for _, n := range r.inOrder(m) {
+			if refused != (r.refused.Has(n.Name) && !r.isReserved(m, n)) {
+				continue
+			}
 			admission, found := r.check(m, n)
 			switch {
 			case len(found) > 0:
@@ -144,12 +162,10 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 				// The next decision follows at once.
 			}
 		}
-		decision.Waits[m.Name] = waits
 		for _, state := range r.states {
 			state.held = state.held || state.waiting
 		}
 	}
-	return decision
 }
 
 func (f *Fleet) newRound(now time.Time) *round {

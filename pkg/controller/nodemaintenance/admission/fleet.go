@@ -39,6 +39,8 @@ type Fleet struct {
 	budgets map[string]*budget
 	// admitted counts the admissions on the nodes, by the UIDs of maintenances.
 	admitted map[types.UID]*counts
+	// refused are nodes whose last admission could not be written.
+	refused sets.Set[string]
 }
 
 // counts are the nodes of a maintenance, by how far they are.
@@ -72,7 +74,7 @@ type budget struct {
 
 // NewFleet returns a fleet without nodes and budgets.
 func NewFleet() *Fleet {
-	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}}
+	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: sets.New[string]()}
 }
 
 // SetNode adds a node, or replaces the one of the same name.
@@ -107,6 +109,7 @@ func (f *Fleet) SetNodes(objects []*v1.Node) {
 	for name := range f.nodes {
 		if !present.Has(name) {
 			f.RemoveNode(name)
+			f.refused.Delete(name)
 		}
 	}
 }
