@@ -245,6 +245,15 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 				f.createPods(1, "n", 0, daemonOf(ds, true))
 			},
 		},
+		"pod of another namespace that names the DaemonSet": {
+			func(f *fixture) {
+				f.createPods(1, "n", 0, daemonOf(f.createDaemonSet(), true), func(pod *v1.Pod) { pod.Namespace = "tenant" })
+			},
+			func(f *fixture) {
+				ds := f.daemonSets.List()[0].(*appsv1.DaemonSet)
+				f.createPods(1, "n", 0, daemonOf(ds, true))
+			},
+		},
 		"pod of a DaemonSet not ready": {
 			func(f *fixture) { f.createPods(1, "n", 0, daemonOf(f.createDaemonSet(), false)) },
 			func(f *fixture) {

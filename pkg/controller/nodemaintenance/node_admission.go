@@ -28,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -206,15 +207,20 @@ func (c *Controller) runsDaemonPods(s *nodeSync) bool {
 	if err != nil {
 		return true // The lister of a cache returns no error.
 	}
-	running := map[types.UID]bool{}
+	// By their namespaces as well: in another one, anybody may create a pod that names such an owner.
+	type owner struct {
+		namespace string
+		uid       types.UID
+	}
+	running := sets.New[owner]()
 	for _, pod := range s.facts.pods {
-		if owner := metav1.GetControllerOf(pod.Pod); owner != nil && pod.DeletionTimestamp == nil && isPodReady(pod.Pod) {
-			running[owner.UID] = true
+		if by := metav1.GetControllerOf(pod.Pod); by != nil && pod.DeletionTimestamp == nil && isPodReady(pod.Pod) {
+			running.Insert(owner{pod.Namespace, by.UID})
 		}
 	}
 	return !slices.ContainsFunc(all, func(ds *appsv1.DaemonSet) bool {
 		should, _ := daemonset.NodeShouldRunDaemonPod(klog.Background(), s.node, ds)
-		return should && ds.DeletionTimestamp == nil && !running[ds.UID]
+		return should && ds.DeletionTimestamp == nil && !running.Has(owner{ds.Namespace, ds.UID})
 	})
 }
 
