@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -179,6 +180,7 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 	if err != nil {
 		return nil, nil, false // The lister of a cache returns no error.
 	}
+	newestUnready := sync.OnceValue(c.newestUnready)
 	for _, m := range all {
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue
@@ -193,7 +195,7 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 		}
 		maintenances = append(maintenances, admission.Maintenance{
 			NodeMaintenance: m, Rank: rankOf(m), Selected: len(waiting) + len(others), Waiting: waiting,
-			Disabled: c.fleet == nil, Settling: len(waiting) > 0 && c.isSettling(m, others, now),
+			Disabled: c.fleet == nil, Settling: len(waiting) > 0 && c.isSettling(m, others, now, newestUnready),
 		})
 	}
 	return budgets, maintenances, true

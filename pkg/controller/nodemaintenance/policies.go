@@ -157,7 +157,7 @@ func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) []string 
 // isSettling reports whether pods that replace those of drained nodes of the maintenance are not
 // ready yet: pods of a controller that were created since the nodes were admitted. Other new pods that
 // are not ready count as well: which one replaces which, nothing says.
-func (c *Controller) isSettling(m *coordinationv1alpha1.NodeMaintenance, nodes []string, now time.Time) bool {
+func (c *Controller) isSettling(m *coordinationv1alpha1.NodeMaintenance, nodes []string, now time.Time, newestUnready func() time.Time) bool {
 	if m.Spec.Rollout == nil || m.Spec.Rollout.Settle == nil {
 		return false
 	}
@@ -176,16 +176,23 @@ func (c *Controller) isSettling(m *coordinationv1alpha1.NodeMaintenance, nodes [
 			since = a.AdmittedTime.Time
 		}
 	}
-	if since.IsZero() {
-		return false
-	}
+	return !since.IsZero() && !newestUnready().Before(since)
+}
+
+// newestUnready returns when the newest pod was created that replaces another, maybe, and is not ready;
+// zero if all are. It looks at all pods, so one decision asks it once, for all maintenances.
+func (c *Controller) newestUnready() time.Time {
+	var newest time.Time
 	pods, err := c.podLister.List(labels.Everything())
 	if err != nil {
-		return false // The lister of a cache returns no error.
+		return newest // The lister of a cache returns no error.
 	}
-	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
-		return !pod.CreationTimestamp.Time.Before(since) && isReplacement(pod) && !isPodReady(pod)
-	})
+	for _, pod := range pods {
+		if created := pod.CreationTimestamp.Time; created.After(newest) && isReplacement(pod) && !isPodReady(pod) {
+			newest = created
+		}
+	}
+	return newest
 }
 
 // isReplacement reports whether a controller keeps the pod running, on whichever node.
