@@ -413,8 +413,13 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 			after = earlier(after, min(next.Sub(now), clockCheck))
 		}
 		for _, w := range b.windows {
-			if closes := w.Closes(now); !closes.IsZero() {
-				after = earlier(after, closes.Sub(now))
+			switch {
+			case !w.IsOpen(now):
+			case w.IsOpen(now.Add(clockCheck)):
+				// To find the end of a window that opens again and again takes long.
+				after = earlier(after, clockCheck)
+			default:
+				after = earlier(after, w.Closes(now).Sub(now))
 			}
 		}
 	}

@@ -140,3 +140,31 @@ func TestPaceOfConfirmations(t *testing.T) {
 		now = now.Add(statusInterval)
 	}
 }
+
+// A budget is looked at when its window opens or closes, and once a minute: the clock may be set.
+func TestWindowsAreLookedAt(t *testing.T) {
+	now := time.Date(2026, 11, 25, 2, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		schedule string
+		duration int32
+		want     time.Duration
+	}{
+		"opens soon":           {"1 2 * * *", 600, 50 * time.Second},
+		"opens later":          {"0 5 * * *", 600, time.Minute},
+		"closes soon":          {"0 2 * * *", 60, 50 * time.Second},
+		"closes later":         {"0 2 * * *", 600, time.Minute},
+		"opens before it ends": {"0 0 * * 1", 31536000, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := budgetFor("b", v1.NodeSelectorRequirement{Key: "a", Operator: v1.NodeSelectorOpExists})
+			b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: test.schedule, DurationSeconds: test.duration}}
+			a := NewAdmitter(&countingStore{}, func(Admission) {})
+			if err := a.SetBudget(b); err != nil {
+				t.Fatal(err)
+			}
+			if got := a.nextChange(nil, now.Add(10*time.Second)); got != test.want {
+				t.Errorf("it is looked at after %v, want %v", got, test.want)
+			}
+		})
+	}
+}
