@@ -190,7 +190,7 @@ func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, main
 	if err := p.validateEscalation(ctx, a, maintenance, old); err != nil {
 		return err
 	}
-	if !needsWarning(maintenance, old) {
+	if !needsWarning(maintenance, old) || selected.unchecked != "" {
 		return nil
 	}
 	return p.warn(ctx, selected.nodes)

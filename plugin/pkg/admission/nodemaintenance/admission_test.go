@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
@@ -482,5 +484,63 @@ func TestTooManyCombinations(t *testing.T) {
 		if got, want := term.isKnown(), want <= maxCombinations; got != want {
 			t.Errorf("%d keys of 100 values: known: %t, must be %t", i+1, got, want)
 		}
+	}
+}
+
+// A selector with more than is matched with all nodes needs the right on all of them, whatever it
+// selects: also to delete it.
+func TestLargeSelectors(t *testing.T) {
+	ofZoneA := func(terms, requirements, values int) option {
+		var selected []core.NodeSelectorTerm
+		for range terms {
+			term := zone(slices.Repeat([]string{"a"}, values)...)
+			for range requirements - 1 {
+				term = both(term, notNamed("node-b1"))
+			}
+			selected = append(selected, term)
+		}
+		return selecting(selected...)
+	}
+	tooMany := ofZoneA(maxLabelTerms+1, 1, 1)
+	const denied = `user "zone-admin" cannot delete all nodes: spec.nodeSelector has 101 terms that name no node, and at most 100 are checked`
+	for name, test := range map[string]struct {
+		user             string
+		maintenance, old *coordination.NodeMaintenance
+		wantErr          string
+	}{
+		"as many terms as are checked":        {maintenance: newMaintenance(ofZoneA(maxLabelTerms, 1, 1))},
+		"as many requirements as are checked": {maintenance: newMaintenance(ofZoneA(1, maxLabelRequirements, 1))},
+		"as many values as are checked":       {maintenance: newMaintenance(ofZoneA(1, 1, maxLabelValues))},
+		"too many terms":                      {maintenance: newMaintenance(tooMany), wantErr: denied},
+		"too many terms, as Complete":         {maintenance: newMaintenance(tooMany, inStage(complete)), wantErr: denied},
+		"too many terms, all rights":          {user: admin, maintenance: newMaintenance(tooMany)},
+		"too many requirements": {
+			maintenance: newMaintenance(ofZoneA(2, maxLabelRequirements/2+1, 1)), wantErr: "spec.nodeSelector has 1002 requirements in terms that name no node, and at most 1000 are checked",
+		},
+		"too many values": {
+			maintenance: newMaintenance(ofZoneA(2, 1, maxLabelValues/2+1)), wantErr: "spec.nodeSelector has 10002 values in terms that name no node, and at most 10000 are checked",
+		},
+		"changed to too many":   {old: newMaintenance(), maintenance: newMaintenance(tooMany), wantErr: denied},
+		"changed from too many": {old: newMaintenance(tooMany), maintenance: newMaintenance(), wantErr: denied},
+		"deleted":               {old: newMaintenance(tooMany), wantErr: denied},
+		"deleted, all rights":   {user: admin, old: newMaintenance(tooMany)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, who := warnings{}, zoneAdmin
+			if test.user != "" {
+				who = test.user
+			}
+			err := newPlugin(t, twoZones(), newRights()).Validate(warning.WithWarningRecorder(t.Context(), &got),
+				attributes(operationOf(test.maintenance, test.old), userNamed(who), "", test.maintenance, test.old), nil)
+			switch {
+			case test.wantErr == "" && err != nil:
+				t.Errorf("unexpected error: %v", err)
+			case test.wantErr != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.wantErr)):
+				t.Errorf("error %v, must be forbidden: %q", err, test.wantErr)
+			}
+			if len(got) > 0 {
+				t.Errorf("warnings: %v", got)
+			}
+		})
 	}
 }

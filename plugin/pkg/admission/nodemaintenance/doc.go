@@ -31,7 +31,9 @@ limitations under the License.
 // with the operator In, and each combination of their values is found on a node that it matches
 // now. Additional requirements with other operators can only exclude nodes; without an In, they
 // match arbitrary nodes. More than ten thousand combinations are not checked: they require the
-// permission on all nodes, too.
+// permission on all nodes, too. So do more than a hundred terms that name no node, and terms with so
+// many requirements or values that matching them with all nodes would keep the server busy: here in
+// each stage, and for a deletion as well, because nothing says which nodes they select.
 //
 // These changes need no such permission, because they do not change what happens to any node:
 //   - labels and annotations, and the removal of owners. The addition of an owner is different: if

@@ -48,6 +48,8 @@ type selection struct {
 	// unknown is the path of the first term that may match nodes that do not exist yet, and the
 	// reason, or empty.
 	unknown string
+	// unchecked says why it is not known which nodes it matches, or is empty.
+	unchecked string
 }
 
 // selectionOf matches the selector with the nodes of the cluster. Terms with the name of a node, of
@@ -80,6 +82,9 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 		if err == nil && compiled.Match(node) {
 			selected.nodes.Insert(name)
 		}
+	}
+	if selected.unchecked = tooMuch(unnamed); selected.unchecked != "" {
+		return selected, nil
 	}
 	err = p.matchAll(unnamed, selected)
 	if i := slices.IndexFunc(unnamed, func(term *labelTerm) bool { return !term.isKnown() }); i >= 0 {
@@ -131,7 +136,7 @@ func nodeSelectorOf(maintenance *coordination.NodeMaintenance) (*v1.NodeSelector
 // version of the maintenance, or to the old one if it is deleted.
 func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintenance, old *coordination.NodeMaintenance, selected, oldSelected selection) error {
 	names := selected.concerned.Union(oldSelected.concerned)
-	unknown := unknownSelector(maintenance, selected, names)
+	unknown := cmp.Or(selected.unchecked, oldSelected.unchecked, unknownSelector(maintenance, selected, names))
 	if len(names) == 0 && unknown == "" {
 		return nil // It concerns no node, neither now nor later.
 	}
@@ -142,7 +147,7 @@ func (p *Plugin) authorize(ctx context.Context, a admission.Attributes, maintena
 	case unknown != "" && err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to delete all nodes: %w", a.GetUserInfo().GetName(), err))
 	case unknown != "":
-		return forbidden(a, maintenance, fmt.Errorf("user %q cannot delete all nodes: %s, so it may later select any node; "+
+		return forbidden(a, cmp.Or(maintenance, old), fmt.Errorf("user %q cannot delete all nodes: %s, so it may later select any node; "+
 			"creating or changing such a NodeMaintenance requires the verb \"delete\" on all nodes", a.GetUserInfo().GetName(), unknown))
 	}
 	// An error is not a denial: ask for each node.
