@@ -144,14 +144,17 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if !p.isMaintenance(a) {
 		return nil
 	}
+	maintenance, isMaintenance := a.GetObject().(*coordination.NodeMaintenance)
+	old, isOld := a.GetOldObject().(*coordination.NodeMaintenance)
 	if nodeName, isNode := p.nodeIdentifier.NodeIdentity(a.GetUserInfo()); isNode {
-		return validateKubelet(a, nodeName)
+		if err := validateKubelet(a, nodeName); err != nil {
+			return err
+		}
+		return p.validateEscalation(ctx, a, maintenance, old)
 	}
 	if a.GetSubresource() != "" {
 		return nil
 	}
-	maintenance, isMaintenance := a.GetObject().(*coordination.NodeMaintenance)
-	old, isOld := a.GetOldObject().(*coordination.NodeMaintenance)
 	switch {
 	case a.GetOperation() == admission.Create && isMaintenance:
 		return p.validateWrite(ctx, a, maintenance, nil)

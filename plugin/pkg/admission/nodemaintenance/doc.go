@@ -51,7 +51,8 @@ limitations under the License.
 //
 // A kubelet may create, change and delete only the NodeMaintenance of the shutdowns of its node,
 // which has a fixed name and selects this node by name and nothing else, before and after the
-// change. Everything else is forbidden to it, whatever permissions it has on nodes.
+// change. Everything else is forbidden to it, whatever permissions it has on nodes. An escalation
+// needs the verb "escalate", which kubelets lack.
 //
 // # Maintenance status of nodes
 //

@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
 )
 
 // A kubelet may write only a maintenance of its own node, even if it may delete all nodes, as here.
@@ -92,6 +93,20 @@ func TestValidateKubelet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A kubelet needs the verb for escalations like everybody else.
+func TestKubeletMayNotEscalate(t *testing.T) {
+	r := &mayEscalate{rights: newRights()}
+	with := newMaintenance(selecting(named("node-a1")), escalating(step(60, core.MaintenanceEscalationIgnoreBudgets)), called("graceful-shutdown-node-a1"))
+	err := newPlugin(t, twoZones(), r).Validate(t.Context(), attributes("CREATE", kubelet("node-a1"), "", with, nil), nil)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "system:node:node-a1" cannot set spec.escalation[0]`) {
+		t.Errorf("error %v, must be forbidden", err)
+	}
+}
+
+func called(name string) option {
+	return func(maintenance *coordination.NodeMaintenance) { maintenance.Name = name }
 }
 
 // The name alone does not make a user a kubelet.
