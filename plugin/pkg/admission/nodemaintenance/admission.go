@@ -55,6 +55,7 @@ func Register(plugins *admission.Plugins) {
 type Plugin struct {
 	*admission.Handler
 	enabled        bool
+	limited        bool
 	inspected      bool
 	authorizer     authorizer.Authorizer
 	nodeIdentifier nodeidentifier.NodeIdentifier
@@ -80,9 +81,11 @@ func NewPlugin() *Plugin {
 	}
 }
 
-// InspectFeatureGates enables the plugin together with the API.
+// InspectFeatureGates enables the plugin together with the API. limited is whether there are
+// NodeMaintenanceBudgets.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.enabled = gates.Enabled(features.DeclarativeNodeMaintenance)
+	p.limited = gates.Enabled(features.NodeMaintenanceBudgets)
 	p.inspected = true
 }
 
@@ -157,6 +160,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	}
 	switch {
 	case a.GetOperation() == admission.Create && isMaintenance:
+		if err := p.validateName(a, maintenance); err != nil {
+			return err
+		}
 		return p.validateWrite(ctx, a, maintenance, nil)
 	case a.GetOperation() == admission.Update && isMaintenance && isOld:
 		if isHousekeeping(maintenance, old) {

@@ -54,6 +54,9 @@ limitations under the License.
 // change. Everything else is forbidden to it, whatever permissions it has on nodes. An escalation
 // needs the verb "escalate", which kubelets lack.
 //
+// With the gate NodeMaintenanceBudgets, nobody else may create a maintenance with such a name: the
+// controller does not let it wait for budgets, because a node that shuts down cannot wait.
+//
 // # Maintenance status of nodes
 //
 // The controller trusts status.maintenanceStatus of a Node: eventually it makes a node with this

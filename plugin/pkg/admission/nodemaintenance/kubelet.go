@@ -57,3 +57,13 @@ func validateKubelet(a admission.Attributes, nodeName string) error {
 	}
 	return nil
 }
+
+// validateName keeps users from creating a maintenance that has the name of that of a shutdown: it would
+// not wait for NodeMaintenanceBudgets, not even for a freeze.
+func (p *Plugin) validateName(a admission.Attributes, maintenance *coordination.NodeMaintenance) error {
+	if !p.limited || !helpers.IsShutdownName(maintenance.Name) {
+		return nil
+	}
+	return forbidden(a, maintenance, fmt.Errorf("user %q cannot create a NodeMaintenance with such a name: it is that of the shutdowns of a node, "+
+		"which the kubelet creates, and which waits for no NodeMaintenanceBudget: use another name", a.GetUserInfo().GetName()))
+}

@@ -22,8 +22,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 // A kubelet may write only a maintenance of its own node, even if it may delete all nodes, as here.
@@ -102,6 +105,41 @@ func TestKubeletMayNotEscalate(t *testing.T) {
 	err := newPlugin(t, twoZones(), r).Validate(t.Context(), attributes("CREATE", kubelet("node-a1"), "", with, nil), nil)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "system:node:node-a1" cannot set spec.escalation[0]`) {
 		t.Errorf("error %v, must be forbidden", err)
+	}
+}
+
+// Budgets do not hold for shutdowns, so nobody but the kubelet may create a maintenance with such a name.
+// One that is there may be changed and ended.
+func TestNamesOfShutdowns(t *testing.T) {
+	own := newMaintenance(selecting(named("node-a1")), called("graceful-shutdown-node-a1"))
+	for name, test := range map[string]struct {
+		who              user.Info
+		gateOff          bool
+		maintenance, old *coordination.NodeMaintenance
+		wantErr          string
+	}{
+		"created by its kubelet":     {who: kubelet("node-a1"), maintenance: own},
+		"created by another":         {who: userNamed(zoneAdmin), maintenance: own, wantErr: `user "zone-admin" cannot create a NodeMaintenance with such a name`},
+		"created by whoever may all": {who: userNamed(admin), maintenance: own, wantErr: `user "admin" cannot create a NodeMaintenance with such a name`},
+		"created by labels": {
+			who: userNamed(zoneAdmin), maintenance: newMaintenance(called("graceful-shutdown-node-a1")), wantErr: "cannot create a NodeMaintenance with such a name",
+		},
+		"created without budgets": {who: userNamed(zoneAdmin), maintenance: own, gateOff: true},
+		"completed":               {who: userNamed(zoneAdmin), old: own, maintenance: newMaintenance(selecting(named("node-a1")), called(own.Name), inStage(complete))},
+		"deleted":                 {who: userNamed(zoneAdmin), old: own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin := newPlugin(t, twoZones(), newRights())
+			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.NodeMaintenanceBudgets, !test.gateOff)
+			plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+			err := plugin.Validate(t.Context(), attributes(operationOf(test.maintenance, test.old), test.who, "", test.maintenance, test.old), nil)
+			switch {
+			case test.wantErr == "" && err != nil:
+				t.Errorf("unexpected error: %v", err)
+			case test.wantErr != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.wantErr)):
+				t.Errorf("error %v, must be forbidden: %q", err, test.wantErr)
+			}
+		})
 	}
 }
 

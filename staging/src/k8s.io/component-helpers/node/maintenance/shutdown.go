@@ -19,6 +19,7 @@ package maintenance
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,9 @@ func ShutdownName(nodeName string) string {
 	hash := sha256.Sum256([]byte(nodeName))
 	return shutdownNamePrefix + hex.EncodeToString(hash[:])
 }
+
+// IsShutdownName reports whether a name is that of the shutdowns of some node.
+func IsShutdownName(name string) bool { return strings.HasPrefix(name, shutdownNamePrefix) }
 
 // ShutdownSelector returns the selector of that maintenance: the name of the node.
 func ShutdownSelector(nodeName string) *v1.NodeSelector {

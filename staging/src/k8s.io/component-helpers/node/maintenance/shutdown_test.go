@@ -36,6 +36,9 @@ func TestShutdownName(t *testing.T) {
 		if isReadable := got == "graceful-shutdown-"+node; isReadable != (len(node) <= 235) {
 			t.Errorf("the name for a node with %d characters is %q", len(node), got)
 		}
+		if !IsShutdownName(got) || IsShutdownName(node) {
+			t.Errorf("the name %q is not told from the others", got)
+		}
 		if !SelectsOnly(ShutdownSelector(node), node) {
 			t.Errorf("the selector of node %q selects others", node)
 		}
