@@ -68,7 +68,7 @@ func TestEscalationForcesOnlyNow(t *testing.T) {
 	f := newFixture(t)
 	f.createReadyNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
-	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService), setReady(false))
 	back := true
 	f.client.PrependReactor("get", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		object, err := f.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", action.(clienttesting.GetAction).GetName())
@@ -120,7 +120,7 @@ func TestEscalationOnce(t *testing.T) {
 	f.run(time.Hour)
 	want := deletion(pod, "its grace period")
 	f.expectActs("deleted", pod, want...)
-	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService), setReady(false))
 	f.run(time.Hour)
 	want = append(want, deletion(pod, "0 s")...)
 	f.expectActs("removed", pod, want...)

@@ -171,7 +171,7 @@ func TestEscalation(t *testing.T) {
 	f.expectActs("so early that the grace period is over in time", pod, want...)
 	at(2100)
 	f.expectActs("the node may still run the pod", pod, want...)
-	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService), setReady(false))
 	f.run(10 * time.Second)
 	f.expectActs("the node is out of service", pod, append(want, deletion(pod, "0 s")...)...)
 
@@ -315,7 +315,7 @@ func TestEscalationsOverlap(t *testing.T) {
 	f.createEscalation("slow", after(300, skipInterceptors), after(600, forceDelete))
 	f.run(590 * time.Second)
 	f.expectActs("the slow one has not come to it", pod)
-	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService), setReady(false))
 	f.run(20 * time.Second)
 	f.expectActs("the weaker of both", pod, deletion(pod, "its grace period")...)
 }

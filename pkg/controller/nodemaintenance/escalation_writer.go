@@ -79,7 +79,7 @@ func (w *writer) forceDelete(ctx context.Context, pod *v1.Pod, message string) e
 		return fmt.Errorf("reading the node: %w", err)
 	}
 	if !maintenance.IsOutOfService(node) {
-		return fmt.Errorf("removing the pod, as spec.escalation says: node %s no longer has the taint %s", node.Name, v1.TaintNodeOutOfService)
+		return fmt.Errorf("removing the pod, as spec.escalation says: node %s is Ready, or no longer has the taint %s", node.Name, v1.TaintNodeOutOfService)
 	}
 	return w.deletePod(ctx, pod, ptr.To[int64](0), message)
 }

@@ -173,7 +173,9 @@ func testEscalationForces(t *testing.T, c *cluster) {
 		c.createPod(newPod("pod-"+node, node, withInterceptor(stubborn), gracePeriod(30)))
 	}
 	outOfService := fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoExecute"}]}}`, v1.TaintNodeOutOfService)
+	c.patchNode("n1", outOfService) // It is Ready: somebody has made a mistake.
 	c.patchNode("n2", outOfService)
+	c.setReady("n2", v1.ConditionFalse)
 	c.startQuick()
 	c.createMaintenance(newEscalation("m", escalateAfter(60, forceDelete)))
 	c.await("the pod of the node that is out of service to go", states{"pod/pod-n2": "gone"})
@@ -183,7 +185,7 @@ func testEscalationForces(t *testing.T, c *cluster) {
 	if admission := maintenance.AdmissionOf(c.node("n1"), c.maintenance("m").UID); admission.Escalation != "" {
 		t.Errorf("the node that may run its pod has the escalation %s", admission.Escalation)
 	}
-	c.patchNode("n1", outOfService)
+	c.setReady("n1", v1.ConditionUnknown)
 	c.await("the other pod to go", states{"pod/pod-n1": "gone"})
 	c.awaitEscalation("n1", "m", forceDelete)
 }
@@ -372,4 +374,13 @@ func TestEscalationGate(t *testing.T) {
 		c.startQuick()
 		c.await("the second step", states{"pod/second": "gone"})
 	})
+}
+
+// setReady writes whether a node is Ready, as its kubelet or the node lifecycle controller does.
+func (c *cluster) setReady(name string, status v1.ConditionStatus) {
+	c.t.Helper()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, v1.NodeReady, status)
+	if _, err := c.client.CoreV1().Nodes().Patch(c.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		c.t.Fatalf("patching the status of node %s: %v", name, err)
+	}
 }

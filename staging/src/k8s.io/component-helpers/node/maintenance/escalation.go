@@ -47,9 +47,10 @@ func EscalatesTo(escalation, action v1.MaintenanceEscalation) bool {
 	return slices.Index(escalations, escalation) >= slices.Index(escalations, action)
 }
 
-// IsOutOfService reports whether an administrator has said that a node runs no pods.
+// IsOutOfService reports whether an administrator has said that a node runs no pods, and its kubelet
+// does not contradict. The garbage collector of pods has the same conditions.
 func IsOutOfService(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == v1.TaintNodeOutOfService })
+	return !IsReady(node) && slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == v1.TaintNodeOutOfService })
 }
 
 // EscalationsFor returns the actions that are possible on a node, the strongest first: pods are

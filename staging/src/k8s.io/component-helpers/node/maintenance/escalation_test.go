@@ -75,12 +75,17 @@ func TestEscalationsFor(t *testing.T) {
 		}
 		return node
 	}
+	ready := func(node *v1.Node) *v1.Node {
+		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+		return node
+	}
 	for name, test := range map[string]struct {
 		node *v1.Node
 		want []v1.MaintenanceEscalation
 	}{
 		"a node":                     {tainted(), []v1.MaintenanceEscalation{ignoreBudgets, skipInterceptors}},
 		"a node that does not react": {tainted(v1.TaintNodeUnreachable), []v1.MaintenanceEscalation{ignoreBudgets, skipInterceptors}},
+		"a node that is Ready":       {ready(tainted(v1.TaintNodeOutOfService)), []v1.MaintenanceEscalation{ignoreBudgets, skipInterceptors}},
 		"a node out of service":      {tainted(v1.TaintNodeUnreachable, v1.TaintNodeOutOfService), []v1.MaintenanceEscalation{forceDelete, ignoreBudgets, skipInterceptors}},
 	} {
 		if diff := cmp.Diff(test.want, EscalationsFor(test.node)); diff != "" {
