@@ -188,6 +188,9 @@ func (u *fleetUpgrade) useTwoServers(tCtx ktesting.TContext) string {
 	balanced := u.on
 	balanced.ControllerManagerArgs = []string{"--master=" + balancer.URL}
 	restartControllerManager(tCtx, u.plane, balanced)
+	// When the controller starts, it asks once whether budgets are served.
+	u.patch(tCtx, `{"spec":{"rollout":{"returnTimeoutSeconds":1801}}}`)
+	u.awaitObserved(tCtx)
 	balancer.spread.Store(true)
 	u.giveBack(tCtx, 4, 7, 10)
 	u.awaitDrained(tCtx, 2, 5)
