@@ -383,7 +383,8 @@ func startBalancer(tCtx ktesting.TContext, first, second *rest.Config) *balancer
 }
 
 // choose returns the number of the server for a request. The second one gets the first write of the
-// status of each node, which is an admission in this test. All else is random: a fixed order could
+// status of each node, which is an admission in this test, and no other one: each admission that it
+// does not store is tried again later than the one before. All else is random: a fixed order could
 // keep a request from ever reaching one of them.
 func (b *balancer) choose(r *http.Request) int {
 	if !b.spread.Load() {
@@ -392,6 +393,7 @@ func (b *balancer) choose(r *http.Request) int {
 	b.requests.Add(1)
 	chosen := rand.IntN(2)
 	if r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") && strings.HasSuffix(r.URL.Path, "/status") {
+		chosen = 0
 		if _, again := b.written.LoadOrStore(r.URL.Path, true); !again {
 			chosen = 1
 		}
