@@ -487,6 +487,31 @@ func TestTooManyCombinations(t *testing.T) {
 	}
 }
 
+// The authorizer is not asked about tens of thousands of nodes to say what is known after a few.
+func TestManyDeniedNodes(t *testing.T) {
+	for count, want := range map[int]struct {
+		asked int
+		text  string
+	}{
+		maxDeniedNodes - 1:  {maxDeniedNodes, " and 94 more, selected"},
+		20 * maxDeniedNodes: {maxDeniedNodes + 1, " and at least 95 more, selected"},
+	} {
+		var terms []core.NodeSelectorTerm
+		for i := range count {
+			terms = append(terms, named("other-"+strconv.Itoa(i)))
+		}
+		rights := newRights()
+		maintenance := newMaintenance(selecting(terms...))
+		err := newPlugin(t, twoZones(), rights).Validate(t.Context(), attributes(operationOf(maintenance, nil), userNamed(guest), "", maintenance, nil), nil)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want.text) {
+			t.Errorf("%d nodes: error %v, must be forbidden: %q", count, err, want.text)
+		}
+		if len(rights.asked) != want.asked { // Once for all nodes.
+			t.Errorf("%d nodes: the authorizer was asked %d times, want %d", count, len(rights.asked), want.asked)
+		}
+	}
+}
+
 // A selector with more than is matched with all nodes needs the right on all of them, whatever it
 // selects: also to delete it.
 func TestLargeSelectors(t *testing.T) {

@@ -39,6 +39,10 @@ import (
 // maxNamedNodes is how many nodes an error lists.
 const maxNamedNodes = 5
 
+// maxDeniedNodes is after how many denials the authorizer, which may be a webhook, is not asked about
+// the other nodes: a selector may name tens of thousands.
+const maxDeniedNodes = 100
+
 // selection is the result of the selector of a maintenance.
 type selection struct {
 	// nodes are the names of the nodes that it matches now.
@@ -174,6 +178,9 @@ func (p *Plugin) authorizeEach(ctx context.Context, a admission.Attributes, main
 	user := a.GetUserInfo().GetName()
 	var denied []string
 	for _, name := range sets.List(names) {
+		if len(denied) == maxDeniedNodes {
+			break
+		}
 		decision, err := p.mayDelete(ctx, a, name)
 		if decision == authorizer.DecisionAllow {
 			continue
@@ -203,7 +210,8 @@ func (p *Plugin) mayDelete(ctx context.Context, a admission.Attributes, name str
 	return decision, err
 }
 
-// describeNodes lists the first of these nodes and counts the others.
+// describeNodes lists the first of these nodes and counts the others, of which there may be more than
+// maxDeniedNodes.
 func describeNodes(names []string) string {
 	kind := "nodes"
 	if len(names) == 1 {
@@ -214,7 +222,10 @@ func describeNodes(names []string) string {
 		quoted = append(quoted, fmt.Sprintf("%q", name))
 	}
 	text := kind + " " + strings.Join(quoted, ", ")
-	if more := len(names) - len(quoted); more > 0 {
+	switch more := len(names) - len(quoted); {
+	case len(names) == maxDeniedNodes:
+		text += fmt.Sprintf(" and at least %d more", more)
+	case more > 0:
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
