@@ -27,6 +27,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,17 +151,8 @@ func (w *world) start() {
 
 // sync lets the replica begin, as far as its first call.
 func (r *replica) sync() {
-	fleet := NewFleet()
 	nodes := r.nodes.at(r.seen.nodes)
-	for _, n := range nodes {
-		fleet.SetNode(n)
-	}
-	for _, b := range r.budgets.at(r.seen.budgets) {
-		if err := fleet.SetBudget(b); err != nil {
-			r.t.Fatalf("setting a budget: %v", err)
-		}
-	}
-	r.admitter.Fleet = fleet
+	r.follow(nodes, r.budgets.at(r.seen.budgets))
 	maintenances := r.needAdmissions(r.maintenances.at(r.seen.maintenances), nodes)
 	now := r.now.Add(r.skew)
 	r.idle, r.synced, r.suspended = false, r.now, r.random.IntN(4) == 0
@@ -172,6 +164,48 @@ func (r *replica) sync() {
 		r.done <- struct{}{}
 	}()
 	r.await()
+}
+
+// follow brings the fleet up to date with the caches, as the controller does, and checks that it counts
+// what one counts that is built at once.
+func (r *replica) follow(nodes map[string]*v1.Node, budgets map[string]*coordinationv1alpha1.NodeMaintenanceBudget) {
+	fleet, built := r.admitter.Fleet, NewFleet()
+	fleet.SetNodes(slices.Collect(maps.Values(nodes)))
+	for _, b := range budgets {
+		for _, f := range []*Fleet{fleet, built} {
+			if err := f.SetBudget(b); err != nil {
+				r.t.Fatalf("setting a budget: %v", err)
+			}
+		}
+	}
+	for _, name := range fleet.BudgetNames() {
+		if budgets[name] == nil {
+			fleet.RemoveBudget(name)
+		}
+	}
+	built.SetNodes(slices.Collect(maps.Values(nodes)))
+	if want, got := countsOf(built), countsOf(fleet); !maps.Equal(want, got) {
+		r.fail("%s counts something else than is there (-want, +got):\n%s", r.name, cmp.Diff(want, got))
+	}
+}
+
+// countsOf returns what a fleet has counted, as text.
+func countsOf(f *Fleet) map[string]string {
+	all := map[string]string{}
+	for uid, c := range f.admitted {
+		all["maintenance "+string(uid)] = fmt.Sprintf("%+v", *c)
+	}
+	for name, b := range f.budgets {
+		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, taken %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.taken)
+	}
+	for name, n := range f.nodes {
+		var budgets []string
+		for _, b := range n.budgets {
+			budgets = append(budgets, b.Name)
+		}
+		all["node "+name] = fmt.Sprintf("%s: unavailable %t, down %t, taken %t, budgets %v", n.UID, n.unavailable, n.down, n.taken, budgets)
+	}
+	return all
 }
 
 // needAdmissions returns the maintenances in the stage Drain with the nodes that wait.
