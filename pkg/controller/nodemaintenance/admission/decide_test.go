@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -143,6 +144,280 @@ func TestReservedNodeComesBack(t *testing.T) {
 			m := Maintenance{NodeMaintenance: &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}}, Waiting: []string{test.reserved}}
 			if got := f.Decide([]Maintenance{m}, now).Admissions; len(got) != test.want {
 				t.Errorf("%d admissions, not %d", len(got), test.want)
+			}
+		})
+	}
+}
+
+// inZone returns a node of the pool in a zone.
+func inZone(name, zone string, changes ...func(*v1.Node)) *v1.Node {
+	n := readyNode(name, map[string]string{"pool": "", "zone": zone})
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+// waitingFor returns a maintenance without a rollout for which nodes wait.
+func waitingFor(name string, nodes ...string) Maintenance {
+	return Maintenance{
+		NodeMaintenance: &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}},
+		Rank:            name, Selected: len(nodes), Waiting: nodes,
+	}
+}
+
+// budgetOfPool returns a budget of the pool, of which nodes of so many zones may be disrupted at once;
+// 0 is any number.
+func budgetOfPool(maxUnavailable, maxDomains int32) *coordinationv1alpha1.NodeMaintenanceBudget {
+	b := budgetFor("b", v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpExists})
+	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(maxUnavailable))
+	if maxDomains > 0 {
+		b.Spec.Topology = &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: maxDomains}
+	}
+	return b
+}
+
+func reservedAt(at time.Time, uid types.UID, nodes ...string) (pending []coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+	for _, n := range nodes {
+		pending = append(pending, coordinationv1alpha1.NodeMaintenancePendingAdmission{NodeName: n, MaintenanceUID: uid, Time: metav1.NewTime(at)})
+	}
+	return pending
+}
+
+// decisionText names the admissions in their order, and what nodes wait for.
+func decisionText(d Decision) (admissions []string, waits map[string]int) {
+	for _, a := range d.Admissions {
+		admissions = append(admissions, a.Maintenance.Name+" "+a.Node.Name)
+	}
+	waits = map[string]int{}
+	for name, counts := range d.Waits {
+		for wait, count := range counts {
+			waits[name+" "+string(wait.Reason)] += count
+		}
+	}
+	return admissions, waits
+}
+
+var decidedAt = time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC)
+
+// Nodes that are reserved come first, then those in active zones, then zone by zone, each by name.
+func TestOrderOfNodes(t *testing.T) {
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{
+		inZone("n1", "c"), inZone("n2", "a"), inZone("n3", "c"), inZone("n4", "a"), inZone("n5", "b"), inZone("n6", "c"), inZone("t", "b", admitted),
+	})
+	b := budgetOfPool(9, 3)
+	b.Status.PendingAdmissions = reservedAt(decidedAt, "m", "n6")
+	if err := f.SetBudget(b); err != nil {
+		t.Fatal(err)
+	}
+	got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "n1", "n2", "n3", "n4", "n5", "n6")}, decidedAt))
+	if diff := cmp.Diff([]string{"m n6", "m n5", "m n1", "m n3", "m n2", "m n4"}, got); diff != "" || len(waits) > 0 {
+		t.Errorf("waits %v, admissions (-want, +got):\n%s", waits, diff)
+	}
+}
+
+// The oldest maintenance is first. One that waits only for another zone holds younger ones up, but not
+// if it waits for something else as well.
+func TestOldestMaintenanceFirst(t *testing.T) {
+	paused := waitingFor("m1", "b")
+	paused.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{Paused: true}
+	for name, test := range map[string]struct {
+		nodes                      []*v1.Node
+		maxUnavailable, maxDomains int32
+		maintenances               []Maintenance
+		want                       []string
+		waits                      map[string]int
+	}{
+		"one slot": {
+			[]*v1.Node{inZone("a", "a"), inZone("b", "b")}, 1, 0,
+			[]Maintenance{waitingFor("m2", "a"), waitingFor("m1", "b")},
+			[]string{"m1 b"}, map[string]int{"m2 Budget": 1},
+		},
+		"the older one waits for its zone": {
+			[]*v1.Node{inZone("a", "a"), inZone("b", "b"), inZone("t", "a", admitted)}, 9, 1,
+			[]Maintenance{waitingFor("m2", "a"), waitingFor("m1", "b")},
+			nil, map[string]int{"m1 Topology": 1, "m2 Topology": 1},
+		},
+		"it is the younger one that waits": {
+			[]*v1.Node{inZone("a", "a"), inZone("b", "b"), inZone("t", "a", admitted)}, 9, 1,
+			[]Maintenance{waitingFor("m2", "b"), waitingFor("m1", "a")},
+			[]string{"m1 a"}, map[string]int{"m2 Topology": 1},
+		},
+		"the older one is paused": {
+			[]*v1.Node{inZone("a", "a"), inZone("b", "b"), inZone("t", "a", admitted)}, 9, 1,
+			[]Maintenance{waitingFor("m2", "a"), paused},
+			[]string{"m2 a"}, map[string]int{"m1 Paused": 1},
+		},
+		"too many zones are active": {
+			[]*v1.Node{inZone("a", "a"), inZone("t", "a", admitted), inZone("u", "b", admitted)}, 9, 1,
+			[]Maintenance{waitingFor("m1", "a")},
+			nil, map[string]int{"m1 Topology": 1},
+		},
+		"the older one waits for the number of nodes": {
+			[]*v1.Node{inZone("a", "a", cordoned), inZone("b", "a"), inZone("t", "a", admitted)}, 2, 1,
+			[]Maintenance{waitingFor("m2", "a"), waitingFor("m1", "b")},
+			[]string{"m2 a"}, map[string]int{"m1 Budget": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet()
+			f.SetNodes(test.nodes)
+			if err := f.SetBudget(budgetOfPool(test.maxUnavailable, test.maxDomains)); err != nil {
+				t.Fatal(err)
+			}
+			got, waits := decisionText(f.Decide(test.maintenances, decidedAt))
+			if diff := cmp.Diff([]any{test.want, test.waits}, []any{got, waits}); diff != "" {
+				t.Errorf("admissions and waits (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What a node without the label of the topology counts as.
+func TestNodeWithoutZone(t *testing.T) {
+	alone := func(name string) *v1.Node { return readyNode(name, map[string]string{"pool": ""}) }
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{alone("a"), alone("b"), inZone("c", "a")})
+	if err := f.SetBudget(budgetOfPool(9, 2)); err != nil {
+		t.Fatal(err)
+	}
+	got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "a", "b", "c")}, decidedAt))
+	if diff := cmp.Diff([]any{[]string{"m c", "m a"}, map[string]int{"m Topology": 1}}, []any{got, waits}); diff != "" {
+		t.Errorf("admissions and waits (-want, +got):\n%s", diff)
+	}
+}
+
+// A rollout has so many nodes at once: those that are admitted and neither done nor failed, and those
+// that are reserved. What is reserved is admitted although nothing more is allowed, but not for long.
+func TestLimitsOfARollout(t *testing.T) {
+	admission := func(change func(*v1.MaintenanceAdmission)) func(*v1.Node) {
+		return func(n *v1.Node) {
+			a := v1.MaintenanceAdmission{MaintenanceUID: "m"}
+			change(&a)
+			n.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{a}}
+		}
+	}
+	began := admission(func(*v1.MaintenanceAdmission) {})
+	failed := admission(func(a *v1.MaintenanceAdmission) { a.FailedTime = ptr.To(metav1.Now()) })
+	done := admission(func(a *v1.MaintenanceAdmission) { a.DoneTime = ptr.To(metav1.Now()) })
+	doneLate := admission(func(a *v1.MaintenanceAdmission) {
+		a.DoneTime, a.FailedTime = ptr.To(metav1.Now()), ptr.To(metav1.Now())
+	})
+	none := func(*Maintenance) {}
+	reserved := func(age time.Duration, nodes ...string) func(*Maintenance) {
+		return func(m *Maintenance) {
+			m.Status.RolloutStatus = &coordinationv1alpha1.NodeMaintenanceRolloutStatus{PendingAdmissions: reservedAt(decidedAt.Add(-age), "m", nodes...)}
+		}
+	}
+	var many []string
+	for i := range maxPending {
+		many = append(many, fmt.Sprintf("gone-%d", i))
+	}
+	for name, test := range map[string]struct {
+		first  func(*v1.Node) // what the first of four nodes is; it waits in any case
+		change func(*Maintenance)
+		want   []string
+		waits  map[string]int
+	}{
+		"the first nodes":           {func(*v1.Node) {}, none, []string{"m n00", "m n01"}, map[string]int{"m MaxConcurrent": 2}},
+		"one is admitted":           {began, none, []string{"m n01"}, map[string]int{"m MaxConcurrent": 2}},
+		"one is done":               {done, none, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
+		"one has failed":            {failed, none, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
+		"too many have failed":      {failed, func(m *Maintenance) { m.Spec.Rollout.MaxFailedNodes = nil }, nil, map[string]int{"m Halted": 3}},
+		"done after it has failed":  {doneLate, func(m *Maintenance) { m.Spec.Rollout.MaxFailedNodes = nil }, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
+		"admitted, not confirmed":   {began, reserved(time.Second, "n00"), []string{"m n01"}, map[string]int{"m MaxConcurrent": 2}},
+		"reserved":                  {func(*v1.Node) {}, reserved(time.Second, "n02", "n03"), []string{"m n02", "m n03"}, map[string]int{"m MaxConcurrent": 2}},
+		"reserved long ago":         {func(*v1.Node) {}, reserved(pendingUsable, "n00"), []string{"m n01"}, map[string]int{"m MaxConcurrent": 3}},
+		"reserved a bit later":      {func(*v1.Node) {}, reserved(pendingUsable-time.Second, "n00"), []string{"m n00", "m n01"}, map[string]int{"m MaxConcurrent": 2}},
+		"the status is full":        {func(*v1.Node) {}, reserved(time.Second, many...), nil, map[string]int{"m MaxConcurrent": 4}},
+		"there is room for one":     {func(*v1.Node) {}, reserved(time.Second, many[1:]...), []string{"m n00"}, map[string]int{"m MaxConcurrent": 3}},
+		"paused":                    {func(*v1.Node) {}, func(m *Maintenance) { m.Spec.Rollout.Paused = true }, nil, map[string]int{"m Paused": 4}},
+		"settling":                  {func(*v1.Node) {}, func(m *Maintenance) { m.Settling = true }, nil, map[string]int{"m Settling": 4}},
+		"the gate is off":           {func(*v1.Node) {}, func(m *Maintenance) { m.Disabled = true }, nil, map[string]int{"m Disabled": 4}},
+		"reserved, and then paused": {func(*v1.Node) {}, func(m *Maintenance) { reserved(time.Second, "n00")(m); m.Spec.Rollout.Paused = true }, nil, map[string]int{"m Paused": 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet()
+			nodes := pool("n", 4)
+			test.first(nodes[0])
+			f.SetNodes(nodes)
+			m := waitingFor("m", "n00", "n01", "n02", "n03")
+			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(2)), MaxFailedNodes: ptr.To[int32](1)}
+			test.change(&m)
+			got, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt))
+			if diff := cmp.Diff([]any{test.want, test.waits}, []any{got, waits}); diff != "" {
+				t.Errorf("admissions and waits (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A reservation of a budget is used as long as the budget is open and not frozen, and not for long.
+func TestReservationsOfABudget(t *testing.T) {
+	reserved := func(age time.Duration, uid types.UID, nodes ...string) func(*coordinationv1alpha1.NodeMaintenanceBudget) {
+		return func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			b.Status.PendingAdmissions = append(b.Status.PendingAdmissions, reservedAt(decidedAt.Add(-age), uid, nodes...)...)
+		}
+	}
+	var many []string
+	for i := range maxPending {
+		many = append(many, fmt.Sprintf("gone-%d", i))
+	}
+	for name, test := range map[string]struct {
+		change func(*coordinationv1alpha1.NodeMaintenanceBudget)
+		want   []string
+		waits  map[string]int
+	}{
+		"none":                      {func(*coordinationv1alpha1.NodeMaintenanceBudget) {}, []string{"m n00", "m n01"}, map[string]int{"m Budget": 1}},
+		"one":                       {reserved(time.Second, "m", "n02"), []string{"m n02", "m n00"}, map[string]int{"m Budget": 1}},
+		"one is too old to be used": {reserved(pendingUsable, "m", "n00"), []string{"m n01"}, map[string]int{"m Budget": 2}},
+		"one is almost too old":     {reserved(pendingUsable-time.Second, "m", "n00"), []string{"m n00", "m n01"}, map[string]int{"m Budget": 1}},
+		"for another maintenance":   {reserved(time.Second, "other", "n00", "n01"), []string{"m n00", "m n01"}, map[string]int{"m Budget": 1}},
+		"frozen since": {func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			reserved(time.Second, "m", "n00")(b)
+			b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+		}, nil, map[string]int{"m Frozen": 3}},
+		"closed since": {func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			reserved(time.Second, "m", "n00")(b)
+			b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: "30 0 * * *", DurationSeconds: 1799}}
+		}, nil, map[string]int{"m Window": 3}},
+		"the status is full":    {reserved(time.Second, "m", many...), nil, map[string]int{"m Budget": 3}},
+		"there is room for one": {reserved(time.Second, "m", many[1:]...), []string{"m n00"}, map[string]int{"m Budget": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, b := NewFleet(), budgetOfPool(2, 0)
+			f.SetNodes(pool("n", 3))
+			test.change(b)
+			if err := f.SetBudget(b); err != nil {
+				t.Fatal(err)
+			}
+			got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "n00", "n01", "n02")}, decidedAt))
+			if diff := cmp.Diff([]any{test.want, test.waits}, []any{got, waits}); diff != "" {
+				t.Errorf("admissions and waits (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A node that is reserved counts once, whatever it was before.
+func TestReservedNodeCountsOnce(t *testing.T) {
+	for name, nodes := range map[string][]*v1.Node{
+		"taken by another maintenance": {inZone("r", "a", admitted), inZone("n", "a")},
+		"cordoned":                     {inZone("r", "a", cordoned), inZone("n", "a")},
+		"down":                         {inZone("r", "a", down), inZone("n", "a", cordoned)},
+		"available":                    {inZone("r", "a"), inZone("n", "a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, b := NewFleet(), budgetOfPool(2, 0)
+			f.SetNodes(nodes)
+			b.Status.PendingAdmissions = reservedAt(decidedAt, "m", "r")
+			if err := f.SetBudget(b); err != nil {
+				t.Fatal(err)
+			}
+			got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "n")}, decidedAt))
+			if diff := cmp.Diff([]string{"m n"}, got); diff != "" {
+				t.Errorf("waits %v, admissions (-want, +got):\n%s", waits, diff)
 			}
 		})
 	}

@@ -18,10 +18,12 @@ package admission
 
 import (
 	"testing"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -75,5 +77,104 @@ func TestSetNodes(t *testing.T) {
 	f.SetNodes([]*v1.Node{same, cordoned, readyNode("new", nil)})
 	if b := f.budgets["b"]; b.nodes.Len() != 2 || b.unavailable != 1 || len(f.nodes) != 3 {
 		t.Errorf("nodes %v, %d unavailable, %d in all", b.nodes, b.unavailable, len(f.nodes))
+	}
+}
+
+// A percentage rounds down, and is at least one node unless it is 0%.
+func TestLimit(t *testing.T) {
+	for _, test := range []struct {
+		value *intstr.IntOrString
+		all   int
+		want  int
+	}{
+		{nil, 10, unlimited},
+		{ptr.To(intstr.FromInt32(0)), 10, 0},
+		{ptr.To(intstr.FromInt32(3)), 2, 3},
+		{ptr.To(intstr.FromString("0%")), 1000, 0},
+		{ptr.To(intstr.FromString("10%")), 0, 1},
+		{ptr.To(intstr.FromString("10%")), 9, 1},
+		{ptr.To(intstr.FromString("10%")), 19, 1},
+		{ptr.To(intstr.FromString("10%")), 20, 2},
+		{ptr.To(intstr.FromString("99%")), 100, 99},
+		{ptr.To(intstr.FromString("100%")), 7, 7},
+		{ptr.To(intstr.FromString("all")), 7, 0},
+	} {
+		if got := limit(test.value, test.all); got != test.want {
+			t.Errorf("%v of %d: %d, not %d", test.value, test.all, got, test.want)
+		}
+	}
+}
+
+// A node counts until it is given back, also one that is drained without an admission.
+func TestIsTaken(t *testing.T) {
+	now := ptr.To(metav1.Now())
+	for name, test := range map[string]struct {
+		status *v1.MaintenanceStatus
+		want   bool
+	}{
+		"no status":               {nil, false},
+		"cordoned":                {&v1.MaintenanceStatus{}, false},
+		"drained without budgets": {&v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{}}}, true},
+		"admitted":                {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{}}}, true},
+		"failed":                  {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{FailedTime: now}}}, true},
+		"returning":               {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{ReturningTime: now}}}, true},
+		"done":                    {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{ReturningTime: now, DoneTime: now}}}, false},
+		"done, and admitted":      {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{DoneTime: now}, {}}}, true},
+	} {
+		n := readyNode("n", nil)
+		n.Status.MaintenanceStatus = test.status
+		if got := isTaken(n); got != test.want {
+			t.Errorf("%s: %t, not %t", name, got, test.want)
+		}
+	}
+}
+
+// The earliest window opens next. One that cannot be read does not open, and without any other the
+// budget is closed.
+func TestWindowsOfABudget(t *testing.T) {
+	now := time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC)
+	at := func(schedule string) coordinationv1alpha1.NodeMaintenanceWindow {
+		return coordinationv1alpha1.NodeMaintenanceWindow{Schedule: schedule, DurationSeconds: 600}
+	}
+	for name, test := range map[string]struct {
+		windows []coordinationv1alpha1.NodeMaintenanceWindow
+		open    bool
+		next    time.Time
+		invalid bool
+	}{
+		"none":               {nil, true, time.Time{}, false},
+		"open":               {[]coordinationv1alpha1.NodeMaintenanceWindow{at("55 0 * * *")}, true, now.Add(24*time.Hour - 5*time.Minute), false},
+		"the last one first": {[]coordinationv1alpha1.NodeMaintenanceWindow{at("0 4 * * *"), at("0 3 * * *")}, false, now.Add(2 * time.Hour), false},
+		"the first one":      {[]coordinationv1alpha1.NodeMaintenanceWindow{at("0 3 * * *"), at("0 4 * * *")}, false, now.Add(2 * time.Hour), false},
+		"invalid":            {[]coordinationv1alpha1.NodeMaintenanceWindow{at("never")}, false, time.Time{}, true},
+		"one is invalid":     {[]coordinationv1alpha1.NodeMaintenanceWindow{at("never"), at("55 0 * * *")}, true, now.Add(24*time.Hour - 5*time.Minute), true},
+	} {
+		f, b := NewFleet(), budgetFor("b", v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpExists})
+		b.Spec.Windows = test.windows
+		if err := f.SetBudget(b); (err != nil) != test.invalid {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if open, next := f.budgets["b"].isOpen(now), f.budgets["b"].nextWindow(now); open != test.open || !next.Equal(test.next) {
+			t.Errorf("%s: open %t, next %v, not %t, %v", name, open, next, test.open, test.next)
+		}
+	}
+}
+
+// A budget that was deleted and created again is another one, although both have the same generation.
+func TestBudgetCreatedAgain(t *testing.T) {
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{readyNode("n", map[string]string{"pool": ""})})
+	for _, requirement := range []v1.NodeSelectorRequirement{
+		{Key: "other", Operator: v1.NodeSelectorOpExists},
+		{Key: "pool", Operator: v1.NodeSelectorOpExists},
+	} {
+		b := budgetFor("b", requirement)
+		b.UID = types.UID(requirement.Key)
+		if err := f.SetBudget(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.budgets["b"].nodes.Len(); got != 1 {
+		t.Errorf("the budget has %d nodes, not 1", got)
 	}
 }

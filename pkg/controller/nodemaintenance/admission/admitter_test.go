@@ -1,0 +1,362 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// errWaits has a recordingStore say that the admission is not written, and will be later.
+var errWaits = errors.New("waits")
+
+// recordingStore records the calls, of which those of errors fail. It has the budgets that are stored.
+type recordingStore struct {
+	stored  []coordinationv1alpha1.NodeMaintenanceBudget
+	version string
+	errors  map[string]error
+	calls   []string
+	budget  *coordinationv1alpha1.NodeMaintenanceBudget
+	rollout *coordinationv1alpha1.NodeMaintenanceRolloutStatus
+}
+
+func (s *recordingStore) call(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	s.calls = append(s.calls, call)
+	return s.errors[call]
+}
+
+func (s *recordingStore) ListBudgets(context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
+	return s.stored, s.call("list")
+}
+
+func (s *recordingStore) WriteBudget(_ context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
+	s.budget = changed
+	return s.call("reserve %s", changed.Name)
+}
+
+func (s *recordingStore) WriteMaintenance(_ context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	s.rollout = changed.Status.RolloutStatus
+	return s.call("reserve %s", changed.Name)
+}
+
+func (s *recordingStore) Admit(_ context.Context, node *v1.Node, _ []v1.MaintenanceAdmission, before time.Time) (bool, error) {
+	err := s.call("admit %s within %v", node.Name, before.Sub(decidedAt))
+	if errors.Is(err, errWaits) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *recordingStore) NodesVersion() string { return s.version }
+
+// admitterWorld is one node that waits, of a budget and a maintenance with a rollout, with both of
+// their caches.
+type admitterWorld struct {
+	store       *recordingStore
+	node        *v1.Node
+	budget      *coordinationv1alpha1.NodeMaintenanceBudget
+	maintenance Maintenance
+	now         time.Time
+}
+
+func newAdmitterWorld() *admitterWorld {
+	w := &admitterWorld{store: &recordingStore{version: "50", errors: map[string]error{}}, node: inZone("n", "a"), budget: budgetOfPool(1, 0), maintenance: waitingFor("m", "n"), now: decidedAt}
+	w.node.ResourceVersion, w.budget.ResourceVersion = "40", "30"
+	w.maintenance.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(1))}
+	w.maintenance.Status.RolloutStatus = &coordinationv1alpha1.NodeMaintenanceRolloutStatus{}
+	w.store.stored = []coordinationv1alpha1.NodeMaintenanceBudget{*w.budget}
+	return w
+}
+
+// sync syncs once, and returns after which time there has to be another sync.
+func (w *admitterWorld) sync(t *testing.T) (admitted int, after time.Duration, err error) {
+	t.Helper()
+	a := NewAdmitter(w.store, func(Admission) { admitted++ })
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	_, after, err = a.Sync(t.Context(), []Maintenance{w.maintenance}, w.now)
+	return admitted, after, err
+}
+
+// TestProtocol checks the order of the calls, which of them are made if others fail or if a cache is
+// behind, and until when a node may be admitted: two minutes after its first reservation.
+func TestProtocol(t *testing.T) {
+	conflict := apierrors.NewConflict(coordinationv1alpha1.Resource("any"), "any", nil)
+	gone := apierrors.NewNotFound(coordinationv1alpha1.Resource("any"), "any")
+	refused := apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
+	const admit = "admit n within 2m0s"
+	fail := func(call string, err error) func(*admitterWorld) {
+		return func(w *admitterWorld) { w.store.errors[call] = err }
+	}
+	reserve := func(budget, rollout time.Duration) func(*admitterWorld) {
+		return func(w *admitterWorld) {
+			w.budget.Status.PendingAdmissions = reservedAt(decidedAt.Add(-budget), "m", "n")
+			w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt.Add(-rollout), "m", "n")
+		}
+	}
+	for name, test := range map[string]struct {
+		change   func(*admitterWorld)
+		calls    []string
+		admitted int
+		after    time.Duration
+		failed   bool
+	}{
+		"reserve, then admit":           {func(*admitterWorld) {}, []string{"list", "reserve b", "reserve m", admit}, 1, 0, false},
+		"the budget has changed":        {fail("reserve b", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
+		"the budget is gone":            {fail("reserve b", gone), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
+		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, true},
+		"the maintenance has changed":   {fail("reserve m", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
+		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, true},
+		"the node has changed":          {fail(admit, conflict), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
+		"the node waits":                {fail(admit, errWaits), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
+		"the node is gone":              {fail(admit, gone), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
+		"the node cannot be written":    {fail(admit, refused), []string{"list", "reserve b", "reserve m", admit}, 0, 0, true},
+		"budgets cannot be listed":      {fail("list", refused), []string{"list"}, 0, 0, true},
+		"a budget is not cached": {func(w *admitterWorld) {
+			w.store.stored = append(w.store.stored, *budgetFor("new", v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpExists}))
+		}, []string{"list"}, 0, staleInterval, false},
+		"a budget is gone from the store": {func(w *admitterWorld) { w.store.stored = nil }, []string{"list"}, 0, staleInterval, false},
+		"a budget has a later version":    {func(w *admitterWorld) { w.store.stored[0].ResourceVersion = "31" }, []string{"list"}, 0, staleInterval, false},
+		"a budget was created again":      {func(w *admitterWorld) { w.store.stored[0].UID = "other" }, []string{"list"}, 0, staleInterval, false},
+		"another budget is stored":        {func(w *admitterWorld) { w.store.stored[0].Name = "other" }, []string{"list"}, 0, staleInterval, false},
+		"the cache of nodes is behind the budget": {func(w *admitterWorld) {
+			w.budget.Status.AdmissionResourceVersion = "51"
+		}, nil, 0, staleInterval, false},
+		"the cache of nodes is behind the rollout": {func(w *admitterWorld) {
+			w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "51"
+		}, nil, 0, staleInterval, false},
+		"the cache of nodes has just what it needs": {func(w *admitterWorld) {
+			w.budget.Status.AdmissionResourceVersion, w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "50", "50"
+		}, []string{"list", "reserve b", "reserve m", admit}, 1, 0, false},
+		"reserved by both": {reserve(time.Minute, 30*time.Second), []string{"list", "reserve b", "admit n within 1m0s"}, 1, 4 * time.Minute, false},
+		"reserved by the maintenance first": {reserve(30*time.Second, time.Minute),
+			[]string{"list", "reserve b", "admit n within 1m0s"}, 1, 4 * time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			test.change(w)
+			admitted, after, err := w.sync(t)
+			want := []any{test.calls, test.admitted, test.after, test.failed}
+			if diff := cmp.Diff(want, []any{w.store.calls, admitted, after, err != nil}); diff != "" {
+				t.Errorf("calls, admitted, after, failed (-want, +got):\n%s\nerror: %v", diff, err)
+			}
+		})
+	}
+}
+
+// An admission waits until the statuses of all its holders may be written. A full batch does not wait.
+// The counts of the budget, which were never written, wait only for the budget.
+func TestPaceOfHolders(t *testing.T) {
+	for name, test := range map[string]struct {
+		// budget and rollout are how long ago their statuses were written.
+		budget, rollout time.Duration
+		batch           int
+		calls           []string
+		after           time.Duration
+	}{
+		"long ago":         {time.Hour, time.Hour, 1, []string{"list", "reserve b", "reserve m", "admit n within 2m0s"}, 0},
+		"the budget":       {100 * time.Millisecond, time.Hour, 1, nil, 900 * time.Millisecond},
+		"the rollout":      {time.Hour, 100 * time.Millisecond, 1, []string{"reserve b"}, 900 * time.Millisecond},
+		"both":             {200 * time.Millisecond, 100 * time.Millisecond, 1, nil, 800 * time.Millisecond},
+		"both, vice versa": {100 * time.Millisecond, 200 * time.Millisecond, 1, nil, 900 * time.Millisecond},
+		"a full batch":     {100 * time.Millisecond, 100 * time.Millisecond, maxBatch, []string{"list", "reserve b", "reserve m"}, staleInterval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			a := NewAdmitter(w.store, func(Admission) {})
+			a.Parallel = 1
+			a.wrote = map[types.UID]time.Time{w.budget.UID: decidedAt.Add(-test.budget), w.maintenance.UID: decidedAt.Add(-test.rollout)}
+			limit := ptr.To(intstr.FromInt(test.batch))
+			w.budget.Spec.MaxUnavailable, w.maintenance.Spec.Rollout.MaxConcurrent = limit, limit
+			a.SetNode(w.node)
+			for i := 1; i < test.batch; i++ {
+				n := inZone(fmt.Sprintf("n-%d", i), "a")
+				a.SetNode(n)
+				w.maintenance.Waiting = append(w.maintenance.Waiting, n.Name)
+			}
+			if err := a.SetBudget(w.budget); err != nil {
+				t.Fatal(err)
+			}
+			_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt)
+			calls := w.store.calls
+			if test.batch > 1 {
+				calls = calls[:min(len(calls), 3)]
+			}
+			if diff := cmp.Diff([]any{test.calls, test.after}, []any{calls, after}); diff != "" || err != nil {
+				t.Errorf("calls, after (-want, +got):\n%s\nerror: %v", diff, err)
+			}
+		})
+	}
+}
+
+// A holder is not written again at once.
+func TestBudgetIsWrittenOnceASecond(t *testing.T) {
+	w := newAdmitterWorld()
+	a := NewAdmitter(w.store, func(Admission) {})
+	a.SetNode(w.node)
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	w.maintenance.Waiting = nil
+	for _, want := range []time.Duration{0, statusInterval} { // The cache of budgets lacks the first write.
+		if _, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); err != nil || after != want {
+			t.Errorf("after %v, not %v, error %v", after, want, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"reserve b"}, w.store.calls); diff != "" {
+		t.Errorf("calls (-want, +got):\n%s", diff)
+	}
+}
+
+// A pending admission is confirmed by the node that has it, or goes after its timeout. Which version of
+// the node a cache has to have, only grows.
+func TestPendingAdmissions(t *testing.T) {
+	hasAdmissionOf := func(uid types.UID) func(*admitterWorld) {
+		return func(w *admitterWorld) {
+			w.node.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: uid}}}
+		}
+	}
+	for name, test := range map[string]struct {
+		change  func(*admitterWorld)
+		node    string
+		age     time.Duration
+		version string
+		kept    bool
+		want    string
+	}{
+		"not admitted":             {func(*admitterWorld) {}, "n", time.Second, "", true, ""},
+		"admitted":                 {hasAdmissionOf("m"), "n", time.Second, "", false, "40"},
+		"an earlier node before":   {hasAdmissionOf("m"), "n", time.Second, "9", false, "40"},
+		"a later node before":      {hasAdmissionOf("m"), "n", time.Second, "41", false, "41"},
+		"for another maintenance":  {hasAdmissionOf("other"), "n", time.Second, "9", true, "9"},
+		"the node is gone":         {func(*admitterWorld) {}, "gone", time.Second, "", true, ""},
+		"just before the timeout":  {func(*admitterWorld) {}, "n", pendingTimeout - time.Second, "", true, ""},
+		"after the timeout":        {func(*admitterWorld) {}, "n", pendingTimeout, "", false, ""},
+		"gone, after the timeout":  {func(*admitterWorld) {}, "gone", pendingTimeout, "", false, ""},
+		"admitted after that time": {hasAdmissionOf("m"), "n", pendingTimeout, "", false, "40"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			test.change(w)
+			w.maintenance.Waiting = nil
+			pending := reservedAt(decidedAt.Add(-test.age), "m", test.node)
+			w.budget.Status.PendingAdmissions, w.budget.Status.AdmissionResourceVersion = pending, test.version
+			w.maintenance.Status.RolloutStatus.PendingAdmissions, w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = pending, test.version
+			if _, _, err := w.sync(t); err != nil {
+				t.Fatal(err)
+			}
+			rollout := w.maintenance.Status.RolloutStatus
+			if w.store.rollout != nil {
+				rollout = w.store.rollout
+			}
+			for what, got := range map[string][]any{
+				"budget":  {len(w.store.budget.Status.PendingAdmissions) == 1, w.store.budget.Status.AdmissionResourceVersion},
+				"rollout": {len(rollout.PendingAdmissions) == 1, rollout.AdmissionResourceVersion},
+			} {
+				if diff := cmp.Diff([]any{test.kept, test.want}, got); diff != "" {
+					t.Errorf("%s: kept, version (-want, +got):\n%s", what, diff)
+				}
+			}
+		})
+	}
+}
+
+// The status of a budget says how many more nodes may be disrupted, of those that there are.
+func TestAllowedAdmissions(t *testing.T) {
+	for name, test := range map[string]struct {
+		change                      func(*admitterWorld)
+		allowed, unavailable, nodes int32
+	}{
+		"more than there are nodes": {func(w *admitterWorld) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5)) }, 1, 0, 1},
+		"the node is unavailable":   {func(w *admitterWorld) { cordoned(w.node) }, 0, 1, 1},
+		"more than are allowed":     {func(w *admitterWorld) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)); cordoned(w.node) }, 0, 1, 1},
+		"frozen":                    {func(w *admitterWorld) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) }, 0, 0, 1},
+		"closed": {func(w *admitterWorld) {
+			w.budget.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: "0 3 * * *", DurationSeconds: 60}}
+		}, 0, 0, 1},
+		"no node":      {func(w *admitterWorld) { delete(w.node.Labels, "pool") }, 0, 0, 0},
+		"reserved now": {func(w *admitterWorld) { w.maintenance.Waiting = []string{"n"} }, 0, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			w.maintenance.Waiting = nil
+			test.change(w)
+			if _, _, err := w.sync(t); err != nil {
+				t.Fatal(err)
+			}
+			status := w.store.budget.Status
+			if diff := cmp.Diff([]int32{test.allowed, test.unavailable, test.nodes}, []int32{status.AdmissionsAllowed, status.UnavailableNodes, status.ExpectedNodes}); diff != "" {
+				t.Errorf("allowed, unavailable, expected (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What happens without an event: a reservation ends, or a window opens or closes.
+func TestNextSync(t *testing.T) {
+	window := func(schedule string, seconds int32) func(*admitterWorld) {
+		return func(w *admitterWorld) {
+			w.budget.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: schedule, DurationSeconds: seconds}}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*admitterWorld)
+		want   time.Duration
+	}{
+		"nothing":              {func(*admitterWorld) {}, 0},
+		"reserved by a budget": {func(w *admitterWorld) { w.budget.Status.PendingAdmissions = reservedAt(decidedAt, "m", "n") }, pendingTimeout},
+		"reserved by a rollout": {func(w *admitterWorld) {
+			w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt, "m", "n")
+		}, pendingTimeout},
+		"reserved longer ago": {func(w *admitterWorld) {
+			w.budget.Status.PendingAdmissions = reservedAt(decidedAt.Add(-time.Hour), "m", "n")
+		}, staleInterval},
+		"a window opens later": {window("0 3 * * *", 60), clockCheck},
+		"a window opens soon":  {func(w *admitterWorld) { window("0 3 * * *", 60)(w); w.now = decidedAt.Add(2*time.Hour - 3*time.Second) }, 3 * time.Second},
+		"a window closes soon": {func(w *admitterWorld) {
+			window("0 3 * * *", 60)(w)
+			w.now = decidedAt.Add(2*time.Hour + 58*time.Second)
+		}, 2 * time.Second},
+		"a window has just closed": {func(w *admitterWorld) {
+			window("0 3 * * *", 60)(w)
+			w.now = decidedAt.Add(2*time.Hour + 60*time.Second)
+		}, clockCheck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			w.maintenance.Waiting = nil
+			test.change(w)
+			if _, after, err := w.sync(t); err != nil || after != test.want {
+				t.Errorf("after %v, not %v, error %v", after, test.want, err)
+			}
+		})
+	}
+}
