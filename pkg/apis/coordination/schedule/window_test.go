@@ -185,6 +185,9 @@ func TestWindow(t *testing.T) {
 			// There is none in 2100. The library looks five years ahead.
 			{"2096-03-01T00:00Z", "never", "never"},
 		}},
+		"a leap day, after eight changes of the clocks": {"0 0 29 2 *", "Europe/Berlin", time.Hour, []moment{
+			{"2028-03-01T00:00Z", "2032-02-28T23:00Z", "never"},
+		}},
 		"in another time zone": {"0 2 * * 6", "Asia/Kolkata", time.Hour, []moment{
 			{"2026-01-09T20:29Z", "2026-01-09T20:30Z", "never"},
 			{"2026-01-09T20:30Z", "2026-01-16T20:30Z", "2026-01-09T21:30Z"},
@@ -199,6 +202,10 @@ func TestWindow(t *testing.T) {
 			{"2026-03-29T00:29Z", "2026-03-29T00:30Z", "never"},
 			{"2026-03-29T01:00Z", "2026-04-04T23:30Z", "2026-03-29T02:30Z"},
 			{"2026-03-29T02:30Z", "2026-04-04T23:30Z", "never"},
+		}},
+		"clocks are put forward to its time": {"0 3 * * *", "Europe/Berlin", time.Hour, []moment{
+			{"2026-03-28T12:00Z", "2026-03-29T01:00Z", "never"},
+			{"2026-03-29T01:00Z", "2026-03-30T01:00Z", "2026-03-29T02:00Z"},
 		}},
 		"clocks are put forward over its time": {"30 2 * * *", "Europe/Berlin", time.Hour, []moment{
 			{"2026-03-28T12:00Z", "2026-03-30T00:30Z", "never"},

@@ -219,17 +219,19 @@ func TestValidateNodeMaintenanceBudgetStatusUpdate(t *testing.T) {
 
 // Upstream accepts any value for Gt and Lt, and a selector with one that is no number matches nothing.
 func TestComparedValues(t *testing.T) {
-	for value, valid := range map[string]bool{"5": true, "v5": false, "5.5": false, "99999999999999999999": false} {
-		budget := newBudget(func(b *coordination.NodeMaintenanceBudget) {
-			b.Spec.NodeSelector = &core.NodeSelector{NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
-				{Key: "generation", Operator: core.NodeSelectorOpGt, Values: []string{value}},
-			}}}}
-		})
-		var want field.ErrorList
-		if !valid {
-			want = field.ErrorList{field.Invalid(field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(0).Child("matchExpressions").Index(0).Child("values").Index(0),
-				value, "must be an integer for the operator Gt")}
+	for _, operator := range []core.NodeSelectorOperator{core.NodeSelectorOpGt, core.NodeSelectorOpLt} {
+		for value, valid := range map[string]bool{"5": true, "v5": false, "5.5": false, "99999999999999999999": false} {
+			budget := newBudget(func(b *coordination.NodeMaintenanceBudget) {
+				b.Spec.NodeSelector = &core.NodeSelector{NodeSelectorTerms: []core.NodeSelectorTerm{{MatchExpressions: []core.NodeSelectorRequirement{
+					{Key: "generation", Operator: operator, Values: []string{value}},
+				}}}}
+			})
+			var want field.ErrorList
+			if !valid {
+				want = field.ErrorList{field.Invalid(field.NewPath("spec", "nodeSelector", "nodeSelectorTerms").Index(0).Child("matchExpressions").Index(0).Child("values").Index(0),
+					value, "must be an integer for the operator "+string(operator))}
+			}
+			matcher.Test(t, want, ValidateNodeMaintenanceBudgetCreate(budget))
 		}
-		matcher.Test(t, want, ValidateNodeMaintenanceBudgetCreate(budget))
 	}
 }
