@@ -128,6 +128,11 @@ func TestEscalationAfter(t *testing.T) {
 		"another namespace":                    {steps: escalationSpec{selecting(escalate(60, skipInterceptors), "web", "prod")}, want: never},
 		"a namespace that is not known":        {steps: escalationSpec{selecting(escalate(60, skipInterceptors), "", "batch"), escalate(90, skipInterceptors)}, unlisted: true, want: 90 * time.Second},
 		"all namespaces, though none is known": {steps: escalationSpec{{AfterSeconds: 60, Action: skipInterceptors, NamespaceSelector: &metav1.LabelSelector{}}}, unlisted: true, want: time.Minute},
+		"a namespace without a label, not known": {
+			steps: escalationSpec{{AfterSeconds: 60, Action: skipInterceptors, NamespaceSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "owner", Operator: metav1.LabelSelectorOpDoesNotExist}},
+			}}}, unlisted: true, want: never,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			escalation, err := NewEscalation(test.steps)
