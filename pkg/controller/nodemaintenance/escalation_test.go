@@ -350,6 +350,79 @@ func TestEscalationClock(t *testing.T) {
 	f.expectActs("before the time has come", pod)
 	f.run(10 * time.Second)
 	f.expectActs("after the time has come", pod, deletion(pod, "its grace period")...)
+	f.run(time.Minute)
+	if a = maintenance.AdmissionOf(f.node("n"), uid); a.WaitingTime != nil || a.DrainedTime == nil {
+		t.Errorf("unexpected admission after the drain: %+v", a)
+	}
+}
+
+// TestEscalate checks what an admission says of its escalation: the strongest action so far, and for how
+// long the clock has stood still, which is while pods are left of which none may leave.
+func TestEscalate(t *testing.T) {
+	now := time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC)
+	ago := func(seconds int) *metav1.Time {
+		return ptr.To(metav1.NewTime(now.Add(-time.Duration(seconds) * time.Second)))
+	}
+	left, leaving := drainState{left: true}, drainState{left: true, draining: true}
+	for name, test := range map[string]struct {
+		before v1.MaintenanceAdmission
+		view   nodeView
+		// finalizers is whether the maintenance waits until it has its finalizer.
+		finalizers bool
+		want       v1.MaintenanceAdmission
+	}{
+		"nothing":          {v1.MaintenanceAdmission{}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{}},
+		"the first action": {v1.MaintenanceAdmission{}, nodeView{state: leaving, escalation: skipInterceptors}, false, v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(0)}},
+		"a stronger one": {v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(9)}, nodeView{state: leaving, escalation: ignoreBudgets}, false,
+			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(0)}},
+		"the same": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, nodeView{state: leaving, escalation: ignoreBudgets}, false,
+			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}},
+		"a weaker one": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, nodeView{state: leaving, escalation: skipInterceptors}, false,
+			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}},
+		"it begins to wait":           {v1.MaintenanceAdmission{WaitedSeconds: 5}, nodeView{state: left}, false, v1.MaintenanceAdmission{WaitedSeconds: 5, WaitingTime: ago(0)}},
+		"it waits":                    {v1.MaintenanceAdmission{WaitingTime: ago(7)}, nodeView{state: left}, false, v1.MaintenanceAdmission{WaitingTime: ago(7)}},
+		"it has waited":               {v1.MaintenanceAdmission{WaitingTime: ago(7)}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
+		"it has waited twice":         {v1.MaintenanceAdmission{WaitingTime: ago(7), WaitedSeconds: 5}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 12}},
+		"the clock was set back":      {v1.MaintenanceAdmission{WaitingTime: ago(-7), WaitedSeconds: 5}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 5}},
+		"no pod is left":              {v1.MaintenanceAdmission{WaitingTime: ago(7)}, nodeView{}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
+		"the node cannot be cordoned": {v1.MaintenanceAdmission{}, nodeView{state: left, cordonRefused: true}, false, v1.MaintenanceAdmission{}},
+		"without its finalizer":       {v1.MaintenanceAdmission{}, nodeView{state: left}, true, v1.MaintenanceAdmission{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := maintenance.NewEscalation([]coordinationv1alpha1.NodeMaintenanceEscalationStep{after(60, ignoreBudgets)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := order{name: "m", effective: true, stage: stageDrain, escalation: parsed}
+			s := &nodeSync{now: now, facts: &nodeFacts{awaitsFinalizers: test.finalizers}}
+			test.view.draining = []string{"m"}
+			got := test.before
+			s.escalate(&test.view, &o, &got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("admission (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLaterEscalationDecides checks that of several maintenances the one that comes to an action last
+// decides, whichever of them is older.
+func TestLaterEscalationDecides(t *testing.T) {
+	for name, seconds := range map[string][]int32{"the older one": {600, 60}, "the younger one": {60, 600}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0, withGrace(0))[0]
+			for i := range seconds {
+				f.createEscalation(fmt.Sprintf("m%d", i), after(seconds[i], ignoreBudgets))
+				f.clock.Step(time.Second)
+			}
+			f.run(590 * time.Second)
+			f.expectActs("before the time of both", pod)
+			f.run(20 * time.Second)
+			f.expectActs("after the time of both", pod, deletion(pod, "its grace period")...)
+		})
+	}
 }
 
 // TestEscalationRefused checks that an act that the API server refuses is reported, retried, and keeps

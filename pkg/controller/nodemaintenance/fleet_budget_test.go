@@ -628,3 +628,55 @@ func TestAdmissionConflicts(t *testing.T) {
 	f.run(time.Minute)
 	f.expectNode("not contested", "n1", admitted)
 }
+
+// After a conflict, a node is admitted only if nothing has changed that the decision was based on.
+func TestAdmissionOfAChangedNode(t *testing.T) {
+	for name, test := range map[string]struct {
+		change   func(*v1.Node)
+		admitted bool
+	}{
+		"something else": {func(n *v1.Node) { n.Status.Images = []v1.ContainerImage{{SizeBytes: 1}} }, true},
+		"cordoned":       {cordonByHand, false},
+		"labels":         {func(n *v1.Node) { n.Labels = map[string]string{"zone": "b"} }, false},
+		"another admitted": {func(n *v1.Node) {
+			n.Status.MaintenanceStatus = &v1.MaintenanceStatus{Unclaimed: true, Admissions: []v1.MaintenanceAdmission{{MaintenanceName: "other", MaintenanceUID: "other"}}}
+		}, false},
+		"not Ready": {setReady(false), false},
+		"rebooted":  {reboot, false},
+		"done": {func(n *v1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, coordinationv1alpha1.NodeDoneAnnotation, "m")
+		}, false},
+		"tainted":       {addTaint(v1.TaintNodeOutOfService), false},
+		"another taint": {func(n *v1.Node) { n.Spec.Taints[0].Value = "other" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n")
+			f.changeNamed("n", addTaint("first"))
+			f.createLimit("b", 0)
+			f.createPlain("m")
+			f.run(10 * time.Second)
+			m, decided := f.maintenance("m"), f.node("n")
+			changed := false
+			attempts := f.interceptAdmissions(func(node runtime.Object) (bool, runtime.Object, error) {
+				if changed {
+					return false, nil, nil
+				}
+				changed = true
+				latest := node.(*v1.Node).DeepCopy()
+				test.change(latest)
+				if err := f.tracker.Update(v1.SchemeGroupVersion.WithResource("nodes"), latest, ""); err != nil {
+					t.Errorf("changing the node: %v", err)
+				}
+				return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("changed"))
+			})
+			got, err := admissionStore{f.Controller}.Admit(f.ctx, decided, []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID}}, f.clock.Now().Add(time.Minute))
+			wanted := 1
+			if test.admitted {
+				wanted = 2
+			}
+			if got != test.admitted || *attempts != wanted || apierrors.IsConflict(err) == test.admitted {
+				t.Errorf("admitted %t after %d attempts, error %v", got, *attempts, err)
+			}
+		})
+	}
+}

@@ -170,6 +170,9 @@ func TestNodeIsDone(t *testing.T) {
 		"no boot ID": {rebooted, nil, []func(*fixture){
 			func(f *fixture) { f.changeNamed("n", func(node *v1.Node) { node.Status.NodeInfo.BootID = "" }) }, settled,
 		}, drained},
+		"no boot ID at the drain": {rebooted, []func(*fixture){
+			func(f *fixture) { f.changeNamed("n", func(node *v1.Node) { node.Status.NodeInfo.BootID = "" }) },
+		}, []func(*fixture){rebootNode, settled}, drained},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, "n")
@@ -248,6 +251,15 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 		"pod of another namespace that names the DaemonSet": {
 			func(f *fixture) {
 				f.createPods(1, "n", 0, daemonOf(f.createDaemonSet(), true), func(pod *v1.Pod) { pod.Namespace = "tenant" })
+			},
+			func(f *fixture) {
+				ds := f.daemonSets.List()[0].(*appsv1.DaemonSet)
+				f.createPods(1, "n", 0, daemonOf(ds, true))
+			},
+		},
+		"pod of a DaemonSet that goes": {
+			func(f *fixture) {
+				f.createPods(1, "n", 0, daemonOf(f.createDaemonSet(), true), func(pod *v1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now())) })
 			},
 			func(f *fixture) {
 				ds := f.daemonSets.List()[0].(*appsv1.DaemonSet)
@@ -343,17 +355,108 @@ func TestHalt(t *testing.T) {
 			if status := f.maintenance("m").Status.RolloutStatus; status.FailedNodes != 1 || !slices.Equal(status.Failed, []string{"n1"}) {
 				t.Errorf("status: %+v", status)
 			}
+			failedTime := maintenance.AdmissionOf(f.node("n1"), f.maintenance("m").UID).FailedTime
 			f.expectEvent("Node n1: NodeNotBack: The node did not come back in time for NodeMaintenance m: it has to be done, Ready, without startup taints, and run its pods of DaemonSets")
 			f.restart()
 			f.run(time.Minute)
 			f.expectNodes("after a restart", map[string]string{"n1": failed, "n2": waiting, "n3": waiting})
 			test.resume(f)
 			f.expectNodes("afterwards", test.want)
+			if test.want["n1"] == done {
+				failedTime = nil
+			}
+			if got := maintenance.AdmissionOf(f.node("n1"), f.maintenance("m").UID).FailedTime; !got.Equal(failedTime) {
+				t.Errorf("failed at %v, not %v", got, failedTime)
+			}
 			if got := f.conditionOf("m", halted); got != test.halted {
 				t.Errorf("got %q, want %q", got, test.halted)
 			}
 		})
 	}
+}
+
+// A node that still has pods when it is done is returned first: their requests have to be withdrawn before
+// it is given back.
+func TestDoneWithPodsLeft(t *testing.T) {
+	for name, before := range map[string]func(*fixture){
+		"in the middle of the drain":      func(f *fixture) { f.run(5 * time.Second) },
+		"with a pod that came afterwards": func(f *fixture) { f.drainNodes(); f.createPods(1, "n", 0); f.run(5 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n")
+			f.createRollout("m", atOnce(1))
+			before(f)
+			if f.requestedPods() != 1 {
+				t.Fatal("no eviction is requested")
+			}
+			var at []string
+			f.watchNodes(func(before *v1.Node, patch string) {
+				if strings.Contains(patch, `"doneTime"`) {
+					at = append(at, describeNode(before))
+				}
+			})
+			f.setDone("m", "n")
+			f.run(10 * time.Second)
+			f.expectNode("at the end", "n", done)
+			if !slices.Equal(at, []string{returning}) || f.requestedPods() > 0 {
+				t.Errorf("given back from %q, %d requests", at, f.requestedPods())
+			}
+		})
+	}
+}
+
+// The last admission is confirmed as well, although no node waits any more.
+func TestLastAdmissionIsConfirmed(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createLimit("b", 1)
+	f.createRollout("m", atOnce(1))
+	f.run(10 * time.Second)
+	f.expectNode("admitted", "n", admitted)
+	rollout, budget := f.maintenance("m").Status.RolloutStatus, f.limit("b").Status
+	if len(rollout.PendingAdmissions) > 0 || rollout.AdmissionResourceVersion == "" || len(budget.PendingAdmissions) > 0 || budget.AdmissionResourceVersion == "" {
+		t.Errorf("rollout %+v, budget %+v", rollout, budget)
+	}
+}
+
+// A node whose work is done, but which is not healthy in time, has failed until it is.
+func TestReturnTimeout(t *testing.T) {
+	const taint = "node.cloudprovider.kubernetes.io/uninitialized"
+	f := newFleet(t, "n1", "n2")
+	rollout := atOnce(1)
+	rollout.ReturnTimeoutSeconds = ptr.To[int32](600)
+	f.createRollout("m", rollout)
+	f.drainNodes()
+	f.run(time.Hour)
+	f.expectNode("nobody has said that it is done", "n1", drained)
+	f.changeNamed("n1", addTaint(taint))
+	f.setDone("m", "n1")
+	f.run(590 * time.Second)
+	f.expectNode("in time", "n1", returning)
+	f.run(20 * time.Second)
+	f.expectNodes("too late", map[string]string{"n1": failed, "n2": waiting})
+	f.changeNamed("n1", removeTaint(taint))
+	f.run(10 * time.Second)
+	f.expectNodes("afterwards", map[string]string{"n1": done, "n2": admitted})
+	if a := maintenance.AdmissionOf(f.node("n1"), f.maintenance("m").UID); a.FailedTime != nil {
+		t.Errorf("the node has failed at %v, although it is back", a.FailedTime)
+	}
+}
+
+// A node that returns is looked at again without an event: that of a DaemonSet which is deleted has
+// none here.
+func TestReturningNodeIsLookedAtAgain(t *testing.T) {
+	f := newFleet(t, "n")
+	ds := f.createDaemonSet()
+	f.createRollout("m", atOnce(1))
+	f.drainNodes()
+	f.setDone("m", "n")
+	f.run(time.Minute)
+	f.expectNode("without a pod of the DaemonSet", "n", returning)
+	if err := f.daemonSets.Delete(ds); err != nil {
+		t.Fatal(err)
+	}
+	f.run(2 * healthInterval)
+	f.expectNode("without the DaemonSet", "n", done)
 }
 
 // A pause stops the admission of further nodes. What was begun goes on.

@@ -284,3 +284,25 @@ func TestSettleTimeout(t *testing.T) {
 		t.Errorf("n2 waits longer than the timeout: %+v", f.maintenance("m").Status.RolloutStatus)
 	}
 }
+
+// TestIsReplacement checks for which pods a rollout settles.
+func TestIsReplacement(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*v1.Pod)
+		want   bool
+	}{
+		"of a ReplicaSet": {func(*v1.Pod) {}, true},
+		"of a Job":        {func(p *v1.Pod) { p.OwnerReferences[0].Kind = "Job" }, false},
+		"of nobody":       {func(p *v1.Pod) { p.OwnerReferences = nil }, false},
+		"of a DaemonSet":  {func(p *v1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }, false},
+		"being deleted":   {func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
+		"failed":          {func(p *v1.Pod) { p.Status.Phase = v1.PodFailed }, false},
+		"not controlled":  {func(p *v1.Pod) { p.OwnerReferences[0].Controller = nil }, false},
+	} {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", Controller: ptr.To(true)}}}}
+		test.change(pod)
+		if got := isReplacement(pod); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+func limitingNodesWith(label string, uid types.UID, generation int64) *coordinationv1alpha1.NodeMaintenanceBudget {
+	return &coordinationv1alpha1.NodeMaintenanceBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", UID: uid, Generation: generation},
+		Spec: coordinationv1alpha1.NodeMaintenanceBudgetSpec{NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: label, Operator: v1.NodeSelectorOpExists}},
+		}}}},
+	}
+}
+
+// TestPhaseOn checks which nodes a maintenance may begin with.
+func TestPhaseOn(t *testing.T) {
+	now := metav1.Now()
+	admission := func(a v1.MaintenanceAdmission) *v1.MaintenanceStatus {
+		return &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{a}}
+	}
+	targets := []v1.DrainPlanEntry{{}}
+	rollout := func(o *order) { o.rollout = &coordinationv1alpha1.NodeMaintenanceRollout{} }
+	plain := func(*order) {}
+	for name, test := range map[string]struct {
+		change  func(*order)
+		limited bool
+		status  *v1.MaintenanceStatus
+		done    string
+		want    nodePhase
+	}{
+		"no limit":                        {plain, false, nil, "", phaseAdmitted},
+		"a budget":                        {plain, true, nil, "", phaseWaiting},
+		"a rollout":                       {rollout, false, nil, "", phaseWaiting},
+		"the stage Cordon":                {func(o *order) { rollout(o); o.stage = stageCordon }, true, nil, "", phaseAdmitted},
+		"not effective yet":               {func(o *order) { rollout(o); o.effective = false }, true, nil, "", phaseAdmitted},
+		"begun before the budget":         {plain, true, &v1.MaintenanceStatus{DrainTargets: targets}, "", phaseAdmitted},
+		"begun, and given back":           {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Unclaimed: true}, "", phaseWaiting},
+		"only cordoned before the budget": {plain, true, &v1.MaintenanceStatus{}, "", phaseWaiting},
+		"begun by another maintenance":    {rollout, false, &v1.MaintenanceStatus{DrainTargets: targets}, "", phaseWaiting},
+		"admitted":                        {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m"}), "", phaseAdmitted},
+		"another one is admitted":         {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "", phaseWaiting},
+		"returning":                       {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now}), "", phaseReturning},
+		"done":                            {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now, DoneTime: &now}), "", phaseDone},
+		"a kubelet that shuts down":       {func(o *order) { rollout(o); o.name = maintenance.ShutdownName("n") }, true, nil, "", phaseAdmitted},
+		"marked as done":                  {rollout, true, nil, "m", phaseDone},
+		"marked as done, and cordoned":    {rollout, true, &v1.MaintenanceStatus{}, "m", phaseWaiting},
+		"marked for another one":          {rollout, true, nil, "other", phaseWaiting},
+		"marked, without a limit":         {plain, false, nil, "m", phaseAdmitted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLimits()
+			if test.limited {
+				if _, err := l.set(limitingNodesWith("a", "b", 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{MaintenanceStatus: test.status}}
+			if test.done != "" {
+				node.Annotations = map[string]string{coordinationv1alpha1.NodeDoneAnnotation: test.done}
+			}
+			o := &order{name: "m", uid: "m", effective: true, stage: stageDrain}
+			test.change(o)
+			if got := l.phaseOn(o, node); got != test.want {
+				t.Errorf("phase %d, not %d", got, test.want)
+			}
+		})
+	}
+}
+
+// Budgets are known by UID and generation: one of the same name may select other nodes.
+func TestKnownBudgets(t *testing.T) {
+	l := newLimits()
+	nodeWith := func(label string) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: ""}}}
+	}
+	for _, step := range []struct {
+		what    string
+		set     *coordinationv1alpha1.NodeMaintenanceBudget
+		changed bool
+		limits  string
+	}{
+		{"new", limitingNodesWith("a", "b", 1), true, "a"},
+		{"the same", limitingNodesWith("a", "b", 1), false, "a"},
+		{"changed", limitingNodesWith("c", "b", 2), true, "c"},
+		{"created again", limitingNodesWith("d", "other", 2), true, "d"},
+	} {
+		if l.haveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*step.set}) != !step.changed {
+			t.Errorf("%s: it is known before: %t", step.what, step.changed)
+		}
+		if changed, err := l.set(step.set); err != nil || changed != step.changed {
+			t.Errorf("%s: changed %t, error %v", step.what, changed, err)
+		}
+		for _, label := range []string{"a", "c", "d"} {
+			if got := l.limit(nodeWith(label)); got != (label == step.limits) {
+				t.Errorf("%s: a node with %s is limited: %t", step.what, label, got)
+			}
+		}
+	}
+	if !l.haveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*limitingNodesWith("d", "other", 1)}) {
+		t.Error("a later generation is known, and the list is older")
+	}
+	l.remove("b")
+	if l.limit(nodeWith("d")) || l.haveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*limitingNodesWith("d", "other", 2)}) {
+		t.Error("a budget that is gone is known")
+	}
+}
+
+// That all budgets are known, is so for one generation of one maintenance.
+func TestCheckedMaintenances(t *testing.T) {
+	l := newLimits()
+	of := func(uid types.UID, generation int64) *coordinationv1alpha1.NodeMaintenance {
+		return &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: uid, Generation: generation}}
+	}
+	l.check(of("m", 2))
+	for _, test := range []struct {
+		m    *coordinationv1alpha1.NodeMaintenance
+		want bool
+	}{{of("m", 2), true}, {of("m", 3), false}, {of("m", 1), false}, {of("other", 2), false}} {
+		if got := l.isChecked(test.m); got != test.want {
+			t.Errorf("%s, generation %d: %t", test.m.UID, test.m.Generation, got)
+		}
+	}
+	l.forget("m")
+	if l.isChecked(of("m", 2)) {
+		t.Error("it is not forgotten")
+	}
+}
