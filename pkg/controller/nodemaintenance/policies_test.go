@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -216,6 +217,38 @@ func TestDetachedVolumes(t *testing.T) {
 	}
 }
 
+// Of several maintenances, the one that waits longest for volumes decides. Ephemeral volumes of pods that
+// stay are not waited for.
+func TestLongestDetachTimeout(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	staying := f.createPods(1, "n", 0, ofApp("db"), func(pod *v1.Pod) {
+		pod.Spec.Volumes = []v1.Volume{{Name: "scratch", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}}}
+	})[0]
+	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: staying.Name + "-scratch"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}})
+	for _, volume := range []string{"kept", "moved"} {
+		f.attachments.Add(&storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: volume},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		})
+	}
+	for i, seconds := range []int32{60, 600, 60} {
+		f.createWith(fmt.Sprintf("m%d", i), "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+			spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+			spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: coordinationv1alpha1.NodeMaintenanceVolumesDetached, TimeoutSeconds: &seconds}
+		})
+	}
+	f.run(500 * time.Second)
+	m := f.maintenance("m0")
+	if blockers := m.Status.DrainStatus.Blockers; isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Message != "1 node still has volumes attached (n: moved)" {
+		t.Fatalf("unexpected status before the longest timeout: %+v", m.Status)
+	}
+	f.run(200 * time.Second)
+	if m := f.maintenance("m0"); !isDrained(&m.Status) {
+		t.Errorf("not drained after the longest timeout: %+v", m.Status)
+	}
+}
+
 func TestSettle(t *testing.T) {
 	f := newFixture(t)
 	for _, name := range []string{"n1", "n2"} {
@@ -252,6 +285,40 @@ func TestSettle(t *testing.T) {
 	f.run(5 * time.Second)
 	if maintenance.AdmissionOf(f.node("n2"), f.maintenance("m").UID) == nil {
 		t.Errorf("n2 was not admitted when the replacement was ready: %+v", f.maintenance("m").Status.RolloutStatus)
+	}
+}
+
+// A rollout settles while a pod is not ready that was created since the first of the nodes was admitted
+// which were drained a short time ago.
+func TestSettlesSinceTheFirstAdmission(t *testing.T) {
+	for name, test := range map[string]struct {
+		created int // of the newest pod that is not ready, in seconds after the admission of n1
+		want    bool
+	}{
+		"before":                     {-1, false},
+		"with the first admission":   {0, true},
+		"between the two admissions": {50, true},
+		"after the second admission": {150, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			begin := f.clock.Now()
+			at := func(seconds int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(seconds) * time.Second)) }
+			for i, name := range []string{"n1", "n2"} {
+				f.createReadyNode(name, nil)
+				f.changeNamed(name, func(node *v1.Node) {
+					node.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{
+						{MaintenanceUID: "m", AdmittedTime: at(i * 100), DrainedTime: ptr.To(at(200))},
+					}}
+				})
+			}
+			f.deliverNodes()
+			m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}}
+			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{Settle: &coordinationv1alpha1.NodeMaintenanceSettle{}}
+			if got := f.isSettling(m, []string{"n1", "n2", "gone"}, at(250).Time, func() time.Time { return at(test.created).Time }); got != test.want {
+				t.Errorf("it settles: %t", got)
+			}
+		})
 	}
 }
 
