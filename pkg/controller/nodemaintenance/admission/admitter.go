@@ -59,6 +59,10 @@ const (
 	// staleInterval is when to try again because a cache is behind.
 	staleInterval = 20 * time.Millisecond
 
+	// behindTimeout is after which time that is an error, and behindInterval when to try again then.
+	behindTimeout  = time.Minute
+	behindInterval = 10 * time.Second
+
 	// parallelAdmissions is how many nodes are written at a time.
 	parallelAdmissions = 10
 
@@ -90,6 +94,8 @@ type Admitter struct {
 	Admitted func(Admission)
 	// Parallel is how many nodes are written at a time.
 	Parallel int
+	// behindSince is since when the cache of nodes is behind a holder; zero if it is not.
+	behindSince time.Time
 	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
 	wrote map[types.UID]time.Time
 }
@@ -105,9 +111,10 @@ func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
 func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now time.Time) (waits map[string]map[Wait]int, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	if !a.isCurrent(maintenances) {
-		return nil, staleInterval, nil
+	if holder := a.aheadOf(maintenances); holder != "" {
+		return a.wait(holder, now)
 	}
+	a.behindSince = time.Time{}
 	maps.DeleteFunc(a.wrote, func(_ types.UID, wrote time.Time) bool { return now.Sub(wrote).Abs() >= statusInterval })
 	decision := a.Decide(maintenances, now)
 	if len(decision.Admissions) == maxBatch {
@@ -159,8 +166,23 @@ func (a *Admitter) pause(holder types.UID, now time.Time) time.Duration {
 	return max(wrote.Add(statusInterval).Sub(now), 0)
 }
 
-// isCurrent reports whether the cache of nodes has all admissions that were confirmed.
-func (a *Admitter) isCurrent(maintenances []Maintenance) bool {
+// wait is what Sync returns while the cache of nodes is behind a holder. That lasts for moments. If it
+// does not, somebody has to know: the cluster was restored into an etcd whose versions are lower, or
+// another client has written the version.
+func (a *Admitter) wait(holder string, now time.Time) (map[string]map[Wait]int, time.Duration, error) {
+	if a.behindSince.IsZero() || now.Before(a.behindSince) {
+		a.behindSince = now
+	}
+	if now.Sub(a.behindSince) < behindTimeout {
+		return nil, staleInterval, nil
+	}
+	return nil, behindInterval, fmt.Errorf("no node is admitted since %s: the cache of nodes is at version %s, before admissionResourceVersion in the status of %s. "+
+		"If the versions of the cluster have begun anew, remove that field with kubectl edit --subresource=status",
+		a.behindSince.UTC().Format(time.RFC3339), a.Store.NodesVersion(), holder)
+}
+
+// aheadOf names a holder with a confirmed admission that the cache of nodes lacks; "" if it has all.
+func (a *Admitter) aheadOf(maintenances []Maintenance) string {
 	cached := a.Store.NodesVersion()
 	has := func(version string) bool {
 		if version == "" || cached == "" {
@@ -171,12 +193,15 @@ func (a *Admitter) isCurrent(maintenances []Maintenance) bool {
 	}
 	for _, b := range a.budgets {
 		if !has(b.Status.AdmissionResourceVersion) {
-			return false
+			return "NodeMaintenanceBudget " + b.Name
 		}
 	}
-	return !slices.ContainsFunc(maintenances, func(m Maintenance) bool {
-		return m.Status.RolloutStatus != nil && !has(m.Status.RolloutStatus.AdmissionResourceVersion)
-	})
+	for _, m := range maintenances {
+		if m.Status.RolloutStatus != nil && !has(m.Status.RolloutStatus.AdmissionResourceVersion) {
+			return "NodeMaintenance " + m.Name
+		}
+	}
+	return ""
 }
 
 // hasCurrentBudgets reports whether the cache of budgets is the same as that of the API server: a

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -358,5 +359,47 @@ func TestNextSync(t *testing.T) {
 				t.Errorf("after %v, not %v, error %v", after, test.want, err)
 			}
 		})
+	}
+}
+
+// TestBehindForLong checks that it is reported if the cache of nodes does not catch up with a holder.
+func TestBehindForLong(t *testing.T) {
+	for holder, change := range map[string]func(*admitterWorld){
+		"NodeMaintenanceBudget b": func(w *admitterWorld) { w.budget.Status.AdmissionResourceVersion = "51" },
+		"NodeMaintenance m":       func(w *admitterWorld) { w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "51" },
+	} {
+		w := newAdmitterWorld()
+		change(w)
+		a := NewAdmitter(w.store, func(Admission) {})
+		a.SetNodes([]*v1.Node{w.node})
+		if err := a.SetBudget(w.budget); err != nil {
+			t.Fatal(err)
+		}
+		sync := func(second int) (string, time.Duration) {
+			_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Duration(second)*time.Second))
+			if err != nil {
+				return err.Error(), after
+			}
+			return "", after
+		}
+		for _, second := range []int{100, 0, 59} { // The clock is set back once.
+			if message, after := sync(second); message != "" || after != staleInterval {
+				t.Errorf("%s: after %d s: %q, again after %v", holder, second, message, after)
+			}
+		}
+		message, after := sync(60)
+		for _, part := range []string{"since " + decidedAt.UTC().Format(time.RFC3339), "at version 50", "status of " + holder + ".", "--subresource=status"} {
+			if !strings.Contains(message, part) || after != behindInterval {
+				t.Errorf("%s: %q is missing in %q, again after %v", holder, part, message, after)
+			}
+		}
+		w.store.version = "51"
+		if message, _ := sync(61); message != "" || len(w.store.calls) == 0 {
+			t.Errorf("%s: goes not on when the cache has it: %q", holder, message)
+		}
+		w.store.version = "50"
+		if message, _ := sync(200); message != "" {
+			t.Errorf("%s: the time does not begin anew: %q", holder, message)
+		}
 	}
 }
