@@ -506,7 +506,7 @@ func TestSkippedInterceptors(t *testing.T) {
 		"more named as processed":              {old: all(firstStarted, skipped), change: pass(second, first, second), now: 2, want: invalid(processedPath, `must be ["first.example.com"]`)},
 		"none of them named":                   {old: all(firstStarted, skipped), change: all(active(imperative), activatedAt(at(2))), now: 2, want: invalid(processedPath, "must be")},
 		"none active":                          {old: all(firstStarted, skipped), change: all(active(), processed(first, second, imperative)), now: 2, want: append(invalid(activePath, `must be "second.example.com"`), invalid(processedPath, `must be ["first.example.com"]`)...)},
-		"back to the first":                    {old: all(lastActive, skipped), change: pass(first, first, second, imperative), now: 86400, want: append(append(invalid(activePath, imperative+" must stay active"), invalid(activationPath, "must be within 10s")...))},
+		"back to the first":                    {old: all(lastActive, skipped), change: pass(first, first, second, imperative), now: 86400, want: append(invalid(activePath, imperative+" must stay active"), invalid(activationPath, "must be within 10s")...)},
 		"one that is not in the list":          {old: all(firstStarted, skipped), change: pass("other.example.com", first), now: 2, want: invalid(activePath, `must be "second.example.com"`)},
 		"the last does not end":                {old: all(lastActive, skipped), change: all(active(), processed(first, second, imperative)), now: 86400, want: keeps(imperative)},
 		"evicted at the same time":             {old: all(firstStarted, skipped), change: all(active(), processed(first), evicted), now: 2},
