@@ -166,6 +166,8 @@ func (a *Admitter) pause(holder types.UID, now time.Time) time.Duration {
 	return max(wrote.Add(statusInterval).Sub(now), 0)
 }
 
+var errBehind = errors.New("no node is admitted")
+
 // wait is what Sync returns while the cache of nodes is behind a holder. That lasts for moments. If it
 // does not, somebody has to know: the cluster was restored into an etcd whose versions are lower, or
 // another client has written the version.
@@ -176,9 +178,9 @@ func (a *Admitter) wait(holder string, now time.Time) (map[string]map[Wait]int, 
 	if now.Sub(a.behindSince) < behindTimeout {
 		return nil, staleInterval, nil
 	}
-	return nil, behindInterval, fmt.Errorf("no node is admitted since %s: the cache of nodes is at version %s, before admissionResourceVersion in the status of %s. "+
+	return nil, behindInterval, fmt.Errorf("%w since %s: the cache of nodes is at version %s, before admissionResourceVersion in the status of %s. "+
 		"If the versions of the cluster have begun anew, remove that field with kubectl edit --subresource=status",
-		a.behindSince.UTC().Format(time.RFC3339), a.Store.NodesVersion(), holder)
+		errBehind, a.behindSince.UTC().Format(time.RFC3339), a.Store.NodesVersion(), holder)
 }
 
 // aheadOf names a holder with a confirmed admission that the cache of nodes lacks; "" if it has all.
