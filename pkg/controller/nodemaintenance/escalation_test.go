@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,10 @@ func (f *fixture) intercept(pod *v1.Pod, name string) {
 	if err != nil {
 		f.t.Fatalf("reading the request: %v", err)
 	}
-	request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: name}, {Name: coordinationv1alpha1.EvictionInterceptorImperative}}
+	request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: coordinationv1alpha1.EvictionInterceptorImperative}}
+	if name != coordinationv1alpha1.EvictionInterceptorImperative {
+		request.Status.TargetInterceptors = slices.Insert(request.Status.TargetInterceptors, 0, coordinationv1alpha1.Interceptor{Name: name})
+	}
 	request.Status.ActiveInterceptors = []string{name}
 	if _, err := requests.UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
 		f.t.Fatal(err)
