@@ -110,6 +110,8 @@ type budgetState struct {
 	// unavailable, disrupted and taken are the counts of the budget with them.
 	unavailable, disrupted int
 	taken                  map[string]int
+	// gone is how many of them the cache does not have: each may be in a domain of its own.
+	gone int
 	// reserved is how many pending admissions it has stored and will have.
 	reserved int
 	// early has the nodes that were reserved while they were down or cordoned, or while more was
@@ -179,7 +181,13 @@ func (f *Fleet) newRound(now time.Time) *round {
 		r.states[b] = state
 		for _, pending := range b.Status.PendingAdmissions {
 			n := f.nodes[pending.NodeName]
-			if n == nil || !b.nodes.Has(n.Name) || state.pending.Has(n.Name) {
+			switch {
+			case state.pending.Has(pending.NodeName):
+				continue
+			case n == nil:
+				state.addGone(pending.NodeName)
+				continue
+			case !b.nodes.Has(n.Name):
 				continue
 			}
 			if reason := state.exceeds(b, n); reason != "" {
@@ -206,6 +214,15 @@ func (s *budgetState) add(b *budget, n *node) {
 	s.taken[b.domainOf(n)]++
 }
 
+// addGone counts a node that was reserved and that the cache does not have: it may have been created
+// again, and a process whose cache has it may be admitting it.
+func (s *budgetState) addGone(name string) {
+	s.pending.Insert(name)
+	s.unavailable++
+	s.disrupted++
+	s.gone++
+}
+
 // exceeds returns which limit of the budget another node would exceed; empty if none. A node that is
 // down costs nothing. One that is cordoned makes no further node unavailable, but its pods have yet to
 // leave it: without a limit, a pool that was cordoned at once would be drained at once.
@@ -224,9 +241,9 @@ func (s *budgetState) exceeds(b *budget, n *node) coordinationv1alpha1.NodeMaint
 // gets another node: the cache may be behind, and show one as active that has ended.
 func (s *budgetState) domainsWith(domain string) int {
 	if s.taken[domain] > 0 {
-		return len(s.taken)
+		return len(s.taken) + s.gone
 	}
-	return len(s.taken) + 1
+	return len(s.taken) + s.gone + 1
 }
 
 // maintenanceState is a maintenance with what limits its rollout.
@@ -260,7 +277,9 @@ func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceSt
 			if now.Sub(pending.Time.Time) >= pendingUsable {
 				state.expired.Insert(pending.NodeName)
 			}
-			if n := f.nodes[pending.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, m.UID) == nil {
+			// One that the cache does not have may have been created again: a process whose cache has it
+			// may be admitting it.
+			if n := f.nodes[pending.NodeName]; n == nil || maintenance.AdmissionOf(n.Node, m.UID) == nil {
 				inFlight++
 			}
 		}

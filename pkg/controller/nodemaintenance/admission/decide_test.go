@@ -314,6 +314,12 @@ func TestLimitsOfARollout(t *testing.T) {
 	for i := range maxPending {
 		many = append(many, fmt.Sprintf("gone-%d", i))
 	}
+	large := func(change func(*Maintenance)) func(*Maintenance) {
+		return func(m *Maintenance) {
+			change(m)
+			m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(2 * maxPending))
+		}
+	}
 	for name, test := range map[string]struct {
 		first  func(*v1.Node) // what the first of four nodes is; it waits in any case
 		change func(*Maintenance)
@@ -330,8 +336,8 @@ func TestLimitsOfARollout(t *testing.T) {
 		"reserved":                  {func(*v1.Node) {}, reserved(time.Second, "n02", "n03"), []string{"m n02", "m n03"}, map[string]int{"m MaxConcurrent": 2}},
 		"reserved long ago":         {func(*v1.Node) {}, reserved(pendingUsable, "n00"), []string{"m n01"}, map[string]int{"m MaxConcurrent": 3}},
 		"reserved a bit later":      {func(*v1.Node) {}, reserved(pendingUsable-time.Second, "n00"), []string{"m n00", "m n01"}, map[string]int{"m MaxConcurrent": 2}},
-		"the status is full":        {func(*v1.Node) {}, reserved(time.Second, many...), nil, map[string]int{"m MaxConcurrent": 4}},
-		"there is room for one":     {func(*v1.Node) {}, reserved(time.Second, many[1:]...), []string{"m n00"}, map[string]int{"m MaxConcurrent": 3}},
+		"the status is full":        {func(*v1.Node) {}, large(reserved(time.Second, many...)), nil, map[string]int{"m MaxConcurrent": 4}},
+		"there is room for one":     {func(*v1.Node) {}, large(reserved(time.Second, many[1:]...)), []string{"m n00"}, map[string]int{"m MaxConcurrent": 3}},
 		"paused":                    {func(*v1.Node) {}, func(m *Maintenance) { m.Spec.Rollout.Paused = true }, nil, map[string]int{"m Paused": 4}},
 		"settling":                  {func(*v1.Node) {}, func(m *Maintenance) { m.Settling = true }, nil, map[string]int{"m Settling": 4}},
 		"the gate is off":           {func(*v1.Node) {}, func(m *Maintenance) { m.Disabled = true }, nil, map[string]int{"m Disabled": 4}},
@@ -364,6 +370,12 @@ func TestReservationsOfABudget(t *testing.T) {
 	for i := range maxPending {
 		many = append(many, fmt.Sprintf("gone-%d", i))
 	}
+	large := func(change func(*coordinationv1alpha1.NodeMaintenanceBudget)) func(*coordinationv1alpha1.NodeMaintenanceBudget) {
+		return func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			change(b)
+			b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2 * maxPending))
+		}
+	}
 	for name, test := range map[string]struct {
 		change func(*coordinationv1alpha1.NodeMaintenanceBudget)
 		want   []string
@@ -382,8 +394,8 @@ func TestReservationsOfABudget(t *testing.T) {
 			reserved(time.Second, "m", "n00")(b)
 			b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: "30 0 * * *", DurationSeconds: 1799}}
 		}, nil, map[string]int{"m Window": 3}},
-		"the status is full":    {reserved(time.Second, "m", many...), nil, map[string]int{"m Budget": 3}},
-		"there is room for one": {reserved(time.Second, "m", many[1:]...), []string{"m n00"}, map[string]int{"m Budget": 2}},
+		"the status is full":    {large(reserved(time.Second, "m", many...)), nil, map[string]int{"m Budget": 3}},
+		"there is room for one": {large(reserved(time.Second, "m", many[1:]...)), []string{"m n00"}, map[string]int{"m Budget": 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, b := NewFleet(), budgetOfPool(2, 0)
@@ -420,5 +432,40 @@ func TestReservedNodeCountsOnce(t *testing.T) {
 				t.Errorf("waits %v, admissions (-want, +got):\n%s", waits, diff)
 			}
 		})
+	}
+}
+
+// TestPendingNodeIsGone checks that a node counts that was reserved and that the cache does not have: it
+// may have been created again, and be admitted by another process.
+func TestPendingNodeIsGone(t *testing.T) {
+	pending := reservedAt(decidedAt.Add(-time.Minute), "m", "gone")
+	for name, test := range map[string]struct {
+		change func(*coordinationv1alpha1.NodeMaintenanceBudget, *Maintenance)
+		want   int
+	}{
+		"nothing is reserved": {func(*coordinationv1alpha1.NodeMaintenanceBudget, *Maintenance) {}, 1},
+		"by the rollout": {func(_ *coordinationv1alpha1.NodeMaintenanceBudget, m *Maintenance) {
+			m.Status.RolloutStatus.PendingAdmissions = pending
+		}, 0},
+		"by the budget": {func(b *coordinationv1alpha1.NodeMaintenanceBudget, _ *Maintenance) {
+			b.Status.PendingAdmissions = pending
+		}, 0},
+		"by a budget with room, but of one domain": {func(b *coordinationv1alpha1.NodeMaintenanceBudget, _ *Maintenance) {
+			b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
+			b.Spec.Topology = &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1}
+			b.Status.PendingAdmissions = pending
+		}, 0},
+	} {
+		f, b, m := NewFleet(), budgetOfPool(1, 0), waitingFor("m", "n")
+		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(1))}
+		m.Status.RolloutStatus = &coordinationv1alpha1.NodeMaintenanceRolloutStatus{}
+		test.change(b, &m)
+		f.SetNodes([]*v1.Node{inZone("n", "a")})
+		if err := f.SetBudget(b); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(f.Decide([]Maintenance{m}, decidedAt).Admissions); got != test.want {
+			t.Errorf("%s: %d admissions, not %d", name, got, test.want)
+		}
 	}
 }

@@ -48,6 +48,8 @@ limitations under the License.
 // The status of a holder is written at most once a second: what has become free meanwhile is reserved
 // together, with the confirmations of what was reserved before. What is not confirmed yet counts, so
 // that only costs time. A full batch does not wait for that second.
+// A reserved node that the cache does not have counts as well: it may have been created again, and a
+// process whose cache has it may be admitting it.
 //
 // # Counting
 //

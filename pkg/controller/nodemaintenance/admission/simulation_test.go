@@ -486,7 +486,7 @@ func TestSimulation(t *testing.T) {
 			w.happen()
 		}
 		w.finish()
-	})
+	}, 2613408939819783192)
 }
 
 func (w *world) happen() {
