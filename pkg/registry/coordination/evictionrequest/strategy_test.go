@@ -396,7 +396,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 		"all foreign conditions, evicted":               {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive", "Evicted")...))},
 		"too many foreign conditions stored, evicted":   {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(append(numbered(101), "Evicted")...))},
 		"too many foreign conditions stored, one added": {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(numbered(102)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
-		"far too many conditions":                       {old: newRequest(), changed: newRequest(conditions(numbered(105)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 105, 104), field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"far too many conditions":                       {old: newRequest(), changed: newRequest(conditions(numbered(106)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 106, 105), field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
 		"a duplicate condition":                         {old: newRequest(), changed: newRequest(conditions("Example", "Example")), want: field.ErrorList{field.Duplicate(status.Child("conditions").Index(1), nil)}},
 		"a condition without a valid type":              {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
 	}
