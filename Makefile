@@ -175,7 +175,8 @@ test: verify test-programs ## everything that CI runs
 
 .PHONY: test-unit
 test-unit: tree _output/bin/gotestsum _output/bin/etcd ## unit tests, our gates off and on: WHAT=k8s.io/kubernetes/pkg/...
-	@hack/test.sh $(if $(WHAT),unit $(WHAT),unit unit-gates)
+	@hack/test.sh unit $(WHAT)
+	@hack/test.sh unit-gates $(WHAT)
 
 .PHONY: test-integration
 test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tests: WHAT=k8s.io/kubernetes/test/integration/...
