@@ -122,7 +122,7 @@ func TestEscalationOnce(t *testing.T) {
 	f.expectActs("deleted", pod, want...)
 	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService), setReady(false))
 	f.run(time.Hour)
-	want = append(want, deletion(pod, "0 s")...)
+	want = append(want, deletion(pod, "0 s")[1]) // The pod says why already.
 	f.expectActs("removed", pod, want...)
 	f.restart()
 	f.run(time.Hour)
@@ -155,7 +155,7 @@ func TestEscalationOfNamesakes(t *testing.T) {
 		t.Errorf("the second maintenance has escalated: %+v", a)
 	}
 	f.run(20 * time.Second)
-	f.expectActs("after it", pod, deletion(pod, "its grace period")...)
+	f.expectActs("after it", pod, deletion(pod, "its grace period")[1]) // It was announced before.
 }
 
 // TestEscalationHeldUp has a maintenance that does not escalate begin after another one has: what was not
@@ -181,7 +181,7 @@ func TestEscalationHeldUp(t *testing.T) {
 	f.expectActs("after a restart", pod)
 	f.setStage("patient", stageComplete)
 	f.run(time.Minute)
-	f.expectActs("after its end", pod, deletion(pod, "its grace period")...)
+	f.expectActs("after its end", pod, deletion(pod, "its grace period")[1]) // It was announced before.
 }
 
 // TestEscalationWhenClocksStep has the clock of the controller step, or that of the next one differ.

@@ -177,7 +177,7 @@ func TestEscalation(t *testing.T) {
 	f.expectActs("the node may still run the pod", pod, want...)
 	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService), setReady(false))
 	f.run(10 * time.Second)
-	f.expectActs("the node is out of service", pod, append(want, deletion(pod, "0 s")...)...)
+	f.expectActs("the node is out of service", pod, append(want, deletion(pod, "0 s")[1])...)
 
 	admission := maintenance.AdmissionOf(f.node("n"), f.maintenance("m").UID)
 	if admission.Escalation != forceDelete || admission.EscalationTime.Sub(admittedTime) < 2100*time.Second {
@@ -451,8 +451,12 @@ func TestEscalationRefused(t *testing.T) {
 	if left := len(f.cluster().pods); left != 1 {
 		t.Errorf("%d pods are left", left)
 	}
-	if acts := len(f.actsOn(pods[0])); acts < 10 || acts > 40 {
-		t.Errorf("%d attempts in five minutes", acts)
+	acts := f.actsOn(pods[0])
+	if len(acts) < 10 || len(acts) > 40 {
+		t.Errorf("%d attempts in five minutes", len(acts))
+	}
+	if slices.Contains(acts[1:], "pods/status") {
+		t.Errorf("the condition is written again: %q", acts)
 	}
 	refuse = false
 	f.run(time.Minute)

@@ -87,6 +87,23 @@ func (w *writer) forceDelete(ctx context.Context, pod *v1.Pod, message string) e
 // deletePod deletes the pod, with its own grace period if none is given. The condition comes first,
 // as for every disruption, so that the owner of the pod can tell it from a failure.
 func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64, message string) error {
+	err := w.announceDeletion(ctx, pod, message)
+	if err == nil {
+		err = w.requestClient.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: gracePeriod, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting the pod, as spec.escalation says: %w", err)
+	}
+	w.unseen.wrote(pod, func() bool { return w.hasDeleted(pod, gracePeriod) })
+	return nil
+}
+
+// announceDeletion adds the condition DisruptionTarget, unless an earlier attempt has.
+func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message string) error {
+	if maintenance.IsEscalated(pod, nil) {
+		return nil
+	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []v1.PodCondition{{
@@ -97,16 +114,9 @@ func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64,
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
-	pods := w.requestClient.CoreV1().Pods(pod.Namespace)
-	_, err = pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
-	if err == nil {
-		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: gracePeriod, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting the pod, as spec.escalation says: %w", err)
-	}
-	w.unseen.wrote(pod, func() bool { return w.hasDeleted(pod, gracePeriod) })
-	return nil
+	_, err = w.requestClient.CoreV1().Pods(pod.Namespace).
+		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	return err
 }
 
 // hasDeleted reports whether the cache of pods has the deletion.
