@@ -115,32 +115,21 @@ func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, re
 
 // authorizeEscalation returns an error unless the user may pass over interceptors.
 func (p *Plugin) authorizeEscalation(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
-	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
-		User:        a.GetUserInfo(),
-		Verb:        coordinationv1alpha1.EvictionRequestEscalateVerb,
-		Namespace:   a.GetNamespace(),
-		APIGroup:    a.GetResource().Group,
-		APIVersion:  a.GetResource().Version,
-		Resource:    a.GetResource().Resource,
-		Subresource: a.GetSubresource(),
-		Name:        request.Name,
-	})
-	switch {
-	case allowed:
-		return nil
-	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), change.field, err))
-	}
-	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which passes over interceptors: "+
-		"this requires the verb %q on the resource %q in API group %q in namespace %q",
-		a.GetUserInfo().GetName(), change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace()))
+	return p.authorizeStatus(ctx, a, request, change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, "which passes over interceptors", "")
 }
 
 // authorizeControl returns an error unless the user may change all fields.
 func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field string) error {
+	return p.authorizeStatus(ctx, a, request, field, coordinationv1alpha1.EvictionRequestControlVerb, "which belongs to the eviction request controller",
+		", which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy")
+}
+
+// authorizeStatus returns an error, with why the field is protected and what is possible instead, unless
+// the user has the verb on the status of the request.
+func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field, verb, why, instead string) error {
 	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
 		User:        a.GetUserInfo(),
-		Verb:        coordinationv1alpha1.EvictionRequestControlVerb,
+		Verb:        verb,
 		Namespace:   a.GetNamespace(),
 		APIGroup:    a.GetResource().Group,
 		APIVersion:  a.GetResource().Version,
@@ -154,10 +143,8 @@ func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, r
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), field, err))
 	}
-	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which belongs to the eviction request controller: "+
-		"this requires the verb %q on the resource %q in API group %q in namespace %q, which only controllers should have; "+
-		"an interceptor may change only its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy",
-		a.GetUserInfo().GetName(), field, coordinationv1alpha1.EvictionRequestControlVerb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace()))
+	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, %s: this requires the verb %q on the resource %q in API group %q in namespace %q%s",
+		a.GetUserInfo().GetName(), field, why, verb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace(), instead))
 }
 
 // statusChangesOf returns the fields that an update of the status changes.
