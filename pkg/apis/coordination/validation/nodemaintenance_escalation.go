@@ -20,16 +20,10 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	unversionedvalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/coordination"
-	"k8s.io/kubernetes/pkg/apis/core"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
-
-// escalations are the actions of an escalation.
-var escalations = []core.MaintenanceEscalation{
-	core.MaintenanceEscalationSkipInterceptors, core.MaintenanceEscalationIgnoreBudgets, core.MaintenanceEscalationForceDelete,
-}
 
 // validateEscalation validates the escalation of a new maintenance, or one that has changed.
 func validateEscalation(spec *coordination.NodeMaintenanceSpec, fldPath *field.Path) field.ErrorList {
@@ -46,26 +40,11 @@ func validateEscalation(spec *coordination.NodeMaintenanceSpec, fldPath *field.P
 			errs = append(errs, field.Invalid(stepPath.Child("afterSeconds"), step.AfterSeconds, fmt.Sprintf(
 				"must not be less than that of the step before, %d: sort the steps by afterSeconds", spec.Escalation[i-1].AfterSeconds)))
 		}
-		errs = append(errs, validateEscalationAction(step.Action, stepPath.Child("action"))...)
-		podPath, namespacePath := stepPath.Child("podSelector"), stepPath.Child("namespaceSelector")
-		errs = append(errs, validateSelectorSize(step.PodSelector, podPath)...)
-		errs = append(errs, unversionedvalidation.ValidateLabelSelector(step.PodSelector, unversionedvalidation.LabelSelectorValidationOptions{}, podPath)...)
-		errs = append(errs, validateSelectorSize(step.NamespaceSelector, namespacePath)...)
-		errs = append(errs, unversionedvalidation.ValidateLabelSelector(step.NamespaceSelector, unversionedvalidation.LabelSelectorValidationOptions{}, namespacePath)...)
+		// That there is one, declarative validation checks.
+		errs = append(errs, corevalidation.ValidateMaintenanceEscalation(step.Action, stepPath.Child("action"))...)
+		errs = append(errs, validatePodSelection(step.PodSelector, step.NamespaceSelector, stepPath)...)
 	}
 	return errs
-}
-
-func validateEscalationAction(action core.MaintenanceEscalation, fldPath *field.Path) field.ErrorList {
-	for _, known := range escalations {
-		if action == known {
-			return nil
-		}
-	}
-	if action == "" {
-		return nil // Reported by declarative validation.
-	}
-	return field.ErrorList{field.NotSupported(fldPath, action, escalations)}
 }
 
 // validateEscalationUpdate validates an escalation that has changed.

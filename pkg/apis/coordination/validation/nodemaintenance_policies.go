@@ -18,8 +18,10 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	unversionedvalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,11 +35,7 @@ func validatePodPolicies(policies []coordination.NodeMaintenancePodPolicy, fldPa
 	var errs field.ErrorList
 	for i := range policies {
 		policy, policyPath := &policies[i], fldPath.Index(i)
-		podPath, namespacePath := policyPath.Child("podSelector"), policyPath.Child("namespaceSelector")
-		errs = append(errs, validateSelectorSize(policy.PodSelector, podPath)...)
-		errs = append(errs, unversionedvalidation.ValidateLabelSelector(policy.PodSelector, unversionedvalidation.LabelSelectorValidationOptions{}, podPath)...)
-		errs = append(errs, validateSelectorSize(policy.NamespaceSelector, namespacePath)...)
-		errs = append(errs, unversionedvalidation.ValidateLabelSelector(policy.NamespaceSelector, unversionedvalidation.LabelSelectorValidationOptions{}, namespacePath)...)
+		errs = append(errs, validatePodSelection(policy.PodSelector, policy.NamespaceSelector, policyPath)...)
 		errs = append(errs, validateResourceNames(policy.ResourceNames, policyPath.Child("resourceNames"))...)
 		if i < len(policies)-1 && policy.PodSelector == nil && policy.NamespaceSelector == nil && len(policy.ResourceNames) == 0 {
 			errs = append(errs, field.Invalid(policyPath, string(policy.Action), fmt.Sprintf(
@@ -45,6 +43,16 @@ func validatePodPolicies(policies []coordination.NodeMaintenancePodPolicy, fldPa
 		}
 	}
 	return errs
+}
+
+// validatePodSelection validates the selectors of pods and of their namespaces, below the path.
+func validatePodSelection(pods, namespaces *metav1.LabelSelector, fldPath *field.Path) field.ErrorList {
+	podPath, namespacePath := fldPath.Child("podSelector"), fldPath.Child("namespaceSelector")
+	options := unversionedvalidation.LabelSelectorValidationOptions{}
+	return slices.Concat(
+		validateSelectorSize(pods, podPath), unversionedvalidation.ValidateLabelSelector(pods, options, podPath),
+		validateSelectorSize(namespaces, namespacePath), unversionedvalidation.ValidateLabelSelector(namespaces, options, namespacePath),
+	)
 }
 
 func validateResourceNames(names []core.ResourceName, fldPath *field.Path) field.ErrorList {

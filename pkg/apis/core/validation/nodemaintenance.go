@@ -80,6 +80,14 @@ var escalations = []core.MaintenanceEscalation{
 	core.MaintenanceEscalationSkipInterceptors, core.MaintenanceEscalationIgnoreBudgets, core.MaintenanceEscalationForceDelete,
 }
 
+// ValidateMaintenanceEscalation checks an action of an escalation; none is valid.
+func ValidateMaintenanceEscalation(action core.MaintenanceEscalation, fldPath *field.Path) field.ErrorList {
+	if action == "" || slices.Contains(escalations, action) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(fldPath, action, escalations)}
+}
+
 // maxAdmissions is how many NodeMaintenances may be admitted to one node.
 const maxAdmissions = 100
 
@@ -105,9 +113,7 @@ func validateAdmissions(status *core.MaintenanceStatus, fldPath *field.Path) fie
 		if admission.AdmittedTime.IsZero() {
 			errs = append(errs, field.Required(admissionPath.Child("admittedTime"), "must be the time of the admission"))
 		}
-		if admission.Escalation != "" && !slices.Contains(escalations, admission.Escalation) {
-			errs = append(errs, field.NotSupported(admissionPath.Child("escalation"), admission.Escalation, escalations))
-		}
+		errs = append(errs, ValidateMaintenanceEscalation(admission.Escalation, admissionPath.Child("escalation"))...)
 		errs = append(errs, ValidateNonnegativeField(int64(admission.WaitedSeconds), admissionPath.Child("waitedSeconds"))...)
 	}
 	return errs

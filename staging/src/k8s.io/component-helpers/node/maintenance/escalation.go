@@ -100,11 +100,6 @@ func NewEscalation(steps []coordinationv1alpha1.NodeMaintenanceEscalationStep) (
 // IsEmpty reports whether there is no step.
 func (e *Escalation) IsEmpty() bool { return e == nil || len(e.steps) == 0 }
 
-// SelectNamespaces reports whether a step depends on the labels of namespaces.
-func (e *Escalation) SelectNamespaces() bool {
-	return slices.ContainsFunc(e.steps, func(step escalationStep) bool { return !step.namespaces.Empty() })
-}
-
 // After returns how long after the admission of its node a pod comes to one of the actions, and false
 // if it never does. namespace returns the labels of its namespace, and false if they are not known:
 // then steps that select namespaces do not match.

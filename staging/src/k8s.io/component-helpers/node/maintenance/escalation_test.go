@@ -171,17 +171,17 @@ func TestNewEscalation(t *testing.T) {
 		t.Error("nil is an escalation")
 	}
 	for name, test := range map[string]struct {
-		steps             escalationSpec
-		empty, namespaces bool
+		steps escalationSpec
+		empty bool
 	}{
 		"none":            {empty: true},
 		"only an unknown": {steps: escalationSpec{escalate(60, "PowerOff")}, empty: true},
 		"one of pods":     {steps: escalationSpec{selecting(escalate(60, skipInterceptors), "web", "")}},
-		"of namespaces":   {steps: escalationSpec{escalate(60, skipInterceptors), selecting(escalate(60, skipInterceptors), "", "batch")}, namespaces: true},
+		"of namespaces":   {steps: escalationSpec{escalate(60, skipInterceptors), selecting(escalate(60, skipInterceptors), "", "batch")}},
 	} {
 		escalation, err := NewEscalation(test.steps)
-		if err != nil || escalation.IsEmpty() != test.empty || escalation.SelectNamespaces() != test.namespaces {
-			t.Errorf("%s: error %v, empty %t, selects namespaces %t", name, err, escalation.IsEmpty(), escalation.SelectNamespaces())
+		if err != nil || escalation.IsEmpty() != test.empty {
+			t.Errorf("%s: error %v, empty %t", name, err, escalation.IsEmpty())
 		}
 	}
 }
