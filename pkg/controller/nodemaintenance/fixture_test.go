@@ -40,7 +40,6 @@ import (
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
@@ -95,7 +94,6 @@ func newFixture(t testing.TB) *fixture {
 	_, ctx := ktesting.NewTestContext(t)
 	client, tracker := newVersionedClient()
 	f := &fixture{t: t, ctx: ctx, client: client, tracker: tracker, clock: testingclock.NewFakeClock(start)}
-	f.client.PrependReactor("update", "nodemaintenances", f.removeFinalized)
 	f.restart()
 	return f
 }
@@ -147,19 +145,6 @@ func (f *fixture) restart() {
 		f.t.Fatal("the budgets are not current")
 	}
 	c.observeAll(logger, all)
-}
-
-// removeFinalized removes a maintenance that is being deleted when its last finalizer is removed,
-// as the API server does.
-func (f *fixture) removeFinalized(action clienttesting.Action) (bool, runtime.Object, error) {
-	written := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
-	if action.GetSubresource() != "" || written.DeletionTimestamp == nil || len(written.Finalizers) > 0 {
-		return false, nil, nil
-	}
-	if err := f.tracker.check(maintenances, "", written.Name, string(written.UID), written.ResourceVersion); err != nil {
-		return true, nil, err
-	}
-	return true, written, f.tracker.Delete(maintenances, "", written.Name)
 }
 
 // Eventf implements events.EventRecorder.

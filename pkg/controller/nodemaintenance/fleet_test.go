@@ -116,7 +116,7 @@ func TestAdmissionIsStoredBeforeTheCordon(t *testing.T) {
 		t.Errorf("%d cordons", cordons)
 	}
 	want := []string{
-		"update nodemaintenances", // The finalizer.
+		"patch nodemaintenances", // The finalizer.
 		"update nodemaintenances/status",
 		"patch nodes",                    // The taint.
 		"patch nodes/status",             // It is planned.

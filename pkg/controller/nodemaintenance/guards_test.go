@@ -180,7 +180,7 @@ func TestOwnWritesAreWaitedFor(t *testing.T) {
 		f.maintenanceQueue.Add("m")
 		f.step()
 	}
-	f.expectWrites("a maintenance", "update nodemaintenances")
+	f.expectWrites("a maintenance", "patch nodemaintenances")
 	f.deliverMaintenances()
 	for range 10 {
 		f.nodeQueue.Add("n")

@@ -142,7 +142,7 @@ func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	pod := f.createPods(1, "n", 0)[0]
 	f.createMaintenance("old", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	f.refuse("update", "nodemaintenances", "", func(name string) error {
+	f.refuse("patch", "nodemaintenances", "", func(name string) error {
 		if name == "new" {
 			return apierrors.NewForbidden(maintenanceResource, "new", nil)
 		}
@@ -177,7 +177,7 @@ func TestClaimKeepsTheCordonOfACompletion(t *testing.T) {
 	node := f.node("n")
 	node.Spec.Unschedulable = true
 	f.update(node)
-	f.refuse("update", "nodemaintenances", "", func(name string) error {
+	f.refuse("patch", "nodemaintenances", "", func(name string) error {
 		if name == "new" {
 			return apierrors.NewForbidden(maintenanceResource, "new", nil)
 		}
@@ -202,12 +202,12 @@ func TestClaimWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
-	f.refuse("update", "nodemaintenances", "", func(name string) error { return apierrors.NewForbidden(maintenanceResource, name, nil) })
+	f.refuse("patch", "nodemaintenances", "", func(name string) error { return apierrors.NewForbidden(maintenanceResource, name, nil) })
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.client.ClearActions()
 	f.run(time.Minute)
 	for _, write := range f.writes() {
-		if write != "update nodemaintenances" {
+		if write != "patch nodemaintenances" {
 			t.Errorf("wrote: %s", write)
 		}
 	}

@@ -134,7 +134,7 @@ func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 			f.createNode("n", map[string]string{"a": ""})
 			first := f.firstRequested(f.createPods(1, "n", 0, ofApp("web")), f.createPods(1, "n", 0, ofApp("db")))
 			reject := true
-			f.refuse("update", "nodemaintenances", "", func(name string) error {
+			f.refuse("patch", "nodemaintenances", "", func(name string) error {
 				if reject && name == "a" {
 					return tc.err
 				}
@@ -170,7 +170,7 @@ func TestFinalizerThatIsStoredLate(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0, ofApp("web"))
 	f.createPods(1, "n", 0, ofApp("db"))
-	refused := f.refuse("update", "nodemaintenances", "", func(name string) error {
+	refused := f.refuse("patch", "nodemaintenances", "", func(name string) error {
 		if name == "a" {
 			return apierrors.NewForbidden(maintenanceResource, "a", errors.New("denied by a policy"))
 		}

@@ -80,7 +80,7 @@ type simulation struct {
 }
 
 // refusable are writes that webhooks, quotas and policies may refuse.
-var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/status", "update nodemaintenances"}
+var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/status", "patch nodemaintenances"}
 
 // TestSimulation checks that the targets of a node never step back, and are within what its
 // maintenances allow; that the eviction of a pod is requested only if the targets of its node

@@ -72,7 +72,7 @@ func TestOrderOfWrites(t *testing.T) {
 	f.client.ClearActions()
 	f.settle()
 	f.expectWrites("a drain",
-		"update nodemaintenances", // The finalizer.
+		"patch nodemaintenances", // The finalizer.
 		"update nodemaintenances/status",
 		"patch nodes",
 		"patch nodes/status",
@@ -87,7 +87,7 @@ func TestOrderOfWrites(t *testing.T) {
 		"patch evictionrequests",
 		"patch nodes",
 		"patch nodes/status",
-		"update nodemaintenances")
+		"patch nodemaintenances")
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
 		t.Errorf("finalizers are left: %v", m.Finalizers)
 	}
@@ -365,7 +365,7 @@ func TestLostFinalizer(t *testing.T) {
 	f.reconcile("n")
 	f.expectWrites("before the finalizer is back")
 	f.settle()
-	f.expectWrites("after it", "update nodemaintenances")
+	f.expectWrites("after it", "patch nodemaintenances")
 }
 
 // If a maintenance is gone because its finalizer was removed by force, its nodes are released and

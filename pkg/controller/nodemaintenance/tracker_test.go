@@ -42,7 +42,8 @@ var (
 
 // versionedTracker adds what the tracker of the fake client lacks compared with the API server:
 // every write sets a resourceVersion; an update, a patch or a deletion with a different UID or
-// resourceVersion is refused; a change of the spec of a maintenance increases its generation.
+// resourceVersion is refused; a change of the spec of a maintenance increases its generation, and a
+// patch that removes the last finalizer of one that is being deleted removes it.
 type versionedTracker struct {
 	clienttesting.ObjectTracker
 	// requests supports apply, which the faster ObjectTracker does not.
@@ -136,16 +137,27 @@ func (t *versionedTracker) Update(gvr schema.GroupVersionResource, object runtim
 		return err
 	}
 	written.SetResourceVersion(t.next())
-	if m, ok := object.(*coordinationv1alpha1.NodeMaintenance); ok {
-		live, err := t.Get(gvr, ns, m.Name)
-		if err != nil {
-			return err
-		}
-		if !apiequality.Semantic.DeepEqual(live.(*coordinationv1alpha1.NodeMaintenance).Spec, m.Spec) {
-			m.Generation++
-		}
+	if err := t.setGeneration(gvr, object, ns); err != nil {
+		return err
 	}
 	return t.of(gvr).Update(gvr, object, ns, opts...)
+}
+
+// setGeneration increases the generation of a maintenance if its spec is another than that of the live
+// object.
+func (t *versionedTracker) setGeneration(gvr schema.GroupVersionResource, object runtime.Object, ns string) error {
+	m, ok := object.(*coordinationv1alpha1.NodeMaintenance)
+	if !ok {
+		return nil
+	}
+	live, err := t.Get(gvr, ns, m.Name)
+	if err != nil {
+		return err
+	}
+	if !apiequality.Semantic.DeepEqual(live.(*coordinationv1alpha1.NodeMaintenance).Spec, m.Spec) {
+		m.Generation++
+	}
+	return nil
 }
 
 // Patch takes the patched object, which includes the preconditions of the patch.
@@ -158,6 +170,12 @@ func (t *versionedTracker) Patch(gvr schema.GroupVersionResource, object runtime
 		return err
 	}
 	patched.SetResourceVersion(t.next())
+	if err := t.setGeneration(gvr, object, ns); err != nil {
+		return err
+	}
+	if gvr == maintenances && patched.GetDeletionTimestamp() != nil && len(patched.GetFinalizers()) == 0 {
+		return t.of(gvr).Delete(gvr, ns, patched.GetName())
+	}
 	return t.of(gvr).Patch(gvr, object, ns, opts...)
 }
 

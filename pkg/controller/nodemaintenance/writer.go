@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -337,33 +338,38 @@ func (w *writer) hasOther(request *coordinationv1alpha1.EvictionRequest) bool {
 	return err != nil || !ok || cached.(*coordinationv1alpha1.EvictionRequest).ResourceVersion != request.ResourceVersion
 }
 
-// update writes the spec and the finalizers of a changed copy, and reports whether they were
-// written.
-func (w *writer) update(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) (bool, error) {
-	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-	return err == nil, w.wrote(ctx, changed, written, err)
+// patch changes fields of the maintenance, unless it has changed since it was read, and reports whether
+// they were written. It leaves fields of a later release alone, which a whole object would not have.
+func (w *writer) patch(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, metadata, spec map[string]any) (bool, error) {
+	fields := map[string]any{"metadata": map[string]any{"uid": m.UID, "resourceVersion": m.ResourceVersion}}
+	maps.Copy(fields["metadata"].(map[string]any), metadata)
+	if len(spec) > 0 {
+		fields["spec"] = spec
+	}
+	patch, err := json.Marshal(fields)
+	if err != nil {
+		return false, fmt.Errorf("encoding the patch: %w", err)
+	}
+	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	return err == nil, w.wrote(ctx, m, written, err)
 }
 
 // addFinalizer keeps the maintenance from being removed before it is completed.
 func (w *writer) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	changed := m.DeepCopy()
-	changed.Finalizers = append(changed.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
-	_, err := w.update(ctx, changed)
+	finalizers := append(slices.Clone(m.Finalizers), coordinationv1alpha1.NodeMaintenanceFinalizer)
+	_, err := w.patch(ctx, m, map[string]any{"finalizers": finalizers}, nil)
 	return err
 }
 
 // removeFinalizer ends the maintenance, and reports whether it did.
 func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
-	changed := m.DeepCopy()
-	changed.Finalizers = slices.DeleteFunc(changed.Finalizers, func(name string) bool { return name == coordinationv1alpha1.NodeMaintenanceFinalizer })
-	return w.update(ctx, changed)
+	finalizers := slices.DeleteFunc(slices.Clone(m.Finalizers), func(name string) bool { return name == coordinationv1alpha1.NodeMaintenanceFinalizer })
+	return w.patch(ctx, m, map[string]any{"finalizers": finalizers}, nil)
 }
 
 // complete moves a maintenance that is being deleted to the stage Complete.
 func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	changed := m.DeepCopy()
-	changed.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
-	_, err := w.update(ctx, changed)
+	_, err := w.patch(ctx, m, nil, map[string]any{"stage": coordinationv1alpha1.NodeMaintenanceStageComplete})
 	return err
 }
 
