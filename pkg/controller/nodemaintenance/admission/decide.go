@@ -315,12 +315,15 @@ func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) 
 }
 
 // inOrder returns the nodes that wait: first those that are pending already, then those in domains
-// with nodes that are taken, then domain by domain. Within each, by name.
+// with nodes that are taken, then domain by domain. Within each, by name. If a node has several budgets
+// with domains, fewer domains that are new come first, and those of the first budget by name change last.
 func (r *round) inOrder(m *maintenanceState) []*node {
 	type place struct {
 		*node
-		pending, active bool
-		domain          string
+		pending bool
+		// inactive is how many of the domains have no node that is taken.
+		inactive int
+		domains  []string
 	}
 	places := make([]place, 0, len(m.Waiting))
 	for _, name := range m.Waiting {
@@ -330,16 +333,18 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 		}
 		p := place{node: n, pending: r.isReserved(m, n)}
 		for _, b := range n.budgets {
-			if b.Spec.Topology != nil {
-				p.domain = b.domainOf(n)
-				p.active = r.states[b].taken[p.domain] > 0
-				break
+			if b.Spec.Topology == nil {
+				continue
+			}
+			domain := b.domainOf(n)
+			if p.domains = append(p.domains, domain); r.states[b].taken[domain] == 0 {
+				p.inactive++
 			}
 		}
 		places = append(places, p)
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(compareFlags(a.pending, b.pending), compareFlags(a.active, b.active), strings.Compare(a.domain, b.domain), strings.Compare(a.Name, b.Name))
+		return cmp.Or(compareFlags(a.pending, b.pending), cmp.Compare(a.inactive, b.inactive), slices.Compare(a.domains, b.domains), strings.Compare(a.Name, b.Name))
 	})
 	nodes := make([]*node, 0, len(places))
 	for _, p := range places {

@@ -217,6 +217,30 @@ func TestOrderOfNodes(t *testing.T) {
 	}
 }
 
+// With budgets of zones and of racks, nodes come first that begin with the fewest new ones.
+func TestOrderOfNodesInRacks(t *testing.T) {
+	in := func(name, zone, rack string, changes ...func(*v1.Node)) *v1.Node {
+		n := inZone(name, zone, changes...)
+		n.Labels["rack"] = rack
+		return n
+	}
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{
+		in("n1", "a", "a2"), in("n2", "b", "b2"), in("n3", "b", "b1"), in("n4", "a", "a1"), in("n5", "b", "b2"), in("t", "b", "b1", admitted),
+	})
+	racks := budgetOfPool(9, 4)
+	racks.Name, racks.Spec.Topology.Key = "racks", "rack"
+	for _, b := range []*coordinationv1alpha1.NodeMaintenanceBudget{budgetOfPool(9, 3), racks} {
+		if err := f.SetBudget(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "n1", "n2", "n3", "n4", "n5")}, decidedAt))
+	if diff := cmp.Diff([]string{"m n3", "m n2", "m n5", "m n4", "m n1"}, got); diff != "" || len(waits) > 0 {
+		t.Errorf("waits %v, admissions (-want, +got):\n%s", waits, diff)
+	}
+}
+
 // The oldest maintenance is first. One that waits only for another zone holds younger ones up, but not
 // if it waits for something else as well.
 func TestOldestMaintenanceFirst(t *testing.T) {
