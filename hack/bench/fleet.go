@@ -19,6 +19,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,6 +35,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/utils/ptr"
 )
 
@@ -62,9 +66,47 @@ const (
 	replicaSetController = "replicaset-controller"
 )
 
-// fleetArgs are flags for thousands of nodes with tens of pods each.
-func fleetArgs() []string {
+// schedulerConfig makes the scheduler look at 2 percent of the nodes for each pod, at least at 100, and
+// not spread the pods of a Deployment: with 5,000 nodes, a pod would take 20 ms of a processor, more than
+// everything else that happens when it moves.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q, qps: %[2]d, burst: %[2]d}
+leaderElection: {leaderElect: false}
+percentageOfNodesToScore: 2
+profiles:
+- pluginConfig:
+  - name: PodTopologySpread
+    args: {defaultingType: List}
+`
+
+// kwokConfig lets more than four pods become ready at a time, as more than four kubelets would.
+const kwokConfig = `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options: {podPlayStageParallelism: 64}
+`
+
+// fleetArgs are flags for thousands of nodes with tens of pods each. They name files, which it writes.
+func fleetArgs(opts options) ([]string, error) {
+	dir, err := filepath.Abs(opts.resultsDir())
+	if err != nil {
+		return nil, fmt.Errorf("resolving the directory of the results: %w", err)
+	}
+	output, err := filepath.Abs(opts.output)
+	if err != nil {
+		return nil, fmt.Errorf("resolving the output directory: %w", err)
+	}
+	local := localcluster.Cluster{Name: clusterName, Output: output}
+	scheduler, kwok := filepath.Join(dir, "scheduler.yaml"), filepath.Join(dir, "kwok.yaml")
+	for path, content := range map[string]string{
+		scheduler: fmt.Sprintf(schedulerConfig, controlplane.UserKubeconfig(local.Dir(), controlplane.Scheduler), fleetQPS), kwok: kwokConfig,
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return nil, fmt.Errorf("writing the configuration of a component: %w", err)
+		}
+	}
 	return []string{
+		"kube-scheduler:config=" + scheduler, "kwok:config=" + kwok,
 		"kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*",
 		fmt.Sprintf("kube-controller-manager:kube-api-qps=%d", fleetQPS), fmt.Sprintf("kube-controller-manager:kube-api-burst=%d", fleetQPS),
 		// kwok renews leases after a quarter of this: not a hundred a second. Therefore no node may
@@ -72,7 +114,7 @@ func fleetArgs() []string {
 		"kwok:node-lease-duration-seconds=800", "kube-controller-manager:node-monitor-grace-period=20m",
 		// Each pod causes some.
 		"kube-apiserver:event-ttl=5m",
-	}
+	}, nil
 }
 
 // measureFleet measures a rollout over all nodes, so many at a time, each of which is given back as soon
@@ -89,7 +131,11 @@ func measureFleet(ctx context.Context, opts options, r *report) error {
 		opts.fleetNodes, opts.fleetPods, opts.fleetAtOnce, opts.fleetDrains, fleetQPS)
 	frozen := r.table(rowPerCase, "A NodeMaintenance over these nodes, and a NodeMaintenanceBudget with maxUnavailable 0.")
 	opts.nodes, opts.auditPolicy = opts.fleetNodes, controllersPolicy
-	opts.args = append(fleetArgs(), opts.args...)
+	args, err := fleetArgs(opts)
+	if err != nil {
+		return err
+	}
+	opts.args = append(args, opts.args...)
 	return onCluster(ctx, opts, r, featureGates+",EvictionLane=true,NodeMaintenanceBudgets=true", func(c *cluster) error {
 		if err := c.prepareFleet(ctx); err != nil {
 			return err

@@ -171,6 +171,7 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 }
 
 func (f *Fleet) newRound(now time.Time) *round {
+	f.rankNodes()
 	r := &round{Fleet: f, now: now, states: map[*budget]*budgetState{}}
 	for _, b := range f.budgets {
 		state := &budgetState{
@@ -321,9 +322,8 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 	type place struct {
 		*node
 		pending bool
-		// inactive is how many of the domains have no node that is taken.
+		// inactive is how many of its domains have no node that is taken.
 		inactive int
-		domains  []string
 	}
 	places := make([]place, 0, len(m.Waiting))
 	for _, name := range m.Waiting {
@@ -333,18 +333,14 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 		}
 		p := place{node: n, pending: r.isReserved(m, n)}
 		for _, b := range n.budgets {
-			if b.Spec.Topology == nil {
-				continue
-			}
-			domain := b.domainOf(n)
-			if p.domains = append(p.domains, domain); r.states[b].taken[domain] == 0 {
+			if b.Spec.Topology != nil && r.states[b].taken[b.domainOf(n)] == 0 {
 				p.inactive++
 			}
 		}
 		places = append(places, p)
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(compareFlags(a.pending, b.pending), cmp.Compare(a.inactive, b.inactive), slices.Compare(a.domains, b.domains), strings.Compare(a.Name, b.Name))
+		return cmp.Or(compareFlags(a.pending, b.pending), a.inactive-b.inactive, a.rank-b.rank)
 	})
 	nodes := make([]*node, 0, len(places))
 	for _, p := range places {

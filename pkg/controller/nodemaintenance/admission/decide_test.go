@@ -241,6 +241,45 @@ func TestOrderOfNodesInRacks(t *testing.T) {
 	}
 }
 
+// The order follows the nodes, their labels and the budgets.
+func TestOrderChanges(t *testing.T) {
+	f := NewFleet()
+	expect := func(when string, want ...string) {
+		t.Helper()
+		got, _ := decisionText(f.Decide([]Maintenance{waitingFor("m", "n1", "n2", "n3", "n4")}, decidedAt))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", when, diff)
+		}
+	}
+	set := func(change func(*coordinationv1alpha1.NodeMaintenanceBudget)) {
+		t.Helper()
+		b := budgetOfPool(9, 9)
+		change(b)
+		if err := f.SetBudget(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.SetNodes([]*v1.Node{inZone("n1", "b"), inZone("n3", "a")})
+	expect("without budgets", "m n1", "m n3")
+	set(func(*coordinationv1alpha1.NodeMaintenanceBudget) {})
+	expect("by zone", "m n3", "m n1")
+	f.SetNode(inZone("n2", "a"))
+	expect("another node", "m n2", "m n3", "m n1")
+	f.SetNode(inZone("n3", "a", cordoned))
+	expect("cordoned", "m n2", "m n3", "m n1")
+	f.SetNode(inZone("n3", "c"))
+	expect("another zone", "m n2", "m n1", "m n3")
+	f.RemoveNode("n2")
+	f.SetNode(inZone("n4", "b"))
+	expect("one is gone, one is new", "m n1", "m n4", "m n3")
+	set(func(b *coordinationv1alpha1.NodeMaintenanceBudget) { b.Generation, b.Spec.Topology.Key = 2, "pool" })
+	expect("another topology", "m n1", "m n3", "m n4")
+	set(func(b *coordinationv1alpha1.NodeMaintenanceBudget) { b.Generation = 3 })
+	expect("by zone again", "m n1", "m n4", "m n3")
+	f.RemoveBudget("b")
+	expect("the budget is gone", "m n1", "m n3", "m n4")
+}
+
 // The oldest maintenance is first. One that waits only for another zone holds younger ones up, but not
 // if it waits for something else as well.
 func TestOldestMaintenanceFirst(t *testing.T) {

@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,8 @@ type Fleet struct {
 	admitted map[types.UID]*counts
 	// refused are nodes whose last admission could not be written.
 	refused sets.Set[string]
+	// unranked is whether the ranks of nodes have to be determined again.
+	unranked bool
 }
 
 // counts are the nodes of a maintenance, by how far they are.
@@ -58,6 +61,8 @@ type node struct {
 	// taken is whether a maintenance has begun with it, and has not given it back.
 	taken   bool
 	budgets []*budget
+	// rank orders all nodes by their domains, then by name: see rankNodes.
+	rank int
 }
 
 // budget is a NodeMaintenanceBudget and the counts of its nodes.
@@ -79,6 +84,7 @@ func NewFleet() *Fleet {
 
 // SetNode adds a node, or replaces the one of the same name.
 func (f *Fleet) SetNode(object *v1.Node) {
+	known := f.nodes[object.Name]
 	f.RemoveNode(object.Name)
 	added := &node{Node: object, unavailable: !isAvailable(object), down: !maintenance.IsReady(object), taken: isTaken(object)}
 	f.nodes[object.Name] = added
@@ -90,6 +96,40 @@ func (f *Fleet) SetNode(object *v1.Node) {
 	}
 	slices.SortFunc(added.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
 	f.count(object, +1)
+	if known != nil && maps.Equal(known.Labels, object.Labels) {
+		added.rank = known.rank
+	} else {
+		f.unranked = true
+	}
+}
+
+// rankNodes determines the ranks of the nodes, if nodes, their labels or budgets have changed. To
+// compare thousands of names for each decision would cost more than everything else about it.
+func (f *Fleet) rankNodes() {
+	if !f.unranked {
+		return
+	}
+	type place struct {
+		*node
+		domains []string
+	}
+	places := make([]place, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		p := place{node: n}
+		for _, b := range n.budgets {
+			if b.Spec.Topology != nil {
+				p.domains = append(p.domains, b.domainOf(n))
+			}
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(slices.Compare(a.domains, b.domains), strings.Compare(a.Name, b.Name))
+	})
+	for i := range places {
+		places[i].rank = i
+	}
+	f.unranked = false
 }
 
 // SetNodes makes these the nodes. Those that are the same objects as before cost next to nothing.
@@ -175,7 +215,7 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 		}
 		b.windows = append(b.windows, window)
 	}
-	f.budgets[object.Name] = b
+	f.budgets[object.Name], f.unranked = b, true
 	for _, n := range f.nodes {
 		if selector.Matches(n.Node) {
 			n.budgets = append(n.budgets, b)
@@ -197,6 +237,7 @@ func (f *Fleet) RemoveBudget(name string) {
 		n.budgets = slices.DeleteFunc(n.budgets, func(b *budget) bool { return b == removed })
 	}
 	delete(f.budgets, name)
+	f.unranked = true
 }
 
 // BudgetNames returns the names of the budgets.

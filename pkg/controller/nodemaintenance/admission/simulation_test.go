@@ -189,7 +189,7 @@ func (r *replica) follow(nodes map[string]*v1.Node, budgets map[string]*coordina
 	}
 }
 
-// countsOf returns what a fleet has counted, as text.
+// countsOf returns what a fleet has counted, and the order of its nodes, as text.
 func countsOf(f *Fleet) map[string]string {
 	all := map[string]string{}
 	for uid, c := range f.admitted {
@@ -205,6 +205,8 @@ func countsOf(f *Fleet) map[string]string {
 		}
 		all["node "+name] = fmt.Sprintf("%s: unavailable %t, down %t, taken %t, budgets %v", n.UID, n.unavailable, n.down, n.taken, budgets)
 	}
+	f.rankNodes()
+	all["order"] = fmt.Sprint(slices.SortedFunc(maps.Keys(f.nodes), func(a, b string) int { return f.nodes[a].rank - f.nodes[b].rank }))
 	return all
 }
 
