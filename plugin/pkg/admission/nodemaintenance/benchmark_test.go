@@ -28,6 +28,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	rbaclisters "k8s.io/client-go/listers/rbac/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
@@ -36,8 +37,9 @@ import (
 // maxPerThousandNodes is the limit for the duration of the checks of a thousand nodes.
 const maxPerThousandNodes = 50 * time.Millisecond
 
-// BenchmarkValidate measures the creation of a maintenance of all nodes of a cluster with the RBAC
-// authorizer, the bootstrap roles, and other bindings. It fails if the limit is exceeded.
+// BenchmarkValidate measures the creation of a maintenance of all nodes of a cluster, and that its rollout
+// is paused, with the RBAC authorizer, the bootstrap roles, and other bindings. It fails if the limit is
+// exceeded.
 func BenchmarkValidate(b *testing.B) {
 	const otherBindings = 200
 	for _, size := range []int{1000, 5000} {
@@ -53,18 +55,28 @@ func BenchmarkValidate(b *testing.B) {
 			rule     rbacv1.PolicyRule
 			selector []core.NodeSelectorTerm
 			denied   bool
+			// paused is whether the maintenance exists, and is paused: with these steps of escalation.
+			paused bool
+			steps  []coordination.NodeMaintenanceEscalationStep
 		}{
-			{"AllAllowed", nodesRule(), []core.NodeSelectorTerm{zone("a")}, false},
-			{"EachAllowed", nodesRule(names...), []core.NodeSelectorTerm{zone("a")}, false},
-			{"EachAllowedByName", nodesRule(names...), byName, false},
-			{"EachDenied", nodesRule("another"), []core.NodeSelectorTerm{zone("a")}, true},
+			{name: "AllAllowed", rule: nodesRule(), selector: []core.NodeSelectorTerm{zone("a")}},
+			{name: "EachAllowed", rule: nodesRule(names...), selector: []core.NodeSelectorTerm{zone("a")}},
+			{name: "EachAllowedByName", rule: nodesRule(names...), selector: byName},
+			{name: "EachDenied", rule: nodesRule("another"), selector: []core.NodeSelectorTerm{zone("a")}, denied: true},
+			{name: "PausedByName", rule: nodesRule(), selector: byName, paused: true},
+			{name: "PausedByNameWithEscalation", rule: nodesRule(), selector: byName, paused: true, steps: []coordination.NodeMaintenanceEscalationStep{step(60, core.MaintenanceEscalationForceDelete)}},
 		} {
 			b.Run(fmt.Sprintf("%s/nodes=%d", bench.name, size), func(b *testing.B) {
 				plugin := newPlugin(b, nodes, newRBAC(b, bench.rule, otherBindings))
-				maintenance := newMaintenance(selecting(bench.selector...))
-				create := attributes(operationOf(maintenance, nil), userNamed(zoneAdmin), "", maintenance, nil)
+				maintenance := newMaintenance(selecting(bench.selector...), escalating(bench.steps...))
+				var old *coordination.NodeMaintenance
+				if bench.paused {
+					old = maintenance.DeepCopy()
+					maintenance.Spec.Rollout = &coordination.NodeMaintenanceRollout{Paused: true}
+				}
+				write := attributes(operationOf(maintenance, old), userNamed(zoneAdmin), "", maintenance, old)
 				for b.Loop() {
-					if err := plugin.Validate(b.Context(), create, nil); bench.denied != apierrors.IsForbidden(err) || !bench.denied && err != nil {
+					if err := plugin.Validate(b.Context(), write, nil); bench.denied != apierrors.IsForbidden(err) || !bench.denied && err != nil {
 						b.Fatalf("unexpected result: %v", err)
 					}
 				}

@@ -24,6 +24,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -62,7 +63,7 @@ func (p *Plugin) validateEscalation(ctx context.Context, a admission.Attributes,
 // tightenedStep returns the first step that acts on pods on which the old maintenance would not have
 // acted, or earlier; -1 if there is none.
 func tightenedStep(maintenance, old *coordination.NodeMaintenance) int {
-	if maintenance == nil {
+	if maintenance == nil || len(maintenance.Spec.Escalation) == 0 {
 		return -1
 	}
 	otherNodes := old == nil || selectsFurtherNodes(maintenance.Spec.NodeSelector, old.Spec.NodeSelector)
@@ -80,9 +81,13 @@ func selectsFurtherNodes(selector, old *core.NodeSelector) bool {
 	if selector == nil || old == nil {
 		return selector != old
 	}
-	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term core.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(old.NodeSelectorTerms, func(other core.NodeSelectorTerm) bool { return apiequality.Semantic.DeepEqual(term, other) })
-	})
+	// There may be thousands: each is compared by its text, in which an empty list is like none.
+	text := func(term core.NodeSelectorTerm) string { return fmt.Sprintf("%q", term) }
+	known := sets.New[string]()
+	for _, term := range old.NodeSelectorTerms {
+		known.Insert(text(term))
+	}
+	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term core.NodeSelectorTerm) bool { return !known.Has(text(term)) })
 }
 
 // isCovered reports whether one of the steps acts as early on the same pods.
