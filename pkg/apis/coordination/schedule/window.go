@@ -65,6 +65,10 @@ func ParseSchedule(expression string) (cron.Schedule, error) {
 		return nil, errors.New("must not be relative: name minutes, hours and days")
 	}
 	schedule, err := cron.ParseStandard(expression)
+	if fields, ok := schedule.(*cron.SpecSchedule); ok && slices.Contains([]uint64{fields.Minute, fields.Hour, fields.Dom, fields.Month, fields.Dow}, 0) {
+		// The library accepts a list without values. It would look at each minute of five years for it.
+		err = errors.New("a field has no value")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("must have five fields, for minute, hour, day of the month, month, and day of the week, such as \"0 2 * * 6\": %w", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,13 +110,22 @@ func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPa
 	if spec.Topology != nil && (old.Topology == nil || spec.Topology.Key != old.Topology.Key) {
 		errs = append(errs, validateTopologyKey(spec.Topology.Key, fldPath.Child("topology", "key"))...)
 	}
-	for i := range spec.Windows {
+	// More windows, and longer texts, are reported by declarative validation. They are not parsed: each
+	// takes a while, and there may be as many as fit into a request.
+	for i := range spec.Windows[:min(len(spec.Windows), maxWindows)] {
 		if !slices.Contains(old.Windows, spec.Windows[i]) {
 			errs = append(errs, validateWindow(&spec.Windows[i], fldPath.Child("windows").Index(i))...)
 		}
 	}
 	return errs
 }
+
+// What declarative validation allows; lengths in characters.
+const (
+	maxWindows        = 20
+	maxScheduleLength = 256
+	maxTimeZoneLength = 64
+)
 
 // validateNumberOrPercentage validates a number of nodes, at least the minimum, or a percentage of
 // them, up to 100 and not less than the minimum.
@@ -149,10 +159,13 @@ func validateTopologyKey(key string, fldPath *field.Path) field.ErrorList {
 // validateWindow validates that a window opens at some time.
 func validateWindow(window *coordination.NodeMaintenanceWindow, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if window.Schedule != "" { // Otherwise reported by declarative validation.
+	if window.Schedule != "" && utf8.RuneCountInString(window.Schedule) <= maxScheduleLength { // Otherwise reported by declarative validation.
 		if _, err := schedule.ParseSchedule(window.Schedule); err != nil {
 			errs = append(errs, field.Invalid(fldPath.Child("schedule"), window.Schedule, err.Error()))
 		}
+	}
+	if utf8.RuneCountInString(window.TimeZone) > maxTimeZoneLength {
+		return errs // Reported by declarative validation.
 	}
 	if _, err := schedule.ParseTimeZone(window.TimeZone); err != nil {
 		errs = append(errs, field.Invalid(fldPath.Child("timeZone"), window.TimeZone, err.Error()))
