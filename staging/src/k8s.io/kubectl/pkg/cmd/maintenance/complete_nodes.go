@@ -52,7 +52,7 @@ type namedNodes struct {
 // arguments are maintenances, or nodes in their place. Whoever mistypes a name must not release all
 // nodes of a maintenance, so what could be both is an error, and so is what is neither.
 func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Interface) (*namedNodes, error) {
-	if len(o.args) < 2 || isNodeArgument(o.args[0]) {
+	if len(o.args) < 2 {
 		return nil, nil
 	}
 	first, rest := bareNames(o.args[:1])[0], o.args[1:]
@@ -77,8 +77,8 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 	named := &namedNodes{NodeMaintenance: maintenances[first], nodes: nodes}
 	isMaintenance, err := named.sort(rest, maintenances)
 	switch {
-	case named.NodeMaintenance == nil && (nodes[first] != nil || len(named.names) == 0):
-		return nil, nil
+	case isNodeArgument(o.args[0]), named.NodeMaintenance == nil && (nodes[first] != nil || len(named.names) == 0):
+		return nil, o.validateInPlace(ctx, client, maintenances, nodes)
 	case named.NodeMaintenance == nil:
 		return nil, failed("%q is neither a node nor a NodeMaintenance: %s. Nothing was changed", first, listCommands)
 	case err != nil || len(isMaintenance) == len(rest):
@@ -87,6 +87,24 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 		return nil, failed("%s: complete nodes of one maintenance at a time; %s: a NodeMaintenance. Nothing was changed", strings.Join(named.names, ", "), strings.Join(isMaintenance, ", "))
 	}
 	return named, nil
+}
+
+// validateInPlace refuses nodes in the place of maintenances that have other nodes, too: whoever turns
+// the arguments around, "complete NODE NAME", must not release all nodes of a maintenance.
+func (o *endOptions) validateInPlace(ctx context.Context, client kubernetes.Interface, maintenances map[string]*coordinationv1alpha1.NodeMaintenance, nodes map[string]*corev1.Node) error {
+	var errs []error
+	for _, name := range unique(o.names) {
+		if maintenances[name] != nil || nodes[name] == nil {
+			continue
+		}
+		if _, err := ownOf(ctx, client, name, o.ending.verb, failed("NodeMaintenance %q not found", name)); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		errs = append(errs, failed("nothing was changed"))
+	}
+	return joined(errs)
 }
 
 func isNodeArgument(arg string) bool {

@@ -144,6 +144,10 @@ func TestCompleteMaintenances(t *testing.T) {
 	s = newServer(t, newMaintenance("kernel", drain, "node-1", "node-2").rollingOut(twoAtATime(manual)), newNode("node-1"), newNode("node-2"))
 	s.run(t, "complete", "node-1")
 	contains(t, s.failure, `error: "node-1" is a node. When the work on it is done: kubectl maintenance complete kernel node-1. To end the maintenance of all its nodes: kubectl maintenance complete kernel`)
+	for _, args := range [][]string{{"node-1", "kernel"}, {"node/node-1", "kernel"}, {"no/node-1", "nm/kernel"}, {"node-1", "node-2", "kernel"}} {
+		s.run(t, append([]string{"complete"}, args...)...)
+		contains(t, s.failure, `error: "node-1" is a node. When the work on it is done: kubectl maintenance complete kernel node-1. To end the maintenance of all its nodes: kubectl maintenance complete kernel`, "\nerror: nothing was changed")
+	}
 	s.run(t, "complete", "kernel", "--force")
 	contains(t, s.failure, "error: --force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
 	if len(s.writes()) > 0 {

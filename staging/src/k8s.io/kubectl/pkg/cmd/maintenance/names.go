@@ -105,13 +105,21 @@ func (e *environment) findMaintenances(ctx context.Context, client kubernetes.In
 // findOwn returns the name of the only open maintenance of a node, if it selects no other node. A
 // maintenance of several nodes must be named to be ended.
 func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
+	name, err := ownOf(ctx, client, node, subcommand, notFound)
+	if err == nil {
+		fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, name)
+	}
+	return name, err
+}
+
+// ownOf is findOwn without the text.
+func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
 	maintenances, err := maintenancesOfNode(ctx, client, node, notFound)
 	if err != nil {
 		return "", err
 	}
 	names := namesOf(maintenances)
 	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodesByName([]string{node})) {
-		fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, names[0])
 		return names[0], nil
 	}
 	if subcommand == "complete" && rolloutOf(maintenances[0]) != nil {

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
@@ -215,7 +217,26 @@ func readManifest(name string, in io.Reader) (*coordinationv1alpha1.NodeMaintena
 	if nm.Kind != "NodeMaintenance" || nm.Spec.NodeSelector == nil {
 		return nil, fmt.Errorf("--filename=%s: not a NodeMaintenance with a spec.nodeSelector", name)
 	}
+	if err := validateRollout(nm.Spec.Rollout); err != nil {
+		return nil, fmt.Errorf("--filename=%s: %w", name, err)
+	}
 	return nm, nil
+}
+
+// validateRollout refuses a rollout that the server would refuse, and of which a plan would show that it
+// drains nothing.
+func validateRollout(rollout *coordinationv1alpha1.NodeMaintenanceRollout) error {
+	if rollout == nil || rollout.MaxConcurrent == nil {
+		return nil
+	}
+	value := rollout.MaxConcurrent.String()
+	if rollout.MaxConcurrent.Type == intstr.String {
+		value = strconv.Quote(value)
+	}
+	if valid, err := parseMaxConcurrent(rollout.MaxConcurrent.String()); err != nil || valid.Type != rollout.MaxConcurrent.Type {
+		return fmt.Errorf("spec.rollout.maxConcurrent: %s: %s; only a percentage has quotes", value, validMaxConcurrent)
+	}
+	return nil
 }
 
 // read reads everything that a plan shows. A plan needs the permission to list nodes and pods.

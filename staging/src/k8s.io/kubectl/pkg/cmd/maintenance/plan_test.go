@@ -351,6 +351,22 @@ func TestPlanOfAnotherProject(t *testing.T) {
 	contains(t, s.failure, `--filename=-: is a NodeMaintenance of "nodemaintenance.medik8s.io/v1beta1", and not of coordination.k8s.io/v1alpha1: convert it with "kubectl maintenance convert -f -"`)
 }
 
+// What the server would refuse is no plan that drains nothing.
+func TestPlanOfMaxConcurrent(t *testing.T) {
+	for value, valid := range map[string]bool{"2": true, `"10%"`: true, `"100%"`: true, `"10"`: false, "0": false, "-1": false, `"0%"`: false, `"101%"`: false, `"all"`: false} {
+		s := newServer(t, newNode("node-1"))
+		s.environment.In = strings.NewReader(`{apiVersion: coordination.k8s.io/v1alpha1, kind: NodeMaintenance, metadata: {name: next},
+			spec: {stage: Drain, rollout: {maxConcurrent: ` + value + `}, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}}}`)
+		s.run(t, "plan", "-f", "-")
+		if valid != (s.code == 0) {
+			t.Errorf("%s: exit code %d: %s", value, s.code, s.failure)
+		}
+		if !valid {
+			contains(t, s.failure, "--filename=-: spec.rollout.maxConcurrent: "+value+": must be a number of nodes, at least 1, or a percentage of them from 1% to 100%; only a percentage has quotes")
+		}
+	}
+}
+
 func TestPlanOfPodPolicies(t *testing.T) {
 	manifest := func(policy string) string {
 		path := filepath.Join(t.TempDir(), "nm.yaml")

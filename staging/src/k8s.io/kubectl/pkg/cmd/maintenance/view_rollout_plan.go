@@ -209,8 +209,8 @@ type budgetForecast struct {
 type nodeForecast struct {
 	*corev1.Node
 	budgets []*budgetForecast
-	// domain is that of the first budget that has domains.
-	domain string
+	// domains are those of the budgets that have domains.
+	domains []string
 	// unavailable, down and taken are whether it counts as such already.
 	unavailable, down, taken bool
 }
@@ -321,8 +321,8 @@ func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 			if !b.matcher.Matches(object) {
 				continue
 			}
-			if node.domain == "" {
-				node.domain = b.domainOf(object)
+			if b.Spec.Topology != nil {
+				node.domains = append(node.domains, b.domainOf(object))
 			}
 			node.budgets = append(node.budgets, b)
 		}
@@ -333,34 +333,31 @@ func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 		}
 	}
 	slices.SortStableFunc(f.waiting, func(a, b *nodeForecast) int {
-		return cmp.Or(cmp.Compare(a.domain, b.domain), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(slices.Compare(a.domains, b.domains), cmp.Compare(a.Name, b.Name))
 	})
 	return begun
 }
 
-// fill adds nodes to a batch as long as the limits allow it: first those in domains with nodes that are
-// taken.
+// fill adds nodes to a batch as long as the limits allow it: first those that begin with the fewest
+// domains in which no node is taken.
 func (f *forecast) fill(batch []*nodeForecast) []*nodeForecast {
-	active := func(node *nodeForecast) bool {
-		return slices.ContainsFunc(node.budgets, func(b *budgetForecast) bool { return b.Spec.Topology != nil && b.taken[b.domainOf(node.Node)] > 0 })
-	}
-	before := sets.New[*nodeForecast]()
+	inactive := map[*nodeForecast]int{}
 	for _, node := range f.waiting {
-		if active(node) {
-			before.Insert(node)
+		for _, b := range node.budgets {
+			if b.Spec.Topology != nil && b.taken[b.domainOf(node.Node)] == 0 {
+				inactive[node]++
+			}
 		}
 	}
 	taken := sets.New[*nodeForecast]()
-	for _, first := range []bool{true, false} {
-		for _, node := range f.waiting {
-			if len(batch) >= f.slots {
-				break
-			}
-			if before.Has(node) == first && node.refusal() == nil {
-				node.take()
-				taken.Insert(node)
-				batch = append(batch, node)
-			}
+	for _, node := range slices.SortedStableFunc(slices.Values(f.waiting), func(a, b *nodeForecast) int { return inactive[a] - inactive[b] }) {
+		if len(batch) >= f.slots {
+			break
+		}
+		if node.refusal() == nil {
+			node.take()
+			taken.Insert(node)
+			batch = append(batch, node)
 		}
 	}
 	f.waiting = slices.DeleteFunc(f.waiting, taken.Has)
@@ -373,7 +370,7 @@ func (n *nodeForecast) refusal() *stuckNodes {
 		switch {
 		case scaled(b.Spec.MaxUnavailable, 1) == 0:
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitFrozen, Budget: b.Name}
-		case b.Spec.Topology != nil && b.taken[b.domainOf(n.Node)] == 0 && len(b.taken) >= int(b.Spec.Topology.MaxDomains):
+		case b.Spec.Topology != nil && b.domainsWith(b.domainOf(n.Node)) > int(b.Spec.Topology.MaxDomains):
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitTopology, Budget: b.Name}
 		case n.down || n.taken:
 		case n.unavailable && b.disrupted >= b.max(), !n.unavailable && b.unavailable >= b.max():
@@ -381,6 +378,15 @@ func (n *nodeForecast) refusal() *stuckNodes {
 		}
 	}
 	return nil
+}
+
+// domainsWith returns how many domains are active together with this one. If there are too many already,
+// none gets another node.
+func (b *budgetForecast) domainsWith(domain string) int {
+	if b.taken[domain] > 0 {
+		return len(b.taken)
+	}
+	return len(b.taken) + 1
 }
 
 // take counts a node that is drained.

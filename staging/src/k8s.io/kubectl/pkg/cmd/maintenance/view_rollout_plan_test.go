@@ -148,6 +148,7 @@ func TestBatches(t *testing.T) {
 		{"done ones are left out", append([]any{begun("n8", phaseDone)}, five...), atATime("3"), "n1 n2 n3, n4 n5", nil},
 		{"failed ones keep their budget", append([]any{nodeBudget("workers", "2"), begun("n8", phaseFailed)}, five[:2]...), atATime("3"), "n1, n2", nil},
 		{"failed ones keep their zone", []any{zonal(nodeBudget("zones", "5"), 1), begun("n8@b", phaseFailed), readyNode("n1@a"), readyNode("n2@b")}, nil, "n2@b", []stuckNodes{{topology, "zones", []string{"n1@a"}}}},
+		{"failed ones of too many zones stop all", []any{zonal(nodeBudget("zones", "5"), 1), begun("n8@b", phaseFailed), begun("n9@a", phaseFailed), readyNode("n1@a"), readyNode("n2@b")}, nil, "", []stuckNodes{{topology, "zones", []string{"n1@a", "n2@b"}}}},
 		{"no node", nil, atATime("3"), "", nil},
 	} {
 		s := snapshotOf(tc.stories...)
