@@ -22,6 +22,7 @@ package v1alpha1
 //	the entry of an interceptor in                  EvictionInterceptVerb on EvictionInterceptorResource,
 //	status.interceptors                             with the name of that interceptor
 //	status.evictionRequestCancellationPolicy        the same, with the name of the active interceptor
+//	the condition InterceptorsSkipped, set to True  EvictionRequestEscalateVerb on evictionrequests/status
 //	all others; entries that are added or removed   EvictionRequestControlVerb on evictionrequests/status
 //
 // EvictionRequestControlVerb permits changing every field. It is for controllers only.
