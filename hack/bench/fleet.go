@@ -80,10 +80,18 @@ profiles:
     args: {defaultingType: List}
 `
 
-// kwokConfig lets more than four pods become ready at a time, as more than four kubelets would.
+// kwokConfig lets more than four pods become ready at a time. The rest are kwok's defaults, which it does
+// not add to a configuration.
 const kwokConfig = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
-options: {podPlayStageParallelism: 64}
+options:
+  podPlayStageParallelism: 64
+  cidr: 10.0.0.0/24
+  enableDebuggingHandlers: true
+  nodePlayStageParallelism: 4
+  nodeLeaseParallelism: 4
+  podsOnNodeSyncParallelism: 1
+  enablePodsOnNodeSyncListPager: true
 `
 
 // fleetArgs are flags for thousands of nodes with tens of pods each. They name files, which it writes.
