@@ -96,7 +96,8 @@ type Admitter struct {
 	Parallel int
 	// behindSince is since when the cache of nodes is behind a holder; zero if it is not.
 	behindSince time.Time
-	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
+	// wrote has when the status of a holder was written, or could not be, by its UID, within the last
+	// statusInterval.
 	wrote map[types.UID]time.Time
 }
 
@@ -135,7 +136,10 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	errs := []error{err}
 	errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
 	after = earlier(earlier(after, again), a.nextChange(maintenances, now))
-	return decision.Waits, after, errors.Join(errs...)
+	if err = errors.Join(errs...); err != nil && after > 0 {
+		after = max(after, statusInterval) // What cannot be written is no reason to hurry.
+	}
+	return decision.Waits, after, err
 }
 
 // due returns the admissions whose holders may be written now, and when the first of the others may.
@@ -245,8 +249,8 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 		changed := b.NodeMaintenanceBudget.DeepCopy()
 		changed.Status = *status
 		if err := a.Store.WriteBudget(ctx, changed); err != nil {
-			errs = append(errs, ignoreOutdated(err))
-			after = earlier(after, staleInterval)
+			again, err := a.notWritten(b.UID, err, now)
+			errs, after = append(errs, err), earlier(after, again)
 			continue
 		}
 		a.wrote[b.UID] = now
@@ -263,14 +267,25 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 			continue
 		}
 		if err := a.Store.WriteMaintenance(ctx, changed); err != nil {
-			errs = append(errs, ignoreOutdated(err))
-			after = earlier(after, staleInterval)
+			again, err := a.notWritten(m.UID, err, now)
+			errs, after = append(errs, err), earlier(after, again)
 			continue
 		}
 		a.wrote[m.UID] = now
 		reserved.Insert(m.UID)
 	}
 	return reserved, after, errors.Join(errs...)
+}
+
+// notWritten returns when a holder is to be written again whose write has failed, and the error to report. If
+// it is not outdated, the caller decides, who has to wait longer after each failure; and events do not
+// cause another attempt within the statusInterval.
+func (a *Admitter) notWritten(holder types.UID, err error, now time.Time) (again time.Duration, failure error) {
+	if ignoreOutdated(err) == nil {
+		return staleInterval, nil
+	}
+	a.wrote[holder] = now
+	return 0, err
 }
 
 // ignoreOutdated returns nil for an error that says that the object has changed or is gone: the event

@@ -133,9 +133,9 @@ func TestProtocol(t *testing.T) {
 		"reserve, then admit":           {func(*admitterWorld) {}, []string{"list", "reserve b", "reserve m", admit}, 1, 0, false},
 		"the budget has changed":        {fail("reserve b", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
 		"the budget is gone":            {fail("reserve b", gone), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, true},
+		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve b", "reserve m"}, 0, 0, true},
 		"the maintenance has changed":   {fail("reserve m", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, true},
+		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve b", "reserve m"}, 0, 0, true},
 		"the node has changed":          {fail(admit, conflict), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
 		"the node waits":                {fail(admit, errWaits), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
 		"the node is gone":              {fail(admit, gone), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
@@ -400,6 +400,33 @@ func TestBehindForLong(t *testing.T) {
 		w.store.version = "50"
 		if message, _ := sync(200); message != "" {
 			t.Errorf("%s: the time does not begin anew: %q", holder, message)
+		}
+	}
+}
+
+// A full batch, of which the next one follows at once, does not if its holder cannot be written.
+func TestFullBatchThatCannotBeWritten(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"written":           {nil, staleInterval},
+		"cannot be written": {apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil), statusInterval},
+	} {
+		w := newAdmitterWorld()
+		w.store.errors["reserve b"] = test.err
+		a := NewAdmitter(w.store, func(Admission) {})
+		m := waitingFor("m")
+		for _, n := range pool("n", maxBatch+1) {
+			a.SetNode(n)
+			m.Waiting = append(m.Waiting, n.Name)
+		}
+		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2 * maxBatch))
+		if err := a.SetBudget(w.budget); err != nil {
+			t.Fatal(err)
+		}
+		if _, after, err := a.Sync(t.Context(), []Maintenance{m}, w.now); after != test.want || (err != nil) != (test.err != nil) {
+			t.Errorf("%s: again after %v, not %v, error %v", name, after, test.want, err)
 		}
 	}
 }

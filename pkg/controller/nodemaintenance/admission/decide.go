@@ -120,6 +120,8 @@ type budgetState struct {
 	early map[string]coordinationv1alpha1.NodeMaintenanceWaitReason
 	// open is whether a window is open, and frozen whether nothing is admitted.
 	open, frozen bool
+	// next is when the next window opens, if none is open.
+	next time.Time
 	// waiting is whether this or an older maintenance waits only for another domain, and held
 	// whether an older one does.
 	waiting, held bool
@@ -178,6 +180,9 @@ func (f *Fleet) newRound(now time.Time) *round {
 			pending: sets.New[string](), unavailable: b.unavailable, disrupted: b.disrupted, taken: maps.Clone(b.taken),
 			reserved: len(b.Status.PendingAdmissions), open: b.isOpen(now), frozen: b.isFrozen(),
 			early: map[string]coordinationv1alpha1.NodeMaintenanceWaitReason{},
+		}
+		if !state.open {
+			state.next = b.nextWindow(now).UTC()
 		}
 		r.states[b] = state
 		for _, pending := range b.Status.PendingAdmissions {
@@ -394,7 +399,7 @@ func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeM
 	case state.frozen:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitFrozen
 	case !state.open:
-		wait.Reason, wait.Until = coordinationv1alpha1.NodeMaintenanceWaitWindow, b.nextWindow(r.now).UTC()
+		wait.Reason, wait.Until = coordinationv1alpha1.NodeMaintenanceWaitWindow, state.next
 	case reserved != nil && r.now.Sub(reserved.Time.Time) >= pendingUsable:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitBudget // It will be reserved again.
 	case reserved != nil || state.early[n.Name] != "":

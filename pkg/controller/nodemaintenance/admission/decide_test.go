@@ -475,6 +475,20 @@ func TestReservationsOfABudget(t *testing.T) {
 	}
 }
 
+// Nodes that wait for a window say until when.
+func TestWaitForAWindow(t *testing.T) {
+	f, b := NewFleet(), budgetOfPool(2, 0)
+	f.SetNodes(pool("n", 3))
+	b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: "0 4 * * *", DurationSeconds: 3600}, {Schedule: "0 3 * * *", DurationSeconds: 3600}}
+	if err := f.SetBudget(b); err != nil {
+		t.Fatal(err)
+	}
+	want := map[Wait]int{{Reason: coordinationv1alpha1.NodeMaintenanceWaitWindow, Budget: "b", Until: decidedAt.Add(2 * time.Hour)}: 3}
+	if diff := cmp.Diff(want, f.Decide([]Maintenance{waitingFor("m", "n00", "n01", "n02")}, decidedAt).Waits["m"]); diff != "" {
+		t.Errorf("waits (-want, +got):\n%s", diff)
+	}
+}
+
 // A node that is reserved counts once, whatever it was before.
 func TestReservedNodeCountsOnce(t *testing.T) {
 	for name, nodes := range map[string][]*v1.Node{
