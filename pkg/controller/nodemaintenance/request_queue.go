@@ -92,14 +92,16 @@ func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {
 	return q
 }
 
-// set makes these the waiting writes of the node, in the flow of a maintenance. Those that wait
-// already keep their places, and pods with a running write are left out: see done.
+// set makes these the waiting writes of the node, in the flow of a maintenance: the first one of each
+// pod. Those that wait already keep their places, and pods with a running write are left out: see done.
 func (q *requestQueue) set(node, flow string, writes []requestWrite) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	wanted := make(map[types.UID]requestWrite, len(writes))
 	for _, w := range writes {
-		wanted[w.uid] = w
+		if _, found := wanted[w.uid]; !found {
+			wanted[w.uid] = w
+		}
 	}
 	q.drop(node, func(w requestWrite) bool { return wanted[w.uid] != w })
 	for _, w := range writes {

@@ -182,6 +182,25 @@ func TestSetReplacesWhatWaits(t *testing.T) {
 	q.expectEmpty()
 }
 
+// A pod of which two writes are wanted keeps the place of the first one.
+func TestActKeepsItsPlace(t *testing.T) {
+	q := newQueueTest(t)
+	q.fill("a", 2)
+	q.expectNext("first", "a/0", "a/1")
+	act := func(node string, number int) requestWrite {
+		w := writeFor(node, "a", number)
+		w.act = ignoreBudgets
+		return w
+	}
+	writes := []requestWrite{act("n", 2), writeFor("n", "a", 2)}
+	q.set("n", "m", writes)
+	q.set("o", "m", []requestWrite{act("o", 3)})
+	q.set("n", "m", writes)
+	q.end("a/0")
+	q.end("a/1")
+	q.expectNext("in order", "a/2", "a/3")
+}
+
 // At most one write for a pod runs at a time.
 func TestOneWriteForAPodAtATime(t *testing.T) {
 	q := newQueueTest(t)

@@ -68,9 +68,9 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	switch {
 	case w.withdraw && len(draining) == 0 && facts.needsWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
-	case w.act != "":
+	case w.act != "" && action != coordinationv1alpha1.NodeMaintenancePodSkip:
 		return c.act(w, &facts, node, orders)
-	case !w.withdraw && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
+	case !w.withdraw && w.act == "" && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
 		return func(ctx context.Context) error { return c.writer.request(ctx, pod) }
 	}
 	return nil
