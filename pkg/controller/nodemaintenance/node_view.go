@@ -72,7 +72,7 @@ func (v *nodeView) isAdmitted() bool {
 
 // computeView computes the view of the node as it is now.
 func (c *Controller) computeView(s *nodeSync) *nodeView {
-	view, awaitsFinalizer := &nodeView{}, false
+	view, awaitsFinalizer, hasCordoned := &nodeView{}, false, false
 	for i := range s.orders {
 		o := &s.orders[i]
 		if o.plans() {
@@ -86,8 +86,9 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 		}
 		awaitsFinalizer = awaitsFinalizer || o.awaitsFinalizer()
 		view.waits = view.waits || o.waits()
+		hasCordoned = hasCordoned || o.waits() && o.cordonedFirst
 	}
-	keeps := awaitsFinalizer || view.waits && isOnlyCordoned(s.node)
+	keeps := awaitsFinalizer || hasCordoned && isOnlyCordoned(s.node)
 	view.keepsCordon = keeps && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node)
 	if view.drains() && len(s.facts.participants) > 0 {
@@ -98,9 +99,10 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 	return view
 }
 
-// isOnlyCordoned reports whether the node was cordoned by the stage Cordon, and no drain has begun.
+// isOnlyCordoned reports whether the node was cordoned by the stage Cordon, and no drain is under way.
 func isOnlyCordoned(node *v1.Node) bool {
-	return maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets)+len(maintenance.Admissions(node)) == 0
+	return maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) == 0 &&
+		!slices.ContainsFunc(maintenance.Admissions(node), func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
 }
 
 // addNodeBlockers adds the failed writes to the node itself.

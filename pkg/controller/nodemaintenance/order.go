@@ -52,6 +52,9 @@ type order struct {
 	begun bool
 	// drained is whether the status says that the stage Drain has started.
 	drained bool
+	// cordonedFirst is whether it was in the stage Cordon before the stage Drain: nodes that wait may be
+	// unschedulable because of it.
+	cordonedFirst bool
 	// completed is whether the status says that the stage Complete has started.
 	completed bool
 	// finalizerFailed is whether an attempt to store the finalizer has failed. Drains do not wait
@@ -89,7 +92,16 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
 		drained:   hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain),
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
+
+		cordonedFirst: wasInCordon(&m.Status),
 	}, nil
+}
+
+// wasInCordon reports whether the stage Cordon was started before the stage Drain. If it is skipped, both
+// have the same time.
+func wasInCordon(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	cordon, drain := startOf(status, coordinationv1alpha1.NodeMaintenanceStageCordon), startOf(status, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	return cordon != nil && (drain == nil || cordon.Before(drain))
 }
 
 // rankOf returns the rank of a maintenance.
