@@ -88,10 +88,10 @@ func (c *Controller) watchFleet(logger klog.Logger) error {
 		}},
 		"namespaces": {c.fleet.Namespaces.Informer(), cache.ResourceEventHandlerFuncs{
 			// The event of a pod may have come before that of its namespace.
-			AddFunc: func(any) { c.enqueueNodes(c.progress.tracked()) },
+			AddFunc: func(obj any) { c.namespaceChanged(obj.(*v1.Namespace).Name) },
 			UpdateFunc: func(old, obj any) {
-				if !maps.Equal(old.(*v1.Namespace).Labels, obj.(*v1.Namespace).Labels) {
-					c.enqueueNodes(c.progress.tracked())
+				if namespace := obj.(*v1.Namespace); !maps.Equal(old.(*v1.Namespace).Labels, namespace.Labels) {
+					c.namespaceChanged(namespace.Name)
 				}
 			},
 		}},
@@ -113,6 +113,22 @@ func (c *Controller) watchFleet(logger klog.Logger) error {
 		c.cachesSynced = append(c.cachesSynced, informer.HasSynced)
 	}
 	return nil
+}
+
+// namespaceChanged reconciles the nodes that are drained and have pods of the namespace: policies may
+// select its labels.
+func (c *Controller) namespaceChanged(name string) {
+	pods, err := c.podIndexer.ByIndex(cache.NamespaceIndex, name)
+	if err != nil {
+		return // All informers of pods have this index.
+	}
+	nodes := sets.New[string]()
+	for _, pod := range pods {
+		if node := pod.(*v1.Pod).Spec.NodeName; !nodes.Has(node) && c.progress.isDraining(node) {
+			nodes.Insert(node)
+		}
+	}
+	c.enqueueNodes(sets.List(nodes))
 }
 
 // budgetChanged handles the event of a budget: if it selects other nodes now, those that wait or will
@@ -247,6 +263,10 @@ func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1
 // WriteMaintenance also writes the rest of the status: otherwise that would be another write, and often
 // one that conflicts with this one.
 func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
+	if !s.writer.beginStatus(changed.Name) {
+		return apierrors.NewConflict(maintenanceResource, changed.Name, errors.New("another write is in flight"))
+	}
+	defer s.writer.endStatus(changed.Name)
 	before, now := *changed, s.clock.Now()
 	if sums, waiting, known := s.progress.summarize(changed.Name); known {
 		s.enqueueNodes(waiting)

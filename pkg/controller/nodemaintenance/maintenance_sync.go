@@ -176,6 +176,11 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}
+	if !c.writer.beginStatus(m.Name) {
+		c.maintenances.AddAfter(m.Name, staleInterval)
+		return nil
+	}
+	defer c.writer.endStatus(m.Name)
 	written, err := c.writer.setStatus(ctx, m, status)
 	if err != nil || !written {
 		return err

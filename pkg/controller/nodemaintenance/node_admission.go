@@ -111,8 +111,9 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 	if next.DrainedTime == nil && o.drains() && view.drains() && view.state.isDrained() {
 		next.DrainedTime, next.BootID = now, s.node.Status.NodeInfo.BootID
 	}
+	done, soon := c.isWorkDone(s, o, &stored)
 	switch {
-	case next.ReturningTime == nil && c.isWorkDone(s, o, &stored):
+	case next.ReturningTime == nil && done:
 		next.ReturningTime = now
 		if c.canReturnAtOnce(s, view, &next, o) {
 			next.DoneTime, next.FailedTime = now, nil
@@ -129,6 +130,8 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 	case !found || next.FailedTime != nil:
 	case s.now.Before(deadline):
 		c.nodes.AddAfter(s.node.Name, deadline.Sub(s.now))
+	case soon:
+		// It was rebooted in time, maybe, while no controller has seen it.
 	default:
 		next.FailedTime = now
 	}
@@ -162,25 +165,25 @@ func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bo
 }
 
 // isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted
-// after its drain.
-func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdmission) bool {
+// after its drain. If it can be soon, it was rebooted, and has not been Ready for long enough yet.
+func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdmission) (done, soon bool) {
 	if isMarkedDone(s.node, o.uid) {
-		return true
+		return true, false
 	}
 	bootID := s.node.Status.NodeInfo.BootID
 	if o.rollout == nil || o.rollout.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted ||
 		stored.DrainedTime == nil || stored.BootID == "" || bootID == "" || bootID == stored.BootID {
-		return false
+		return false, false
 	}
 	ready, since := c.boots.readySince(s.node, s.now)
 	if !ready {
-		return false
+		return false, false
 	}
 	if wait := rebootSettled - s.now.Sub(since); wait > 0 {
 		c.nodes.AddAfter(s.node.Name, wait)
-		return false
+		return false, true
 	}
-	return true
+	return true, false
 }
 
 // isHealthy reports whether the node can be made schedulable. If another maintenance claims it, and

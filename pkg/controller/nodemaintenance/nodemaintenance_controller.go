@@ -155,6 +155,9 @@ func NewWithClock(
 	}
 	var budgetStore cache.Store
 	if fleet != nil {
+		if err := addUnreadyIndexer(podInformer.Informer()); err != nil {
+			return nil, fmt.Errorf("indexing pods that are not ready: %w", err)
+		}
 		budgetStore = fleet.Budgets.Informer().GetStore()
 	}
 	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), podInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore, clock)

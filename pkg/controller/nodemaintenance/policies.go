@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -179,16 +180,32 @@ func (c *Controller) isSettling(m *coordinationv1alpha1.NodeMaintenance, nodes [
 	return !since.IsZero() && !newestUnready().Before(since)
 }
 
+// unreadyIndex has the pods that replace others, maybe, and are not ready, under one key: to look at all
+// pods for each decision on admissions would take longer than everything else about it.
+const (
+	unreadyIndex = "nodemaintenance.unreadyReplacement"
+	unreadyKey   = "unready"
+)
+
+func addUnreadyIndexer(pods cache.SharedIndexInformer) error {
+	return pods.AddIndexers(cache.Indexers{unreadyIndex: func(obj any) ([]string, error) {
+		if pod, ok := obj.(*v1.Pod); ok && isReplacement(pod) && !isPodReady(pod) {
+			return []string{unreadyKey}, nil
+		}
+		return nil, nil
+	}})
+}
+
 // newestUnready returns when the newest pod was created that replaces another, maybe, and is not ready;
-// zero if all are. It looks at all pods, so one decision asks it once, for all maintenances.
+// zero if all are. One decision asks it once, for all maintenances.
 func (c *Controller) newestUnready() time.Time {
 	var newest time.Time
-	pods, err := c.podLister.List(labels.Everything())
+	pods, err := c.podIndexer.ByIndex(unreadyIndex, unreadyKey)
 	if err != nil {
-		return newest // The lister of a cache returns no error.
+		return newest // Only without the gate there is no such index.
 	}
-	for _, pod := range pods {
-		if created := pod.CreationTimestamp.Time; created.After(newest) && isReplacement(pod) && !isPodReady(pod) {
+	for _, object := range pods {
+		if created := object.(*v1.Pod).CreationTimestamp.Time; created.After(newest) {
 			newest = created
 		}
 	}

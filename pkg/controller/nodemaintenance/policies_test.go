@@ -373,3 +373,46 @@ func TestIsReplacement(t *testing.T) {
 		}
 	}
 }
+
+// The newest pod counts that a controller keeps running and that is not ready.
+func TestNewestUnready(t *testing.T) {
+	owned := func(kind string) func(*v1.Pod) {
+		return func(pod *v1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "owner", Controller: ptr.To(true)}}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1.Pod)
+		counts bool
+	}{
+		"of a ReplicaSet":  {owned("ReplicaSet"), true},
+		"of a StatefulSet": {owned("StatefulSet"), true},
+		"ready": {func(pod *v1.Pod) {
+			owned("ReplicaSet")(pod)
+			pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		}, false},
+		"of nobody":        {func(*v1.Pod) {}, false},
+		"of a Job":         {owned("Job"), false},
+		"of a DaemonSet":   {owned("DaemonSet"), false},
+		"has ended":        {func(pod *v1.Pod) { owned("ReplicaSet")(pod); pod.Status.Phase = v1.PodFailed }, false},
+		"is being deleted": {func(pod *v1.Pod) { owned("ReplicaSet")(pod); pod.DeletionTimestamp = ptr.To(metav1.Now()) }, false},
+	} {
+		f := newFixture(t)
+		created := func(seconds int) func(*v1.Pod) {
+			return func(pod *v1.Pod) {
+				pod.CreationTimestamp = metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
+			}
+		}
+		f.createPods(1, "n", 0, owned("ReplicaSet"), created(1))
+		f.createPods(1, "n", 0, owned("ReplicaSet"), created(0))
+		f.createPods(1, "", 0, test.change, created(2))
+		f.deliverAll()
+		want := start.Add(time.Second)
+		if test.counts {
+			want = start.Add(2 * time.Second)
+		}
+		if got := f.newestUnready(); !got.Equal(want) {
+			t.Errorf("%s: %v, not %v", name, got, want)
+		}
+	}
+}

@@ -402,7 +402,7 @@ func (s *progressStore) tracked() []string {
 	all := sets.New[string]()
 	for _, p := range s.maintenances {
 		if p.drains() {
-			all = all.Union(p.all())
+			all.Insert(p.all().UnsortedList()...)
 		}
 	}
 	return sets.List(all)

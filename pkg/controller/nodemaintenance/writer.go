@@ -81,6 +81,9 @@ type writer struct {
 	// decision on older data would cause a conflict, or the same write again.
 	nodes, maintenances, budgets consistency.ConsistencyStore
 	nodeStore                    cache.Store
+	// statuses are the maintenances of which a write of the status is in flight, under the lock.
+	statusLock sync.Mutex
+	statuses   sets.Set[string]
 	// requests is the cache of requests, and unseen the writes of requests that it lacks.
 	requests cache.Store
 	unseen   *unseenWrites
@@ -112,6 +115,7 @@ func newWriter(client, requestClient kubernetes.Interface, nodes, pods, requests
 		maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			maintenanceResource: maintenances,
 		}),
+		statuses: sets.New[string](),
 		requests: requests,
 		unseen:   newUnseenWrites(),
 	}, nil
@@ -371,6 +375,26 @@ func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.No
 func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	_, err := w.patch(ctx, m, nil, map[string]any{"stage": coordinationv1alpha1.NodeMaintenanceStageComplete})
 	return err
+}
+
+// beginStatus reports whether the caller may write the status of the maintenance that the cache has, and
+// has to call endStatus then. Two workers write it: without this, one of them would often lose a
+// conflict.
+func (w *writer) beginStatus(name string) bool {
+	w.statusLock.Lock()
+	defer w.statusLock.Unlock()
+	// While no other write is in flight, the last one is known.
+	if w.statuses.Has(name) || !w.isCurrentMaintenance(name) {
+		return false
+	}
+	w.statuses.Insert(name)
+	return true
+}
+
+func (w *writer) endStatus(name string) {
+	w.statusLock.Lock()
+	defer w.statusLock.Unlock()
+	w.statuses.Delete(name)
 }
 
 // setStatus writes the status of a maintenance.

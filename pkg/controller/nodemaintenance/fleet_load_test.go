@@ -1,0 +1,238 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// countWrites returns how many of the writes are this one.
+func (f *fixture) countWrites(write string) (count int) {
+	for _, w := range f.writes() {
+		if w == write {
+			count++
+		}
+	}
+	return count
+}
+
+// A holder whose status cannot be written is tried once a second at most, also while nodes change.
+func TestHolderCannotBeWritten(t *testing.T) {
+	for _, resource := range []string{"nodemaintenancebudgets", "nodemaintenances"} {
+		for name, changes := range map[string]int{"nothing happens": 0, "nodes change": 5} {
+			t.Run(resource+", "+name, func(t *testing.T) {
+				f := newFleet(t, "n1", "n2")
+				f.createLimit("b", 2)
+				f.run(5 * time.Second)
+				refuse, attempts := true, 0
+				f.client.PrependReactor("update", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+					var pending []coordinationv1alpha1.NodeMaintenancePendingAdmission
+					switch holder := action.(clienttesting.UpdateAction).GetObject().(type) {
+					case *coordinationv1alpha1.NodeMaintenanceBudget:
+						pending = holder.Status.PendingAdmissions
+					case *coordinationv1alpha1.NodeMaintenance:
+						if holder.Status.RolloutStatus != nil {
+							pending = holder.Status.RolloutStatus.PendingAdmissions
+						}
+					}
+					if !refuse || len(pending) == 0 {
+						return false, nil, nil
+					}
+					attempts++
+					return true, nil, apierrors.NewForbidden(v1.Resource(resource), "", errors.New("denied by a webhook"))
+				})
+				f.createRollout("m", atOnce(1))
+				for range 60 {
+					f.run(time.Second)
+					for i := range changes {
+						f.changeNamed("n2", setReady(i%2 == 0))
+						f.run(100 * time.Millisecond)
+					}
+				}
+				if most := 62 + 6*changes; attempts < 10 || attempts > most {
+					t.Errorf("%d attempts in a minute, not up to %d", attempts, most)
+				}
+				f.expectNode("meanwhile", "n1", waiting)
+				refuse = false
+				f.run(5 * time.Second)
+				f.expectNode("afterwards", "n1", admitted)
+			})
+		}
+	}
+}
+
+// The two workers that write the status of a maintenance do so one after the other.
+func TestOneStatusWriteAtATime(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createRollout("m", atOnce(1))
+	f.drainNodes()
+	if !f.writer.beginStatus("m") || f.writer.beginStatus("m") {
+		t.Fatal("two writes at a time")
+	}
+	f.setDone("m", "n1")
+	f.client.ClearActions()
+	f.run(5 * time.Second)
+	if got := f.countWrites("update nodemaintenances/status"); got > 0 {
+		t.Errorf("%d writes beside the one that is in flight", got)
+	}
+	f.writer.endStatus("m")
+	f.run(5 * time.Second)
+	f.expectNodes("afterwards", map[string]string{"n1": done, "n2": admitted})
+	if status := f.maintenance("m").Status.RolloutStatus; status.DoneNodes != 1 || status.AdmittedNodes != 1 {
+		t.Errorf("status %+v", status)
+	}
+}
+
+// A write of which the cache does not know yet is in flight, too.
+func TestStatusWriteOfAnOldVersion(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createRollout("m", atOnce(1))
+	f.run(5 * time.Second)
+	f.writer.maintenances.WroteAt(types.NamespacedName{Name: "m"}, f.maintenance("m").UID, maintenanceResource, "1000000")
+	if f.writer.beginStatus("m") {
+		t.Error("the cache has another version")
+	}
+}
+
+// A namespace concerns the nodes that are drained and have its pods.
+func TestNamespaceOfFewNodes(t *testing.T) {
+	f := newFleet(t, "n1", "n2", "n3")
+	f.createPods(1, "n2", 0, func(pod *v1.Pod) { pod.Namespace = "new" })
+	f.createPods(1, "n3", 0, func(pod *v1.Pod) { pod.Namespace = "new" })
+	f.createRollout("m", atOnce(2))
+	f.settle()
+	f.expectNodes("before", map[string]string{"n1": admitted, "n2": admitted, "n3": waiting})
+	for _, labels := range []map[string]string{nil, {"a": "b"}} {
+		deliver(f, f.namespaceInformer, []*v1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "new", Labels: labels}}}, nil)
+		if diff := cmp.Diff([]string{"n2"}, f.nodeQueue.keys); diff != "" {
+			t.Errorf("labels %v: reconciled nodes (-want, +got):\n%s", labels, diff)
+		}
+		f.settle()
+	}
+}
+
+// A node that is cordoned by one maintenance while it waits for another is schedulable when the first
+// one has ended: the other has not cordoned it.
+func TestCordonOfAnotherMaintenance(t *testing.T) {
+	for name, restart := range map[string]func(*fixture){"the same process": func(*fixture) {}, "a restart": (*fixture).restart} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1")
+			rollout := atOnce(1)
+			rollout.Paused = true
+			f.createRollout("m", rollout)
+			f.run(5 * time.Second)
+			f.createMaintenance("other", stageCordon, "a")
+			f.run(5 * time.Second)
+			f.expectNode("with the other one", "n1", "planned cordoned claimed")
+			restart(f)
+			f.setStage("other", stageComplete)
+			f.run(time.Minute)
+			f.expectNode("afterwards", "n1", waiting)
+		})
+	}
+}
+
+// A maintenance that has cordoned a node keeps the cordon while the node waits, although another one has
+// given it back before.
+func TestCordonAfterAnotherMaintenance(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createRollout("first", atOnce(1))
+	f.drainNodes()
+	f.setDone("first", "n1")
+	f.run(time.Minute)
+	f.expectNode("given back", "n1", "first:done")
+	rollout := atOnce(1)
+	rollout.Paused = true
+	f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+	f.run(5 * time.Second)
+	f.setStage("m", stageDrain)
+	f.run(time.Minute)
+	f.expectNode("paused", "n1", "planned cordoned claimed first:done")
+	f.setStage("m", stageComplete)
+	f.run(time.Minute)
+	f.expectNode("completed", "n1", "first:done")
+}
+
+// A node that was rebooted in time has not failed because no controller was there to see it.
+func TestReturnTimeoutWithoutController(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	rollout := atOnce(1)
+	rollout.CompleteNodes, rollout.ReturnTimeoutSeconds = rebooted, ptr.To[int32](600)
+	f.createRollout("m", rollout)
+	f.drainNodes()
+	f.changeNamed("n1", reboot)
+	f.run(5 * time.Second)
+	f.clock.Step(time.Hour)
+	f.restart()
+	f.run(10 * time.Second)
+	f.expectNode("not Ready for long enough", "n1", drained)
+	f.run(rebootSettled)
+	f.expectNodes("afterwards", map[string]string{"n1": done, "n2": admitted})
+	// That is no excuse for one that is not Ready.
+	f.drainNodes()
+	f.changeNamed("n2", reboot, setReady(false))
+	f.clock.Step(time.Hour)
+	f.restart()
+	f.run(10 * time.Second)
+	f.expectNode("not Ready", "n2", failed)
+}
+
+// An act that waits is not made if a policy skips the pod since.
+func TestActOnSkippedPod(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		f := newFleet(t)
+		f.createReadyNode("n", map[string]string{"a": ""})
+		pod := f.createPods(1, "n", 0)[0]
+		f.createEscalation("m", after(60, ignoreBudgets))
+		f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{
+				Action: coordinationv1alpha1.NodeMaintenancePodSkip, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"keep": ""}},
+			}}
+		})
+		f.run(5 * time.Second)
+		f.hung = sets.New(pod.Namespace)
+		f.run(2 * time.Minute)
+		f.endRequest(0, timedOut)
+		f.requests.set("n", "m", []requestWrite{{namespace: pod.Namespace, pod: pod.Name, node: "n", uid: pod.UID, act: ignoreBudgets}})
+		if kept {
+			changed := pod.DeepCopy()
+			changed.Labels, changed.ResourceVersion = map[string]string{"keep": ""}, ""
+			if _, err := f.client.CoreV1().Pods(pod.Namespace).Update(f.ctx, changed, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.deliverAll()
+		}
+		if !f.beginRequest() || (f.running[0].write == nil) != kept {
+			t.Errorf("skipped %t: running %+v", kept, f.running)
+		}
+	}
+}
