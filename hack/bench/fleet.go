@@ -27,6 +27,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -34,6 +35,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
@@ -80,21 +82,7 @@ profiles:
     args: {defaultingType: List}
 `
 
-// kwokConfig lets more than four pods become ready at a time. The rest are kwok's defaults, which it does
-// not add to a configuration.
-const kwokConfig = `apiVersion: config.kwok.x-k8s.io/v1alpha1
-kind: KwokConfiguration
-options:
-  podPlayStageParallelism: 64
-  cidr: 10.0.0.0/24
-  enableDebuggingHandlers: true
-  nodePlayStageParallelism: 4
-  nodeLeaseParallelism: 4
-  podsOnNodeSyncParallelism: 1
-  enablePodsOnNodeSyncListPager: true
-`
-
-// fleetArgs are flags for thousands of nodes with tens of pods each. They name files, which it writes.
+// fleetArgs are flags for thousands of nodes with tens of pods each. They name a file, which it writes.
 func fleetArgs(opts options) ([]string, error) {
 	dir, err := filepath.Abs(opts.resultsDir())
 	if err != nil {
@@ -104,22 +92,15 @@ func fleetArgs(opts options) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolving the output directory: %w", err)
 	}
-	local := localcluster.Cluster{Name: clusterName, Output: output}
-	scheduler, kwok := filepath.Join(dir, "scheduler.yaml"), filepath.Join(dir, "kwok.yaml")
-	for path, content := range map[string]string{
-		scheduler: fmt.Sprintf(schedulerConfig, controlplane.UserKubeconfig(local.Dir(), controlplane.Scheduler), fleetQPS), kwok: kwokConfig,
-	} {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			return nil, fmt.Errorf("writing the configuration of a component: %w", err)
-		}
+	local, path := localcluster.Cluster{Name: clusterName, Output: output}, filepath.Join(dir, "scheduler.yaml")
+	config := fmt.Sprintf(schedulerConfig, controlplane.UserKubeconfig(local.Dir(), controlplane.Scheduler), fleetQPS)
+	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
+		return nil, fmt.Errorf("writing the configuration of the scheduler: %w", err)
 	}
 	return []string{
-		"kube-scheduler:config=" + scheduler, "kwok:config=" + kwok,
+		"kube-scheduler:config=" + path,
 		"kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*",
 		fmt.Sprintf("kube-controller-manager:kube-api-qps=%d", fleetQPS), fmt.Sprintf("kube-controller-manager:kube-api-burst=%d", fleetQPS),
-		// kwok renews leases after a quarter of this: not a hundred a second. Therefore no node may
-		// seem to be gone before.
-		"kwok:node-lease-duration-seconds=800", "kube-controller-manager:node-monitor-grace-period=20m",
 		// Each pod causes some.
 		"kube-apiserver:event-ttl=5m",
 	}, nil
@@ -138,13 +119,18 @@ func measureFleet(ctx context.Context, opts options, r *report) error {
 		"Writes are those of the nodemaintenance-controller until it has removed the maintenance, refused ones included.",
 		opts.fleetNodes, opts.fleetPods, opts.fleetAtOnce, opts.fleetDrains, fleetQPS)
 	frozen := r.table(rowPerCase, "A NodeMaintenance over these nodes, and a NodeMaintenanceBudget with maxUnavailable 0.")
-	opts.nodes, opts.auditPolicy = opts.fleetNodes, controllersPolicy
+	opts.scaleNodes, opts.auditPolicy = opts.fleetNodes, controllersPolicy
 	args, err := fleetArgs(opts)
 	if err != nil {
 		return err
 	}
 	opts.args = append(args, opts.args...)
-	return onCluster(ctx, opts, r, featureGates+",EvictionLane=true,NodeMaintenanceBudgets=true", func(c *cluster) error {
+	return onScaleCluster(ctx, opts, r, featureGates+",EvictionLane=true,NodeMaintenanceBudgets=true", "", func(c *cluster) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if err := c.reportReady(ctx); err != nil {
+			return err
+		}
 		if err := c.prepareFleet(ctx); err != nil {
 			return err
 		}
@@ -166,15 +152,56 @@ func measureFleet(ctx context.Context, opts options, r *report) error {
 	})
 }
 
-// prepareFleet labels the nodes and creates the pods.
+// reportReady reports pods that are bound to a node as running and ready until the context ends, as
+// kubelets do. kwok takes half a processor for as many.
+func (c *cluster) reportReady(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(c.setup, 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = "status.phase=Pending,spec.nodeName!="
+	}))
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	context.AfterFunc(ctx, queue.ShutDown)
+	// A pod that is bound is new for this watch.
+	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { queue.Add(obj.(*v1.Pod).Name) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching pods: %w", err)
+	}
+	factory.StartWithContext(ctx)
+	status := fmt.Appendf(nil, `{"status":{"phase":%q,"conditions":[{"type":%q,"status":%q}]}}`, v1.PodRunning, v1.PodReady, v1.ConditionTrue)
+	report := func(name string) {
+		defer queue.Done(name)
+		_, err := c.setup.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			queue.AddRateLimited(name)
+			return
+		}
+		queue.Forget(name)
+	}
+	for range c.opts.parallel {
+		go func() {
+			for {
+				name, shutdown := queue.Get()
+				if shutdown {
+					return
+				}
+				report(name)
+			}
+		}()
+	}
+	return nil
+}
+
+// prepareFleet lets the nodes take pods, and creates these.
 func (c *cluster) prepareFleet(ctx context.Context) error {
-	err := c.inParallel(ctx, c.opts.nodes, func(ctx context.Context, i int) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, allLabel)
-		_, err := c.setup.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, patch, metav1.PatchOptions{})
+	err := c.inParallel(ctx, c.opts.fleetNodes, func(ctx context.Context, i int) error {
+		// New nodes have the taint of those that are not ready, which a controller removes that does not
+		// run here.
+		_, err := c.setup.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("labeling nodes: %w", err)
+		return fmt.Errorf("removing taints of nodes: %w", err)
 	}
 	pods := c.opts.fleetNodes * c.opts.fleetPods
 	fmt.Printf("creating %d pods on %d nodes\n", pods, c.opts.fleetNodes)

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/time/rate"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -117,6 +118,8 @@ func newNode(index int) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(index), Labels: map[string]string{
 		v1.LabelHostname: nodeName(index), rackLabel: rack(index), allLabel: "true",
 	}}}
+	node.Status.Allocatable = v1.ResourceList{v1.ResourceCPU: resource.MustParse("32"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
+	node.Status.Capacity = node.Status.Allocatable
 	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure, v1.NodeReady} {
 		condition := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, LastHeartbeatTime: now, LastTransitionTime: now}
 		if kind == v1.NodeReady {
