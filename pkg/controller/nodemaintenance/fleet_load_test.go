@@ -17,7 +17,9 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -161,25 +164,101 @@ func TestCordonOfAnotherMaintenance(t *testing.T) {
 }
 
 // A maintenance that has cordoned a node keeps the cordon while the node waits, although another one has
-// given it back before.
+// drained it, and has given it back or ended.
 func TestCordonAfterAnotherMaintenance(t *testing.T) {
+	cordon := func(f *fixture) {
+		rollout := atOnce(1)
+		rollout.Paused = true
+		f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+		f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+		f.run(5 * time.Second)
+	}
+	wait := func(f *fixture) {
+		f.setStage("m", stageDrain)
+		f.run(5 * time.Second)
+	}
+	giveBack := func(f *fixture) { f.setDone("first", "n1"); f.run(time.Minute) }
+	complete := func(f *fixture) { f.setStage("first", stageComplete); f.run(time.Minute) }
+	for name, test := range map[string]struct {
+		steps []func(*fixture)
+		of    string // what is left of the other maintenance
+	}{
+		"given back before the cordon":   {[]func(*fixture){giveBack, cordon, wait}, " first:done"},
+		"given back before it waits":     {[]func(*fixture){cordon, giveBack, wait}, " first:done"},
+		"given back while it waits":      {[]func(*fixture){cordon, wait, giveBack}, " first:done"},
+		"completed before it waits":      {[]func(*fixture){cordon, complete, wait}, ""},
+		"completed while it waits":       {[]func(*fixture){cordon, wait, complete}, ""},
+		"a restart, and then given back": {[]func(*fixture){cordon, wait, (*fixture).restart, giveBack}, " first:done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1")
+			f.createRollout("first", atOnce(1))
+			f.drainNodes()
+			for _, step := range test.steps {
+				step(f)
+			}
+			f.expectNode("paused", "n1", "planned cordoned claimed"+test.of)
+			f.setStage("m", stageComplete)
+			f.run(time.Minute)
+			f.expectNode("completed", "n1", strings.TrimSpace(test.of))
+		})
+	}
+}
+
+// That the stage Cordon came first is known from times, which are stored in seconds.
+func TestWasInCordon(t *testing.T) {
+	for name, test := range map[string]struct {
+		stages []coordinationv1alpha1.NodeMaintenanceStage
+		after  time.Duration
+		want   bool
+	}{
+		"skipped":           {[]coordinationv1alpha1.NodeMaintenanceStage{stageDrain}, 0, false},
+		"Idle came first":   {[]coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageDrain}, time.Minute, false},
+		"only Cordon":       {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon}, 0, true},
+		"at the same time":  {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, 0, true},
+		"a bit later":       {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, 600 * time.Millisecond, true},
+		"in another second": {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, 1100 * time.Millisecond, true},
+		"clocks differ":     {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, -time.Minute, true},
+	} {
+		m, now := &coordinationv1alpha1.NodeMaintenance{}, start.Add(100*time.Millisecond)
+		for _, stage := range test.stages {
+			m.Spec.Stage = stage
+			m.Status = *computeStatus(m, &summary{}, now)
+			stored, err := json.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m = &coordinationv1alpha1.NodeMaintenance{}
+			if err := json.Unmarshal(stored, m); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(test.after)
+		}
+		if got := wasInCordon(&m.Status); got != test.want {
+			t.Errorf("%s: %t, stages %v", name, got, m.Status.StageStatuses)
+		}
+	}
+}
+
+// Each stage is stored, although a status was written a moment before.
+func TestStagesFollowAtOnce(t *testing.T) {
 	f := newFleet(t, "n1")
-	f.createRollout("first", atOnce(1))
-	f.drainNodes()
-	f.setDone("first", "n1")
-	f.run(time.Minute)
-	f.expectNode("given back", "n1", "first:done")
 	rollout := atOnce(1)
 	rollout.Paused = true
-	f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+	f.createMaintenance("m", stageIdle, "a", maintenance.StandardPlan()...)
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+	f.run(100 * time.Millisecond)
+	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain} {
+		f.setStage("m", stage)
+		f.run(300 * time.Millisecond)
+	}
 	f.run(5 * time.Second)
-	f.setStage("m", stageDrain)
-	f.run(time.Minute)
-	f.expectNode("paused", "n1", "planned cordoned claimed first:done")
-	f.setStage("m", stageComplete)
-	f.run(time.Minute)
-	f.expectNode("completed", "n1", "first:done")
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(2))
+		m.Generation++
+	})
+	f.run(5 * time.Second)
+	f.expectNode("paused", "n1", "planned cordoned claimed")
 }
 
 // A node that was rebooted in time has not failed because no controller was there to see it.
@@ -204,6 +283,24 @@ func TestReturnTimeoutWithoutController(t *testing.T) {
 	f.restart()
 	f.run(10 * time.Second)
 	f.expectNode("not Ready", "n2", failed)
+}
+
+// Nor has one whose DaemonSets need a moment after that, but not for long.
+func TestReturnGrace(t *testing.T) {
+	f := newFleet(t, "n1")
+	rollout := atOnce(1)
+	rollout.CompleteNodes, rollout.ReturnTimeoutSeconds = rebooted, ptr.To[int32](600)
+	f.createRollout("m", rollout)
+	f.drainNodes()
+	f.changeNamed("n1", reboot)
+	f.run(5 * time.Second)
+	f.clock.Step(time.Hour)
+	f.restart()
+	f.createDaemonSet()
+	f.run(10*time.Second + rebootSettled)
+	f.expectNode("without a pod of the DaemonSet", "n1", returning)
+	f.run(returnGrace)
+	f.expectNode("for too long", "n1", failed)
 }
 
 // An act that waits is not made if a policy skips the pod since.

@@ -45,7 +45,7 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 	status := m.Status.DeepCopy()
 	for _, stage := range stagesOf[m.Spec.Stage] {
 		if !hasStarted(status, stage) {
-			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(now))})
+			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(startAfter(m, stage, now)))})
 		}
 	}
 	if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !sums.ready {
@@ -138,6 +138,16 @@ func releaseText(g *maintenance.HoldGroup) (string, bool) {
 		text = fmt.Sprintf("%d pods in namespace %s still have eviction requests that cannot be withdrawn", g.Pods, g.Name)
 	}
 	return fmt.Sprintf("%s (%s)", text, g.Message), true
+}
+
+// startAfter returns when a stage starts that has not yet: now, but the stage Drain later than a stage
+// Cordon that was stored before, in seconds, as they are stored. See wasInCordon.
+func startAfter(m *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage, now time.Time) time.Time {
+	cordon := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon)
+	if stage != coordinationv1alpha1.NodeMaintenanceStageDrain || cordon == nil {
+		return now
+	}
+	return latest(now, cordon.Add(time.Second))
 }
 
 func hasStarted(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) bool {

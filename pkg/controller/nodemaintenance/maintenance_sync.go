@@ -156,6 +156,9 @@ func (c *Controller) listNodes() []*v1.Node {
 // maintenance whose status says that it has released its nodes.
 func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
 	wait := c.maintenanceWrites.wait(m.Name, now, statusInterval)
+	if !hasStarted(&m.Status, m.Spec.Stage) {
+		wait = 0 // Each stage is stored, however soon the next one follows.
+	}
 	if wait > 0 && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		// Every pod that leaves enqueues the maintenance, and the sums of a drain cost most.
 		c.maintenances.AddAfter(m.Name, wait)
@@ -226,7 +229,7 @@ func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, status *co
 	for _, podType := range podTypesDone(m, status) {
 		// A drain that ends again, because pods came back, is not measured again.
 		if !slices.Contains(before, podType) && c.progress.measureOnce(m.Name, podType) {
-			metrics.ObserveDrainDuration(podType, now.Sub(started.Time))
+			metrics.ObserveDrainDuration(podType, max(now.Sub(started.Time), 0))
 		}
 	}
 }

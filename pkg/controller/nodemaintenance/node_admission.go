@@ -40,6 +40,9 @@ const (
 	// rebootSettled is how long a rebooted node has to be Ready before the work on it counts as done.
 	rebootSettled = 30 * time.Second
 
+	// returnGrace is how much time a rebooted node has at least to get its pods of DaemonSets back.
+	returnGrace = 2 * time.Minute
+
 	// healthInterval is how often a node that returns is looked at: what it waits for may be a
 	// DaemonSet, whose changes cause no event here.
 	healthInterval = 5 * time.Second
@@ -157,11 +160,23 @@ func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bo
 	}
 	switch {
 	case o.rollout.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && admission.DrainedTime != nil:
-		return admission.DrainedTime.Add(timeout), true
+		deadline := admission.DrainedTime.Add(timeout)
+		if admission.ReturningTime == nil {
+			return deadline, true
+		}
+		// Its DaemonSets need a moment: maybe nobody has seen that it was rebooted long ago.
+		return latest(deadline, admission.ReturningTime.Add(min(timeout, returnGrace))), true
 	case admission.ReturningTime != nil:
 		return admission.ReturningTime.Add(timeout), true
 	}
 	return time.Time{}, false
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted

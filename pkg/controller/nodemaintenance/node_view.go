@@ -88,8 +88,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 		view.waits = view.waits || o.waits()
 		hasCordoned = hasCordoned || o.waits() && o.cordonedFirst
 	}
-	keeps := awaitsFinalizer || hasCordoned && isOnlyCordoned(s.node)
-	view.keepsCordon = keeps && !view.claimed() && c.isOwnCordon(s.node)
+	view.keepsCordon = (awaitsFinalizer || hasCordoned) && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node)
 	if view.drains() && len(s.facts.participants) > 0 {
 		c.addDrain(view, s)
@@ -97,12 +96,6 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 	}
 	view.admissions = c.computeAdmissions(s, view)
 	return view
-}
-
-// isOnlyCordoned reports whether the node was cordoned by the stage Cordon, and no drain is under way.
-func isOnlyCordoned(node *v1.Node) bool {
-	return maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) == 0 &&
-		!slices.ContainsFunc(maintenance.Admissions(node), func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
 }
 
 // addNodeBlockers adds the failed writes to the node itself.

@@ -96,14 +96,14 @@ type Admitter struct {
 	Parallel int
 	// behindSince is since when the cache of nodes is behind a holder; zero if it is not.
 	behindSince time.Time
-	// wrote has when the status of a holder was written, or could not be, by its UID, within the last
-	// statusInterval.
-	wrote map[types.UID]time.Time
+	// wrote has when the status of a holder was written, by its UID, within the last statusInterval, and
+	// failed when it could not be.
+	wrote, failed map[types.UID]time.Time
 }
 
 // NewAdmitter returns an admitter with an empty fleet.
 func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
-	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, wrote: map[types.UID]time.Time{}}
+	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, wrote: map[types.UID]time.Time{}, failed: map[types.UID]time.Time{}}
 }
 
 // Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
@@ -116,7 +116,10 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 		return a.wait(holder, now)
 	}
 	a.behindSince = time.Time{}
-	maps.DeleteFunc(a.wrote, func(_ types.UID, wrote time.Time) bool { return now.Sub(wrote).Abs() >= statusInterval })
+	isOver := func(_ types.UID, at time.Time) bool { return now.Sub(at).Abs() >= statusInterval }
+	maps.DeleteFunc(a.wrote, isOver)
+	maps.DeleteFunc(a.failed, isOver)
+	a.unwritable = sets.KeySet(a.failed)
 	decision := a.Decide(maintenances, now)
 	if len(decision.Admissions) == maxBatch {
 		after = staleInterval
@@ -136,10 +139,10 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	errs := []error{err}
 	errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
 	after = earlier(earlier(after, again), a.nextChange(maintenances, now))
-	if err = errors.Join(errs...); err != nil && after > 0 {
-		after = max(after, statusInterval) // What cannot be written is no reason to hurry.
+	for holder := range a.failed {
+		after = earlier(after, a.pause(holder, now))
 	}
-	return decision.Waits, after, err
+	return decision.Waits, after, errors.Join(errs...)
 }
 
 // due returns the admissions whose holders may be written now, and when the first of the others may.
@@ -163,11 +166,18 @@ func (a *Admitter) due(admissions []Admission, now time.Time) (due []Admission, 
 
 // pause returns the time until the status of a holder may be written again.
 func (a *Admitter) pause(holder types.UID, now time.Time) time.Duration {
-	wrote, found := a.wrote[holder]
-	if !found {
+	last := latest(a.wrote[holder], a.failed[holder])
+	if last.IsZero() {
 		return 0
 	}
-	return max(wrote.Add(statusInterval).Sub(now), 0)
+	return max(last.Add(statusInterval).Sub(now), 0)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 var errBehind = errors.New("no node is admitted")
@@ -278,13 +288,13 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 }
 
 // notWritten returns when a holder is to be written again whose write has failed, and the error to report. If
-// it is not outdated, the caller decides, who has to wait longer after each failure; and events do not
-// cause another attempt within the statusInterval.
+// it is not outdated, nothing is decided that it would have to reserve within the statusInterval, whatever
+// happens: others do not wait for it.
 func (a *Admitter) notWritten(holder types.UID, err error, now time.Time) (again time.Duration, failure error) {
 	if ignoreOutdated(err) == nil {
 		return staleInterval, nil
 	}
-	a.wrote[holder] = now
+	a.failed[holder] = now
 	return 0, err
 }
 

@@ -133,9 +133,9 @@ func TestProtocol(t *testing.T) {
 		"reserve, then admit":           {func(*admitterWorld) {}, []string{"list", "reserve b", "reserve m", admit}, 1, 0, false},
 		"the budget has changed":        {fail("reserve b", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
 		"the budget is gone":            {fail("reserve b", gone), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve b", "reserve m"}, 0, 0, true},
+		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve b", "reserve m"}, 0, statusInterval, true},
 		"the maintenance has changed":   {fail("reserve m", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve b", "reserve m"}, 0, 0, true},
+		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve b", "reserve m"}, 0, statusInterval, true},
 		"the node has changed":          {fail(admit, conflict), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
 		"the node waits":                {fail(admit, errWaits), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
 		"the node is gone":              {fail(admit, gone), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
@@ -404,29 +404,50 @@ func TestBehindForLong(t *testing.T) {
 	}
 }
 
-// A full batch, of which the next one follows at once, does not if its holder cannot be written.
-func TestFullBatchThatCannotBeWritten(t *testing.T) {
-	for name, test := range map[string]struct {
-		err  error
-		want time.Duration
-	}{
-		"written":           {nil, staleInterval},
-		"cannot be written": {apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil), statusInterval},
-	} {
+// A holder that cannot be written keeps nodes of others from nothing, although it has enough for a full
+// batch. It is tried once in the statusInterval, whatever happens.
+func TestHolderThatCannotBeWritten(t *testing.T) {
+	refused := apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
+	for _, holder := range []string{"reserve old", "reserve b"} {
 		w := newAdmitterWorld()
-		w.store.errors["reserve b"] = test.err
-		a := NewAdmitter(w.store, func(Admission) {})
-		m := waitingFor("m")
+		w.store.errors[holder] = refused
+		var admitted []string
+		a := NewAdmitter(w.store, func(admission Admission) { admitted = append(admitted, admission.Node.Name) })
+		old, young := waitingFor("old"), waitingFor("young", "other")
+		old.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
 		for _, n := range pool("n", maxBatch+1) {
 			a.SetNode(n)
-			m.Waiting = append(m.Waiting, n.Name)
+			old.Waiting = append(old.Waiting, n.Name)
 		}
+		a.SetNode(readyNode("other", nil))
 		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2 * maxBatch))
 		if err := a.SetBudget(w.budget); err != nil {
 			t.Fatal(err)
 		}
-		if _, after, err := a.Sync(t.Context(), []Maintenance{m}, w.now); after != test.want || (err != nil) != (test.err != nil) {
-			t.Errorf("%s: again after %v, not %v, error %v", name, after, test.want, err)
+		sync := func(when string, at, want time.Duration) {
+			t.Helper()
+			if _, after, _ := a.Sync(t.Context(), []Maintenance{old, young}, w.now.Add(at)); after != want {
+				t.Errorf("%s, %s: again after %v, not %v", holder, when, after, want)
+			}
+		}
+		attempts := func() (count int) {
+			for _, call := range w.store.calls {
+				if call == holder {
+					count++
+				}
+			}
+			return count
+		}
+		sync("at first", 0, staleInterval)
+		for i := range time.Duration(5) {
+			sync("again", i*100*time.Millisecond, statusInterval-i*100*time.Millisecond)
+		}
+		if diff := cmp.Diff([]any{[]string{"other", "other", "other", "other", "other"}, 1}, []any{admitted, attempts()}); diff != "" {
+			t.Errorf("%s: admitted, and attempts (-want, +got):\n%s", holder, diff)
+		}
+		sync("later", statusInterval, staleInterval)
+		if attempts() != 2 {
+			t.Errorf("%s: %d attempts", holder, attempts())
 		}
 	}
 }

@@ -159,6 +159,8 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 			case len(found) > 0:
 				waits[worst(found)]++
 				r.hold(found)
+			case r.needsUnwritable(&admission):
+				// It is tried again soon.
 			case r.admitted < maxBatch:
 				r.take(m, n)
 				decision.Admissions = append(decision.Admissions, admission)
@@ -383,6 +385,12 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 		admission.note(reserved)
 	}
 	return admission, waits
+}
+
+// needsUnwritable reports whether a holder would have to reserve the admission that cannot be written.
+func (f *Fleet) needsUnwritable(a *Admission) bool {
+	return a.ReserveMaintenance && f.unwritable.Has(a.Maintenance.UID) ||
+		slices.ContainsFunc(a.Budgets, func(b *coordinationv1alpha1.NodeMaintenanceBudget) bool { return f.unwritable.Has(b.UID) })
 }
 
 // note notes the time of a reservation that a holder may have.

@@ -42,6 +42,8 @@ type Fleet struct {
 	admitted map[types.UID]*counts
 	// refused are nodes whose last admission could not be written.
 	refused sets.Set[string]
+	// unwritable are the budgets and maintenances whose status could not be written a moment ago.
+	unwritable sets.Set[types.UID]
 	// unranked is whether the ranks of nodes have to be determined again.
 	unranked bool
 }

@@ -93,8 +93,13 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 // the arguments around, "complete NODE NAME", must not release all nodes of a maintenance.
 func (o *endOptions) validateInPlace(ctx context.Context, client kubernetes.Interface, maintenances map[string]*coordinationv1alpha1.NodeMaintenance, nodes map[string]*corev1.Node) error {
 	var errs []error
-	for _, name := range unique(o.names) {
-		if maintenances[name] != nil || nodes[name] == nil {
+	for _, arg := range unique(o.args) {
+		name := bareNames([]string{arg})[0]
+		switch {
+		case nodes[name] == nil, maintenances[name] != nil && !isNodeArgument(arg):
+			continue
+		case maintenances[name] != nil:
+			errs = append(errs, failed("%q is a node, and there is a NodeMaintenance of that name: write nm/%s to complete that one, or kubectl maintenance complete NAME node/%s for the work on the node", name, name, name))
 			continue
 		}
 		if _, err := ownOf(ctx, client, name, o.ending.verb, failed("NodeMaintenance %q not found", name)); err != nil {

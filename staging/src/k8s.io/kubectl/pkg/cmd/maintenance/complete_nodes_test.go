@@ -148,6 +148,11 @@ func TestCompleteMaintenances(t *testing.T) {
 		s.run(t, append([]string{"complete"}, args...)...)
 		contains(t, s.failure, `error: "node-1" is a node. When the work on it is done: kubectl maintenance complete kernel node-1. To end the maintenance of all its nodes: kubectl maintenance complete kernel`, "\nerror: nothing was changed")
 	}
+	s = newServer(t, newMaintenance("kernel", drain, "node-1", "node-2").rollingOut(twoAtATime(manual)), newMaintenance("node-1", drain, "node-2"), newNode("node-1"), newNode("node-2"))
+	for _, args := range [][]string{{"node/node-1", "kernel"}, {"no/node-1", "nm/kernel"}} {
+		s.run(t, append([]string{"complete"}, args...)...)
+		contains(t, s.failure, `error: "node-1" is a node, and there is a NodeMaintenance of that name: write nm/node-1 to complete that one, or kubectl maintenance complete NAME node/node-1 for the work on the node`+"\n", "error: nothing was changed")
+	}
 	s.run(t, "complete", "kernel", "--force")
 	contains(t, s.failure, "error: --force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
 	if len(s.writes()) > 0 {
