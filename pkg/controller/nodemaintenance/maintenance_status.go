@@ -147,7 +147,7 @@ func startAfter(m *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alp
 	if stage != coordinationv1alpha1.NodeMaintenanceStageDrain || cordon == nil {
 		return now
 	}
-	return latest(now, cordon.Add(time.Second))
+	return slices.MaxFunc([]time.Time{now, cordon.Add(time.Second)}, time.Time.Compare)
 }
 
 func hasStarted(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) bool {

@@ -165,18 +165,11 @@ func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bo
 			return deadline, true
 		}
 		// Its DaemonSets need a moment: maybe nobody has seen that it was rebooted long ago.
-		return latest(deadline, admission.ReturningTime.Add(min(timeout, returnGrace))), true
+		return slices.MaxFunc([]time.Time{deadline, admission.ReturningTime.Add(min(timeout, returnGrace))}, time.Time.Compare), true
 	case admission.ReturningTime != nil:
 		return admission.ReturningTime.Add(timeout), true
 	}
 	return time.Time{}, false
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted

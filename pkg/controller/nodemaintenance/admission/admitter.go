@@ -166,18 +166,11 @@ func (a *Admitter) due(admissions []Admission, now time.Time) (due []Admission, 
 
 // pause returns the time until the status of a holder may be written again.
 func (a *Admitter) pause(holder types.UID, now time.Time) time.Duration {
-	last := latest(a.wrote[holder], a.failed[holder])
+	last := slices.MaxFunc([]time.Time{a.wrote[holder], a.failed[holder]}, time.Time.Compare)
 	if last.IsZero() {
 		return 0
 	}
 	return max(last.Add(statusInterval).Sub(now), 0)
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 var errBehind = errors.New("no node is admitted")
