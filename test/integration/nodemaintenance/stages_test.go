@@ -177,11 +177,11 @@ func testFinalizerFirst(t *testing.T, c *cluster) {
 	c.createPod(newPod("pod", "one"))
 	c.startEvictionController()
 	writes := &writeLog{}
-	barrier := newBarrier("PUT nodemaintenances/m")
+	barrier := newBarrier("PATCH nodemaintenances/m")
 	c.StartMaintenanceController(c.ClientThrough(maintenanceUser, func(next http.RoundTripper) http.RoundTripper { return writes.wrap(barrier.Wrap(next)) }), c.clock)
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
 	c.eventually("three attempts to add the finalizer", func(context.Context) (bool, string) {
-		n := writes.count("PUT nodemaintenances/m")
+		n := writes.count("PATCH nodemaintenances/m")
 		return n >= 3, fmt.Sprint(n)
 	})
 	c.settle()
@@ -197,7 +197,7 @@ func testFinalizerFirst(t *testing.T, c *cluster) {
 			order = append(order, write)
 		}
 	}
-	want := []string{"PUT nodemaintenances/m", "PATCH nodes/one", "PATCH nodes/one/status", "PATCH evictionrequests"}
+	want := []string{"PATCH nodemaintenances/m", "PATCH nodes/one", "PATCH nodes/one/status", "PATCH evictionrequests"}
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("order of the writes (-want +got):\n%s", diff)
 	}
