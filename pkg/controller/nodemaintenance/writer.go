@@ -197,22 +197,14 @@ func (w *writer) patchSpec(ctx context.Context, node *v1.Node, spec map[string]a
 
 // setTaint adds the taint of planned nodes, or removes it, and returns the node as it is then.
 func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (written *v1.Node, err error) {
-	err = w.asDecided(ctx, node, func(node *v1.Node) error {
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion},
-			"spec":     map[string]any{"taints": taintsWith(node.Spec.Taints, planned)},
-		})
-		if err != nil {
-			return fmt.Errorf("encoding the patch: %w", err)
-		}
-		written, err = w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		if err != nil {
-			return fmt.Errorf("setting the taint %s of the node: %w", coordinationv1alpha1.NodePlannedTaint, err)
-		}
-		w.wroteNode(node, written.ResourceVersion)
-		return nil
+	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
+		written, err = w.patchSpec(ctx, node, map[string]any{"taints": taintsWith(node.Spec.Taints, planned)}, true)
+		return err
 	})
-	return written, err
+	if err != nil {
+		return nil, fmt.Errorf("setting the taint %s of the node: %w", coordinationv1alpha1.NodePlannedTaint, err)
+	}
+	return written, nil
 }
 
 // setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
@@ -345,8 +337,9 @@ func (w *writer) hasOther(request *coordinationv1alpha1.EvictionRequest) bool {
 // patch changes fields of the maintenance, unless it has changed since it was read, and reports whether
 // they were written. It leaves fields of a later release alone, which a whole object would not have.
 func (w *writer) patch(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, metadata, spec map[string]any) (bool, error) {
-	fields := map[string]any{"metadata": map[string]any{"uid": m.UID, "resourceVersion": m.ResourceVersion}}
-	maps.Copy(fields["metadata"].(map[string]any), metadata)
+	preconditions := map[string]any{"uid": m.UID, "resourceVersion": m.ResourceVersion}
+	maps.Copy(preconditions, metadata)
+	fields := map[string]any{"metadata": preconditions}
 	if len(spec) > 0 {
 		fields["spec"] = spec
 	}

@@ -231,6 +231,16 @@ func TestValidate(t *testing.T) {
 		"a window too short":       {changes: as(windows(night(59))), want: field.ErrorList{field.Invalid(window.Child("durationSeconds"), nil, "").WithOrigin("minimum")}},
 		"a window too long":        {changes: as(windows(night(31536001))), want: field.ErrorList{field.Invalid(window.Child("durationSeconds"), nil, "").WithOrigin("maximum")}},
 		"one window too many":      {changes: as(windows(nights(21)...)), want: field.ErrorList{field.TooMany(spec.Child("windows"), 21, 20).WithOrigin("maxItems")}},
+		"the last one is invalid": {
+			changes: as(windows(append(nights(19), coordination.NodeMaintenanceWindow{Schedule: "never", TimeZone: "UTC", DurationSeconds: 60})...)),
+			want:    field.ErrorList{field.Invalid(spec.Child("windows").Index(19).Child("schedule"), nil, "").MarkFromImperative()},
+		},
+		"the longest words, which are invalid": {
+			changes: as(windows(coordination.NodeMaintenanceWindow{Schedule: strings.Repeat("x", 256), TimeZone: strings.Repeat("x", 64), DurationSeconds: 60})),
+			want: field.ErrorList{
+				field.Invalid(window.Child("schedule"), nil, "").MarkFromImperative(), field.Invalid(window.Child("timeZone"), nil, "").MarkFromImperative(),
+			},
+		},
 		"one too many, which is invalid": {
 			changes: as(windows(append(nights(20), coordination.NodeMaintenanceWindow{Schedule: "never", TimeZone: "x", DurationSeconds: 60})...)),
 			want:    field.ErrorList{field.TooMany(spec.Child("windows"), 21, 20).WithOrigin("maxItems")},
