@@ -57,14 +57,14 @@ type fleetDemo struct {
 	*demo
 	uid types.UID
 	// rebooted are the first nodes, which reboot. lost is the one of them that does not come back. All
-	// later ones are given back by the annotation, which is quicker.
+	// later ones are given back by hand, because each reboot takes 30 s until it counts.
 	rebooted sets.Set[string]
 	lost     string
 	// pods are all that there have been.
 	pods sets.Set[types.UID]
 	// most is the highest number of cordoned nodes, and zones that of zones with such nodes.
 	most, zones int
-	annotated   bool
+	byHand      bool
 }
 
 // TestDemoFleet drains 60 nodes in three zones, at most 6 at a time and in one zone at a time. Each is
@@ -191,15 +191,14 @@ func (d *fleetDemo) showHalt(tCtx ktesting.TContext) {
 }
 
 func (d *fleetDemo) resume(tCtx ktesting.TContext) {
-	d.kubectl(tCtx, "patch", "nodemaintenance", fleetName, "--type=merge", `--patch={"spec":{"rollout":{"maxFailedNodes":1}}}`)
-	uid := string(d.uid)
-	d.say("Nodes that are drained are given back by hand now, with\n$ kubectl annotate node NODE %s=%s\n", coordinationv1alpha1.NodeDoneAnnotation, uid)
-	d.annotated = true
+	d.kubectl(tCtx, "maintenance", "resume", fleetName)
+	d.say("Nodes that are drained are given back by hand now, which is quicker:\n$ kubectl maintenance complete %s NODE...\n", fleetName)
+	d.byHand = true
 	d.live(tCtx, d.doneAre(fmt.Sprintf("all others of the zone are given back; no other zone has begun, because of %s", d.lost), fleetNodes/fleetZones-1))
 }
 
 func (d *fleetDemo) repair(tCtx ktesting.TContext) {
-	d.annotate(tCtx, d.lost)
+	d.complete(tCtx, d.lost)
 	d.live(tCtx, d.doneAre("all nodes are given back", fleetNodes))
 	d.expect(tCtx,
 		fact{fmt.Sprintf("never more than %d nodes were cordoned, in %d zone at a time", d.most, d.zones), func(tCtx ktesting.TContext) {
@@ -261,8 +260,8 @@ func (d *fleetDemo) work(tCtx ktesting.TContext) {
 		}
 	}
 	d.most, d.zones = max(d.most, cordoned), max(d.zones, len(zones))
-	if d.annotated && len(finished) > 0 {
-		d.annotate(tCtx, finished...)
+	if d.byHand && len(finished) > 0 {
+		d.complete(tCtx, finished...)
 	}
 }
 
@@ -285,10 +284,10 @@ func boot(tCtx ktesting.TContext, name string) {
 	tCtx.ExpectNoError(err, "booting a node")
 }
 
-// annotate says that the work on nodes is done.
-func (d *fleetDemo) annotate(tCtx ktesting.TContext, names ...string) {
+// complete says that the work on nodes is done.
+func (d *fleetDemo) complete(tCtx ktesting.TContext, names ...string) {
 	tCtx.Helper()
-	d.run(tCtx, slices.Concat([]string{"annotate", "--overwrite", "node"}, names, []string{coordinationv1alpha1.NodeDoneAnnotation + "=" + string(d.uid)})...)
+	d.run(tCtx, slices.Concat([]string{"maintenance", "complete", fleetName}, names)...)
 }
 
 // countPods returns how many pods are ready, and remembers all of them.

@@ -263,8 +263,8 @@ func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1
 // WriteMaintenance also writes the rest of the status: otherwise that would be another write, and often
 // one that conflicts with this one.
 func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
-	if !s.writer.beginStatus(changed.Name) {
-		return apierrors.NewConflict(maintenanceResource, changed.Name, errors.New("another write is in flight"))
+	if !s.writer.beginStatus(changed, s.maintenanceLister) {
+		return apierrors.NewConflict(maintenanceResource, changed.Name, errors.New("the status is written by another worker"))
 	}
 	defer s.writer.endStatus(changed.Name)
 	before, now := *changed, s.clock.Now()

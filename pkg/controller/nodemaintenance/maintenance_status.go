@@ -45,7 +45,7 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 	status := m.Status.DeepCopy()
 	for _, stage := range stagesOf[m.Spec.Stage] {
 		if !hasStarted(status, stage) {
-			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(startAfter(m, stage, now)))})
+			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(startAfter(m, stage, sums.cordonedFirst, now)))})
 		}
 	}
 	if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !sums.ready {
@@ -141,10 +141,13 @@ func releaseText(g *maintenance.HoldGroup) (string, bool) {
 }
 
 // startAfter returns when a stage starts that has not yet: now, but the stage Drain later than a stage
-// Cordon that was stored before, in seconds, as they are stored. See wasInCordon.
-func startAfter(m *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage, now time.Time) time.Time {
+// Cordon that came before, in seconds, as they are stored. See cordonedUntil.
+func startAfter(m *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage, cordonedFirst bool, now time.Time) time.Time {
 	cordon := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon)
-	if stage != coordinationv1alpha1.NodeMaintenanceStageDrain || cordon == nil {
+	switch {
+	case stage == coordinationv1alpha1.NodeMaintenanceStageCordon && cordonedFirst && m.Spec.Stage != stage:
+		return now.Add(-time.Second) // It has begun before, and could not be stored.
+	case stage != coordinationv1alpha1.NodeMaintenanceStageDrain || cordon == nil:
 		return now
 	}
 	return slices.MaxFunc([]time.Time{now, cordon.Add(time.Second)}, time.Time.Compare)

@@ -153,9 +153,14 @@ func (c *Controller) listNodes() []*v1.Node {
 }
 
 // syncStatus writes the status if it has changed, at most once per statusInterval, and ends a
-// maintenance whose status says that it has released its nodes.
+// maintenance whose status says that it has released its nodes. While nodes wait, each admission writes
+// the status as well: see WriteMaintenance.
 func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
-	wait := c.maintenanceWrites.wait(m.Name, now, statusInterval)
+	interval := statusInterval
+	if rollout := m.Status.RolloutStatus; rollout != nil && rollout.WaitingNodes > 0 {
+		interval *= 2
+	}
+	wait := c.maintenanceWrites.wait(m.Name, now, interval)
 	if !hasStarted(&m.Status, m.Spec.Stage) {
 		wait = 0 // Each stage is stored, however soon the next one follows.
 	}
@@ -179,7 +184,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}
-	if !c.writer.beginStatus(m.Name) {
+	if !c.writer.beginStatus(m, c.maintenanceLister) {
 		c.maintenances.AddAfter(m.Name, staleInterval)
 		return nil
 	}

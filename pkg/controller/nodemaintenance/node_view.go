@@ -86,7 +86,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 		}
 		awaitsFinalizer = awaitsFinalizer || o.awaitsFinalizer()
 		view.waits = view.waits || o.waits()
-		hasCordoned = hasCordoned || o.waits() && o.cordonedFirst
+		hasCordoned = hasCordoned || o.waits() && o.hasCordoned(s.node)
 	}
 	view.keepsCordon = (awaitsFinalizer || hasCordoned) && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node)

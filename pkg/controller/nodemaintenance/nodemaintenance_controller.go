@@ -196,7 +196,7 @@ func NewWithClock(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
-	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.admitted)
+	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
 	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)
 	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", clock, c.flowOf)

@@ -19,8 +19,11 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -52,9 +55,9 @@ type order struct {
 	begun bool
 	// drained is whether the status says that the stage Drain has started.
 	drained bool
-	// cordonedFirst is whether it was in the stage Cordon before the stage Drain: nodes that wait may be
-	// unschedulable because of it.
-	cordonedFirst bool
+	// cordonedUntil is when its stage Cordon has ended: nodes that wait may be unschedulable because of it.
+	// It is nil if there was no such stage.
+	cordonedUntil *metav1.Time
 	// completed is whether the status says that the stage Complete has started.
 	completed bool
 	// finalizerFailed is whether an attempt to store the finalizer has failed. Drains do not wait
@@ -93,15 +96,26 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		drained:   hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain),
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
 
-		cordonedFirst: wasInCordon(&m.Status),
+		cordonedUntil: cordonedUntil(&m.Status),
 	}, nil
 }
 
-// wasInCordon reports whether the stage Cordon was started before the stage Drain. If it is skipped, both
-// have the same time.
-func wasInCordon(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+// unended is the end of a stage Cordon that goes on, or whose end is not stored yet.
+var unended = metav1.NewTime(time.Unix(1<<40, 0))
+
+// cordonedUntil returns when the stage Drain has ended the stage Cordon; nil if it was skipped: then both
+// have started at the same time.
+func cordonedUntil(status *coordinationv1alpha1.NodeMaintenanceStatus) *metav1.Time {
 	cordon, drain := startOf(status, coordinationv1alpha1.NodeMaintenanceStageCordon), startOf(status, coordinationv1alpha1.NodeMaintenanceStageDrain)
-	return cordon != nil && (drain == nil || cordon.Before(drain))
+	switch {
+	case cordon == nil:
+		return nil
+	case drain == nil:
+		return &unended
+	case cordon.Before(drain):
+		return drain
+	}
+	return nil
 }
 
 // rankOf returns the rank of a maintenance.
@@ -137,6 +151,12 @@ func (o *order) drains() bool {
 
 // waits reports whether the maintenance waits until it may begin with the node.
 func (o *order) waits() bool { return o.phase == phaseWaiting }
+
+// hasCordoned reports whether the stage Cordon of the maintenance may have cordoned the node. One that was
+// created later came too late for it.
+func (o *order) hasCordoned(node *v1.Node) bool {
+	return o.cordonedUntil != nil && !node.CreationTimestamp.After(o.cordonedUntil.Time)
+}
 
 // awaitsFinalizer reports whether the maintenance will claim its nodes when its finalizer is
 // stored.

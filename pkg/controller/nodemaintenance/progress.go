@@ -20,6 +20,7 @@ import (
 	"maps"
 	"slices"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
@@ -166,6 +167,9 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 	p.measured = known.measured
 	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
 	p.waits = known.waits
+	if p.cordonedUntil == nil && known.claims() && known.stage == coordinationv1alpha1.NodeMaintenanceStageCordon {
+		p.cordonedUntil = &unended // The status does not say so yet: its write may have failed.
+	}
 	if !p.claims() && !p.completes() {
 		return
 	}

@@ -59,6 +59,9 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	known := s.maintenances[wanted.name]
 	if known != nil && known.same(&wanted) {
 		known.begun = wanted.begun
+		if wanted.cordonedUntil != nil {
+			known.cordonedUntil = wanted.cordonedUntil
+		}
 		return nil
 	}
 	fresh := newMaintenanceProgress(wanted, storedPosition)

@@ -110,7 +110,7 @@ func (s *simulation) completeRandomNode() {
 // stage Drain begins.
 func (s *simulation) mayCordon(o *order, node *v1.Node) bool {
 	if !o.claims() {
-		return o.waits() && o.cordonedFirst
+		return o.waits() && o.hasCordoned(node)
 	}
 	live, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
 	if err != nil || live.(*v1.Node).UID != node.UID {

@@ -41,6 +41,8 @@ type summary struct {
 	// released.
 	ready    bool
 	position int
+	// cordonedFirst is whether the stage Cordon came before the stage Drain.
+	cordonedFirst bool
 	// unplanned counts the pods that match no entry of the plan.
 	unplanned int
 	reached   maintenance.Targets
@@ -68,7 +70,7 @@ func (p *maintenanceProgress) summarize() summary {
 	sums := summary{
 		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len(),
 		failed: sets.List(p.failed), waits: p.waits, ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
-		released: p.completes() && len(p.unreleased) == 0,
+		released: p.completes() && len(p.unreleased) == 0, cordonedFirst: p.cordonedUntil != nil,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
 	var blockers, releaseBlockers [][]maintenance.HoldGroup

@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
@@ -370,17 +371,20 @@ func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaint
 	return err
 }
 
-// beginStatus reports whether the caller may write the status of the maintenance that the cache has, and
-// has to call endStatus then. Two workers write it: without this, one of them would often lose a
-// conflict.
-func (w *writer) beginStatus(name string) bool {
+// beginStatus reports whether the caller may write the status of this version of a maintenance, and has
+// to call endStatus then: no other write is in flight, none is missing in the cache, and the cache has no
+// other version. Two workers write it: without this, one of them would often lose a conflict.
+func (w *writer) beginStatus(m *coordinationv1alpha1.NodeMaintenance, lister coordinationlisters.NodeMaintenanceLister) bool {
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
 	// While no other write is in flight, the last one is known.
-	if w.statuses.Has(name) || !w.isCurrentMaintenance(name) {
+	if w.statuses.Has(m.Name) || !w.isCurrentMaintenance(m.Name) {
 		return false
 	}
-	w.statuses.Insert(name)
+	if cached, err := lister.Get(m.Name); err != nil || cached.ResourceVersion != m.ResourceVersion {
+		return false
+	}
+	w.statuses.Insert(m.Name)
 	return true
 }
 

@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -49,12 +50,17 @@ const (
 	// clockCheck is how often it is looked whether a window is open.
 	clockCheck = time.Minute
 
-	// syncTimeout is how long a Sync may take.
-	syncTimeout = time.Minute
+	// syncTimeout is how long a Sync may take, and writeTimeout how long a write of a holder may: more than
+	// a webhook has by default.
+	syncTimeout  = time.Minute
+	writeTimeout = 15 * time.Second
 
 	// statusInterval is the minimum time between two writes of the status of a holder: the nodes that
 	// are given back in a second are replaced together. A full batch does not wait.
 	statusInterval = time.Second
+
+	// maxPause is the longest time between two attempts to write a holder that cannot be written.
+	maxPause = 30 * time.Second
 
 	// staleInterval is when to try again because a cache is behind.
 	staleInterval = 20 * time.Millisecond
@@ -94,16 +100,34 @@ type Admitter struct {
 	Admitted func(Admission)
 	// Parallel is how many nodes are written at a time.
 	Parallel int
+	clock    clock.PassiveClock
 	// behindSince is since when the cache of nodes is behind a holder; zero if it is not.
 	behindSince time.Time
-	// wrote has when the status of a holder was written, by its UID, within the last statusInterval, and
-	// failed when it could not be.
-	wrote, failed map[types.UID]time.Time
+	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
+	wrote map[types.UID]time.Time
+	// failed has the holders whose status could not be written at the last attempt.
+	failed map[types.UID]failure
+}
+
+// failure is when an attempt to write a holder has failed, and how long it is not written after that.
+type failure struct {
+	at    time.Time
+	pause time.Duration
+}
+
+// holder is a budget, or a maintenance with a rollout: its status has what is pending for its limits.
+type holder struct {
+	types.UID
+	// change returns a function that writes the status with the added admissions; nil if it is the same.
+	change func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error
 }
 
 // NewAdmitter returns an admitter with an empty fleet.
-func NewAdmitter(store Store, admitted func(Admission)) *Admitter {
-	return &Admitter{Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, wrote: map[types.UID]time.Time{}, failed: map[types.UID]time.Time{}}
+func NewAdmitter(store Store, clock clock.PassiveClock, admitted func(Admission)) *Admitter {
+	return &Admitter{
+		Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, clock: clock,
+		wrote: map[types.UID]time.Time{}, failed: map[types.UID]failure{},
+	}
 }
 
 // Sync makes the next step for all nodes. maintenances are all in the stage Drain that need
@@ -116,10 +140,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 		return a.wait(holder, now)
 	}
 	a.behindSince = time.Time{}
-	isOver := func(_ types.UID, at time.Time) bool { return now.Sub(at).Abs() >= statusInterval }
-	maps.DeleteFunc(a.wrote, isOver)
-	maps.DeleteFunc(a.failed, isOver)
-	a.unwritable = sets.KeySet(a.failed)
+	a.forget(maintenances, now)
 	decision := a.Decide(maintenances, now)
 	if len(decision.Admissions) == maxBatch {
 		after = staleInterval
@@ -139,10 +160,32 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	errs := []error{err}
 	errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
 	after = earlier(earlier(after, again), a.nextChange(maintenances, now))
-	for holder := range a.failed {
-		after = earlier(after, a.pause(holder, now))
+	for uid := range a.failed {
+		after = earlier(after, a.pause(uid, now))
 	}
 	return decision.Waits, after, errors.Join(errs...)
+}
+
+// forget removes what is over, and what is about holders that do not matter any more, and notes which
+// ones are not to be written now.
+func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
+	maps.DeleteFunc(a.wrote, func(_ types.UID, at time.Time) bool { return now.Sub(at).Abs() >= statusInterval })
+	known := sets.New[types.UID]()
+	for _, b := range a.budgets {
+		known.Insert(b.UID)
+	}
+	for i := range maintenances {
+		known.Insert(maintenances[i].UID)
+	}
+	a.unwritable = sets.New[types.UID]()
+	for uid, failed := range a.failed {
+		switch {
+		case !known.Has(uid), now.Before(failed.at.Add(-maxPause)): // The clock was set back.
+			delete(a.failed, uid)
+		case a.pause(uid, now) > 0:
+			a.unwritable.Insert(uid)
+		}
+	}
 }
 
 // due returns the admissions whose holders may be written now, and when the first of the others may.
@@ -165,12 +208,14 @@ func (a *Admitter) due(admissions []Admission, now time.Time) (due []Admission, 
 }
 
 // pause returns the time until the status of a holder may be written again.
-func (a *Admitter) pause(holder types.UID, now time.Time) time.Duration {
-	last := slices.MaxFunc([]time.Time{a.wrote[holder], a.failed[holder]}, time.Time.Compare)
-	if last.IsZero() {
-		return 0
+func (a *Admitter) pause(holder types.UID, now time.Time) (wait time.Duration) {
+	if at, found := a.wrote[holder]; found {
+		wait = max(wait, at.Add(statusInterval).Sub(now))
 	}
-	return max(last.Add(statusInterval).Sub(now), 0)
+	if failed, found := a.failed[holder]; found {
+		wait = max(wait, failed.at.Add(failed.pause).Sub(now))
+	}
+	return wait
 }
 
 var errBehind = errors.New("no node is admitted")
@@ -232,63 +277,86 @@ func (a *Admitter) hasCurrentBudgets(ctx context.Context) (bool, error) {
 }
 
 // reserve writes the status of the holders: it reserves the admissions, and confirms those that the
-// cache has. It returns the UIDs of the holders that were written or needed no write.
+// cache has. It returns the UIDs of the holders that were written. What one could not reserve, those after
+// it do not: it would keep a place of theirs from others until its reservation is over.
 func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admissions []Admission, now time.Time) (reserved sets.Set[types.UID], after time.Duration, err error) {
 	reserved = sets.New[types.UID]()
 	var errs []error
-	pending, r := newPendings(admissions, now), a.newRound(now)
-	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
-		b := a.budgets[name]
-		status := a.budgetStatus(r, b, pending[b.UID])
-		urgent := len(pending[b.UID]) > 0
-		wait := a.pause(b.UID, now)
+	for _, h := range a.holders(maintenances, now) {
+		added := newPendings(admissions, h.UID, now)
+		write, wait := h.change(added), a.pause(h.UID, now)
 		switch {
-		case apiequality.Semantic.DeepEqual(&b.Status, status):
+		case write == nil:
 			continue
-		case !urgent && wait > 0:
+		case wait > 0 && len(added) == 0:
 			after = earlier(after, wait)
 			continue
 		}
-		changed := b.NodeMaintenanceBudget.DeepCopy()
-		changed.Status = *status
-		if err := a.Store.WriteBudget(ctx, changed); err != nil {
-			again, err := a.notWritten(b.UID, err, now)
-			errs, after = append(errs, err), earlier(after, again)
+		err := a.write(ctx, h.UID, write)
+		if err == nil {
+			a.wrote[h.UID] = now
+			reserved.Insert(h.UID)
 			continue
 		}
-		a.wrote[b.UID] = now
-		reserved.Insert(b.UID)
-	}
-	for i := range maintenances {
-		m := &maintenances[i]
-		changed := m.DeepCopy()
-		if m.Spec.Rollout == nil || !a.updatePending(changed, pending[m.UID], now) {
-			continue
-		}
-		if wait := a.pause(m.UID, now); wait > 0 && len(pending[m.UID]) == 0 {
-			after = earlier(after, wait)
-			continue
-		}
-		if err := a.Store.WriteMaintenance(ctx, changed); err != nil {
-			again, err := a.notWritten(m.UID, err, now)
-			errs, after = append(errs, err), earlier(after, again)
-			continue
-		}
-		a.wrote[m.UID] = now
-		reserved.Insert(m.UID)
+		admissions = slices.DeleteFunc(slices.Clone(admissions), func(admission Admission) bool { return admission.needs(h.UID) })
+		// The others do not wait for it: the next decision is made without it, if it could not be written.
+		errs, after = append(errs, ignoreOutdated(err)), earlier(after, staleInterval)
 	}
 	return reserved, after, errors.Join(errs...)
 }
 
-// notWritten returns when a holder is to be written again whose write has failed, and the error to report. If
-// it is not outdated, nothing is decided that it would have to reserve within the statusInterval, whatever
-// happens: others do not wait for it.
-func (a *Admitter) notWritten(holder types.UID, err error, now time.Time) (again time.Duration, failure error) {
-	if ignoreOutdated(err) == nil {
-		return staleInterval, nil
+// holders returns all holders, in the order in which they are written: first those that could not be
+// written before, then maintenances, because what is pending there takes a place only from themselves.
+func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
+	var holders []holder
+	for i := range maintenances {
+		m := &maintenances[i]
+		if m.Spec.Rollout == nil {
+			continue
+		}
+		holders = append(holders, holder{m.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
+			changed := m.DeepCopy()
+			if !a.updatePending(changed, added, now) {
+				return nil
+			}
+			return func(ctx context.Context) error { return a.Store.WriteMaintenance(ctx, changed) }
+		}})
 	}
-	a.failed[holder] = now
-	return 0, err
+	r := a.newRound(now)
+	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
+		b := a.budgets[name]
+		holders = append(holders, holder{b.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
+			status := a.budgetStatus(r, b, added)
+			if apiequality.Semantic.DeepEqual(&b.Status, status) {
+				return nil
+			}
+			changed := b.NodeMaintenanceBudget.DeepCopy()
+			changed.Status = *status
+			return func(ctx context.Context) error { return a.Store.WriteBudget(ctx, changed) }
+		}})
+	}
+	slices.SortStableFunc(holders, func(x, y holder) int {
+		_, xFailed := a.failed[x.UID]
+		_, yFailed := a.failed[y.UID]
+		return compareFlags(xFailed, yFailed)
+	})
+	return holders
+}
+
+// write writes a holder. If that fails, and not because it has changed or is gone, it is not written for a
+// while, and nothing is decided that it would have to reserve.
+func (a *Admitter) write(ctx context.Context, uid types.UID, write func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err := write(limited)
+	switch {
+	case err == nil:
+		delete(a.failed, uid)
+	case ctx.Err() == nil && ignoreOutdated(err) != nil:
+		// By the clock, because the attempt may have taken long.
+		a.failed[uid] = failure{a.clock.Now(), min(max(2*a.failed[uid].pause, statusInterval), maxPause)}
+	}
+	return err
 }
 
 // ignoreOutdated returns nil for an error that says that the object has changed or is gone: the event
@@ -300,16 +368,13 @@ func ignoreOutdated(err error) error {
 	return err
 }
 
-// newPendings returns the pending admissions to add, by the UIDs of their holders.
-func newPendings(admissions []Admission, now time.Time) map[types.UID][]coordinationv1alpha1.NodeMaintenancePendingAdmission {
-	added := map[types.UID][]coordinationv1alpha1.NodeMaintenancePendingAdmission{}
-	for _, admission := range admissions {
-		pending := coordinationv1alpha1.NodeMaintenancePendingAdmission{NodeName: admission.Node.Name, MaintenanceUID: admission.Maintenance.UID, Time: metav1.NewTime(now)}
-		for _, b := range admission.Budgets {
-			added[b.UID] = append(added[b.UID], pending)
-		}
-		if admission.ReserveMaintenance {
-			added[admission.Maintenance.UID] = append(added[admission.Maintenance.UID], pending)
+// newPendings returns the pending admissions to add to a holder.
+func newPendings(admissions []Admission, holder types.UID, now time.Time) (added []coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+	for i := range admissions {
+		if admission := &admissions[i]; admission.needs(holder) {
+			added = append(added, coordinationv1alpha1.NodeMaintenancePendingAdmission{
+				NodeName: admission.Node.Name, MaintenanceUID: admission.Maintenance.UID, Time: metav1.NewTime(now),
+			})
 		}
 	}
 	return added
@@ -361,7 +426,7 @@ func (a *Admitter) budgetStatus(r *round, b *budget, added []coordinationv1alpha
 	status.ExpectedNodes, status.UnavailableNodes = int32(len(b.nodes)), int32(counts.unavailable)
 	status.AdmissionsAllowed = 0
 	if counts.open && !counts.frozen {
-		status.AdmissionsAllowed = int32(max(min(b.max(), len(b.nodes))-counts.unavailable, 0))
+		status.AdmissionsAllowed = int32(r.allowed(b))
 	}
 	status.ActiveDomains = nil
 	if b.Spec.Topology != nil {
@@ -405,8 +470,7 @@ func openCondition(counts *budgetState, next *metav1.Time) metav1.Condition {
 func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now time.Time) error {
 	due, nodes := map[string][]Admission{}, []string(nil)
 	for _, admission := range admissions {
-		if admission.ReserveMaintenance && !reserved.Has(admission.Maintenance.UID) ||
-			slices.ContainsFunc(admission.Budgets, func(b *coordinationv1alpha1.NodeMaintenanceBudget) bool { return !reserved.Has(b.UID) }) {
+		if !reserved.HasAll(admission.holders()...) {
 			continue
 		}
 		if due[admission.Node.Name] == nil {

@@ -30,6 +30,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -98,7 +99,7 @@ func newAdmitterWorld() *admitterWorld {
 // sync syncs once, and returns after which time there has to be another sync.
 func (w *admitterWorld) sync(t *testing.T) (admitted int, after time.Duration, err error) {
 	t.Helper()
-	a := NewAdmitter(w.store, func(Admission) { admitted++ })
+	a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) { admitted++ })
 	a.SetNodes([]*v1.Node{w.node})
 	if err := a.SetBudget(w.budget); err != nil {
 		t.Fatal(err)
@@ -130,16 +131,16 @@ func TestProtocol(t *testing.T) {
 		after    time.Duration
 		failed   bool
 	}{
-		"reserve, then admit":           {func(*admitterWorld) {}, []string{"list", "reserve b", "reserve m", admit}, 1, 0, false},
-		"the budget has changed":        {fail("reserve b", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the budget is gone":            {fail("reserve b", gone), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve b", "reserve m"}, 0, statusInterval, true},
-		"the maintenance has changed":   {fail("reserve m", conflict), []string{"list", "reserve b", "reserve m"}, 0, staleInterval, false},
-		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve b", "reserve m"}, 0, statusInterval, true},
-		"the node has changed":          {fail(admit, conflict), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
-		"the node waits":                {fail(admit, errWaits), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
-		"the node is gone":              {fail(admit, gone), []string{"list", "reserve b", "reserve m", admit}, 0, 0, false},
-		"the node cannot be written":    {fail(admit, refused), []string{"list", "reserve b", "reserve m", admit}, 0, 0, true},
+		"reserve, then admit":           {func(*admitterWorld) {}, []string{"list", "reserve m", "reserve b", admit}, 1, 0, false},
+		"the budget has changed":        {fail("reserve b", conflict), []string{"list", "reserve m", "reserve b"}, 0, staleInterval, false},
+		"the budget is gone":            {fail("reserve b", gone), []string{"list", "reserve m", "reserve b"}, 0, staleInterval, false},
+		"the budget cannot be written":  {fail("reserve b", refused), []string{"list", "reserve m", "reserve b"}, 0, staleInterval, true},
+		"the maintenance has changed":   {fail("reserve m", conflict), []string{"list", "reserve m", "reserve b"}, 0, staleInterval, false},
+		"the maintenance is not stored": {fail("reserve m", refused), []string{"list", "reserve m", "reserve b"}, 0, staleInterval, true},
+		"the node has changed":          {fail(admit, conflict), []string{"list", "reserve m", "reserve b", admit}, 0, 0, false},
+		"the node waits":                {fail(admit, errWaits), []string{"list", "reserve m", "reserve b", admit}, 0, 0, false},
+		"the node is gone":              {fail(admit, gone), []string{"list", "reserve m", "reserve b", admit}, 0, 0, false},
+		"the node cannot be written":    {fail(admit, refused), []string{"list", "reserve m", "reserve b", admit}, 0, 0, true},
 		"budgets cannot be listed":      {fail("list", refused), []string{"list"}, 0, 0, true},
 		"a budget is not cached": {func(w *admitterWorld) {
 			w.store.stored = append(w.store.stored, *budgetFor("new", v1.NodeSelectorRequirement{Key: "pool", Operator: v1.NodeSelectorOpExists}))
@@ -156,7 +157,7 @@ func TestProtocol(t *testing.T) {
 		}, nil, 0, staleInterval, false},
 		"the cache of nodes has just what it needs": {func(w *admitterWorld) {
 			w.budget.Status.AdmissionResourceVersion, w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "50", "50"
-		}, []string{"list", "reserve b", "reserve m", admit}, 1, 0, false},
+		}, []string{"list", "reserve m", "reserve b", admit}, 1, 0, false},
 		"reserved by both": {reserve(time.Minute, 30*time.Second), []string{"list", "reserve b", "admit n within 1m0s"}, 1, 4 * time.Minute, false},
 		"reserved by the maintenance first": {reserve(30*time.Second, time.Minute),
 			[]string{"list", "reserve b", "admit n within 1m0s"}, 1, 4 * time.Minute, false},
@@ -183,16 +184,16 @@ func TestPaceOfHolders(t *testing.T) {
 		calls           []string
 		after           time.Duration
 	}{
-		"long ago":         {time.Hour, time.Hour, 1, []string{"list", "reserve b", "reserve m", "admit n within 2m0s"}, 0},
+		"long ago":         {time.Hour, time.Hour, 1, []string{"list", "reserve m", "reserve b", "admit n within 2m0s"}, 0},
 		"the budget":       {100 * time.Millisecond, time.Hour, 1, nil, 900 * time.Millisecond},
 		"the rollout":      {time.Hour, 100 * time.Millisecond, 1, []string{"reserve b"}, 900 * time.Millisecond},
 		"both":             {200 * time.Millisecond, 100 * time.Millisecond, 1, nil, 800 * time.Millisecond},
 		"both, vice versa": {100 * time.Millisecond, 200 * time.Millisecond, 1, nil, 900 * time.Millisecond},
-		"a full batch":     {100 * time.Millisecond, 100 * time.Millisecond, maxBatch, []string{"list", "reserve b", "reserve m"}, staleInterval},
+		"a full batch":     {100 * time.Millisecond, 100 * time.Millisecond, maxBatch, []string{"list", "reserve m", "reserve b"}, staleInterval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAdmitterWorld()
-			a := NewAdmitter(w.store, func(Admission) {})
+			a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 			a.Parallel = 1
 			a.wrote = map[types.UID]time.Time{w.budget.UID: decidedAt.Add(-test.budget), w.maintenance.UID: decidedAt.Add(-test.rollout)}
 			limit := ptr.To(intstr.FromInt(test.batch))
@@ -221,7 +222,7 @@ func TestPaceOfHolders(t *testing.T) {
 // A holder is not written again at once.
 func TestBudgetIsWrittenOnceASecond(t *testing.T) {
 	w := newAdmitterWorld()
-	a := NewAdmitter(w.store, func(Admission) {})
+	a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 	a.SetNode(w.node)
 	if err := a.SetBudget(w.budget); err != nil {
 		t.Fatal(err)
@@ -370,7 +371,7 @@ func TestBehindForLong(t *testing.T) {
 	} {
 		w := newAdmitterWorld()
 		change(w)
-		a := NewAdmitter(w.store, func(Admission) {})
+		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 		a.SetNodes([]*v1.Node{w.node})
 		if err := a.SetBudget(w.budget); err != nil {
 			t.Fatal(err)
@@ -405,49 +406,54 @@ func TestBehindForLong(t *testing.T) {
 }
 
 // A holder that cannot be written keeps nodes of others from nothing, although it has enough for a full
-// batch. It is tried once in the statusInterval, whatever happens.
+// batch, and however long an attempt takes. It is tried after one second, then less often, whatever
+// happens, and its nodes say what they wait for.
 func TestHolderThatCannotBeWritten(t *testing.T) {
 	refused := apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
-	for _, holder := range []string{"reserve old", "reserve b"} {
-		w := newAdmitterWorld()
-		w.store.errors[holder] = refused
-		var admitted []string
-		a := NewAdmitter(w.store, func(admission Admission) { admitted = append(admitted, admission.Node.Name) })
-		old, young := waitingFor("old"), waitingFor("young", "other")
-		old.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
-		for _, n := range pool("n", maxBatch+1) {
-			a.SetNode(n)
-			old.Waiting = append(old.Waiting, n.Name)
-		}
-		a.SetNode(readyNode("other", nil))
-		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2 * maxBatch))
-		if err := a.SetBudget(w.budget); err != nil {
-			t.Fatal(err)
-		}
-		sync := func(when string, at, want time.Duration) {
-			t.Helper()
-			if _, after, _ := a.Sync(t.Context(), []Maintenance{old, young}, w.now.Add(at)); after != want {
-				t.Errorf("%s, %s: again after %v, not %v", holder, when, after, want)
+	for holder, wait := range map[string]Wait{
+		"reserve old": {Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed},
+		"reserve b":   {Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, Budget: "b"},
+	} {
+		for _, took := range []time.Duration{0, 10 * time.Second} {
+			w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
+			w.store.errors[holder] = refused
+			var admitted []string
+			a := NewAdmitter(w.store, clock, func(admission Admission) { admitted = append(admitted, admission.Node.Name) })
+			old, young := waitingFor("old"), waitingFor("young", "other")
+			old.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+			for _, n := range pool("n", maxBatch+1) {
+				a.SetNode(n)
+				old.Waiting = append(old.Waiting, n.Name)
 			}
-		}
-		attempts := func() (count int) {
-			for _, call := range w.store.calls {
-				if call == holder {
-					count++
+			a.SetNode(readyNode("other", nil))
+			w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2 * maxBatch))
+			if err := a.SetBudget(w.budget); err != nil {
+				t.Fatal(err)
+			}
+			now := decidedAt
+			for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, maxPause, maxPause} {
+				attempts := func() int { return strings.Count(strings.Join(w.store.calls, ","), holder) }
+				clock.SetTime(now.Add(took))
+				if _, after, err := a.Sync(t.Context(), []Maintenance{old, young}, now); !apierrors.IsForbidden(err) || after != staleInterval || attempts() != i+1 {
+					t.Errorf("%s, attempt %d: again after %v, error %v, %d attempts", holder, i, after, err, attempts())
 				}
+				now = now.Add(took)
+				for quarter := range time.Duration(4) {
+					admitted = nil
+					elapsed := quarter * pause / 4
+					waits, after, err := a.Sync(t.Context(), []Maintenance{old, young}, now.Add(elapsed))
+					want := []any{[]string{"other"}, i + 1, map[Wait]int{wait: maxBatch + 1}, true}
+					if diff := cmp.Diff(want, []any{admitted, attempts(), waits["old"], after > 0 && after <= pause-elapsed}); diff != "" || err != nil {
+						t.Errorf("%s, after attempt %d: admitted, attempts, waits, in time (-want, +got):\n%s\nerror: %v", holder, i, diff, err)
+					}
+				}
+				now = now.Add(pause)
 			}
-			return count
-		}
-		sync("at first", 0, staleInterval)
-		for i := range time.Duration(5) {
-			sync("again", i*100*time.Millisecond, statusInterval-i*100*time.Millisecond)
-		}
-		if diff := cmp.Diff([]any{[]string{"other", "other", "other", "other", "other"}, 1}, []any{admitted, attempts()}); diff != "" {
-			t.Errorf("%s: admitted, and attempts (-want, +got):\n%s", holder, diff)
-		}
-		sync("later", statusInterval, staleInterval)
-		if attempts() != 2 {
-			t.Errorf("%s: %d attempts", holder, attempts())
+			delete(w.store.errors, holder)
+			a.Sync(t.Context(), []Maintenance{old, young}, now)
+			if len(a.failed) > 0 {
+				t.Errorf("%s: not forgotten after it was written", holder)
+			}
 		}
 	}
 }

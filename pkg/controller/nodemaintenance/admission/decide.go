@@ -86,6 +86,7 @@ var severities = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitPaused,
 	coordinationv1alpha1.NodeMaintenanceWaitHalted,
 	coordinationv1alpha1.NodeMaintenanceWaitSettling,
+	coordinationv1alpha1.NodeMaintenanceWaitStatusFailed,
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
 	coordinationv1alpha1.NodeMaintenanceWaitWindow,
 	coordinationv1alpha1.NodeMaintenanceWaitTopology,
@@ -159,8 +160,8 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 			case len(found) > 0:
 				waits[worst(found)]++
 				r.hold(found)
-			case r.needsUnwritable(&admission):
-				// It is tried again soon.
+			case r.unwritable.HasAny(admission.holders()...):
+				waits[r.failedWait(&admission)]++
 			case r.admitted < maxBatch:
 				r.take(m, n)
 				decision.Admissions = append(decision.Admissions, admission)
@@ -243,6 +244,29 @@ func (s *budgetState) exceeds(b *budget, n *node) coordinationv1alpha1.NodeMaint
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	}
 	return ""
+}
+
+// allowed returns with how many more nodes that are available a maintenance may begin, as far as the budget
+// is concerned: if no further domain may become active, they have to be in one that is.
+func (r *round) allowed(b *budget) int {
+	s := r.states[b]
+	allowed := max(min(b.max(), len(b.nodes))-s.unavailable, 0)
+	if b.Spec.Topology == nil || len(s.taken)+s.gone < int(b.Spec.Topology.MaxDomains) {
+		return allowed
+	}
+	if len(s.taken)+s.gone > int(b.Spec.Topology.MaxDomains) {
+		return 0
+	}
+	available := 0
+	for domain := range s.taken {
+		available += b.available[domain]
+	}
+	for name := range s.pending {
+		if n := r.nodes[name]; n != nil && !n.unavailable {
+			available--
+		}
+	}
+	return min(allowed, available)
 }
 
 // domainsWith returns how many domains are active together with this one. If there are too many, none
@@ -387,11 +411,31 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	return admission, waits
 }
 
-// needsUnwritable reports whether a holder would have to reserve the admission that cannot be written.
-func (f *Fleet) needsUnwritable(a *Admission) bool {
-	return a.ReserveMaintenance && f.unwritable.Has(a.Maintenance.UID) ||
-		slices.ContainsFunc(a.Budgets, func(b *coordinationv1alpha1.NodeMaintenanceBudget) bool { return f.unwritable.Has(b.UID) })
+// failedWait returns the wait of a node which a holder would have to reserve that cannot be written.
+func (f *Fleet) failedWait(a *Admission) Wait {
+	wait := Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed}
+	for _, b := range a.Budgets {
+		if f.unwritable.Has(b.UID) {
+			wait.Budget = b.Name
+			break
+		}
+	}
+	return wait
 }
+
+// holders returns the UIDs of those that have yet to reserve the admission.
+func (a *Admission) holders() []types.UID {
+	uids := make([]types.UID, 0, len(a.Budgets)+1)
+	if a.ReserveMaintenance {
+		uids = append(uids, a.Maintenance.UID)
+	}
+	for _, b := range a.Budgets {
+		uids = append(uids, b.UID)
+	}
+	return uids
+}
+
+func (a *Admission) needs(holder types.UID) bool { return slices.Contains(a.holders(), holder) }
 
 // note notes the time of a reservation that a holder may have.
 func (a *Admission) note(reserved *coordinationv1alpha1.NodeMaintenancePendingAdmission) {

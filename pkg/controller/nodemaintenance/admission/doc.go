@@ -47,7 +47,8 @@ limitations under the License.
 //
 // The status of a holder is written at most once a second: what has become free meanwhile is reserved
 // together, with the confirmations of what was reserved before. What is not confirmed yet counts, so
-// that only costs time. A full batch does not wait for that second.
+// that only costs time. A full batch does not wait for that second. A holder that cannot be written is
+// tried after a second, then less often, and meanwhile nothing is decided that it would have to reserve.
 // A reserved node that the cache does not have counts as well: it may have been created again, and a
 // process whose cache has it may be admitting it.
 //
@@ -71,9 +72,13 @@ limitations under the License.
 //
 // The oldest maintenance is first. Within one, nodes in domains where nodes are admitted already come
 // first, then by name. Nodes whose last admission could not be written are last of all, unless they are
-// reserved: a kubelet that writes its node all the time would otherwise keep a place forever. If only the number of domains of a budget keeps an older maintenance from
-// beginning with a node, younger ones begin with no other node of that budget: they could keep the
-// domain active forever.
+// reserved: a kubelet that writes its node all the time would otherwise keep a place forever. If only
+// the number of domains of a budget keeps an older maintenance from beginning with a node, younger ones
+// begin with no other node of that budget: they could keep the domain active forever.
+//
+// Holders that could not be written at their last attempt are written first, then maintenances, then
+// budgets. What one of them could not reserve, those after it do not: who has the status of one
+// maintenance refused would otherwise keep places of all budgets.
 //
 // # Files
 //

@@ -77,6 +77,8 @@ type budget struct {
 	// taken, and taken, by domain, those that are taken.
 	unavailable, disrupted int
 	taken                  map[string]int
+	// available counts, by domain, those that are available and not taken.
+	available map[string]int
 }
 
 // NewFleet returns a fleet without nodes and budgets.
@@ -206,7 +208,7 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 		err = fmt.Errorf("reading spec.nodeSelector: %w", err)
 		selector = maintenance.MatchNoNode()
 	}
-	b := &budget{NodeMaintenanceBudget: object, selector: selector, nodes: sets.New[string](), taken: map[string]int{}}
+	b := &budget{NodeMaintenanceBudget: object, selector: selector, nodes: sets.New[string](), taken: map[string]int{}, available: map[string]int{}}
 	for i := range object.Spec.Windows {
 		w := &object.Spec.Windows[i]
 		window, parseErr := schedule.NewWindow(w.Schedule, w.TimeZone, time.Duration(w.DurationSeconds)*time.Second)
@@ -258,11 +260,18 @@ func (b *budget) add(n *node, sign int) {
 	if n.down || n.taken {
 		b.disrupted += sign
 	}
-	if n.taken {
-		domain := b.domainOf(n)
-		if b.taken[domain] += sign; b.taken[domain] == 0 {
-			delete(b.taken, domain)
-		}
+	switch domain := b.domainOf(n); {
+	case n.taken:
+		addTo(b.taken, domain, sign)
+	case !n.unavailable:
+		addTo(b.available, domain, sign)
+	}
+}
+
+// addTo changes a count, and removes it if it is 0.
+func addTo(counts map[string]int, key string, sign int) {
+	if counts[key] += sign; counts[key] == 0 {
+		delete(counts, key)
 	}
 }
 

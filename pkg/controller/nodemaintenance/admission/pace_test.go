@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -91,7 +92,7 @@ func TestPaceOfReservations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, now := &countingStore{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			a := NewAdmitter(store, func(Admission) {})
+			a := NewAdmitter(store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 			sync := func(waiting string) (after time.Duration) {
 				var all []Maintenance
 				for _, m := range []string{"a", "b"} {
@@ -121,7 +122,7 @@ func TestPaceOfReservations(t *testing.T) {
 // An admission is confirmed with the next reservation, or a second after the last one.
 func TestPaceOfConfirmations(t *testing.T) {
 	store, now := &countingStore{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	a := NewAdmitter(store, func(Admission) {})
+	a := NewAdmitter(store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 	m := rolloutOf(a.Fleet, "a", 1)
 	if _, _, err := a.Sync(t.Context(), []Maintenance{m}, now); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestWindowsAreLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := budgetFor("b", v1.NodeSelectorRequirement{Key: "a", Operator: v1.NodeSelectorOpExists})
 			b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: test.schedule, DurationSeconds: test.duration}}
-			a := NewAdmitter(&countingStore{}, func(Admission) {})
+			a := NewAdmitter(&countingStore{}, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 			if err := a.SetBudget(b); err != nil {
 				t.Fatal(err)
 			}

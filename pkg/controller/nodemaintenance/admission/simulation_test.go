@@ -24,6 +24,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,45 @@ type world struct {
 	// them that were not down before. Others were admitted when the budget did not exist yet.
 	reserved, paid map[types.UID]sets.Set[string]
 	log            []string
+	// extra is the source of what happens besides, in every second history: windows, percentages, clocks
+	// that are set, and holders whose writes are refused. It is nil in the others, which stay what they
+	// were when something was found in them.
+	extra    *rand.Rand
+	refusing sets.Set[types.UID]
+	// most is how many nodes there have been at a time.
+	most int
+}
+
+// The windows of budgets open twice an hour.
+const (
+	windowSchedule = "*/30 * * * *"
+	windowInterval = 30 * time.Minute
+	windowDuration = 10 * time.Minute
+)
+
+// isWindow reports whether such a window is open.
+func isWindow(now time.Time) bool { return now.Sub(now.Truncate(windowInterval)) < windowDuration }
+
+// limitOf returns what a limit allows of all nodes.
+func (w *world) limitOf(value *intstr.IntOrString) int {
+	percent, isPercent := strings.CutSuffix(value.String(), "%")
+	number, err := strconv.Atoi(percent)
+	switch {
+	case err != nil:
+		w.t.Fatalf("reading a limit: %v", err)
+	case isPercent && number > 0:
+		return max(number*w.most/100, 1)
+	}
+	return number
+}
+
+// randomLimit returns a number below the limit, or also a percentage.
+func (w *world) randomLimit(from, limit int32) *intstr.IntOrString {
+	number := from + w.random.Int32N(limit-from)
+	if w.extra != nil && w.extra.IntN(3) == 0 {
+		return ptr.To(intstr.FromString(fmt.Sprintf("%d%%", number*25)))
+	}
+	return ptr.To(intstr.FromInt32(number))
 }
 
 // history has the versions of all objects of one kind, in order. The objects are never changed.
@@ -115,6 +155,8 @@ type replica struct {
 	skew     time.Duration
 	// seen is how many versions of each kind the caches have.
 	seen struct{ nodes, budgets, maintenances int }
+	// decided is how many versions of nodes it had when its Sync has begun.
+	decided int
 	// listed is the version at which the budgets were last read from the API server.
 	listed int
 	// The replica is idle, or it waits in a call that begun at that time.
@@ -136,13 +178,19 @@ var (
 	errLate   = errors.New("the reservation is too old")
 )
 
+// replicaClock is that of a replica.
+type replicaClock struct{ *replica }
+
+func (c replicaClock) Now() time.Time                  { return c.now.Add(c.skew) }
+func (c replicaClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
 func (w *world) start() {
 	r := &replica{
 		world: w, name: fmt.Sprintf("replica-%d", len(w.replicas)), idle: true,
 		skew:  time.Duration(w.random.Int64N(int64(maxSkew))) - maxSkew/2,
 		calls: make(chan func() error), result: make(chan error), done: make(chan struct{}),
 	}
-	r.admitter = NewAdmitter(r, func(Admission) {})
+	r.admitter = NewAdmitter(r, replicaClock{r}, func(Admission) {})
 	r.admitter.Parallel = 1
 	// A list may be as old as any watch.
 	r.seen.nodes, r.seen.budgets, r.seen.maintenances = w.random.IntN(len(w.nodes)+1), w.random.IntN(len(w.budgets)+1), w.random.IntN(len(w.maintenances)+1)
@@ -151,19 +199,38 @@ func (w *world) start() {
 
 // sync lets the replica begin, as far as its first call.
 func (r *replica) sync() {
-	nodes := r.nodes.at(r.seen.nodes)
+	r.decided = r.seen.nodes
+	nodes := r.nodes.at(r.decided)
 	r.follow(nodes, r.budgets.at(r.seen.budgets))
 	maintenances := r.needAdmissions(r.maintenances.at(r.seen.maintenances), nodes)
 	now := r.now.Add(r.skew)
 	r.idle, r.synced, r.suspended = false, r.now, r.random.IntN(4) == 0
 	go func() {
 		_, _, err := r.admitter.Sync(context.Background(), maintenances, now)
-		if err != nil && !errors.Is(err, errKilled) && !errors.Is(err, errLate) && !errors.Is(err, errBehind) && !errors.Is(err, context.DeadlineExceeded) {
-			r.t.Errorf("unexpected error: %v", err)
+		for _, err := range unjoined(err) {
+			if !errors.Is(err, errKilled) && !errors.Is(err, errLate) && !errors.Is(err, errBehind) && !errors.Is(err, context.DeadlineExceeded) && !apierrors.IsForbidden(err) {
+				r.t.Errorf("unexpected error: %v", err)
+			}
 		}
 		r.done <- struct{}{}
 	}()
 	r.await()
+}
+
+// unjoined returns the errors of which one was made by errors.Join.
+func unjoined(err error) []error {
+	joined, isJoined := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !isJoined:
+		return []error{err}
+	}
+	var all []error
+	for _, err := range joined.Unwrap() {
+		all = append(all, unjoined(err)...)
+	}
+	return all
 }
 
 // follow brings the fleet up to date with the caches, as the controller does, and checks that it counts
@@ -196,7 +263,7 @@ func countsOf(f *Fleet) map[string]string {
 		all["maintenance "+string(uid)] = fmt.Sprintf("%+v", *c)
 	}
 	for name, b := range f.budgets {
-		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, taken %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.taken)
+		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, taken %v, available %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.taken, b.available)
 	}
 	for name, n := range f.nodes {
 		var budgets []string
@@ -296,6 +363,9 @@ func (r *replica) WriteBudget(_ context.Context, changed *coordinationv1alpha1.N
 		if stored == nil || stored.UID != changed.UID || stored.ResourceVersion != changed.ResourceVersion {
 			return apierrors.NewConflict(coordinationv1alpha1.Resource("nodemaintenancebudgets"), changed.Name, nil)
 		}
+		if r.isRefused(stored.UID) {
+			return apierrors.NewForbidden(coordinationv1alpha1.Resource("nodemaintenancebudgets"), changed.Name, nil)
+		}
 		written := changed.DeepCopy()
 		write(r.world, &r.world.budgets, written, false)
 		r.checkReserved(stored, written)
@@ -303,11 +373,25 @@ func (r *replica) WriteBudget(_ context.Context, changed *coordinationv1alpha1.N
 	})
 }
 
+// isRefused reports whether a write of the holder is refused, maybe after a while.
+func (w *world) isRefused(holder types.UID) bool {
+	if !w.refusing.Has(holder) {
+		return false
+	}
+	if w.extra.IntN(2) == 0 {
+		w.now = w.now.Add(10 * time.Second)
+	}
+	return true
+}
+
 func (r *replica) WriteMaintenance(_ context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
 	return r.do(func() error {
 		stored := r.maintenances.stored()[changed.Name]
 		if stored == nil || stored.UID != changed.UID || stored.ResourceVersion != changed.ResourceVersion {
 			return apierrors.NewConflict(coordinationv1alpha1.Resource("nodemaintenances"), changed.Name, nil)
+		}
+		if r.isRefused(stored.UID) {
+			return apierrors.NewForbidden(coordinationv1alpha1.Resource("nodemaintenances"), changed.Name, nil)
 		}
 		written := changed.DeepCopy()
 		write(r.world, &r.world.maintenances, written, false)
@@ -360,8 +444,11 @@ func (r *replica) checkReserved(before, b *coordinationv1alpha1.NodeMaintenanceB
 			continue
 		}
 		r.note("%s reserves %s of %s for %s, %s", r.name, p.NodeName, b.Name, p.MaintenanceUID, describe(cached[p.NodeName]))
-		if b.Spec.MaxUnavailable.IntValue() == 0 {
+		switch {
+		case r.limitOf(b.Spec.MaxUnavailable) == 0:
 			r.fail("%s reserves nodes of %s, which is frozen", r.name, b.Name)
+		case len(b.Spec.Windows) > 0 && !isWindow(p.Time.Time):
+			r.fail("%s reserves nodes of %s at %s, when no window is open", r.name, b.Name, p.Time)
 		}
 	}
 }
@@ -387,15 +474,21 @@ func (r *replica) checkRollout(before, m *coordinationv1alpha1.NodeMaintenance) 
 			}
 		case admission.DoneTime == nil && admission.FailedTime == nil:
 			working++
-		case admission.FailedTime != nil && admission.DoneTime == nil:
+		}
+	}
+	// Of those that it knew.
+	for _, n := range r.nodes.at(r.decided) {
+		if admission := maintenance.AdmissionOf(n, m.UID); admission != nil && admission.FailedTime != nil && admission.DoneTime == nil {
 			failed++
 		}
 	}
 	switch {
 	case m.Spec.Rollout.Paused:
 		r.fail("%s reserves nodes of %s, which is paused", r.name, m.Name)
-	case working > m.Spec.Rollout.MaxConcurrent.IntValue():
-		r.fail("%s: %d nodes are maintained, of %d", m.Name, working, m.Spec.Rollout.MaxConcurrent.IntValue())
+	case working > r.limitOf(m.Spec.Rollout.MaxConcurrent):
+		r.fail("%s: %d nodes are maintained, of %d", m.Name, working, r.limitOf(m.Spec.Rollout.MaxConcurrent))
+	case failed > int(*m.Spec.Rollout.MaxFailedNodes):
+		r.fail("%s reserves nodes of %s, which is halted: %d have failed", r.name, m.Name, failed)
 	}
 }
 
@@ -454,7 +547,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 		}
 	}
 	isFree := isTaken(n) || !maintenance.IsReady(n)
-	maxUnavailable := max(b.Spec.MaxUnavailable.IntValue(), listed.Spec.MaxUnavailable.IntValue())
+	maxUnavailable := max(r.limitOf(b.Spec.MaxUnavailable), r.limitOf(listed.Spec.MaxUnavailable))
 	switch {
 	case maxUnavailable == 0:
 		r.fail("%s admits %s of %s, which is frozen", r.name, n.Name, b.Name)
@@ -476,7 +569,13 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 // which they are stored, and that every node is admitted in the end where nothing forbids it.
 func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
-		w := &world{t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC), version: 1, paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}}
+		w := &world{
+			t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC), version: 1,
+			paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}, refusing: sets.New[types.UID](),
+		}
+		if seed%2 == 1 {
+			w.extra = rand.New(rand.NewPCG(seed, 8))
+		}
 		for range 3 + w.random.IntN(6) {
 			w.createNode()
 		}
@@ -492,6 +591,9 @@ func TestSimulation(t *testing.T) {
 }
 
 func (w *world) happen() {
+	if w.extra != nil {
+		w.happenBesides()
+	}
 	switch w.random.IntN(30) {
 	case 0:
 		w.createMaintenance()
@@ -538,6 +640,32 @@ func (w *world) happen() {
 	}
 }
 
+// happenBesides sets a clock, or has the writes of a holder refused or accepted again.
+func (w *world) happenBesides() {
+	switch w.extra.IntN(30) {
+	case 0:
+		w.replicas[w.extra.IntN(len(w.replicas))].skew = time.Duration(w.extra.Int64N(int64(maxSkew))) - maxSkew/2
+	case 1:
+		var holders []types.UID
+		for _, name := range slices.Sorted(maps.Keys(w.budgets.stored())) {
+			holders = append(holders, w.budgets.stored()[name].UID)
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.maintenances.stored())) {
+			holders = append(holders, w.maintenances.stored()[name].UID)
+		}
+		if len(holders) > 0 {
+			w.refuse(holders[w.extra.IntN(len(holders))])
+		}
+	case 2:
+		w.refusing = sets.New[types.UID]()
+	}
+}
+
+func (w *world) refuse(holder types.UID) {
+	w.note("writes of %s are refused", holder)
+	w.refusing.Insert(holder)
+}
+
 // current brings the caches up to date, mostly.
 func (r *replica) current() {
 	if r.random.IntN(3) == 0 {
@@ -566,6 +694,7 @@ func (w *world) createNode() {
 	}}
 	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	write(w, &w.nodes, n, false)
+	w.most = max(w.most, len(w.nodes.stored()))
 }
 
 // randomSelector selects all nodes, or those of a pool.
@@ -583,11 +712,14 @@ func (w *world) createBudget() {
 		Name: fmt.Sprintf("b%d", w.created), UID: types.UID(fmt.Sprintf("budget-%d", w.created)), Generation: 1,
 	}}
 	b.Spec.NodeSelector = w.randomSelector()
-	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(w.random.Int32N(4)))
+	b.Spec.MaxUnavailable = w.randomLimit(0, 4)
+	if w.extra != nil && w.extra.IntN(3) == 0 {
+		b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: windowSchedule, TimeZone: "UTC", DurationSeconds: int32(windowDuration / time.Second)}}
+	}
 	if w.random.IntN(2) == 0 {
 		b.Spec.Topology = &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1 + w.random.Int32N(2)}
 	}
-	w.note("%s: %v %v", b.Name, b.Spec.MaxUnavailable, b.Spec.Topology)
+	w.note("%s: %v %v %v", b.Name, b.Spec.MaxUnavailable, b.Spec.Topology, b.Spec.Windows)
 	write(w, &w.budgets, b, false)
 }
 
@@ -617,7 +749,7 @@ func (w *world) changeBudget() {
 			b.Spec.Topology.MaxDomains = 1 + w.random.Int32N(2)
 		}
 	default:
-		b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(w.random.Int32N(4)))
+		b.Spec.MaxUnavailable = w.randomLimit(0, 4)
 	}
 	b.Generation++
 	w.note("%s: %v %v", b.Name, b.Spec.MaxUnavailable, b.Spec.Topology)
@@ -636,7 +768,7 @@ func (w *world) createMaintenance() {
 	}
 	if w.random.IntN(2) == 0 {
 		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{
-			MaxConcurrent: ptr.To(intstr.FromInt32(1 + w.random.Int32N(3))), Paused: w.random.IntN(6) == 0, MaxFailedNodes: ptr.To(w.random.Int32N(2)),
+			MaxConcurrent: w.randomLimit(1, 4), Paused: w.random.IntN(6) == 0, MaxFailedNodes: ptr.To(w.random.Int32N(2)),
 		}
 	}
 	w.note("%s: %+v", m.Name, m.Spec.Rollout)
@@ -657,7 +789,7 @@ func (w *world) changeMaintenance() {
 	case m.Spec.Rollout != nil && w.random.IntN(2) == 0:
 		m.Spec.Rollout.Paused = !m.Spec.Rollout.Paused
 	case m.Spec.Rollout != nil:
-		m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(1 + w.random.Int32N(3)))
+		m.Spec.Rollout.MaxConcurrent = w.randomLimit(1, 4)
 	}
 	w.note("%s: %s %+v", m.Name, m.Spec.Stage, m.Spec.Rollout)
 	write(w, &w.maintenances, m, false)
@@ -759,7 +891,9 @@ func (w *world) isDrain(uid types.UID) bool {
 func (w *world) mendNodes() {
 	waiting := sets.New[string]()
 	for _, m := range w.needAdmissions(w.maintenances.stored(), w.nodes.stored()) {
-		waiting.Insert(m.Waiting...)
+		if !w.refusing.Has(m.UID) {
+			waiting.Insert(m.Waiting...)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes.stored())) {
 		n := w.nodes.stored()[name].DeepCopy()
@@ -767,6 +901,25 @@ func (w *world) mendNodes() {
 		n.Status.Conditions[0].Status = v1.ConditionTrue
 		write(w, &w.nodes, n, false)
 	}
+}
+
+// untilQuiet syncs until nothing happens for as long as a window is open, and reports whether there was
+// anything to do.
+func (r *replica) untilQuiet() (progress bool) {
+	const step = 15 * statusInterval
+	for quiet := time.Duration(0); quiet < windowDuration; quiet += step {
+		r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(r.nodes), len(r.budgets), len(r.maintenances)
+		before := len(r.nodes)
+		r.now = r.now.Add(step)
+		r.sync()
+		for !r.idle {
+			r.grant()
+		}
+		if r.advanceNode() || len(r.nodes) > before {
+			quiet, progress = 0, true
+		}
+	}
+	return progress
 }
 
 // finish ends freezes and pauses, and checks that one controller without disturbances then admits
@@ -783,7 +936,9 @@ func (w *world) finish() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.budgets.stored())) {
 		b := w.budgets.stored()[name].DeepCopy()
-		b.Spec.MaxUnavailable, b.Generation = ptr.To(intstr.FromInt32(max(b.Spec.MaxUnavailable.IntVal, 1))), b.Generation+1
+		if b.Generation++; w.limitOf(b.Spec.MaxUnavailable) == 0 {
+			b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		}
 		write(w, &w.budgets, b, false)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.maintenances.stored())) {
@@ -793,24 +948,23 @@ func (w *world) finish() {
 			write(w, &w.maintenances, m, false)
 		}
 	}
+	if w.extra != nil {
+		// The others do not wait for a maintenance that cannot be written.
+		w.refusing = sets.New[types.UID]()
+		if m := pick(w, w.maintenances.stored()); m != nil && m.Spec.Rollout != nil && w.extra.IntN(2) == 0 {
+			w.refuse(m.UID)
+		}
+	}
 	w.mendNodes()
 	w.now = w.now.Add(2 * pendingTimeout)
 	w.start()
 	r := w.replicas[0]
-	for quiet := 0; quiet < 40; quiet++ {
-		r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(w.nodes), len(w.budgets), len(w.maintenances)
-		before := w.version
-		w.now = w.now.Add(15 * statusInterval)
-		r.sync()
-		for !r.idle {
-			r.grant()
-		}
-		if w.advanceNode() || w.version > before {
-			quiet = 0
-		}
+	r.untilQuiet()
+	for progress := w.extra != nil; progress; progress = r.untilQuiet() {
+		w.now = w.now.Truncate(windowInterval).Add(windowInterval)
 	}
 	for _, m := range w.needAdmissions(w.maintenances.stored(), w.nodes.stored()) {
-		if len(m.Waiting) > 0 {
+		if len(m.Waiting) > 0 && !w.refusing.Has(m.UID) {
 			waits := r.admitter.Decide(w.needAdmissions(w.maintenances.stored(), w.nodes.stored()), w.now).Waits
 			for name, b := range w.budgets.stored() {
 				w.note("%s: %+v", name, b.Status)
@@ -821,6 +975,45 @@ func (w *world) finish() {
 	for name, b := range w.budgets.stored() {
 		if len(b.Status.PendingAdmissions) > 0 || len(b.Status.ActiveDomains) > 0 || b.Status.UnavailableNodes > 0 {
 			w.fail("%s: %+v", name, b.Status)
+		}
+	}
+}
+
+// What a holder cannot reserve keeps no place of other holders, but for the first reservation: neither if
+// the status of a maintenance cannot be written, nor that of another budget.
+func TestUnwritableHolderKeepsNoPlace(t *testing.T) {
+	for _, refused := range []types.UID{"old", "second"} {
+		w := &world{
+			t: t, random: rand.New(rand.NewPCG(1, 7)), extra: rand.New(rand.NewPCG(1, 8)), now: decidedAt, version: 1, most: 2,
+			paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}, refusing: sets.New(refused),
+		}
+		for _, name := range []string{"n1", "n2"} {
+			write(w, &w.nodes, readyNode(name, map[string]string{"name": name}), false)
+		}
+		selecting := func(names ...string) *v1.NodeSelector {
+			return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "name", Operator: v1.NodeSelectorOpIn, Values: names}}}}}
+		}
+		for name, nodes := range map[string][]string{"first": {"n1", "n2"}, "second": {"n1"}} {
+			b := &coordinationv1alpha1.NodeMaintenanceBudget{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+			b.Spec.NodeSelector, b.Spec.MaxUnavailable = selecting(nodes...), ptr.To(intstr.FromInt32(1))
+			write(w, &w.budgets, b, false)
+		}
+		for name, node := range map[string]string{"old": "n1", "young": "n2"} {
+			m := waitingFor(name).NodeMaintenance
+			m.Spec.NodeSelector, m.Spec.Stage = selecting(node), coordinationv1alpha1.NodeMaintenanceStageDrain
+			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(1)), MaxFailedNodes: ptr.To[int32](0)}
+			write(w, &w.maintenances, m, false)
+		}
+		w.start()
+		for r, end := w.replicas[0], w.now.Add(pendingTimeout+2*maxPause); len(maintenance.Admissions(w.nodes.stored()["n2"])) == 0; w.now = w.now.Add(statusInterval) {
+			r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(w.nodes), len(w.budgets), len(w.maintenances)
+			r.sync()
+			for !r.idle {
+				r.grant()
+			}
+			if w.now.After(end) {
+				w.fail("%s: n2 still waits", refused)
+			}
 		}
 	}
 }

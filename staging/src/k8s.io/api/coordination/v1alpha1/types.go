@@ -793,8 +793,8 @@ type NodeMaintenanceStatus struct {
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
-	// is cordoned, and no pod is left on any of them; otherwise its message names the blockers. It
-	// is valid for the current spec only if its observedGeneration equals metadata.generation;
+	// is cordoned, and no pod is left on any of them, but for nodes of a rollout that were given
+	// back, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
 	// after the stage Drain it keeps its status and observedGeneration. At most 100.
 	// +optional
 	// +patchMergeKey=type
@@ -916,6 +916,10 @@ const (
 	// NodeMaintenanceWaitDisabled means that the feature gate NodeMaintenanceBudgets is off in the
 	// controller.
 	NodeMaintenanceWaitDisabled NodeMaintenanceWaitReason = "Disabled"
+
+	// NodeMaintenanceWaitStatusFailed means that the status of the NodeMaintenanceBudget, or that of the
+	// NodeMaintenance if none is named, cannot be written. A node is reserved there before its admission.
+	NodeMaintenanceWaitStatusFailed NodeMaintenanceWaitReason = "StatusFailed"
 )
 
 // NodeMaintenanceWait is one cause for which nodes wait.
@@ -1008,7 +1012,8 @@ type DrainStatus struct {
 	// +k8s:minimum=0
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty" protobuf:"varint,5,opt,name=drainPlanPosition"`
 
-	// drainedNodes is the number of selected nodes that are cordoned and have no pod left.
+	// drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were
+	// given back by a rollout.
 	// +required
 	DrainedNodes int32 `json:"drainedNodes" protobuf:"varint,6,opt,name=drainedNodes"`
 
@@ -1217,8 +1222,8 @@ type NodeMaintenanceConditionType string
 
 const (
 	// NodeMaintenanceConditionDrained is True when the stage is Drain, every selected node is
-	// cordoned, and no pod is left on any of them. It is valid for the generation in its own
-	// observedGeneration.
+	// cordoned, and no pod is left on any of them, but for nodes of a rollout that were given back,
+	// which run pods again. It is valid for the generation in its own observedGeneration.
 	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
 
 	// NodeMaintenanceConditionHalted is True while more nodes have failed to come back than
@@ -1264,20 +1269,20 @@ const (
 // Conditions of a node that a NodeMaintenance selects. Other nodes do not have them. Written by
 // the node maintenance controller.
 const (
-	// NodeMaintenancePlanned is True while a maintenance in the stage Idle selects the
-	// node.
+	// NodeMaintenancePlanned is True while a maintenance selects the node that is in the stage Idle,
+	// or in the stage Drain and waits for the admission of the node.
 	NodeMaintenancePlanned corev1.NodeConditionType = "MaintenancePlanned"
 
-	// NodeMaintenanceInProgress is True while a maintenance in the stage Cordon or
-	// Drain selects the node.
+	// NodeMaintenanceInProgress is True while a maintenance in the stage Cordon or Drain selects the
+	// node, and neither waits for its admission nor has given it back.
 	NodeMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
 
-	// NodeDrainInProgress is True while a maintenance in the stage Drain selects the node, and it
-	// has pods left or is not cordoned.
+	// NodeDrainInProgress is True while a maintenance in the stage Drain drains the node, which it
+	// does once the node is admitted if it has to be, and the node has pods left or is not cordoned.
 	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
 
-	// NodeDrained is True while a maintenance in the stage Drain selects the node, it is
-	// cordoned, and no pod is left on it.
+	// NodeDrained is True while a maintenance in the stage Drain drains the node, it is cordoned, and
+	// no pod is left on it. In a rollout, it is False as soon as the work on the node is done.
 	NodeDrained corev1.NodeConditionType = "Drained"
 )
 
@@ -1412,7 +1417,8 @@ type NodeMaintenanceBudgetStatus struct {
 	UnavailableNodes int32 `json:"unavailableNodes" protobuf:"varint,3,opt,name=unavailableNodes"`
 
 	// admissionsAllowed is with how many more nodes that are available a maintenance may begin now.
-	// Nodes that are not Ready or unschedulable are not among them.
+	// Nodes that are not Ready or unschedulable are not among them, nor are those of further domains
+	// if spec.topology allows none.
 	// +required
 	AdmissionsAllowed int32 `json:"admissionsAllowed" protobuf:"varint,4,opt,name=admissionsAllowed"`
 

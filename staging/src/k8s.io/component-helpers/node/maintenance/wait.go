@@ -61,6 +61,11 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 		return "because more nodes have failed than spec.rollout.maxFailedNodes"
 	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:
 		return "because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"
+	case coordinationv1alpha1.NodeMaintenanceWaitStatusFailed:
+		if wait.Budget == "" {
+			return "because the status of the NodeMaintenance cannot be written: see the log of kube-controller-manager"
+		}
+		return budget + "whose status cannot be written: see the log of kube-controller-manager"
 	}
 	// A reason of a later release.
 	if wait.Budget != "" {

@@ -104,7 +104,7 @@ func describeNodeMaintenanceBudgetStatus(w PrefixWriter, now time.Time, budget *
 		w.Write(LEVEL_0, "Nodes:\t%d selected, %d unavailable%s\n", status.ExpectedNodes, status.UnavailableNodes, notice)
 		unavailable := ""
 		if meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceBudgetConditionOpen)) {
-			unavailable = ", and any that are unavailable"
+			unavailable = ", and any that are not Ready"
 		}
 		w.Write(LEVEL_0, "Allowed:\t%d more now%s\n", status.AdmissionsAllowed, unavailable)
 	}

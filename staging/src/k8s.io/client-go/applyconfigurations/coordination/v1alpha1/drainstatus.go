@@ -44,7 +44,8 @@ type DrainStatusApplyConfiguration struct {
 	// no pod of the entries before it was left. It never decreases, even if such pods appear
 	// later.
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty"`
-	// drainedNodes is the number of selected nodes that are cordoned and have no pod left.
+	// drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were
+	// given back by a rollout.
 	DrainedNodes *int32 `json:"drainedNodes,omitempty"`
 	// blockedPods is the number of pods within the drain targets whose eviction needs an
 	// intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server

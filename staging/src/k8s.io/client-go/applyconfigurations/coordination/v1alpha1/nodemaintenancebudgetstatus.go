@@ -35,7 +35,8 @@ type NodeMaintenanceBudgetStatusApplyConfiguration struct {
 	// unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.
 	UnavailableNodes *int32 `json:"unavailableNodes,omitempty"`
 	// admissionsAllowed is with how many more nodes that are available a maintenance may begin now.
-	// Nodes that are not Ready or unschedulable are not among them.
+	// Nodes that are not Ready or unschedulable are not among them, nor are those of further domains
+	// if spec.topology allows none.
 	AdmissionsAllowed *int32 `json:"admissionsAllowed,omitempty"`
 	// activeDomains are the domains with nodes that are admitted, sorted. At most 10.
 	ActiveDomains []string `json:"activeDomains,omitempty"`

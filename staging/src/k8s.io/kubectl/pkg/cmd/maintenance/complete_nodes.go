@@ -55,7 +55,7 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 	if len(o.args) < 2 {
 		return nil, nil
 	}
-	first, rest := bareNames(o.args[:1])[0], o.args[1:]
+	first, rest := bareName(o.args[0]), o.args[1:]
 	all := append(bareNames(rest), first)
 	maintenances, err := existing(ctx, all, client.CoordinationV1alpha1().NodeMaintenances().Get, func() ([]coordinationv1alpha1.NodeMaintenance, error) {
 		list, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
@@ -69,7 +69,7 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 		return list.Items, err
 	})
 	switch {
-	case apierrors.IsForbidden(err) && len(maintenances) == len(o.names):
+	case apierrors.IsForbidden(err) && len(maintenances) == len(unique(all)) && !slices.ContainsFunc(o.args, isNodeArgument):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading nodes: %w", err)
@@ -94,12 +94,12 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 func (o *endOptions) validateInPlace(ctx context.Context, client kubernetes.Interface, maintenances map[string]*coordinationv1alpha1.NodeMaintenance, nodes map[string]*corev1.Node) error {
 	var errs []error
 	for _, arg := range unique(o.args) {
-		name := bareNames([]string{arg})[0]
+		name := bareName(arg)
 		switch {
-		case nodes[name] == nil, maintenances[name] != nil && !isNodeArgument(arg):
+		case !isNodeArgument(arg) && (nodes[name] == nil || maintenances[name] != nil):
 			continue
-		case maintenances[name] != nil:
-			errs = append(errs, failed("%q is a node, and there is a NodeMaintenance of that name: write nm/%s to complete that one, or kubectl maintenance complete NAME node/%s for the work on the node", name, name, name))
+		case nodes[name] == nil:
+			errs = append(errs, failed("node %q not found", name))
 			continue
 		}
 		if _, err := ownOf(ctx, client, name, o.ending.verb, failed("NodeMaintenance %q not found", name)); err != nil {
@@ -110,10 +110,6 @@ func (o *endOptions) validateInPlace(ctx context.Context, client kubernetes.Inte
 		errs = append(errs, failed("nothing was changed"))
 	}
 	return joined(errs)
-}
-
-func isNodeArgument(arg string) bool {
-	return slices.ContainsFunc([]string{"no/", "node/", "nodes/"}, func(prefix string) bool { return strings.HasPrefix(arg, prefix) })
 }
 
 // existing reads objects by their names, and omits those that do not exist. Many are read at once, if
@@ -151,7 +147,7 @@ func existing[T any, P interface {
 func (n *namedNodes) sort(args []string, maintenances map[string]*coordinationv1alpha1.NodeMaintenance) (isMaintenance []string, err error) {
 	var errs []error
 	for _, arg := range args {
-		name := bareNames([]string{arg})[0]
+		name := bareName(arg)
 		asNode, asMaintenance := n.nodes[name] != nil, maintenances[name] != nil
 		if name != arg { // The prefix says what it is.
 			asNode, asMaintenance = isNodeArgument(arg), !isNodeArgument(arg)

@@ -133,8 +133,10 @@ func TestCompleteMaintenances(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no permission"))
 	})
 	contains(t, s.mustRun(t, "complete", "kernel", "rack"), "nodemaintenance/rack is being completed\n")
-	s.run(t, "complete", "kernel", "node-1")
-	contains(t, s.failure, "reading nodes: ", "no permission")
+	for _, args := range [][]string{{"kernel", "node-1"}, {"kernel", "node/own"}, {"node/own", "kernel"}} {
+		s.run(t, append([]string{"complete"}, args...)...)
+		contains(t, s.failure, "reading nodes: ", "no permission")
+	}
 	s = newServer(t, stories...)
 	contains(t, s.run(t, "complete", "gone", "rack"), "nodemaintenance/rack is being completed\n")
 	contains(t, s.failure, `"gone" not found`)
@@ -151,7 +153,21 @@ func TestCompleteMaintenances(t *testing.T) {
 	s = newServer(t, newMaintenance("kernel", drain, "node-1", "node-2").rollingOut(twoAtATime(manual)), newMaintenance("node-1", drain, "node-2"), newNode("node-1"), newNode("node-2"))
 	for _, args := range [][]string{{"node/node-1", "kernel"}, {"no/node-1", "nm/kernel"}} {
 		s.run(t, append([]string{"complete"}, args...)...)
-		contains(t, s.failure, `error: "node-1" is a node, and there is a NodeMaintenance of that name: write nm/node-1 to complete that one, or kubectl maintenance complete NAME node/node-1 for the work on the node`+"\n", "error: nothing was changed")
+		contains(t, s.failure, `error: "node-1" is a node. When the work on it is done: kubectl maintenance complete kernel node-1.`, "\nerror: nothing was changed")
+	}
+	// What is said to be a node is never taken as the maintenance of that name.
+	for _, command := range []string{"complete", "cancel", "pause", "resume"} {
+		s.run(t, command, "node/node-1")
+		contains(t, s.failure, `error: "node-1" is a node.`)
+	}
+	s.run(t, "complete", "node/gone", "kernel")
+	contains(t, s.failure, `error: node "gone" not found`, "error: nothing was changed")
+	s.run(t, "complete", "node/gone")
+	contains(t, s.failure, `error: node "gone" not found`)
+	// Nor is the other way around.
+	for _, command := range []string{"complete", "cancel", "pause", "resume"} {
+		s.run(t, command, "nm/node-2")
+		contains(t, s.failure, `nodemaintenances.coordination.k8s.io "node-2" not found`)
 	}
 	s.run(t, "complete", "kernel", "--force")
 	contains(t, s.failure, "error: --force is only for single nodes: kubectl maintenance complete NAME NODE... --force")

@@ -77,7 +77,7 @@ func (c *converter) convertDrain(where source, args []string, conditional bool) 
 		c.add(isLost, where, "if, for, while, && or ||", "the condition or the loop is not part of the object: create the object where the command was")
 	}
 	if len(nodes) > 1 || flags.Changed("selector") {
-		c.add(isChanged, where, "order of the nodes", "kubectl drains one node after the other; a maintenance drains all of its nodes at the same time. Create one for each node to keep the order")
+		c.add(isChanged, where, "order of the nodes", "kubectl drains one node after the other; a maintenance drains all of its nodes at the same time, or so many as spec.rollout says. Create one for each node to keep the order")
 	}
 	if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		c.add(isChanged, where, "wait", "kubectl returns when the nodes are drained. Wait for the maintenance instead: kubectl wait nodemaintenances.coordination.k8s.io/%s --for=condition=Drained", nm.Name)
@@ -202,10 +202,10 @@ type flagReport struct {
 var drainFlags = map[string]flagReport{
 	"chunk-size":           {verdict: isIgnored, text: "the controller reads pods from its cache"},
 	"delete-emptydir-data": {verdict: isIgnored, text: "pods that use emptyDir volumes leave in any case", absent: emptyDirLost},
-	"disable-eviction": {verdict: isLost, text: "a maintenance always respects PodDisruptionBudgets. " +
+	"disable-eviction": {verdict: isLost, text: "a maintenance respects PodDisruptionBudgets, in a rollout until its spec.escalation. " +
 		"Change the budget, or delete the pod yourself: \"kubectl maintenance status\" names both"},
 	"dry-run": {verdict: isChanged, text: "the stage is Idle, which changes nothing on the node. \"kubectl maintenance plan -f\" shows what a drain would do"},
-	"evict-intercepted-pods": {verdict: isLost, text: "a maintenance always lets the interceptors of a pod act. " +
+	"evict-intercepted-pods": {verdict: isLost, text: "a maintenance lets the interceptors of a pod act, in a rollout until its spec.escalation. " +
 		"Delete the pod yourself to skip them"},
 	"force":             {verdict: isIgnored, text: "pods that no controller manages leave in any case", absent: bareLost},
 	"grace-period":      {verdict: isLost, text: "the terminationGracePeriodSeconds of each pod applies: change it there", neutral: []string{"-1"}},

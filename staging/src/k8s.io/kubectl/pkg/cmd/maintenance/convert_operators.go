@@ -182,7 +182,8 @@ func (c *converter) fromNVIDIA(where source, object map[string]any) {
 	}
 	if wait := old.Spec.WaitForPodCompletion; wait != nil {
 		c.add(isLost, where, withValue("spec.waitForPodCompletion", describeWait(wait)),
-			"a maintenance waits for no pod before it evicts, so its stage is Cordon. Move it on when these pods have ended: kubectl maintenance start %s", nameOrPrefix(nm))
+			"the stage is Cordon, so that these pods are not evicted. Move it on when they have ended: kubectl maintenance start %s. "+
+				"Or, with the gate NodeMaintenanceBudgets, give it spec.podPolicies with the action WaitCompleted", nameOrPrefix(nm))
 	}
 	if !c.convertNVIDIADrain(where, old.Spec.DrainSpec, nm) {
 		return
@@ -261,7 +262,8 @@ func (c *converter) convertNVIDIADrain(where source, drain *nvidiaDrain, nm *coo
 			expression = *filter.ByResourceNameRegex
 		}
 		c.add(isLost, where, withValue(fmt.Sprintf("spec.drainSpec.podEvictionFilters[%d].byResourceNameRegex", i), expression),
-			"pods cannot be selected by their resources, and a maintenance evicts all pods, so its stage is not Drain. Label these pods, and request their eviction one by one, or set the stage Drain")
+			"pods to evict cannot be selected by their resources, and a maintenance evicts all pods, so its stage is not Drain. Request the eviction of these pods one by one, or set the stage Drain, "+
+				"with spec.podPolicies for the pods that stay if the gate NodeMaintenanceBudgets is on")
 	}
 	if drain.PodSelector == "" {
 		return true
@@ -284,18 +286,18 @@ type nvidiaOperatorConfig struct {
 	} `json:"spec,omitempty"`
 }
 
-// fromNVIDIAConfig writes nothing: the limits of the operator have no counterpart.
+// fromNVIDIAConfig writes nothing: a budget would be about nodes that the configuration does not name.
 func (c *converter) fromNVIDIAConfig(where source, object map[string]any) {
 	var config nvidiaOperatorConfig
 	if !c.decode(where, object, &config) {
 		return
 	}
-	const limit = "there is no limit of nodes: create or move as many maintenances to the stage Drain at a time as may be drained"
+	const limit = "with the gate NodeMaintenanceBudgets, create a NodeMaintenanceBudget for these nodes with spec.maxUnavailable=%s. Without it, all maintenances in the stage Drain are drained at the same time"
 	if value := config.Spec.MaxParallelOperations; value != nil {
-		c.add(isLost, where, withValue("spec.maxParallelOperations", value.String()), limit)
+		c.add(isLost, where, withValue("spec.maxParallelOperations", value.String()), limit, value)
 	}
 	if value := config.Spec.MaxUnavailable; value != nil {
-		c.add(isLost, where, withValue("spec.maxUnavailable", value.String()), limit)
+		c.add(isLost, where, withValue("spec.maxUnavailable", value.String()), limit, value)
 	}
 	if value := config.Spec.MaxNodeMaintenanceTimeSeconds; value != nil {
 		c.add(isLost, where, withValue("spec.maxNodeMaintenanceTimeSeconds", *value), "a maintenance does not end by itself: use \"kubectl maintenance complete\"")

@@ -24,7 +24,6 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
@@ -51,7 +50,6 @@ type endOptions struct {
 	*environment
 	ending  *ending
 	args    []string
-	names   []string
 	force   bool
 	wait    bool
 	timeout time.Duration
@@ -67,8 +65,8 @@ func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 		Example:               ending.example,
 		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
 		Run: func(cmd *cobra.Command, args []string) {
-			o.args, o.names = args, bareNames(args)
-			checkErr(requireNames(cmd, o.names))
+			o.args = args
+			checkErr(requireNames(cmd, o.args))
 			checkErr(validateTimeout(o.timeout))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
 			defer stop()
@@ -113,8 +111,8 @@ func (o *endOptions) run(ctx context.Context) error {
 func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
 	var ended []*coordinationv1alpha1.NodeMaintenance
-	for _, name := range o.names {
-		nm, err := o.endNamed(ctx, client, name)
+	for _, arg := range unique(o.args) {
+		nm, err := o.endNamed(ctx, client, arg)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -132,15 +130,20 @@ func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) er
 	return joined(errs)
 }
 
-// endNamed ends the maintenance of the name or, if there is none, the only one of the node of that
-// name.
-func (o *endOptions) endNamed(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
-	nm, err := o.ending.end(o, ctx, client, name)
-	if apierrors.IsNotFound(err) {
-		if name, err = o.findOwn(ctx, client, name, o.ending.verb, err); err == nil {
-			nm, err = o.ending.end(o, ctx, client, name)
-		}
+// endNamed ends the maintenance that the argument names or, if there is none, the only one of the node
+// of that name.
+func (o *endOptions) endNamed(ctx context.Context, client kubernetes.Interface, arg string) (nm *coordinationv1alpha1.NodeMaintenance, err error) {
+	end := func(name string) (err error) {
+		nm, err = o.ending.end(o, ctx, client, name)
+		return err
 	}
+	err = onNamed(arg, end, func(node string, notFound error) error {
+		name, err := o.findOwn(ctx, client, node, o.ending.verb, notFound)
+		if err != nil {
+			return err
+		}
+		return end(name)
+	})
 	return nm, err
 }
 

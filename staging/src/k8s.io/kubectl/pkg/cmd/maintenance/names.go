@@ -82,13 +82,17 @@ func (e *environment) findMaintenances(ctx context.Context, client kubernetes.In
 	}
 	var found []*coordinationv1alpha1.NodeMaintenance
 	var errs []error
-	for _, name := range bareNames(names) {
-		maintenances, err := getMaintenances(ctx, client, []string{name})
-		if notFound := err; apierrors.IsNotFound(notFound) {
-			if maintenances, err = maintenancesOfNode(ctx, client, name, notFound); err == nil {
-				fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", name, strings.Join(namesOf(maintenances), ", "))
+	for _, arg := range unique(names) {
+		var maintenances []*coordinationv1alpha1.NodeMaintenance
+		err := onNamed(arg, func(name string) (err error) {
+			maintenances, err = getMaintenances(ctx, client, []string{name})
+			return err
+		}, func(node string, notFound error) (err error) {
+			if maintenances, err = maintenancesOfNode(ctx, client, node, notFound); err == nil {
+				fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, strings.Join(namesOf(maintenances), ", "))
 			}
-		}
+			return err
+		})
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -100,6 +104,21 @@ func (e *environment) findMaintenances(ctx context.Context, client kubernetes.In
 		}
 	}
 	return found, joined(errs)
+}
+
+// onNamed calls the first function with the name of the maintenance that an argument names, and the second
+// one with that of the node if there is no such maintenance, and the error that says so. A prefix says what
+// the argument is, because there may be both: behind that of a node, no maintenance is looked for.
+func onNamed(arg string, ofMaintenance func(name string) error, ofNode func(node string, notFound error) error) error {
+	name := bareName(arg)
+	if isNodeArgument(arg) {
+		return ofNode(name, nil)
+	}
+	err := ofMaintenance(name)
+	if apierrors.IsNotFound(err) && !isMaintenanceArgument(arg) {
+		return ofNode(name, err)
+	}
+	return err
 }
 
 // findOwn returns the name of the only open maintenance of a node, if it selects no other node. A
@@ -129,13 +148,17 @@ func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand st
 }
 
 // maintenancesOfNode returns the open maintenances of a node. notFound is the error of a read of
-// the maintenance of that name.
+// the maintenance of that name, or nil if there was none.
 func maintenancesOfNode(ctx context.Context, client kubernetes.Interface, name string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && notFound == nil:
+		return nil, failed("node %q not found", name)
+	case apierrors.IsNotFound(err):
 		return nil, failed("NodeMaintenance %q not found, and no node of that name: %s", name, listCommand)
-	}
-	if err != nil {
+	case err != nil && notFound == nil:
+		return nil, fmt.Errorf("reading node %q: %w", name, err)
+	case err != nil:
 		return nil, fmt.Errorf("%w; reading the node of that name: %w", notFound, err)
 	}
 	all, err := getMaintenances(ctx, client, nil)

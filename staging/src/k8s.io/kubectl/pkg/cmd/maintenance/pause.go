@@ -24,7 +24,6 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -99,7 +98,7 @@ var resumes = &pausing{
 type pauseOptions struct {
 	*environment
 	pausing *pausing
-	names   []string
+	args    []string
 }
 
 func newCmdPause(env *environment, pausing *pausing) *cobra.Command {
@@ -112,8 +111,8 @@ func newCmdPause(env *environment, pausing *pausing) *cobra.Command {
 		Example:               pausing.example,
 		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
 		Run: func(cmd *cobra.Command, args []string) {
-			o.names = bareNames(args)
-			checkErr(requireNames(cmd, o.names))
+			o.args = args
+			checkErr(requireNames(cmd, o.args))
 			ctx, stop := untilInterrupted(cmd, 0)
 			defer stop()
 			checkErr(o.run(ctx))
@@ -127,14 +126,15 @@ func (o *pauseOptions) run(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, name := range o.names {
-		err := o.changeRollout(ctx, client, name)
-		if apierrors.IsNotFound(err) {
-			if name, err = o.findOwn(ctx, client, name, o.pausing.verb, err); err == nil {
-				err = o.changeRollout(ctx, client, name)
+	change := func(name string) error { return o.changeRollout(ctx, client, name) }
+	for _, arg := range unique(o.args) {
+		errs = append(errs, onNamed(arg, change, func(node string, notFound error) error {
+			name, err := o.findOwn(ctx, client, node, o.pausing.verb, notFound)
+			if err != nil {
+				return err
 			}
-		}
-		errs = append(errs, err)
+			return change(name)
+		}))
 	}
 	return joined(errs)
 }

@@ -162,7 +162,11 @@ func (p *page) addRolloutNodes(v *view, now time.Time, rows int) {
 	const counts = "%-*s  %4s  %7s  "
 	p.add("  %-*s  "+counts+"STATE", names, "NODE", barWidth+2, "PROGRESS", "PODS", "BLOCKED")
 	for _, node := range shown {
-		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, rolloutBar(node), fmt.Sprint(node.podsLeft()), fmt.Sprint(node.PodsBlocked))
+		left, blocked := fmt.Sprint(node.podsLeft()), fmt.Sprint(node.PodsBlocked)
+		if node.Phase == phaseWaiting || node.Phase == phaseDone {
+			left, blocked = "-", "-" // It has pods, which are not counted.
+		}
+		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, rolloutBar(node), left, blocked)
 		p.wrapped(row, phaseText(v, node, now))
 	}
 	if hidden > 0 {

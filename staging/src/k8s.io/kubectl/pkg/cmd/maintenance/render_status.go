@@ -210,7 +210,10 @@ func headline(v *view, now time.Time) string {
 
 func podsText(v *view) string {
 	left := v.PodsPending + v.PodsEvicting
-	if left == 0 {
+	switch {
+	case left == 0 && v.Rollout != nil && v.Rollout.WaitingNodes > 0:
+		return "none left on nodes in progress"
+	case left == 0:
 		return "none left"
 	}
 	text := fmt.Sprintf("%d left: %d pending, %d evicting", left, v.PodsPending, v.PodsEvicting)

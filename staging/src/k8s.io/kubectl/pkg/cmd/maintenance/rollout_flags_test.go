@@ -204,3 +204,15 @@ func TestRolloutWithoutDiscovery(t *testing.T) {
 		t.Error("the rollout is missing")
 	}
 }
+
+// TestStartPrefixed verifies that the prefix of a name counts: where a node has the name of a maintenance,
+// that node is not drained.
+func TestStartPrefixed(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", cordon, "node-1"), newNode("rack"), newNode("node-1"))
+	contains(t, s.mustRun(t, "start", "nm/rack"), "rack moved from Cordon to Drain")
+	for _, args := range [][]string{{"nm/rack", "node-1"}, {"nm/rack", "-l", "pool=a"}, {"nm/rack", "--name=other"}} {
+		s.run(t, append([]string{"start"}, args...)...)
+		contains(t, s.failure, "nm/rack is a NodeMaintenance: name it alone to move it to a later stage")
+	}
+	contains(t, s.mustRun(t, "start", "node/rack"), "rack-x7k2p created")
+}

@@ -130,16 +130,34 @@ func existingNodes(ctx context.Context, client kubernetes.Interface, names []str
 	return existing, nil
 }
 
-// typePrefixes may precede a name, as in the output of "kubectl get -o name".
-var typePrefixes = sets.New("nm", "nodemaintenance", "nodemaintenances", "nodemaintenance.coordination.k8s.io", "nodemaintenances.coordination.k8s.io", "no", "node", "nodes")
+// These prefixes may precede a name, as in the output of "kubectl get -o name".
+var (
+	nodePrefixes        = sets.New("no", "node", "nodes")
+	maintenancePrefixes = sets.New("nm", "nodemaintenance", "nodemaintenances", "nodemaintenance.coordination.k8s.io", "nodemaintenances.coordination.k8s.io")
+)
+
+func isNodeArgument(arg string) bool { return hasPrefixOf(arg, nodePrefixes) }
+
+func isMaintenanceArgument(arg string) bool { return hasPrefixOf(arg, maintenancePrefixes) }
+
+func hasPrefixOf(arg string, prefixes sets.Set[string]) bool {
+	prefix, _, found := strings.Cut(arg, "/")
+	return found && prefixes.Has(prefix)
+}
+
+// bareName returns the name of an argument without its type prefix.
+func bareName(arg string) string {
+	if isNodeArgument(arg) || isMaintenanceArgument(arg) {
+		_, arg, _ = strings.Cut(arg, "/")
+	}
+	return arg
+}
 
 // bareNames returns the names of arguments without their type prefix, each once.
 func bareNames(args []string) []string {
-	names := slices.Clone(args)
-	for i, arg := range args {
-		if prefix, name, found := strings.Cut(arg, "/"); found && typePrefixes.Has(prefix) {
-			names[i] = name
-		}
+	names := make([]string, 0, len(args))
+	for _, arg := range args {
+		names = append(names, bareName(arg))
 	}
 	return unique(names)
 }

@@ -158,6 +158,12 @@ func completeNodesAndNames(f cmdutil.Factory) func(*cobra.Command, []string, str
 
 func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 	o.args = bareNames(args)
+	if i := slices.IndexFunc(args, isMaintenanceArgument); i >= 0 {
+		if len(o.args) > 1 || o.name != "" || o.selector != "" {
+			return cmdutil.UsageErrorf(cmd, "%s is a NodeMaintenance: name it alone to move it to a later stage", args[i])
+		}
+		o.args, o.name = nil, o.args[0]
+	}
 	var err error
 	if o.stage, err = parseStage(o.stageText); err != nil {
 		return err

@@ -37,8 +37,8 @@ var (
 		bars that fill as pods leave. Otherwise a line is printed for each change of the stage, of a
 		node or of a blocker. Without a name, all maintenances that are not completed are watched.
 
-		Exit codes: 0 only when all are drained or, with a rollout, done, so that "kubectl maintenance watch foo && reboot"
-		is safe. 1 when one was deleted, replaced or completed, when its selector was changed, when
+		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot" is
+		safe. Not with a rollout: its nodes are done then and run pods again. 1 when one was deleted, replaced or completed, when its selector was changed, when
 		there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed
 		while pods or nodes were blocked, 130 after Ctrl-C. A maintenance that selects no node is not
 		drained, and a lost connection is retried. None of this ends the maintenance.`))
