@@ -211,7 +211,7 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 		}
 		maintenances = append(maintenances, admission.Maintenance{
 			NodeMaintenance: m, Rank: rankOf(m), Selected: len(waiting) + len(others), Waiting: waiting,
-			Disabled: c.fleet == nil, Settling: len(waiting) > 0 && c.isSettling(m, others, now, newestUnready),
+			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Settling: len(waiting) > 0 && c.isSettling(m, others, now, newestUnready),
 		})
 	}
 	return budgets, maintenances, true

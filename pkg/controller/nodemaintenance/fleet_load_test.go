@@ -132,6 +132,26 @@ func TestStatusWriteOfAnOldVersion(t *testing.T) {
 	}
 }
 
+// Others do not wait for a maintenance while a write of its status takes long.
+func TestSlowStatusWrite(t *testing.T) {
+	f := newFleet(t)
+	f.createReadyNode("n1", map[string]string{"a": "", "b": ""})
+	f.createReadyNode("n2", map[string]string{"a": ""})
+	f.createLimit("b", 1)
+	rollout := atOnce(1)
+	f.createMaintenance("old", stageDrain, "b", maintenance.StandardPlan()...)
+	f.change("old", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+	f.writer.statuses["old"] = f.clock.Now()
+	f.clock.Step(time.Second)
+	f.createRollout("young", atOnce(2))
+	f.run(5 * time.Second)
+	f.expectNode("meanwhile", "n1", "planned cordoned claimed young:drained")
+	if attempts := f.countWrites("update nodemaintenances/status"); attempts > 10 {
+		t.Errorf("%d writes", attempts)
+	}
+	f.writer.endStatus("old")
+}
+
 func (f *fixture) cachedMaintenance(name string) *coordinationv1alpha1.NodeMaintenance {
 	f.t.Helper()
 	m, err := f.maintenanceLister.Get(name)
@@ -279,6 +299,7 @@ func TestStagesFollowAtOnce(t *testing.T) {
 
 // That the stage Cordon came first is known, and stored, although its status could not be written.
 func TestStageThatWasNotStored(t *testing.T) {
+	refuse := true
 	f := newFleet(t, "n1")
 	rollout := atOnce(1)
 	rollout.Paused = true
@@ -286,14 +307,22 @@ func TestStageThatWasNotStored(t *testing.T) {
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
 	f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		m, isUpdate := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
-		if isUpdate && action.GetSubresource() == "status" && m.Spec.Stage == stageCordon {
-			return true, nil, apierrors.NewConflict(maintenanceResource, m.Name, nil)
+		if isUpdate && action.GetSubresource() == "status" && refuse {
+			return true, nil, apierrors.NewForbidden(maintenanceResource, m.Name, errors.New("denied by a webhook"))
 		}
 		return false, nil, nil
 	})
 	f.run(5 * time.Second)
 	f.setStage("m", stageDrain)
 	f.run(5 * time.Second)
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(2))
+		m.Generation++
+	})
+	f.run(5 * time.Second)
+	f.expectNode("not stored", "n1", "planned cordoned claimed")
+	refuse = false
+	f.run(time.Minute)
 	f.expectNode("paused", "n1", "planned cordoned claimed")
 	f.restart()
 	f.run(5 * time.Second)
@@ -312,6 +341,7 @@ func TestNodeThatCameAfterTheStageCordon(t *testing.T) {
 			f.run(5 * time.Second)
 			f.setStage("m", stageDrain)
 			f.run(5 * time.Second)
+			f.clock.Step(2 * maxClockDifference)
 			f.createReadyNode("n2", map[string]string{"a": ""})
 			f.changeNamed("n2", func(n *v1.Node) { n.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 			f.createMaintenance("other", stageDrain, "a", maintenance.StandardPlan()...)

@@ -167,8 +167,12 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 	p.measured = known.measured
 	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
 	p.waits = known.waits
-	if p.cordonedUntil == nil && known.claims() && known.stage == coordinationv1alpha1.NodeMaintenanceStageCordon {
+	switch {
+	case p.cordonedUntil != nil:
+	case known.claims() && known.stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
 		p.cordonedUntil = &unended // The status does not say so yet: its write may have failed.
+	default:
+		p.cordonedUntil = known.cordonedUntil
 	}
 	if !p.claims() && !p.completes() {
 		return

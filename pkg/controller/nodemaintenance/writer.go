@@ -82,9 +82,10 @@ type writer struct {
 	// decision on older data would cause a conflict, or the same write again.
 	nodes, maintenances, budgets consistency.ConsistencyStore
 	nodeStore                    cache.Store
-	// statuses are the maintenances of which a write of the status is in flight, under the lock.
+	// statuses are the maintenances of which a write of the status is in flight, and since when, under the
+	// lock.
 	statusLock sync.Mutex
-	statuses   sets.Set[string]
+	statuses   map[string]time.Time
 	// requests is the cache of requests, and unseen the writes of requests that it lacks.
 	requests cache.Store
 	unseen   *unseenWrites
@@ -116,7 +117,7 @@ func newWriter(client, requestClient kubernetes.Interface, nodes, pods, requests
 		maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			maintenanceResource: maintenances,
 		}),
-		statuses: sets.New[string](),
+		statuses: map[string]time.Time{},
 		requests: requests,
 		unseen:   newUnseenWrites(),
 	}, nil
@@ -378,20 +379,28 @@ func (w *writer) beginStatus(m *coordinationv1alpha1.NodeMaintenance, lister coo
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
 	// While no other write is in flight, the last one is known.
-	if w.statuses.Has(m.Name) || !w.isCurrentMaintenance(m.Name) {
+	if _, inFlight := w.statuses[m.Name]; inFlight || !w.isCurrentMaintenance(m.Name) {
 		return false
 	}
 	if cached, err := lister.Get(m.Name); err != nil || cached.ResourceVersion != m.ResourceVersion {
 		return false
 	}
-	w.statuses.Insert(m.Name)
+	w.statuses[m.Name] = w.clock.Now()
 	return true
+}
+
+// isStatusSlow reports whether a write of the status has been in flight for longer than statusInterval.
+func (w *writer) isStatusSlow(name string, now time.Time) bool {
+	w.statusLock.Lock()
+	defer w.statusLock.Unlock()
+	begun, inFlight := w.statuses[name]
+	return inFlight && now.Sub(begun) > statusInterval
 }
 
 func (w *writer) endStatus(name string) {
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
-	w.statuses.Delete(name)
+	delete(w.statuses, name)
 }
 
 // setStatus writes the status of a maintenance.

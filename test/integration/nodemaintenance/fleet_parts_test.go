@@ -357,6 +357,7 @@ func testFleetKubectl(t *testing.T, c *cluster, config *rest.Config) {
 	}
 	run("nodemaintenance/m is resumed", "resume", "m")
 	c.awaitFleet("the first node", map[string]string{"n1": "cordoned m:drained", "n2": "planned"})
+	c.awaitWait("m", coordinationv1alpha1.NodeMaintenanceWait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency, NodeCount: 1}) // kubectl prints what the status says.
 	run("nodemaintenance/m is paused: 1 waiting; 1 in progress, which go on", "pause", "m")
 	run("node/n1 is being completed", "complete", "m", "n1")
 	c.awaitFleet("the first node to be given back", map[string]string{"n1": "m:done", "n2": "planned"})

@@ -17,6 +17,7 @@ limitations under the License.
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,10 @@ const (
 	// a webhook has by default.
 	syncTimeout  = time.Minute
 	writeTimeout = 15 * time.Second
+
+	// listTimeout is how old the list of budgets may be when the writes of admissions begin: a freeze
+	// that was created since has not reserved them.
+	listTimeout = 5 * time.Second
 
 	// statusInterval is the minimum time between two writes of the status of a holder: the nodes that
 	// are given back in a second are replaced together. A full batch does not wait.
@@ -107,6 +112,8 @@ type Admitter struct {
 	wrote map[types.UID]time.Time
 	// failed has the holders whose status could not be written at the last attempt.
 	failed map[types.UID]failure
+	// nextAttempt is when any of them may be written again: attempts that hang must not take all the time.
+	nextAttempt time.Time
 }
 
 // failure is when an attempt to write a holder has failed, and how long it is not written after that.
@@ -147,6 +154,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	} else {
 		decision.Admissions, after = a.due(decision.Admissions, now)
 	}
+	listed := a.clock.Now()
 	if len(decision.Admissions) > 0 {
 		current, err := a.hasCurrentBudgets(ctx)
 		if err != nil {
@@ -156,13 +164,16 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 			return decision.Waits, staleInterval, nil
 		}
 	}
+	// Writes of holders may take long, and what they have reserved before does not need them.
+	errs := []error{a.admit(ctx, decision.Admissions, nil, now)}
 	reserved, again, err := a.reserve(ctx, maintenances, decision.Admissions, now)
-	errs := []error{err}
-	errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
-	after = earlier(earlier(after, again), a.nextChange(maintenances, now))
-	for uid := range a.failed {
-		after = earlier(after, a.pause(uid, now))
+	errs = append(errs, err)
+	if a.clock.Since(listed).Abs() < listTimeout {
+		errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
+	} else {
+		again = staleInterval
 	}
+	after = earlier(earlier(after, again), earlier(a.nextChange(maintenances, now), a.retry(maintenances)))
 	return decision.Waits, after, errors.Join(errs...)
 }
 
@@ -177,15 +188,38 @@ func (a *Admitter) forget(maintenances []Maintenance, now time.Time) {
 	for i := range maintenances {
 		known.Insert(maintenances[i].UID)
 	}
+	if now.Before(a.nextAttempt.Add(-maxPause)) { // The clock was set back.
+		a.nextAttempt = time.Time{}
+	}
+	maps.DeleteFunc(a.failed, func(uid types.UID, f failure) bool { return !known.Has(uid) || now.Before(f.at.Add(-maxPause)) })
 	a.unwritable = sets.New[types.UID]()
-	for uid, failed := range a.failed {
-		switch {
-		case !known.Has(uid), now.Before(failed.at.Add(-maxPause)): // The clock was set back.
-			delete(a.failed, uid)
-		case a.pause(uid, now) > 0:
+	for uid := range a.failed {
+		if a.retryAfter(uid, now) > 0 {
 			a.unwritable.Insert(uid)
 		}
 	}
+	for i := range maintenances {
+		if maintenances[i].Unwritable {
+			a.unwritable.Insert(maintenances[i].UID)
+		}
+	}
+}
+
+// retryAfter returns the time until a holder that has failed may be written again.
+func (a *Admitter) retryAfter(uid types.UID, now time.Time) time.Duration {
+	return max(a.pause(uid, now), a.nextAttempt.Sub(now))
+}
+
+// retry returns when holders are to be written again that cannot be written now.
+func (a *Admitter) retry(maintenances []Maintenance) (after time.Duration) {
+	now := a.clock.Now()
+	for uid := range a.failed {
+		after = earlier(after, max(a.retryAfter(uid, now), 0))
+	}
+	if slices.ContainsFunc(maintenances, func(m Maintenance) bool { return m.Unwritable }) {
+		after = earlier(after, statusInterval)
+	}
+	return after
 }
 
 // due returns the admissions whose holders may be written now, and when the first of the others may.
@@ -283,6 +317,14 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 	reserved = sets.New[types.UID]()
 	var errs []error
 	for _, h := range a.holders(maintenances, now) {
+		_, failed := a.failed[h.UID]
+		if failed && a.clock.Now().Before(a.nextAttempt) {
+			a.unwritable.Insert(h.UID) // The one before it has just hung.
+		}
+		if a.unwritable.Has(h.UID) {
+			admissions = without(admissions, h.UID)
+			continue
+		}
 		added := newPendings(admissions, h.UID, now)
 		write, wait := h.change(added), a.pause(h.UID, now)
 		switch {
@@ -298,15 +340,21 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 			reserved.Insert(h.UID)
 			continue
 		}
-		admissions = slices.DeleteFunc(slices.Clone(admissions), func(admission Admission) bool { return admission.needs(h.UID) })
+		admissions = without(admissions, h.UID)
 		// The others do not wait for it: the next decision is made without it, if it could not be written.
 		errs, after = append(errs, ignoreOutdated(err)), earlier(after, staleInterval)
 	}
 	return reserved, after, errors.Join(errs...)
 }
 
+// without returns the admissions that the holder does not have to reserve.
+func without(admissions []Admission, holder types.UID) []Admission {
+	return slices.DeleteFunc(slices.Clone(admissions), func(admission Admission) bool { return admission.needs(holder) })
+}
+
 // holders returns all holders, in the order in which they are written: first those that could not be
-// written before, then maintenances, because what is pending there takes a place only from themselves.
+// written before, of which the last attempts are longest ago, then maintenances, because what is pending
+// there takes a place only from themselves.
 func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
 	var holders []holder
 	for i := range maintenances {
@@ -336,9 +384,9 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
 		}})
 	}
 	slices.SortStableFunc(holders, func(x, y holder) int {
-		_, xFailed := a.failed[x.UID]
-		_, yFailed := a.failed[y.UID]
-		return compareFlags(xFailed, yFailed)
+		xFailure, xFailed := a.failed[x.UID]
+		yFailure, yFailed := a.failed[y.UID]
+		return cmp.Or(compareFlags(xFailed, yFailed), xFailure.at.Compare(yFailure.at))
 	})
 	return holders
 }
@@ -348,13 +396,18 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
 func (a *Admitter) write(ctx context.Context, uid types.UID, write func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
+	begun := a.clock.Now()
 	err := write(limited)
 	switch {
 	case err == nil:
 		delete(a.failed, uid)
 	case ctx.Err() == nil && ignoreOutdated(err) != nil:
-		// By the clock, because the attempt may have taken long.
-		a.failed[uid] = failure{a.clock.Now(), min(max(2*a.failed[uid].pause, statusInterval), maxPause)}
+		// By the clock, because the attempt may have taken long: then others have as much time.
+		end := a.clock.Now()
+		a.failed[uid] = failure{end, min(max(2*a.failed[uid].pause, statusInterval), maxPause)}
+		if took := end.Sub(begun); took >= statusInterval {
+			a.nextAttempt = end.Add(took)
+		}
 	}
 	return err
 }
@@ -466,11 +519,12 @@ func openCondition(counts *budgetState, next *metav1.Time) metav1.Condition {
 	return condition
 }
 
-// admit writes the admissions whose holders were all reserved, those of a node together.
+// admit writes the admissions whose holders have all reserved them: before, if none is given, and now
+// otherwise. Those of a node are written together.
 func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now time.Time) error {
 	due, nodes := map[string][]Admission{}, []string(nil)
 	for _, admission := range admissions {
-		if !reserved.HasAll(admission.holders()...) {
+		if holders := admission.holders(); len(holders) == 0 != (reserved == nil) || !reserved.HasAll(holders...) {
 			continue
 		}
 		if due[admission.Node.Name] == nil {

@@ -45,11 +45,17 @@ type recordingStore struct {
 	calls   []string
 	budget  *coordinationv1alpha1.NodeMaintenanceBudget
 	rollout *coordinationv1alpha1.NodeMaintenanceRolloutStatus
+	// took is how long a call takes by the clock.
+	took  map[string]time.Duration
+	clock *clocktesting.FakePassiveClock
 }
 
 func (s *recordingStore) call(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	s.calls = append(s.calls, call)
+	if took := s.took[call]; took > 0 {
+		s.clock.SetTime(s.clock.Now().Add(took))
+	}
 	return s.errors[call]
 }
 
@@ -158,9 +164,9 @@ func TestProtocol(t *testing.T) {
 		"the cache of nodes has just what it needs": {func(w *admitterWorld) {
 			w.budget.Status.AdmissionResourceVersion, w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "50", "50"
 		}, []string{"list", "reserve m", "reserve b", admit}, 1, 0, false},
-		"reserved by both": {reserve(time.Minute, 30*time.Second), []string{"list", "reserve b", "admit n within 1m0s"}, 1, 4 * time.Minute, false},
+		"reserved by both": {reserve(time.Minute, 30*time.Second), []string{"list", "admit n within 1m0s", "reserve b"}, 1, 4 * time.Minute, false},
 		"reserved by the maintenance first": {reserve(30*time.Second, time.Minute),
-			[]string{"list", "reserve b", "admit n within 1m0s"}, 1, 4 * time.Minute, false},
+			[]string{"list", "admit n within 1m0s", "reserve b"}, 1, 4 * time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAdmitterWorld()
@@ -441,6 +447,7 @@ func TestHolderThatCannotBeWritten(t *testing.T) {
 				for quarter := range time.Duration(4) {
 					admitted = nil
 					elapsed := quarter * pause / 4
+					clock.SetTime(now.Add(elapsed))
 					waits, after, err := a.Sync(t.Context(), []Maintenance{old, young}, now.Add(elapsed))
 					want := []any{[]string{"other"}, i + 1, map[Wait]int{wait: maxBatch + 1}, true}
 					if diff := cmp.Diff(want, []any{admitted, attempts(), waits["old"], after > 0 && after <= pause-elapsed}); diff != "" || err != nil {
@@ -455,5 +462,148 @@ func TestHolderThatCannotBeWritten(t *testing.T) {
 				t.Errorf("%s: not forgotten after it was written", holder)
 			}
 		}
+	}
+}
+
+// Attempts to write holders that hang take no more than half of the time, however many there are.
+func TestHoldersThatHang(t *testing.T) {
+	const hangs = 10 * time.Second
+	w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
+	w.store.clock, w.store.took = clock, map[string]time.Duration{}
+	admitted := 0
+	a := NewAdmitter(w.store, clock, func(Admission) { admitted++ })
+	a.SetNode(w.node)
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	young := waitingFor("young", w.node.Name)
+	all := []Maintenance{young}
+	for _, n := range pool("old", 20) {
+		delete(n.Labels, "pool")
+		a.SetNode(n)
+		old := waitingFor(n.Name, n.Name)
+		old.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+		all = append(all, old)
+		call := "reserve " + n.Name
+		w.store.errors[call], w.store.took[call] = apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil), hangs
+	}
+	syncs := 0
+	for clock.Now().Before(decidedAt.Add(time.Hour)) {
+		_, after, _ := a.Sync(t.Context(), all, clock.Now())
+		if syncs++; after <= 0 || syncs > 10000 {
+			t.Fatalf("sync %d: again after %v", syncs, after)
+		}
+		clock.SetTime(clock.Now().Add(after))
+		if syncs == 2 && admitted == 0 {
+			t.Error("waits for holders that hang")
+		}
+	}
+	attempts := 0
+	for _, call := range w.store.calls {
+		if strings.HasPrefix(call, "reserve old") {
+			attempts++
+		}
+	}
+	if most := int((time.Hour/2+200*time.Second)/hangs) + 1; attempts < 20 || attempts > most {
+		t.Errorf("%d attempts in an hour, not up to %d", attempts, most)
+	}
+	if admitted < attempts/2 {
+		t.Errorf("only %d admissions beside %d attempts", admitted, attempts)
+	}
+}
+
+// Nobody wakes up for a holder that has failed and is not needed now.
+func TestFailedHolderThatIsNotNeeded(t *testing.T) {
+	w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
+	w.store.errors["reserve m"] = apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
+	w.store.stored = nil
+	a := NewAdmitter(w.store, clock, func(Admission) {})
+	a.SetNode(w.node)
+	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); !apierrors.IsForbidden(err) || len(a.failed) != 1 {
+		t.Errorf("%d have failed, error %v", len(a.failed), err)
+	}
+	w.maintenance.Waiting = nil
+	now := decidedAt.Add(2 * time.Second)
+	clock.SetTime(now)
+	if _, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, now); err != nil || after != 0 || len(a.failed) != 1 {
+		t.Errorf("again after %v, %d have failed, error %v", after, len(a.failed), err)
+	}
+}
+
+// A node that needs two holders that have failed is not kept waiting by their turns.
+func TestTwoFailedHolders(t *testing.T) {
+	w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
+	admitted := 0
+	a := NewAdmitter(w.store, clock, func(Admission) { admitted++ })
+	a.SetNode(w.node)
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	a.failed[w.budget.UID], a.failed[w.maintenance.UID] = failure{decidedAt.Add(-maxPause), maxPause}, failure{decidedAt.Add(-maxPause), maxPause}
+	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); err != nil || admitted != 1 || len(a.failed) > 0 {
+		t.Errorf("admitted %d, %d have failed, error %v", admitted, len(a.failed), err)
+	}
+}
+
+// A freeze that was created while a write of a holder took long has not reserved the node: it is not
+// admitted before the budgets are read again.
+func TestOldListOfBudgets(t *testing.T) {
+	for took, want := range map[time.Duration]int{listTimeout - time.Second: 1, listTimeout: 0} {
+		w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
+		w.store.clock, w.store.took = clock, map[string]time.Duration{"reserve m": took}
+		admitted := 0
+		a := NewAdmitter(w.store, clock, func(Admission) { admitted++ })
+		a.SetNode(w.node)
+		if err := a.SetBudget(w.budget); err != nil {
+			t.Fatal(err)
+		}
+		_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt)
+		if err != nil || admitted != want || want == 0 && after != staleInterval {
+			t.Errorf("after %v: %d admitted, again after %v, error %v", took, admitted, after, err)
+		}
+	}
+}
+
+// What a budget allows depends on the domains in which maintenances are.
+func TestAllowedByDomains(t *testing.T) {
+	for name, test := range map[string]struct {
+		domains int32
+		change  func(f *Fleet, b *coordinationv1alpha1.NodeMaintenanceBudget)
+		want    int
+	}{
+		"none is active": {1, func(*Fleet, *coordinationv1alpha1.NodeMaintenanceBudget) {}, 4},
+		"there is room":  {2, func(f *Fleet, _ *coordinationv1alpha1.NodeMaintenanceBudget) { f.SetNode(inZone("a00", "a", admitted)) }, 3},
+		"there is none":  {1, func(f *Fleet, _ *coordinationv1alpha1.NodeMaintenanceBudget) { f.SetNode(inZone("a00", "a", admitted)) }, 2},
+		"a cordoned node": {1, func(f *Fleet, _ *coordinationv1alpha1.NodeMaintenanceBudget) {
+			f.SetNode(inZone("a00", "a", admitted))
+			f.SetNode(inZone("a01", "a", cordoned))
+		}, 1},
+		"one is pending": {1, func(_ *Fleet, b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			b.Status.PendingAdmissions = reservedAt(decidedAt, "m", "a00")
+		}, 2},
+		"pending and gone": {1, func(_ *Fleet, b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			b.Status.PendingAdmissions = reservedAt(decidedAt, "m", "gone")
+		}, 0},
+		"too many domains": {1, func(f *Fleet, _ *coordinationv1alpha1.NodeMaintenanceBudget) {
+			f.SetNode(inZone("a00", "a", admitted))
+			f.SetNode(inZone("b00", "b", admitted))
+		}, 0},
+		"the node came back": {1, func(f *Fleet, _ *coordinationv1alpha1.NodeMaintenanceBudget) {
+			f.SetNode(inZone("a00", "a", admitted))
+			f.SetNode(inZone("a00", "a"))
+		}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, b := NewFleet(), budgetOfPool(4, test.domains)
+			f.SetNodes(append(pool("a", 3), pool("b", 3)...))
+			test.change(f, b)
+			if err := f.SetBudget(b); err != nil {
+				t.Fatal(err)
+			}
+			r := f.newRound(decidedAt)
+			if got := r.allowed(f.budgets["b"]); got != test.want {
+				t.Errorf("allows %d, not %d", got, test.want)
+			}
+		})
 	}
 }

@@ -51,6 +51,8 @@ type Maintenance struct {
 	Settling bool
 	// Disabled is whether this process admits no node of it, because its feature gate is off.
 	Disabled bool
+	// Unwritable is whether its status cannot be written now, because another write takes long.
+	Unwritable bool
 }
 
 // Admission is a node with which a maintenance may begin when all of its holders have reserved it.
@@ -160,8 +162,6 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 			case len(found) > 0:
 				waits[worst(found)]++
 				r.hold(found)
-			case r.unwritable.HasAny(admission.holders()...):
-				waits[r.failedWait(&admission)]++
 			case r.admitted < maxBatch:
 				r.take(m, n)
 				decision.Admissions = append(decision.Admissions, admission)
@@ -407,6 +407,9 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 			admission.Budgets = append(admission.Budgets, b.NodeMaintenanceBudget)
 		}
 		admission.note(reserved)
+	}
+	if r.unwritable.HasAny(admission.holders()...) {
+		waits = append(waits, r.failedWait(&admission))
 	}
 	return admission, waits
 }

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -544,5 +545,28 @@ func TestPendingNodeIsGone(t *testing.T) {
 		if got := len(f.Decide([]Maintenance{m}, decidedAt).Admissions); got != test.want {
 			t.Errorf("%s: %d admissions, not %d", name, got, test.want)
 		}
+	}
+}
+
+// A maintenance that cannot be written does not keep a domain free for itself, and says why it waits.
+func TestUnwritableHoldsNoDomain(t *testing.T) {
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{inZone("n1", "a", admitted), inZone("n2", "b"), inZone("n3", "a")})
+	if err := f.SetBudget(budgetOfPool(5, 1)); err != nil {
+		t.Fatal(err)
+	}
+	old := waitingFor("old", "n2")
+	old.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+	for unwritable, want := range map[types.UID][]string{"": nil, "old": {"young n3"}} {
+		f.unwritable = sets.New(unwritable)
+		admissions, _ := decisionText(f.Decide([]Maintenance{old, waitingFor("young", "n3")}, decidedAt))
+		if diff := cmp.Diff(want, admissions); diff != "" {
+			t.Errorf("%q: admissions (-want, +got):\n%s", unwritable, diff)
+		}
+	}
+	f.unwritable = sets.New[types.UID]("old")
+	waits := f.Decide([]Maintenance{old}, decidedAt).Waits["old"]
+	if diff := cmp.Diff(map[Wait]int{{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed}: 1}, waits); diff != "" {
+		t.Errorf("waits (-want, +got):\n%s", diff)
 	}
 }

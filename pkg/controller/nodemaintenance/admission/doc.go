@@ -49,6 +49,8 @@ limitations under the License.
 // together, with the confirmations of what was reserved before. What is not confirmed yet counts, so
 // that only costs time. A full batch does not wait for that second. A holder that cannot be written is
 // tried after a second, then less often, and meanwhile nothing is decided that it would have to reserve.
+// What all holders have reserved before is written to the nodes first, and what they reserve now only if
+// the list of budgets is not older than listTimeout by then.
 // A reserved node that the cache does not have counts as well: it may have been created again, and a
 // process whose cache has it may be admitting it.
 //
@@ -76,9 +78,10 @@ limitations under the License.
 // the number of domains of a budget keeps an older maintenance from beginning with a node, younger ones
 // begin with no other node of that budget: they could keep the domain active forever.
 //
-// Holders that could not be written at their last attempt are written first, then maintenances, then
-// budgets. What one of them could not reserve, those after it do not: who has the status of one
-// maintenance refused would otherwise keep places of all budgets.
+// Holders that could not be written at their last attempt are written first, and if an attempt hangs, no
+// other one is made for as long; then maintenances, then budgets. What one of them could not reserve,
+// those after it do not: who has the status of one maintenance refused would otherwise keep places of all
+// budgets.
 //
 // # Files
 //

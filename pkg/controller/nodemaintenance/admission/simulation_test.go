@@ -79,8 +79,8 @@ type world struct {
 	// were when something was found in them.
 	extra    *rand.Rand
 	refusing sets.Set[types.UID]
-	// most is how many nodes there have been at a time.
-	most int
+	// most is how many nodes there have been at a time, of each pool, and of all of them under "".
+	most map[string]int
 }
 
 // The windows of budgets open twice an hour.
@@ -93,15 +93,19 @@ const (
 // isWindow reports whether such a window is open.
 func isWindow(now time.Time) bool { return now.Sub(now.Truncate(windowInterval)) < windowDuration }
 
-// limitOf returns what a limit allows of all nodes.
-func (w *world) limitOf(value *intstr.IntOrString) int {
+// limitOf returns what a limit allows of the nodes of a selector, of which there may be fewer now.
+func (w *world) limitOf(value *intstr.IntOrString, selector *v1.NodeSelector) int {
+	pool := ""
+	if values := selector.NodeSelectorTerms[0].MatchExpressions[0].Values; len(values) > 0 {
+		pool = values[0]
+	}
 	percent, isPercent := strings.CutSuffix(value.String(), "%")
 	number, err := strconv.Atoi(percent)
 	switch {
 	case err != nil:
 		w.t.Fatalf("reading a limit: %v", err)
 	case isPercent && number > 0:
-		return max(number*w.most/100, 1)
+		return max(number*w.most[pool]/100, 1)
 	}
 	return number
 }
@@ -445,7 +449,7 @@ func (r *replica) checkReserved(before, b *coordinationv1alpha1.NodeMaintenanceB
 		}
 		r.note("%s reserves %s of %s for %s, %s", r.name, p.NodeName, b.Name, p.MaintenanceUID, describe(cached[p.NodeName]))
 		switch {
-		case r.limitOf(b.Spec.MaxUnavailable) == 0:
+		case r.limitOf(b.Spec.MaxUnavailable, b.Spec.NodeSelector) == 0:
 			r.fail("%s reserves nodes of %s, which is frozen", r.name, b.Name)
 		case len(b.Spec.Windows) > 0 && !isWindow(p.Time.Time):
 			r.fail("%s reserves nodes of %s at %s, when no window is open", r.name, b.Name, p.Time)
@@ -485,15 +489,24 @@ func (r *replica) checkRollout(before, m *coordinationv1alpha1.NodeMaintenance) 
 	switch {
 	case m.Spec.Rollout.Paused:
 		r.fail("%s reserves nodes of %s, which is paused", r.name, m.Name)
-	case working > r.limitOf(m.Spec.Rollout.MaxConcurrent):
-		r.fail("%s: %d nodes are maintained, of %d", m.Name, working, r.limitOf(m.Spec.Rollout.MaxConcurrent))
+	case working > r.limitOf(m.Spec.Rollout.MaxConcurrent, m.Spec.NodeSelector):
+		r.fail("%s: %d nodes are maintained, of %d", m.Name, working, r.limitOf(m.Spec.Rollout.MaxConcurrent, m.Spec.NodeSelector))
 	case failed > int(*m.Spec.Rollout.MaxFailedNodes):
 		r.fail("%s reserves nodes of %s, which is halted: %d have failed", r.name, m.Name, failed)
 	}
 }
 
-// checkAdmitted checks the limits of all budgets that were there when the replica has read them.
+// checkAdmitted checks the limits of all budgets that were there when the replica has read them, and that a
+// rollout has reserved the node.
 func (r *replica) checkAdmitted(n *v1.Node, uid types.UID) {
+	isReserved := func(p coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+		return p.NodeName == n.Name && p.MaintenanceUID == uid
+	}
+	for _, m := range r.maintenances.stored() {
+		if m.UID == uid && m.Spec.Rollout != nil && (m.Status.RolloutStatus == nil || !slices.ContainsFunc(m.Status.RolloutStatus.PendingAdmissions, isReserved)) {
+			r.fail("%s admits %s for %s, which has not reserved it: %+v", r.name, n.Name, m.Name, m.Status.RolloutStatus)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.budgets.stored())) {
 		b := r.budgets.stored()[name]
 		var listed *coordinationv1alpha1.NodeMaintenanceBudget
@@ -509,9 +522,7 @@ func (r *replica) checkAdmitted(n *v1.Node, uid types.UID) {
 		if listed == nil || !selector.Matches(n) {
 			continue
 		}
-		if !slices.ContainsFunc(b.Status.PendingAdmissions, func(p coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-			return p.NodeName == n.Name && p.MaintenanceUID == uid
-		}) {
+		if !slices.ContainsFunc(b.Status.PendingAdmissions, isReserved) {
 			r.fail("%s admits %s for %s, which %s has not reserved: %+v, listed %d, now %s", r.name, n.Name, uid, name, b, r.listed, r.now.Add(r.skew))
 		}
 		r.checkLimits(b, listed, n)
@@ -547,7 +558,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 		}
 	}
 	isFree := isTaken(n) || !maintenance.IsReady(n)
-	maxUnavailable := max(r.limitOf(b.Spec.MaxUnavailable), r.limitOf(listed.Spec.MaxUnavailable))
+	maxUnavailable := max(r.limitOf(b.Spec.MaxUnavailable, b.Spec.NodeSelector), r.limitOf(listed.Spec.MaxUnavailable, b.Spec.NodeSelector))
 	switch {
 	case maxUnavailable == 0:
 		r.fail("%s admits %s of %s, which is frozen", r.name, n.Name, b.Name)
@@ -571,7 +582,7 @@ func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) {
 		w := &world{
 			t: t, random: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 11, 25, 1, 0, 0, 0, time.UTC), version: 1,
-			paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}, refusing: sets.New[types.UID](),
+			paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}, refusing: sets.New[types.UID](), most: map[string]int{},
 		}
 		if seed%2 == 1 {
 			w.extra = rand.New(rand.NewPCG(seed, 8))
@@ -694,7 +705,14 @@ func (w *world) createNode() {
 	}}
 	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 	write(w, &w.nodes, n, false)
-	w.most = max(w.most, len(w.nodes.stored()))
+	count := map[string]int{}
+	for _, stored := range w.nodes.stored() {
+		count[""]++
+		count[stored.Labels["pool"]]++
+	}
+	for pool := range count {
+		w.most[pool] = max(w.most[pool], count[pool])
+	}
 }
 
 // randomSelector selects all nodes, or those of a pool.
@@ -936,7 +954,7 @@ func (w *world) finish() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.budgets.stored())) {
 		b := w.budgets.stored()[name].DeepCopy()
-		if b.Generation++; w.limitOf(b.Spec.MaxUnavailable) == 0 {
+		if b.Generation++; w.limitOf(b.Spec.MaxUnavailable, b.Spec.NodeSelector) == 0 {
 			b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 		}
 		write(w, &w.budgets, b, false)
@@ -984,7 +1002,7 @@ func (w *world) finish() {
 func TestUnwritableHolderKeepsNoPlace(t *testing.T) {
 	for _, refused := range []types.UID{"old", "second"} {
 		w := &world{
-			t: t, random: rand.New(rand.NewPCG(1, 7)), extra: rand.New(rand.NewPCG(1, 8)), now: decidedAt, version: 1, most: 2,
+			t: t, random: rand.New(rand.NewPCG(1, 7)), extra: rand.New(rand.NewPCG(1, 8)), now: decidedAt, version: 1,
 			paid: map[types.UID]sets.Set[string]{}, reserved: map[types.UID]sets.Set[string]{}, refusing: sets.New(refused),
 		}
 		for _, name := range []string{"n1", "n2"} {

@@ -793,8 +793,8 @@ type NodeMaintenanceStatus struct {
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
-	// is cordoned, and no pod is left on any of them, but for nodes of a rollout that were given
-	// back, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
+	// is cordoned, and no pod is left on any of them, but for nodes that were given back one by
+	// one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
 	// after the stage Drain it keeps its status and observedGeneration. At most 100.
 	// +optional
 	// +patchMergeKey=type
@@ -1013,7 +1013,7 @@ type DrainStatus struct {
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty" protobuf:"varint,5,opt,name=drainPlanPosition"`
 
 	// drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were
-	// given back by a rollout.
+	// given back one by one.
 	// +required
 	DrainedNodes int32 `json:"drainedNodes" protobuf:"varint,6,opt,name=drainedNodes"`
 
@@ -1222,7 +1222,7 @@ type NodeMaintenanceConditionType string
 
 const (
 	// NodeMaintenanceConditionDrained is True when the stage is Drain, every selected node is
-	// cordoned, and no pod is left on any of them, but for nodes of a rollout that were given back,
+	// cordoned, and no pod is left on any of them, but for nodes that were given back one by one,
 	// which run pods again. It is valid for the generation in its own observedGeneration.
 	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
 
@@ -1282,7 +1282,7 @@ const (
 	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
 
 	// NodeDrained is True while a maintenance in the stage Drain drains the node, it is cordoned, and
-	// no pod is left on it. In a rollout, it is False as soon as the work on the node is done.
+	// no pod is left on it. It is False as soon as the work on the node is done.
 	NodeDrained corev1.NodeConditionType = "Drained"
 )
 

@@ -45,7 +45,7 @@ type DrainStatusApplyConfiguration struct {
 	// later.
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty"`
 	// drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were
-	// given back by a rollout.
+	// given back one by one.
 	DrainedNodes *int32 `json:"drainedNodes,omitempty"`
 	// blockedPods is the number of pods within the drain targets whose eviction needs an
 	// intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server

@@ -33,8 +33,8 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	// all fields but blockers and blockerCount are zero; after it, these fields keep their values.
 	DrainStatus *DrainStatusApplyConfiguration `json:"drainStatus,omitempty"`
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
-	// is cordoned, and no pod is left on any of them, but for nodes of a rollout that were given
-	// back, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
+	// is cordoned, and no pod is left on any of them, but for nodes that were given back one by
+	// one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
 	// after the stage Drain it keeps its status and observedGeneration. At most 100.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation for which selectedNodes and, in the stage

@@ -77,7 +77,7 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 	named := &namedNodes{NodeMaintenance: maintenances[first], nodes: nodes}
 	isMaintenance, err := named.sort(rest, maintenances)
 	switch {
-	case isNodeArgument(o.args[0]), named.NodeMaintenance == nil && (nodes[first] != nil || len(named.names) == 0):
+	case isNodeArgument(o.args[0]), named.NodeMaintenance == nil && !isMaintenanceArgument(o.args[0]) && (nodes[first] != nil || len(named.names) == 0):
 		return nil, o.validateInPlace(ctx, client, maintenances, nodes)
 	case named.NodeMaintenance == nil:
 		return nil, failed("%q is neither a node nor a NodeMaintenance: %s. Nothing was changed", first, listCommands)

@@ -165,6 +165,8 @@ func TestCompleteMaintenances(t *testing.T) {
 	s.run(t, "complete", "node/gone")
 	contains(t, s.failure, `error: node "gone" not found`)
 	// Nor is the other way around.
+	s.run(t, "complete", "nm/node-2", "node-1")
+	contains(t, s.failure, `error: "node-2" is neither a node nor a NodeMaintenance`, "Nothing was changed")
 	for _, command := range []string{"complete", "cancel", "pause", "resume"} {
 		s.run(t, command, "nm/node-2")
 		contains(t, s.failure, `nodemaintenances.coordination.k8s.io "node-2" not found`)

@@ -45,7 +45,7 @@ const (
 		"Limit the wait instead: kubectl wait nodemaintenances.coordination.k8s.io/%s --for=condition=Drained --timeout=%s"
 
 	podSelectorLost = "a maintenance evicts all pods, so its stage is Cordon and evicts none. Request the eviction of these pods one by one, " +
-		"or set the stage Drain, in which all pods leave, these first"
+		"or set the stage Drain, in which all pods leave, these first. With the gate NodeMaintenanceBudgets, spec.podPolicies with the action Skip leaves the others alone"
 
 	bareLost = "without it, nodes with pods that no controller manages are not drained; a maintenance evicts these pods, too. " +
 		"\"kubectl maintenance plan\" marks them"

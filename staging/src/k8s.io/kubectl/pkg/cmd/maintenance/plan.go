@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -108,7 +109,13 @@ func newCmdPlan(env *environment) *cobra.Command {
 		ValidArgsFunction:     completeNames(env.factory, "nodes"),
 		Run: func(cmd *cobra.Command, args []string) {
 			o.args = bareNames(args)
+			if len(args) == 1 && isMaintenanceArgument(args[0]) && o.maintenance == "" {
+				o.args, o.maintenance = nil, o.args[0]
+			}
 			checkErr(o.validate(cmd))
+			if i := slices.IndexFunc(args, isMaintenanceArgument); i >= 0 && len(o.args) > 0 {
+				checkErr(cmdutil.UsageErrorf(cmd, "%s is a NodeMaintenance: name it alone, or with --maintenance", args[i]))
+			}
 			ctx, stop := untilInterrupted(cmd, 0)
 			defer stop()
 			checkErr(o.run(ctx))

@@ -76,12 +76,25 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 	lines = append(lines, nodeChanges(old, v)...)
 	lines = append(lines, r.blockerChanges(old, v, now)...)
 	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
-		lines = append(lines, "drained: no pod is left on "+counted(v.SelectedNodes, "node", "nodes"))
+		lines = append(lines, drainedText(v))
 	}
 	if v.Outcome == outcomeDone && old.Outcome != outcomeDone {
 		lines = append(lines, "done: released "+counted(v.SelectedNodes, "node", "nodes"))
 	}
 	return lines
+}
+
+// drainedText says on which nodes no pod is left. Those that were given back one by one run pods again.
+func drainedText(v *view) string {
+	given := 0
+	if v.Rollout != nil {
+		given = v.Rollout.DoneNodes
+	}
+	text := "drained: no pod is left on " + counted(v.SelectedNodes-given, "node", "nodes")
+	if given > 0 {
+		text += fmt.Sprintf("; given back: %d", given)
+	}
+	return text
 }
 
 func stageChange(v *view) string {

@@ -210,9 +210,30 @@ func TestRolloutWithoutDiscovery(t *testing.T) {
 func TestStartPrefixed(t *testing.T) {
 	s := newServer(t, newMaintenance("rack", cordon, "node-1"), newNode("rack"), newNode("node-1"))
 	contains(t, s.mustRun(t, "start", "nm/rack"), "rack moved from Cordon to Drain")
-	for _, args := range [][]string{{"nm/rack", "node-1"}, {"nm/rack", "-l", "pool=a"}, {"nm/rack", "--name=other"}} {
+	for _, args := range [][]string{{"nm/rack", "node-1"}, {"nm/rack", "node/rack"}, {"nm/rack", "rack"}, {"nm/rack", "-l", "pool=a"}, {"nm/rack", "--name=other"}} {
 		s.run(t, append([]string{"start"}, args...)...)
 		contains(t, s.failure, "nm/rack is a NodeMaintenance: name it alone to move it to a later stage")
 	}
 	contains(t, s.mustRun(t, "start", "node/rack"), "rack-x7k2p created")
+
+	s = newServer(t, newMaintenance("rack", cordon, "node-1"), newNode("node-1"))
+	s.run(t, "start", "node/rack")
+	contains(t, s.failure, `error: node "rack" not found`)
+	s.PrependReactor("get", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no permission"))
+	})
+	s.run(t, "start", "rack")
+	contains(t, s.failure, `reading node "rack": `, "no permission", "kubectl maintenance start nm/rack")
+	if len(s.writes()) > 0 {
+		t.Errorf("wrote %v", s.writes())
+	}
+	contains(t, s.mustRun(t, "start", "nm/rack"), "rack moved from Cordon to Drain")
+}
+
+// TestPlanPrefixed verifies the same of plan.
+func TestPlanPrefixed(t *testing.T) {
+	s := newServer(t, newMaintenance("rack", cordon, "node-1"), newNode("rack"), newNode("node-1"))
+	contains(t, s.mustRun(t, "plan", "nm/rack"), "node-1")
+	s.run(t, "plan", "nm/rack", "node-1")
+	contains(t, s.failure, "nm/rack is a NodeMaintenance: name it alone, or with --maintenance")
 }

@@ -97,6 +97,11 @@ func missingNodes(ctx context.Context, client kubernetes.Interface, names []stri
 	if err != nil {
 		return err
 	}
+	return notFound(names, existing)
+}
+
+// notFound returns an error that names the nodes that do not exist.
+func notFound(names []string, existing sets.Set[string]) error {
 	var errs []error
 	for _, name := range names {
 		if !existing.Has(name) {

@@ -92,7 +92,9 @@ type startOptions struct {
 	*environment
 	printFlags *genericclioptions.PrintFlags
 
-	args          []string
+	args []string
+	// isNode is whether an argument says that it is a node.
+	isNode        bool
 	name          string
 	selector      string
 	reason        string
@@ -157,9 +159,9 @@ func completeNodesAndNames(f cmdutil.Factory) func(*cobra.Command, []string, str
 }
 
 func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
-	o.args = bareNames(args)
+	o.args, o.isNode = bareNames(args), slices.ContainsFunc(args, isNodeArgument)
 	if i := slices.IndexFunc(args, isMaintenanceArgument); i >= 0 {
-		if len(o.args) > 1 || o.name != "" || o.selector != "" {
+		if len(unique(args)) > 1 || o.name != "" || o.selector != "" {
 			return cmdutil.UsageErrorf(cmd, "%s is a NodeMaintenance: name it alone to move it to a later stage", args[i])
 		}
 		o.args, o.name = nil, o.args[0]
@@ -249,26 +251,28 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 	if len(o.args) == 0 {
 		return nil, nil
 	}
-	if err := missingNodes(ctx, client, o.args); err != nil {
-		if len(o.args) > 1 || o.name != "" || !hasMaintenance(ctx, client, o.args[0]) {
-			return nil, o.missing(err)
-		}
+	existing, err := existingNodes(ctx, client, o.args)
+	mayMove := len(o.args) == 1 && o.name == "" && !o.isNode
+	switch {
+	case err != nil && mayMove && hasMaintenance(ctx, client, o.args[0]):
+		// There may be a node of that name, which comes first.
+		return nil, fmt.Errorf("%w; to move the NodeMaintenance of that name to a later stage: kubectl maintenance start nm/%s", err, o.args[0])
+	case err != nil:
+		return nil, err
+	case len(existing) == len(o.args):
+	case mayMove && hasMaintenance(ctx, client, o.args[0]):
 		o.name = o.args[0]
 		return nil, nil
+	case mayMove:
+		return nil, fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", notFound(o.args, existing), listCommand)
+	default:
+		return nil, notFound(o.args, existing)
 	}
 	nm.Spec.NodeSelector = nodesByName(o.args)
 	if nm.Name == "" {
 		nm.GenerateName = prefixForNodes(o.args)
 	}
 	return nm, nil
-}
-
-// missing says of a single name that it is neither a node nor a maintenance.
-func (o *startOptions) missing(err error) error {
-	if len(o.args) > 1 || o.name != "" || apierrors.IsForbidden(err) {
-		return err
-	}
-	return fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", err, listCommand)
 }
 
 // hasMaintenance reports whether there is a maintenance of that name.

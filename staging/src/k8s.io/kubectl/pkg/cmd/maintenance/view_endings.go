@@ -28,8 +28,8 @@ import (
 )
 
 // undrained returns an error with exit code 1 that names the maintenances that are not drained at
-// the end, or nil. "watch x && reboot" relies on it: without a rollout, success means that the nodes
-// that were selected all the time have no pod left and stay cordoned. With one, they were given back.
+// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected all
+// the time have no pod left and stay cordoned, but for those that were given back one by one.
 func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
 	var reasons []string
 	for _, nm := range maintenances {
