@@ -607,3 +607,21 @@ func TestAllowedByDomains(t *testing.T) {
 		})
 	}
 }
+
+// A holder that has failed before is written before all others: if it fails again, they reserve nothing.
+func TestFailedHolderIsWrittenFirst(t *testing.T) {
+	w, clock := newAdmitterWorld(), clocktesting.NewFakePassiveClock(decidedAt)
+	w.store.errors["reserve b"] = apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
+	a := NewAdmitter(w.store, clock, func(Admission) { t.Error("admitted") })
+	a.SetNode(w.node)
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	a.failed[w.budget.UID] = failure{decidedAt.Add(-maxPause), maxPause}
+	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff([]string{"list", "reserve b"}, w.store.calls); diff != "" {
+		t.Errorf("calls (-want, +got):\n%s", diff)
+	}
+}
