@@ -214,7 +214,7 @@ func (a *Admitter) retryAfter(uid types.UID, now time.Time) time.Duration {
 func (a *Admitter) retry(maintenances []Maintenance) (after time.Duration) {
 	now := a.clock.Now()
 	for uid := range a.failed {
-		after = earlier(after, max(a.retryAfter(uid, now), 0))
+		after = earlier(after, a.retryAfter(uid, now))
 	}
 	if slices.ContainsFunc(maintenances, func(m Maintenance) bool { return m.Unwritable }) {
 		after = earlier(after, statusInterval)
