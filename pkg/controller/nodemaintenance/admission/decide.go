@@ -347,8 +347,9 @@ func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) 
 }
 
 // inOrder returns the nodes that wait: first those that are pending already, then those in domains
-// with nodes that are taken, then domain by domain. Within each, by name. If a node has several budgets
-// with domains, fewer domains that are new come first, and those of the first budget by name change last.
+// with nodes that are taken, then domain by domain. Within each, as maintenance.NodeOrder says. If a
+// node has several budgets with domains, fewer domains that are new come first, and those of the first
+// budget by name change last.
 func (r *round) inOrder(m *maintenanceState) []*node {
 	type place struct {
 		*node

@@ -281,6 +281,29 @@ func TestOrderChanges(t *testing.T) {
 	expect("the budget is gone", "m n1", "m n3", "m n4")
 }
 
+// In a large cluster, the nodes of a zone are spread, as long as the cluster is large.
+func TestOrderOfManyNodes(t *testing.T) {
+	f := NewFleet()
+	if err := f.SetBudget(budgetOfPool(9, 9)); err != nil {
+		t.Fatal(err)
+	}
+	nodes := []*v1.Node{inZone("n1", "b"), inZone("n2", "a"), inZone("n3", "a"), inZone("n4", "a"), inZone("n5", "b")}
+	expect := func(when string, want ...string) {
+		t.Helper()
+		got, _ := decisionText(f.Decide([]Maintenance{waitingFor("m", "n1", "n2", "n3", "n4", "n5")}, decidedAt))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", when, diff)
+		}
+	}
+	byName := []string{"m n2", "m n3", "m n4", "m n1", "m n5"}
+	f.SetNodes(concat(nodes, pool("other", 95)))
+	expect("100 nodes", byName...)
+	f.SetNodes(concat(nodes, pool("other", 96)))
+	expect("101 nodes", "m n2", "m n3", "m n4", "m n5", "m n1")
+	f.SetNodes(concat(nodes, pool("other", 95)))
+	expect("100 nodes again", byName...)
+}
+
 // The oldest maintenance is first. One that waits only for another zone holds younger ones up, but not
 // if it waits for something else as well.
 func TestOldestMaintenanceFirst(t *testing.T) {

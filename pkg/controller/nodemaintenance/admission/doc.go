@@ -73,7 +73,8 @@ limitations under the License.
 // # Order
 //
 // The oldest maintenance is first. Within one, nodes in domains where nodes are admitted already come
-// first, then by name. Nodes whose last admission could not be written are last of all, unless they are
+// first, then by name; in a cluster of more than 100 nodes by a hash of the name, because of which pods
+// move once: see maintenance.NodeOrder. Nodes whose last admission could not be written are last of all, unless they are
 // reserved: a kubelet that writes its node all the time would otherwise keep a place forever. If only
 // the number of domains of a budget keeps an older maintenance from beginning with a node, younger ones
 // begin with no other node of that budget: they could keep the domain active forever.

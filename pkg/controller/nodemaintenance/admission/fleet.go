@@ -63,7 +63,7 @@ type node struct {
 	// taken is whether a maintenance has begun with it, and has not given it back.
 	taken   bool
 	budgets []*budget
-	// rank orders all nodes by their domains, then by name: see rankNodes.
+	// rank orders all nodes by their domains, then as maintenance.NodeOrder says.
 	rank int
 }
 
@@ -116,10 +116,11 @@ func (f *Fleet) rankNodes() {
 	type place struct {
 		*node
 		domains []string
+		order   uint64
 	}
 	places := make([]place, 0, len(f.nodes))
 	for _, n := range f.nodes {
-		p := place{node: n}
+		p := place{node: n, order: maintenance.NodeOrder(n.Name, len(f.nodes))}
 		for _, b := range n.budgets {
 			if b.Spec.Topology != nil {
 				p.domains = append(p.domains, b.domainOf(n))
@@ -128,7 +129,7 @@ func (f *Fleet) rankNodes() {
 		places = append(places, p)
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(slices.Compare(a.domains, b.domains), strings.Compare(a.Name, b.Name))
+		return cmp.Or(slices.Compare(a.domains, b.domains), cmp.Compare(a.order, b.order), strings.Compare(a.Name, b.Name))
 	})
 	for i := range places {
 		places[i].rank = i
@@ -154,6 +155,7 @@ func (f *Fleet) SetNodes(objects []*v1.Node) {
 		if !present.Has(name) {
 			f.RemoveNode(name)
 			f.refused.Delete(name)
+			f.unranked = true // The order depends on how many nodes there are.
 		}
 	}
 }

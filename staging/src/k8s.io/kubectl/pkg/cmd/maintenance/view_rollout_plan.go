@@ -188,7 +188,9 @@ func scaled(value *intstr.IntOrString, nodes int) int {
 type forecast struct {
 	uid types.UID
 	// slots is how many nodes the maintenance may drain at the same time.
-	slots   int
+	slots int
+	// nodes is how many nodes the cluster has.
+	nodes   int
 	budgets []*budgetForecast
 	// waiting are the nodes of later batches, in the order in which the controller begins with them.
 	waiting []*nodeForecast
@@ -211,6 +213,7 @@ type nodeForecast struct {
 	budgets []*budgetForecast
 	// domains are those of the budgets that have domains.
 	domains []string
+	order   uint64
 	// unavailable, down and taken are whether it counts as such already.
 	unavailable, down, taken bool
 }
@@ -220,7 +223,7 @@ func newNodeForecast(node *corev1.Node) *nodeForecast {
 }
 
 func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots int) *forecast {
-	f := &forecast{uid: nm.UID, slots: slots}
+	f := &forecast{uid: nm.UID, slots: slots, nodes: len(s.nodes)}
 	for _, budget := range s.nodeBudgets {
 		matcher, err := maintenance.NewNodeMatcher(budget.Spec.NodeSelector)
 		if err != nil {
@@ -317,6 +320,7 @@ func (f *forecast) run(nodes []*corev1.Node) (batches [][]string, stuck []stuckN
 func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 	for _, object := range nodes {
 		node := newNodeForecast(object)
+		node.order = maintenance.NodeOrder(object.Name, f.nodes)
 		for _, b := range f.budgets {
 			if !b.matcher.Matches(object) {
 				continue
@@ -333,7 +337,7 @@ func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 		}
 	}
 	slices.SortStableFunc(f.waiting, func(a, b *nodeForecast) int {
-		return cmp.Or(slices.Compare(a.domains, b.domains), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(slices.Compare(a.domains, b.domains), cmp.Compare(a.order, b.order), cmp.Compare(a.Name, b.Name))
 	})
 	return begun
 }

@@ -171,6 +171,21 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// TestBatchesOfManyNodes verifies that batches are in the order of the controller, which spreads the
+// nodes of a large cluster, also if the maintenance selects few of them.
+func TestBatchesOfManyNodes(t *testing.T) {
+	stories := []any{zonal(nodeBudget("zones", "1"), 1), readyNode("n1@b"), readyNode("n2@a"), readyNode("n3@a"), readyNode("n4@a"), readyNode("n5@b")}
+	for i := range 96 {
+		stories = append(stories, readyNode(fmt.Sprintf("other-%d", i)))
+	}
+	s := snapshotOf(stories...)
+	nodes := s.nodes[:5]
+	s.planRollout(s.selecting(nil), nodes, testNow)
+	if diff := cmp.Diff([][]string{{"n3@a"}, {"n4@a"}, {"n2@a"}, {"n5@b"}, {"n1@b"}}, s.rollout.Batches); diff != "" {
+		t.Errorf("batches (-want, +got):\n%s", diff)
+	}
+}
+
 func TestPace(t *testing.T) {
 	own, other := newMaintenance("kernel", drain, "n"), newMaintenance("other", drain, "n")
 	took := func(m maintenanceStory, name string, d, before time.Duration) *corev1.Node {
