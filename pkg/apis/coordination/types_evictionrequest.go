@@ -229,7 +229,7 @@ type InterceptorStatus struct {
 	HeartbeatTime *metav1.Time
 
 	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
-	// or changed. Unset if there is no estimate.
+	// or changed, and not after the year 9999 in UTC. Unset if there is no estimate.
 	ExpectedFinishTime *metav1.Time
 
 	// startTime is when the interceptor started, within 10 seconds of the server's time. Set

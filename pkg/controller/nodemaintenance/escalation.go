@@ -18,12 +18,14 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/evictionrequest"
@@ -196,12 +198,49 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 	}
 	message := escalationMessage(node, orders, now)
 	return func(ctx context.Context) error {
+		if err := c.confirmAct(ctx, w.act, node, orders); err != nil {
+			return err
+		}
 		if err := c.writer.escalate(ctx, facts.Pod, facts.request, w.act, message); err != nil {
 			return err
 		}
 		c.events.escalated(facts.Pod, w.act, message)
 		return nil
 	}
+}
+
+// confirmAct returns an error unless the API server agrees with what the caches say of a deletion: neither
+// a budget nor a withdrawal limits what a controller does that was suspended, and whose caches are old.
+func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, node *v1.Node, orders []order) error {
+	if act == v1.MaintenanceEscalationSkipInterceptors {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stored, err := c.writer.requestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the node: %w", err)
+	}
+	waits := func(a v1.MaintenanceAdmission) bool {
+		return a.ReturningTime == nil && (a.Escalation == "" || !maintenance.EscalatesTo(a.Escalation, act))
+	}
+	if stored.UID != node.UID || !mayAct(stored, orders, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) {
+		return apierrors.NewConflict(nodeResource, node.Name, errors.New("spec.escalation does not apply to the node any more"))
+	}
+	for i := range orders {
+		o := &orders[i]
+		if !o.drains() {
+			continue
+		}
+		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("reading the NodeMaintenance: %w", err)
+		}
+		if m.UID != o.uid || m.Generation != o.generation {
+			return apierrors.NewConflict(maintenanceResource, o.name, errors.New("the NodeMaintenance has changed since the decision"))
+		}
+	}
+	return nil
 }
 
 // escalationMessage says on whose behalf an escalation acts.

@@ -87,6 +87,48 @@ func TestEscalationForcesOnlyNow(t *testing.T) {
 	f.expectActs("the node is out of service", pod, deletion(pod, "0 s")...)
 }
 
+// TestEscalationIsConfirmed has the administrator take an escalation back, or give the node back, which the
+// cache does not know yet: nothing else would keep the pod from being deleted.
+func TestEscalationIsConfirmed(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource string
+		change   func(runtime.Object)
+	}{
+		"other steps":  {"nodemaintenances", func(object runtime.Object) { object.(*coordinationv1alpha1.NodeMaintenance).Generation++ }},
+		"another one":  {"nodemaintenances", func(object runtime.Object) { object.(*coordinationv1alpha1.NodeMaintenance).UID = "other" }},
+		"another node": {"nodes", func(object runtime.Object) { object.(*v1.Node).UID = "other" }},
+		"given back":   {"nodes", func(object runtime.Object) { object.(*v1.Node).Status.MaintenanceStatus = nil }},
+		"another maintenance waits": {"nodes", func(object runtime.Object) {
+			status := object.(*v1.Node).Status.MaintenanceStatus
+			status.Admissions = append(status.Admissions, v1.MaintenanceAdmission{MaintenanceName: "patient", MaintenanceUID: "patient"})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0)[0]
+			changed := false
+			f.client.PrependReactor("get", test.resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+				get := action.(clienttesting.GetAction)
+				object, err := f.tracker.Get(get.GetResource(), "", get.GetName())
+				if err != nil || !changed {
+					return err != nil, nil, err
+				}
+				object = object.DeepCopyObject()
+				test.change(object)
+				return true, object, nil
+			})
+			f.createEscalation("m", after(60, ignoreBudgets))
+			changed = true
+			f.run(5 * time.Minute)
+			f.expectActs("the API server knows better", pod)
+			changed = false
+			f.run(5 * time.Minute)
+			f.expectActs("the cache is right", pod, deletion(pod, "its grace period")...)
+		})
+	}
+}
+
 // TestEscalationGracePeriods has a pod ask for more time than there is.
 func TestEscalationGracePeriods(t *testing.T) {
 	f := newFixture(t)

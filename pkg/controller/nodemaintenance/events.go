@@ -137,8 +137,8 @@ func (w *eventWriter) admissionFailed(node *v1.Node, m *coordinationv1alpha1.Nod
 	w.record(m, node, v1.EventTypeWarning, reasonAdmissionFailed, "Admit", fmt.Sprintf("Cannot begin with a node: %s", why))
 }
 
-// admissionsChanged emits events for a node that was given back, or has not come back in time.
-func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceStatus) {
+// admissionsChanged emits events for a node that was given back, or has not come back in time, for a reason.
+func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceStatus, reason func(*v1.MaintenanceAdmission) string) {
 	if status == nil {
 		return
 	}
@@ -150,7 +150,7 @@ func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceSta
 			w.node(node, v1.EventTypeNormal, reasonGivenBack, "Complete", fmt.Sprintf("NodeMaintenance %s is done with the node", now.MaintenanceName))
 		case now.FailedTime != nil && before.FailedTime == nil:
 			w.node(node, v1.EventTypeWarning, reasonNotBack, "Complete", fmt.Sprintf(
-				"The node did not come back in time for NodeMaintenance %s: it has to be done, Ready, without startup taints, and run its pods of DaemonSets", now.MaintenanceName))
+				"The node did not come back in time for NodeMaintenance %s: %s", now.MaintenanceName, reason(&now)))
 		}
 	}
 }

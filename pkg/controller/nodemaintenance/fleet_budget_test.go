@@ -92,7 +92,7 @@ func TestBudgetDoesNotStopADrain(t *testing.T) {
 	f.createReadyNode("n3", map[string]string{"a": ""})
 	f.restart()
 	f.drainNodes()
-	f.expectNodes("with a freeze", map[string]string{"n1": plainly, "n2": plainly, "n3": waiting})
+	f.expectNodes("with a freeze", map[string]string{"n1": drained, "n2": drained, "n3": waiting})
 	if requested := f.requestedPods(); requested > 0 || len(f.cluster().pods) > 0 {
 		t.Errorf("pods are left: %v", f.cluster().pods)
 	}
@@ -356,13 +356,90 @@ func TestShutdownNeverWaits(t *testing.T) {
 	f.changeNamed("n2", func(node *v1.Node) { node.Labels["shutdown"] = "" })
 	f.createMaintenance(maintenance.ShutdownName("n2"), stageDrain, "shutdown", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
-	f.expectNodes("the kubelet of n2 shuts down", map[string]string{"n1": admitted, "n2": plainly})
+	f.expectNodes("the kubelet of n2 shuts down", map[string]string{"n1": admitted, "n2": admitted})
 	if requested := f.requestedPods(); requested != 2 {
 		t.Errorf("the eviction of %d pods is requested", requested)
 	}
 	if b := f.limit("b"); b.Status.UnavailableNodes != 2 || b.Status.AdmissionsAllowed != 0 {
 		t.Errorf("the budget is %+v", b.Status)
 	}
+}
+
+// A shutdown does not begin the work of a maintenance without a rollout, which a freeze has wait.
+func TestShutdownDuringAFreeze(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		f := newFleet(t, "n")
+		f.createLimit("b", 0)
+		f.createPlain("m")
+		f.changeNamed("n", func(node *v1.Node) { node.Labels["shutdown"] = "" })
+		f.run(5 * time.Second)
+		f.createMaintenance(maintenance.ShutdownName("n"), stageDrain, "shutdown", maintenance.StandardPlan()...)
+		f.run(5 * time.Second)
+		f.expectNode("the kubelet shuts down", "n", "planned cordoned claimed")
+		if restarts {
+			f.restart()
+		}
+		f.run(5 * time.Second)
+		f.setStage(maintenance.ShutdownName("n"), stageComplete)
+		f.run(time.Minute)
+		f.expectNode("the shutdown has ended", "n", waiting)
+		if b := f.limit("b"); b.Status.UnavailableNodes != 0 {
+			t.Errorf("the budget is %+v", b.Status)
+		}
+	}
+}
+
+// A maintenance without a rollout has not begun with a node that another one drains: it waits for the
+// budget, also when the other one gives the node back.
+func TestDrainOfAnotherMaintenance(t *testing.T) {
+	for name, rollout := range map[string]coordinationv1alpha1.NodeMaintenanceRollout{
+		"annotated": atOnce(1), "rebooted": {MaxConcurrent: atOnce(1).MaxConcurrent, CompleteNodes: rebooted},
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %v", name, restarts), func(t *testing.T) {
+				f := newFleet(t, "n1")
+				f.createRollout("m", rollout)
+				f.run(5 * time.Second)
+				f.createLimit("b", 0)
+				f.clock.Step(time.Second)
+				f.createPlain("other")
+				f.drainNodes()
+				f.expectNode("the other one waits", "n1", "planned cordoned claimed m:drained")
+				if restarts {
+					f.restart()
+				}
+				if rollout.CompleteNodes == rebooted {
+					f.changeNamed("n1", reboot)
+				} else {
+					f.setDone("m", "n1")
+				}
+				f.run(time.Minute)
+				f.expectNode("the node is given back", "n1", "planned tainted m:done")
+				f.expectWaits("the node is given back", "other", waitFor(coordinationv1alpha1.NodeMaintenanceWaitFrozen, "b", 1))
+				f.deleteLimit("b")
+				f.run(time.Minute)
+				f.expectNode("the freeze has ended", "n1", "cordoned claimed m:done")
+			})
+		}
+	}
+}
+
+// A maintenance that has begun before there was a budget gets an admission: it goes on whatever others do,
+// and its nodes can be given back one by one.
+func TestDrainBeforeTheBudgetIsAdmitted(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createPlain("m")
+	f.run(5 * time.Second)
+	f.createLimit("b", 0)
+	f.run(5 * time.Second)
+	f.expectNodes("with a freeze", map[string]string{"n1": admitted, "n2": admitted})
+	f.clock.Step(time.Second)
+	f.createRollout("other", atOnce(1))
+	f.restart()
+	f.drainNodes()
+	f.setDone("m", "n1")
+	f.run(time.Minute)
+	f.expectNodes("one is given back", map[string]string{"n1": "planned tainted m:done", "n2": "planned cordoned claimed m:drained"})
 }
 
 // A controller without the gate begins with no node of a rollout, and ends what was begun.

@@ -131,6 +131,11 @@ func TestAdmissionIsStoredBeforeTheCordon(t *testing.T) {
 func TestNodeIsDone(t *testing.T) {
 	annotate := func(f *fixture) { f.setDone("m", "n") }
 	rebootNode := func(f *fixture) { f.changeNamed("n", reboot) }
+	unreboot := func(f *fixture) {
+		f.changeNamed("n", func(node *v1.Node) {
+			node.Status.NodeInfo.BootID = strings.TrimSuffix(node.Status.NodeInfo.BootID, "+1")
+		})
+	}
 	pass := func(duration time.Duration) func(*fixture) { return func(f *fixture) { f.run(duration) } }
 	settled := pass(rebootSettled + 2*time.Second)
 	for name, test := range map[string]struct {
@@ -167,6 +172,9 @@ func TestNodeIsDone(t *testing.T) {
 			func(f *fixture) { f.changeNamed("n", setReady(false)) }, pass(time.Second), (*fixture).restart, rebootNode,
 			func(f *fixture) { f.changeNamed("n", setReady(true)) }, settled,
 		}, done},
+		"another boot is reported, and corrected, twice": {rebooted, nil, []func(*fixture){
+			rebootNode, pass(5 * time.Second), unreboot, pass(rebootSettled), rebootNode, pass(5 * time.Second),
+		}, drained},
 		"no boot ID": {rebooted, nil, []func(*fixture){
 			func(f *fixture) { f.changeNamed("n", func(node *v1.Node) { node.Status.NodeInfo.BootID = "" }) }, settled,
 		}, drained},
@@ -356,7 +364,7 @@ func TestHalt(t *testing.T) {
 				t.Errorf("status: %+v", status)
 			}
 			failedTime := maintenance.AdmissionOf(f.node("n1"), f.maintenance("m").UID).FailedTime
-			f.expectEvent("Node n1: NodeNotBack: The node did not come back in time for NodeMaintenance m: it has to be done, Ready, without startup taints, and run its pods of DaemonSets")
+			f.expectEvent("Node n1: NodeNotBack: The node did not come back in time for NodeMaintenance m: it is not Ready")
 			f.restart()
 			f.run(time.Minute)
 			f.expectNodes("after a restart", map[string]string{"n1": failed, "n2": waiting, "n3": waiting})
@@ -416,6 +424,28 @@ func TestLastAdmissionIsConfirmed(t *testing.T) {
 	if len(rollout.PendingAdmissions) > 0 || rollout.AdmissionResourceVersion == "" || len(budget.PendingAdmissions) > 0 || budget.AdmissionResourceVersion == "" {
 		t.Errorf("rollout %+v, budget %+v", rollout, budget)
 	}
+}
+
+// A node that boots again and again is never Ready for long enough. It has failed in time, until it is.
+func TestBootLoop(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	rollout := atOnce(1)
+	rollout.CompleteNodes, rollout.ReturnTimeoutSeconds = rebooted, ptr.To[int32](60)
+	f.createRollout("m", rollout)
+	f.run(5 * time.Second)
+	f.drainNodes()
+	boot := func(times int) {
+		for range times {
+			f.changeNamed("n1", reboot)
+			f.run(20 * time.Second)
+		}
+	}
+	boot(5)
+	f.expectNodes("a moment after its first boot", map[string]string{"n1": drained, "n2": waiting})
+	boot(3)
+	f.expectNodes("too late", map[string]string{"n1": failed, "n2": waiting})
+	f.run(rebootSettled + 5*time.Second)
+	f.expectNodes("at last", map[string]string{"n1": done, "n2": admitted})
 }
 
 // A node whose work is done, but which is not healthy in time, has failed until it is.

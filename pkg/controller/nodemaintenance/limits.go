@@ -49,6 +49,8 @@ type limits struct {
 	// checked has, by the names of maintenances, for which of their generations all budgets are known:
 	// see Controller.hasCurrentLimits.
 	checked map[string]checkedMaintenance
+	// shutsDown reports whether the kubelet of a node has a maintenance of its own.
+	shutsDown func(node string) bool
 }
 
 type checkedMaintenance struct {
@@ -63,7 +65,10 @@ type limitingBudget struct {
 }
 
 func newLimits() *limits {
-	return &limits{budgets: map[string]limitingBudget{}, checked: map[string]checkedMaintenance{}}
+	return &limits{
+		budgets: map[string]limitingBudget{}, checked: map[string]checkedMaintenance{},
+		shutsDown: func(string) bool { return false },
+	}
 }
 
 // haveAll reports whether all of the budgets are known, or later generations of them.
@@ -145,7 +150,7 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseReturning
 	case admission != nil, o.name == maintenance.ShutdownName(node.Name):
 		return phaseAdmitted
-	case o.rollout == nil && (hasBegun(node) || !l.limit(node)):
+	case o.rollout == nil && (l.hasBegun(o, node) || !l.limit(node)):
 		return phaseAdmitted
 	case isMarkedDone(node, o.uid) && !maintenance.IsClaimed(node):
 		// There is nothing to begin with. A node that is cordoned has to be given back.
@@ -159,7 +164,8 @@ func isMarkedDone(node *v1.Node, uid types.UID) bool {
 	return node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(uid)
 }
 
-// hasBegun reports whether the node is being drained already.
-func hasBegun(node *v1.Node) bool {
-	return maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) > 0
+// hasBegun reports whether a maintenance without a rollout has begun with the node, and not another one or
+// its kubelet: when these end, budgets decide on what comes next.
+func (l *limits) hasBegun(o *order, node *v1.Node) bool {
+	return maintenance.IsDrainedFor(node, o.uid) && !l.shutsDown(node.Name)
 }

@@ -60,6 +60,8 @@ func TestPhaseOn(t *testing.T) {
 		"begun, and given back":           {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Unclaimed: true}, "", phaseWaiting},
 		"only cordoned before the budget": {plain, true, &v1.MaintenanceStatus{}, "", phaseWaiting},
 		"begun by another maintenance":    {rollout, false, &v1.MaintenanceStatus{DrainTargets: targets}, "", phaseWaiting},
+		"begun with another maintenance":  {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other"}}}, "", phaseWaiting},
+		"begun after another maintenance": {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other", DoneTime: &now}}}, "", phaseAdmitted},
 		"admitted":                        {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m"}), "", phaseAdmitted},
 		"another one is admitted":         {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "", phaseWaiting},
 		"returning":                       {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now}), "", phaseReturning},

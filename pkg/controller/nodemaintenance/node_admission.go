@@ -18,11 +18,9 @@ package nodemaintenance
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,20 +53,13 @@ const (
 	defaultReturnTimeout = 30 * time.Minute
 )
 
-// startupTaints are on nodes that cannot run pods yet. Those of cloud providers and autoscalers have
-// prefixes.
-var (
-	startupTaints = []string{
-		v1.TaintNodeNotReady, v1.TaintNodeUnreachable, v1.TaintNodeNetworkUnavailable, v1.TaintNodeOutOfService,
-		"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
-	}
-	startupTaintPrefixes = []string{"startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/"}
-)
-
 // computeAdmissions returns how far the maintenances are that were admitted to the node. Each step is
 // stored before the next one follows from it.
 func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.MaintenanceAdmission {
 	var admissions []v1.MaintenanceAdmission
+	if len(maintenance.Admissions(s.node)) == 0 {
+		c.boots.forget(s.node.Name)
+	}
 	for _, stored := range maintenance.Admissions(s.node) {
 		at := slices.IndexFunc(s.orders, func(o order) bool { return o.uid == stored.MaintenanceUID })
 		switch {
@@ -80,7 +71,24 @@ func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.Mainten
 			c.nodes.AddAfter(s.node.Name, stored.AdmittedTime.Add(unknownAdmission).Sub(s.now))
 		}
 	}
-	return append(admissions, doneBefore(s)...)
+	return append(append(admissions, doneBefore(s)...), c.begunBefore(s)...)
+}
+
+// begunBefore returns admissions of maintenances without a rollout that have begun with the node before a
+// budget has selected it. They are stored, because budgets decide on what comes after others have ended.
+func (c *Controller) begunBefore(s *nodeSync) []v1.MaintenanceAdmission {
+	var admissions []v1.MaintenanceAdmission
+	for i := range s.orders {
+		o := &s.orders[i]
+		if o.rollout != nil || !o.drains() || o.phase != phaseAdmitted || o.name == maintenance.ShutdownName(s.node.Name) ||
+			maintenance.AdmissionOf(s.node, o.uid) != nil || !c.progress.limits.hasBegun(o, s.node) || !c.progress.limits.limit(s.node) {
+			continue
+		}
+		admissions = append(admissions, v1.MaintenanceAdmission{
+			MaintenanceName: o.name, MaintenanceUID: o.uid, AdmittedTime: metav1.NewTime(s.now.Truncate(time.Second)),
+		})
+	}
+	return admissions
 }
 
 // doneBefore returns admissions of maintenances whose work on the node was done before they could begin
@@ -142,10 +150,11 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 }
 
 // canReturnAtOnce reports whether a node whose work is done can be given back in the same write: it is
-// healthy, no request has to be withdrawn, because no pod is left, and no other maintenance decides at
-// the same time who of them sees to its health.
+// healthy, no request has to be withdrawn, because no pod is left, no other maintenance decides at the
+// same time who of them sees to its health, and none waits: the drain targets go before the admission is
+// over, so that nobody takes them for those of another maintenance.
 func (c *Controller) canReturnAtOnce(s *nodeSync, view *nodeView, admission *v1.MaintenanceAdmission, o *order) bool {
-	return admission.DrainedTime != nil && len(s.facts.pods) == 0 && len(view.claiming) == 1 && c.isHealthy(s, o)
+	return admission.DrainedTime != nil && len(s.facts.pods) == 0 && len(view.claiming) == 1 && !view.waits && c.isHealthy(s, o)
 }
 
 // returnDeadline returns when the node has to be given back at the latest, and false if its time has
@@ -173,23 +182,24 @@ func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bo
 }
 
 // isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted
-// after its drain. If it can be soon, it was rebooted, and has not been Ready for long enough yet.
+// after its drain. If it can be soon, it was rebooted a moment ago, and has not been Ready for long
+// enough yet: one that boots again and again cannot.
 func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdmission) (done, soon bool) {
 	if isMarkedDone(s.node, o.uid) {
 		return true, false
 	}
 	bootID := s.node.Status.NodeInfo.BootID
 	if o.rollout == nil || o.rollout.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted ||
-		stored.DrainedTime == nil || stored.BootID == "" || bootID == "" || bootID == stored.BootID {
+		stored.DrainedTime == nil || stored.BootID == "" || bootID == "" {
 		return false, false
 	}
-	ready, since := c.boots.readySince(s.node, s.now)
-	if !ready {
+	since, first := c.boots.readySince(s.node, stored.BootID, s.now)
+	if since.IsZero() {
 		return false, false
 	}
 	if wait := rebootSettled - s.now.Sub(since); wait > 0 {
 		c.nodes.AddAfter(s.node.Name, wait)
-		return false, true
+		return false, s.now.Sub(first) < returnGrace
 	}
 	return true, false
 }
@@ -201,22 +211,18 @@ func (c *Controller) isHealthy(s *nodeSync, o *order) bool {
 	if slices.ContainsFunc(s.orders, stays) {
 		return true
 	}
-	return maintenance.IsReady(s.node) && !slices.ContainsFunc(s.node.Spec.Taints, isStartupTaint) && c.runsDaemonPods(s)
+	return maintenance.IsReady(s.node) && !slices.ContainsFunc(s.node.Spec.Taints, maintenance.IsStartupTaint) && len(c.missingDaemonSets(s)) == 0
 }
 
-func isStartupTaint(taint v1.Taint) bool {
-	return slices.Contains(startupTaints, taint.Key) ||
-		slices.ContainsFunc(startupTaintPrefixes, func(prefix string) bool { return strings.HasPrefix(taint.Key, prefix) })
-}
-
-// runsDaemonPods reports whether every DaemonSet that has a pod on this node has one that is ready.
-func (c *Controller) runsDaemonPods(s *nodeSync) bool {
+// missingDaemonSets names the DaemonSets that should have a pod on this node and have none that is ready,
+// sorted.
+func (c *Controller) missingDaemonSets(s *nodeSync) []string {
 	if c.fleet == nil {
-		return true
+		return nil
 	}
 	all, err := c.fleet.DaemonSets.Lister().List(labels.Everything())
 	if err != nil {
-		return true // The lister of a cache returns no error.
+		return nil // The lister of a cache returns no error.
 	}
 	// By their namespaces as well: in another one, anybody may create a pod that names such an owner.
 	type owner struct {
@@ -229,10 +235,32 @@ func (c *Controller) runsDaemonPods(s *nodeSync) bool {
 			running.Insert(owner{pod.Namespace, by.UID})
 		}
 	}
-	return !slices.ContainsFunc(all, func(ds *appsv1.DaemonSet) bool {
+	var missing []string
+	for _, ds := range all {
 		should, _ := daemonset.NodeShouldRunDaemonPod(klog.Background(), s.node, ds)
-		return should && ds.DeletionTimestamp == nil && !running.Has(owner{ds.Namespace, ds.UID})
-	})
+		if should && ds.DeletionTimestamp == nil && !running.Has(owner{ds.Namespace, ds.UID}) {
+			missing = append(missing, ds.Namespace+"/"+ds.Name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// notBackReason says why a node has not come back from a maintenance.
+func (c *Controller) notBackReason(s *nodeSync, admission *v1.MaintenanceAdmission) string {
+	if !maintenance.IsReady(s.node) {
+		return "it is not Ready"
+	}
+	if admission.ReturningTime == nil {
+		return "it was not rebooted, or not Ready for long enough since"
+	}
+	if at := slices.IndexFunc(s.node.Spec.Taints, maintenance.IsStartupTaint); at >= 0 {
+		return "it has the taint " + s.node.Spec.Taints[at].Key
+	}
+	if missing := c.missingDaemonSets(s); len(missing) > 0 {
+		return "it has no ready pods of " + joinNames(missing) + " (DaemonSet)"
+	}
+	return "it was not given back"
 }
 
 func isPodReady(pod *v1.Pod) bool { return podutil.IsPodReady(pod) }
@@ -253,34 +281,49 @@ func changesAdmission(old, node *v1.Node) bool {
 		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect && a.Value == b.Value })
 }
 
-// boots has since when nodes are Ready in their current boot, as far as this process has seen it: the
-// clock of a node may be wrong. After a restart, they have to be Ready for a while again.
+// boots has since when nodes are Ready in another boot than at their drain, as far as this process has
+// seen it: the clock of a node may be wrong. After a restart, they have to be Ready for a while again.
 type boots struct {
-	lock  sync.Mutex
-	nodes map[string]boot
+	lock sync.Mutex
+	// nodes has them by the name of the node, and by the boot at the drain.
+	nodes map[string]map[string]boot
 }
 
+// boot is the other boot, and since when the node is Ready in it; zero while it is not. first is when it
+// was Ready in another boot for the first time, whatever happened since.
 type boot struct {
-	id    string
-	since time.Time
+	id           string
+	since, first time.Time
 }
 
-func newBoots() *boots { return &boots{nodes: map[string]boot{}} }
+func newBoots() *boots { return &boots{nodes: map[string]map[string]boot{}} }
 
-// readySince reports whether the node is Ready, and since when.
-func (b *boots) readySince(node *v1.Node, now time.Time) (ready bool, since time.Time) {
+// readySince returns since when the node is Ready in another boot than at its drain, and when it was for
+// the first time; zero if it is not.
+func (b *boots) readySince(node *v1.Node, drained string, now time.Time) (since, first time.Time) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	if !maintenance.IsReady(node) {
-		delete(b.nodes, node.Name)
-		return false, time.Time{}
+	current := node.Status.NodeInfo.BootID
+	if current == drained {
+		// Somebody else than its kubelet has reported another one.
+		delete(b.nodes[node.Name], drained)
+		return time.Time{}, time.Time{}
 	}
-	known, found := b.nodes[node.Name]
-	if !found || known.id != node.Status.NodeInfo.BootID {
-		known = boot{node.Status.NodeInfo.BootID, now}
-		b.nodes[node.Name] = known
+	known := b.nodes[node.Name][drained]
+	switch {
+	case !maintenance.IsReady(node):
+		known.since = time.Time{}
+	case known.since.IsZero() || known.id != current:
+		known.id, known.since = current, now
 	}
-	return true, known.since
+	if known.first.IsZero() {
+		known.first = known.since
+	}
+	if b.nodes[node.Name] == nil {
+		b.nodes[node.Name] = map[string]boot{}
+	}
+	b.nodes[node.Name][drained] = known
+	return known.since, known.first
 }
 
 func (b *boots) forget(node string) {

@@ -196,6 +196,10 @@ func NewWithClock(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
+	c.progress.limits.shutsDown = func(node string) bool {
+		_, err := c.maintenanceLister.Get(maintenance.ShutdownName(node))
+		return err == nil // The only error of the lister of a cache is NotFound.
+	}
 	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
 	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)

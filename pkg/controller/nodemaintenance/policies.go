@@ -136,7 +136,8 @@ func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) []string 
 			default:
 				continue
 			}
-			if claim, err := c.fleet.Claims.Lister().PersistentVolumeClaims(pod.Namespace).Get(claimName); err == nil {
+			// Anybody may create a claim that names a volume of others. It is not bound to it.
+			if claim, err := c.fleet.Claims.Lister().PersistentVolumeClaims(pod.Namespace).Get(claimName); err == nil && claim.Status.Phase == v1.ClaimBound {
 				used.Insert(claim.Spec.VolumeName)
 			}
 		}

@@ -171,6 +171,33 @@ func TestLateNamespace(t *testing.T) {
 	expect("a label is removed", map[string]bool{"kept": false, "other": true, "changed": true})
 }
 
+var bound = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound}
+
+// A claim that only names a volume of others does not make the node Drained while it is attached.
+func TestClaimOfOtherVolume(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	staying := f.createPods(1, "n", 0, ofApp("db"), func(pod *v1.Pod) {
+		pod.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	})[0]
+	claim := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "attached"},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
+	}
+	f.claims.Add(claim)
+	f.attachments.Add(&storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("attached")}},
+	})
+	if diff := cmp.Diff([]string{"attached"}, f.attachedVolumes(f.node("n"), []*v1.Pod{staying})); diff != "" {
+		t.Errorf("with a pending claim (-want, +got):\n%s", diff)
+	}
+	claim.Status = bound
+	if got := f.attachedVolumes(f.node("n"), []*v1.Pod{staying}); len(got) > 0 {
+		t.Errorf("waits for %v, which stays", got)
+	}
+}
+
 func TestDetachedVolumes(t *testing.T) {
 	f := newFixture(t)
 	f.createReadyNode("n", map[string]string{"ours": ""})
@@ -178,7 +205,7 @@ func TestDetachedVolumes(t *testing.T) {
 	staying := f.createPods(1, "n", 0, ofApp("db"), func(pod *v1.Pod) {
 		pod.Spec.Volumes = []v1.Volume{{VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	})[0]
-	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}})
+	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}, Status: bound})
 	attachment := func(name, volume string) *storagev1.VolumeAttachment {
 		return &storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -204,7 +231,7 @@ func TestDetachedVolumes(t *testing.T) {
 	emptied := f.node("n").Status.MaintenanceStatus.EmptiedTime
 	f.restart()
 	f.namespaces.Add(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}})
+	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}, Status: bound})
 	f.attachments.Add(attachment("a", "kept"))
 	f.attachments.Add(left)
 	f.run(100 * time.Second)
@@ -225,7 +252,7 @@ func TestLongestDetachTimeout(t *testing.T) {
 	staying := f.createPods(1, "n", 0, ofApp("db"), func(pod *v1.Pod) {
 		pod.Spec.Volumes = []v1.Volume{{Name: "scratch", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}}}
 	})[0]
-	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: staying.Name + "-scratch"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}})
+	f.claims.Add(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: staying.Namespace, Name: staying.Name + "-scratch"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "kept"}, Status: bound})
 	for _, volume := range []string{"kept", "moved"} {
 		f.attachments.Add(&storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: volume},

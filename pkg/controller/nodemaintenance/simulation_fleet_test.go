@@ -118,7 +118,7 @@ func (s *simulation) mayCordon(o *order, node *v1.Node) bool {
 	}
 	admission := maintenance.AdmissionOf(live.(*v1.Node), o.uid)
 	return o.stage == stageCordon || admission != nil && admission.DoneTime == nil ||
-		o.rollout == nil && (hasBegun(node) || hasBegun(live.(*v1.Node)) || !s.wasLimited(o, node, live.(*v1.Node)))
+		o.rollout == nil && (s.progress.limits.hasBegun(o, node) || s.progress.limits.hasBegun(o, live.(*v1.Node)) || !s.wasLimited(o, node, live.(*v1.Node)))
 }
 
 // isReservation reports whether the status differs from the stored one only in what is pending: such a

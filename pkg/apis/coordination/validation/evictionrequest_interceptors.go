@@ -154,10 +154,17 @@ func (r *report) validateHeartbeatTime() field.ErrorList {
 }
 
 // validateExpectedFinishTime validates an estimate only when it changes: a stored estimate may turn
-// out to be wrong. No clock skew is tolerated, because an estimate should not be in the past.
+// out to be wrong. No clock skew is tolerated, because an estimate should not be in the past. Whoever
+// reads the request would fail with a time that JSON cannot represent, and every patch of it as well.
 func (r *report) validateExpectedFinishTime() field.ErrorList {
 	old, finish := r.old.ExpectedFinishTime, r.entry.ExpectedFinishTime
-	if finish == nil || old.Equal(finish) || !finish.Time.Before(r.now) {
+	switch {
+	case finish == nil || old.Equal(finish):
+		return nil
+	case finish.UTC().Year() > 9999:
+		return field.ErrorList{field.Invalid(r.fldPath.Child("expectedFinishTime"), format(finish.Time),
+			"must not be after the year 9999 in UTC, because JSON cannot represent that: set an earlier time, or none")}
+	case !finish.Time.Before(r.now):
 		return nil
 	}
 	return field.ErrorList{field.Invalid(r.fldPath.Child("expectedFinishTime"), format(finish.Time),

@@ -19,6 +19,7 @@ package validation
 import (
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -94,6 +95,10 @@ func TestTimesOfReports(t *testing.T) {
 	off := "must be within 10s of the server's time, which is 2026-03-01T12:01:40Z"
 	both := func(seconds int) field.ErrorList { return append(invalid(start, off), invalid(heartbeat, off)...) }
 	change := func(change func(*coordination.InterceptorStatus)) status { return entry(first, change) }
+	expected := func(zone *time.Location) status { // At the end of the year 9999.
+		finish := metav1.Date(9999, time.December, 31, 23, 59, 59, 0, zone)
+		return change(func(e *coordination.InterceptorStatus) { e.ExpectedFinishTime = &finish })
+	}
 	withHeartbeat := all(firstStarted, heartbeatAt(first, 60))
 	const now = 100
 	runStatusTests(t, map[string]statusTest{
@@ -128,6 +133,8 @@ func TestTimesOfReports(t *testing.T) {
 		"to be finished now, late in the second": {old: firstStarted, change: finishExpectedAt(first, now), now: now + 0.999},
 		"to be finished a second ago":            {old: firstStarted, change: finishExpectedAt(first, now-1), now: now, want: invalid(finish, "must not be in the past; the server's time is 2026-03-01T12:01:40Z")},
 		"an ETA brought forward into the past":   {old: all(firstStarted, finishExpectedAt(first, 200)), change: finishExpectedAt(first, now-1), now: now, want: invalid(finish, "must not be in the past")},
+		"an ETA in the last second of JSON":      {old: firstStarted, change: expected(time.UTC), now: now},
+		"an ETA after it, by the time zone":      {old: firstStarted, change: expected(time.FixedZone("", -1)), now: now, want: invalid(finish, "must not be after the year 9999 in UTC, because JSON cannot represent that")},
 		"an ETA withdrawn":                       {old: all(firstStarted, finishExpectedAt(first, 10)), change: change(func(e *coordination.InterceptorStatus) { e.ExpectedFinishTime = nil }), now: now},
 		"completed 10 seconds ago":               {old: firstStarted, change: completedAt(first, 90), now: now},
 		"completed 11 seconds ago":               {old: firstStarted, change: completedAt(first, 89), now: now, want: invalid(completion, off)},

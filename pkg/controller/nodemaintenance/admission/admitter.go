@@ -74,6 +74,9 @@ const (
 	behindTimeout  = time.Minute
 	behindInterval = 10 * time.Second
 
+	// maxBehindLogged limits how many holders are reported at a time.
+	maxBehindLogged = 10
+
 	// parallelAdmissions is how many nodes are written at a time.
 	parallelAdmissions = 10
 
@@ -106,10 +109,15 @@ type Admitter struct {
 	// Parallel is how many nodes are written at a time.
 	Parallel int
 	clock    clock.PassiveClock
-	// behindSince is since when the cache of nodes is behind a holder; zero if it is not.
-	behindSince time.Time
+	// behindSince has since when the cache of nodes is behind a holder, and behindLogged when that was
+	// last reported.
+	behindSince  map[types.UID]time.Time
+	behindLogged time.Time
 	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
 	wrote map[types.UID]time.Time
+	// stale is after which time this Sync has to be called again because a cache is behind, staleBefore
+	// that of the one before.
+	stale, staleBefore time.Duration
 	// failed has the holders whose status could not be written at the last attempt.
 	failed map[types.UID]failure
 	// nextAttempt is when any of them may be written again: attempts that hang must not take all the time.
@@ -133,7 +141,7 @@ type holder struct {
 func NewAdmitter(store Store, clock clock.PassiveClock, admitted func(Admission)) *Admitter {
 	return &Admitter{
 		Fleet: NewFleet(), Store: store, Admitted: admitted, Parallel: parallelAdmissions, clock: clock,
-		wrote: map[types.UID]time.Time{}, failed: map[types.UID]failure{},
+		wrote: map[types.UID]time.Time{}, failed: map[types.UID]failure{}, behindSince: map[types.UID]time.Time{},
 	}
 }
 
@@ -143,29 +151,30 @@ func NewAdmitter(store Store, clock clock.PassiveClock, admitted func(Admission)
 func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now time.Time) (waits map[string]map[Wait]int, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	if holder := a.aheadOf(maintenances); holder != "" {
-		return a.wait(holder, now)
-	}
-	a.behindSince = time.Time{}
+	// By the clock of the day: the other one stands still while the machine is suspended.
+	now = now.Round(0)
+	a.staleBefore, a.stale = a.stale, 0
 	a.forget(maintenances, now)
+	catchUp, behindErr := a.findBehind(maintenances, now)
 	decision := a.Decide(maintenances, now)
 	if len(decision.Admissions) == maxBatch {
 		after = staleInterval
 	} else {
 		decision.Admissions, after = a.due(decision.Admissions, now)
 	}
-	listed := a.clock.Now()
+	after = earlier(after, catchUp)
+	listed := a.clock.Now().Round(0)
 	if len(decision.Admissions) > 0 {
 		current, err := a.hasCurrentBudgets(ctx)
 		if err != nil {
-			return decision.Waits, 0, err
+			return decision.Waits, 0, errors.Join(behindErr, err)
 		}
 		if !current {
-			return decision.Waits, staleInterval, nil
+			return decision.Waits, a.waitForCache(), behindErr
 		}
 	}
 	// Writes of holders may take long, and what they have reserved before does not need them.
-	errs := []error{a.admit(ctx, decision.Admissions, nil, now)}
+	errs := []error{behindErr, a.admit(ctx, decision.Admissions, nil, now)}
 	reserved, again, err := a.reserve(ctx, maintenances, decision.Admissions, now)
 	errs = append(errs, err)
 	if a.clock.Since(listed).Abs() < listTimeout {
@@ -175,6 +184,13 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	}
 	after = earlier(earlier(after, again), earlier(a.nextChange(maintenances, now), a.retry(maintenances)))
 	return decision.Waits, after, errors.Join(errs...)
+}
+
+// waitForCache returns when to try again because a cache is behind: longer each time, because its watch may
+// be broken. The event that it waits for does not wait for that.
+func (a *Admitter) waitForCache() time.Duration {
+	a.stale = min(max(2*a.staleBefore, staleInterval), statusInterval)
+	return a.stale
 }
 
 // forget removes what is over, and what is about holders that do not matter any more, and notes which
@@ -252,44 +268,55 @@ func (a *Admitter) pause(holder types.UID, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-var errBehind = errors.New("no node is admitted")
+var errBehind = errors.New("the cache of nodes is behind")
 
-// wait is what Sync returns while the cache of nodes is behind a holder. That lasts for moments. If it
-// does not, somebody has to know: the cluster was restored into an etcd whose versions are lower, or
-// another client has written the version.
-func (a *Admitter) wait(holder string, now time.Time) (map[string]map[Wait]int, time.Duration, error) {
-	if a.behindSince.IsZero() || now.Before(a.behindSince) {
-		a.behindSince = now
-	}
-	if now.Sub(a.behindSince) < behindTimeout {
-		return nil, staleInterval, nil
-	}
-	return nil, behindInterval, fmt.Errorf("%w since %s: the cache of nodes is at version %s, before admissionResourceVersion in the status of %s. "+
-		"If the versions of the cluster have begun anew, remove that field with kubectl edit --subresource=status",
-		errBehind, a.behindSince.UTC().Format(time.RFC3339), a.Store.NodesVersion(), holder)
-}
-
-// aheadOf names a holder with a confirmed admission that the cache of nodes lacks; "" if it has all.
-func (a *Admitter) aheadOf(maintenances []Maintenance) string {
-	cached := a.Store.NodesVersion()
-	has := func(version string) bool {
+// findBehind notes the holders with a confirmed admission that the cache of nodes lacks: nothing is decided
+// on their nodes, and they are not written. That lasts for moments. If it does not, somebody has to know:
+// the cluster was restored into an etcd whose versions are lower, or another client has written the
+// version. It returns when to look again, and what to report.
+func (a *Admitter) findBehind(maintenances []Maintenance, now time.Time) (after time.Duration, err error) {
+	cached, errs := a.Store.NodesVersion(), []error(nil)
+	a.behind = map[types.UID]bool{}
+	note := func(holder types.UID, version, name string) {
 		if version == "" || cached == "" {
-			return true
+			return
 		}
-		order, err := resourceversion.CompareResourceVersion(version, cached)
-		return err != nil || order <= 0
+		if order, err := resourceversion.CompareResourceVersion(version, cached); err != nil || order <= 0 {
+			return
+		}
+		since, found := a.behindSince[holder]
+		if !found || now.Before(since) { // The clock was set back.
+			since = now
+			a.behindSince[holder] = now
+		}
+		a.behind[holder] = now.Sub(since) >= behindTimeout
+		a.unwritable.Insert(holder)
+		if !a.behind[holder] {
+			after = earlier(after, staleInterval)
+			return
+		}
+		after = earlier(after, behindInterval)
+		if len(errs) < maxBehindLogged {
+			errs = append(errs, fmt.Errorf("no node of %s is admitted since %s: %w, at version %s, of admissionResourceVersion %s in its status. "+
+				"If the versions of the cluster have begun anew, remove that field with kubectl edit --subresource=status",
+				name, since.UTC().Format(time.RFC3339), errBehind, cached, version))
+		}
 	}
-	for _, b := range a.budgets {
-		if !has(b.Status.AdmissionResourceVersion) {
-			return "NodeMaintenanceBudget " + b.Name
-		}
+	for _, name := range slices.Sorted(maps.Keys(a.budgets)) {
+		b := a.budgets[name]
+		note(b.UID, b.Status.AdmissionResourceVersion, "NodeMaintenanceBudget "+name)
 	}
 	for _, m := range maintenances {
-		if m.Status.RolloutStatus != nil && !has(m.Status.RolloutStatus.AdmissionResourceVersion) {
-			return "NodeMaintenance " + m.Name
+		if m.Status.RolloutStatus != nil {
+			note(m.UID, m.Status.RolloutStatus.AdmissionResourceVersion, "NodeMaintenance "+m.Name)
 		}
 	}
-	return ""
+	maps.DeleteFunc(a.behindSince, func(holder types.UID, _ time.Time) bool { _, behind := a.behind[holder]; return !behind })
+	if len(errs) == 0 || now.Sub(a.behindLogged).Abs() < behindInterval {
+		return after, nil
+	}
+	a.behindLogged = now
+	return after, errors.Join(errs...)
 }
 
 // hasCurrentBudgets reports whether the cache of budgets is the same as that of the API server: a
@@ -342,7 +369,7 @@ func (a *Admitter) reserve(ctx context.Context, maintenances []Maintenance, admi
 		}
 		admissions = without(admissions, h.UID)
 		// The others do not wait for it: the next decision is made without it, if it could not be written.
-		errs, after = append(errs, ignoreOutdated(err)), earlier(after, staleInterval)
+		errs, after = append(errs, ignoreOutdated(err)), earlier(after, a.waitForCache())
 	}
 	return reserved, after, errors.Join(errs...)
 }
@@ -441,11 +468,17 @@ func (a *Admitter) keepPending(stored, added []coordinationv1alpha1.NodeMaintena
 		p := &stored[i]
 		if n := a.nodes[p.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, p.MaintenanceUID) != nil {
 			version = later(version, n.ResourceVersion)
-			a.refused.Delete(n.Name) // The answer may have been lost, or another process has written it.
+			delete(a.refused, n.Name) // The answer may have been lost, or another process has written it.
 			continue
 		}
-		if now.Sub(p.Time.Time) < pendingTimeout {
+		age := now.Sub(p.Time.Time)
+		if age < pendingTimeout {
 			kept = append(kept, *p)
+		}
+		if age < pendingUsable-pendingTimeout {
+			// The clock of another process was ahead, or somebody has written it: it would not be over for
+			// long. It was made before now.
+			kept[len(kept)-1].Time = metav1.NewTime(now)
 		}
 	}
 	return append(kept, added...), version
@@ -549,11 +582,11 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil || !written {
-			a.refused.Insert(nodes[i])
+			a.refused[nodes[i]] = a.refused[nodes[i]] || err == nil
 			errs = append(errs, ignoreOutdated(err))
 			return
 		}
-		a.refused.Delete(nodes[i])
+		delete(a.refused, nodes[i])
 		for _, admission := range admitted {
 			a.Admitted(admission)
 		}
@@ -570,7 +603,9 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 		}
 	}
 	for _, b := range a.budgets {
-		expire(b.Status.PendingAdmissions)
+		if !a.unwritable.Has(b.UID) {
+			expire(b.Status.PendingAdmissions)
+		}
 		if next := b.nextWindow(now); !next.IsZero() {
 			// Not only then: the clock may be set while the queue waits.
 			after = earlier(after, min(next.Sub(now), clockCheck))
@@ -587,7 +622,7 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 		}
 	}
 	for i := range maintenances {
-		if status := maintenances[i].Status.RolloutStatus; status != nil {
+		if status := maintenances[i].Status.RolloutStatus; status != nil && !a.unwritable.Has(maintenances[i].UID) {
 			expire(status.PendingAdmissions)
 		}
 	}

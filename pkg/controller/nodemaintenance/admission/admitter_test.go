@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -160,7 +162,7 @@ func TestProtocol(t *testing.T) {
 		}, nil, 0, staleInterval, false},
 		"the cache of nodes is behind the rollout": {func(w *admitterWorld) {
 			w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "51"
-		}, nil, 0, staleInterval, false},
+		}, []string{"reserve b"}, 0, staleInterval, false}, // Its counts.
 		"the cache of nodes has just what it needs": {func(w *admitterWorld) {
 			w.budget.Status.AdmissionResourceVersion, w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "50", "50"
 		}, []string{"list", "reserve m", "reserve b", admit}, 1, 0, false},
@@ -395,18 +397,172 @@ func TestBehindForLong(t *testing.T) {
 			}
 		}
 		message, after := sync(60)
-		for _, part := range []string{"since " + decidedAt.UTC().Format(time.RFC3339), "at version 50", "status of " + holder + ".", "--subresource=status"} {
+		for _, part := range []string{"no node of " + holder + " is admitted since " + decidedAt.UTC().Format(time.RFC3339), "at version 50", "admissionResourceVersion 51", "--subresource=status"} {
 			if !strings.Contains(message, part) || after != behindInterval {
 				t.Errorf("%s: %q is missing in %q, again after %v", holder, part, message, after)
 			}
 		}
+		if message, after := sync(69); message != "" || after != behindInterval {
+			t.Errorf("%s: reported too often: %q, again after %v", holder, message, after)
+		}
+		if message, _ := sync(70); message == "" {
+			t.Errorf("%s: not reported any more", holder)
+		}
+		if calls := strings.Join(w.store.calls, ","); strings.Contains(calls, "admit") || strings.Contains(calls, "reserve "+holder[len(holder)-1:]) {
+			t.Errorf("%s: calls while it is behind: %s", holder, calls)
+		}
 		w.store.version = "51"
-		if message, _ := sync(61); message != "" || len(w.store.calls) == 0 {
-			t.Errorf("%s: goes not on when the cache has it: %q", holder, message)
+		if message, _ := sync(71); message != "" || !strings.Contains(strings.Join(w.store.calls, ","), "admit n") {
+			t.Errorf("%s: goes not on when the cache has it: %q, calls %v", holder, message, w.store.calls)
 		}
 		w.store.version = "50"
 		if message, _ := sync(200); message != "" {
 			t.Errorf("%s: the time does not begin anew: %q", holder, message)
+		}
+	}
+}
+
+// Times are those of the day: the other clock stands still while a machine is suspended.
+func TestTimesWithoutMonotonicClock(t *testing.T) {
+	w := newAdmitterWorld()
+	w.maintenance.Status.RolloutStatus, w.budget.Status.PendingAdmissions = nil, nil
+	store := &timesStore{recordingStore: w.store}
+	a := NewAdmitter(store, clock.RealClock{}, func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, time.Now()); err != nil || strings.Contains(store.before, "m=") || !strings.Contains(store.before, ":") {
+		t.Errorf("may be admitted before %q, error %v", store.before, err)
+	}
+}
+
+// timesStore keeps until when a node may be admitted.
+type timesStore struct {
+	*recordingStore
+	before string
+}
+
+func (s *timesStore) Admit(_ context.Context, _ *v1.Node, _ []v1.MaintenanceAdmission, before time.Time) (bool, error) {
+	s.before = before.String()
+	return true, nil
+}
+
+// A reservation by a process whose clock was ahead, or with a time that somebody has written, is over as soon
+// as any other.
+func TestReservationInTheFuture(t *testing.T) {
+	for ahead, want := range map[time.Duration]time.Time{
+		2 * time.Minute: decidedAt.Add(2 * time.Minute), 3 * time.Hour: decidedAt,
+	} {
+		a := NewAdmitter(&recordingStore{}, clocktesting.NewFakePassiveClock(decidedAt), nil)
+		stored := reservedAt(decidedAt.Add(ahead), "m", "n")
+		kept, _ := a.keepPending(stored, nil, "", decidedAt)
+		if len(kept) != 1 || !kept[0].Time.Time.Equal(want) || !stored[0].Time.Time.Equal(decidedAt.Add(ahead)) {
+			t.Errorf("%v ahead: kept %v of %v", ahead, kept, stored)
+		}
+	}
+}
+
+// A cache that does not catch up, because its watch is broken, has the API server be asked once a second.
+func TestBrokenWatchOfBudgets(t *testing.T) {
+	w := newAdmitterWorld()
+	w.store.stored[0].ResourceVersion = "31"
+	a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	now, first := decidedAt, time.Duration(0)
+	for i := range 20 {
+		_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, now)
+		if err != nil || after <= 0 {
+			t.Fatalf("again after %v, error %v", after, err)
+		}
+		if i == 0 {
+			first = after
+		}
+		now = now.Add(after)
+	}
+	if waited := now.Sub(decidedAt); first != staleInterval || waited < 10*time.Second || waited > 20*time.Second {
+		t.Errorf("first again after %v, asked 20 times in %v", first, waited)
+	}
+}
+
+// A holder whose confirmed admission the cache of nodes lacks, because somebody has written that, stops
+// nobody else. Its nodes say so after a while; before that, what they waited for is not changed.
+func TestBehindStopsNobodyElse(t *testing.T) {
+	for holder, wait := range map[string]Wait{
+		"the budget":      {Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, Budget: "b"},
+		"the maintenance": {Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed},
+	} {
+		w := newAdmitterWorld()
+		const far = "99999999999999999999"
+		if wait.Budget == "" {
+			w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = far
+			// Another process has reserved it. Otherwise it would not have to be written.
+			w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt, "m", "n")
+		} else {
+			w.budget.Status.AdmissionResourceVersion = far
+		}
+		var admitted []string
+		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(admission Admission) { admitted = append(admitted, admission.Node.Name) })
+		a.SetNodes([]*v1.Node{w.node, readyNode("other", nil)})
+		if err := a.SetBudget(w.budget); err != nil {
+			t.Fatal(err)
+		}
+		young := waitingFor("young", "other")
+		young.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+		waits, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance, young}, decidedAt)
+		if _, found := waits["m"]; found || err != nil || !slices.Equal(admitted, []string{"other"}) {
+			t.Errorf("%s: waits %v, admitted %v, error %v", holder, waits, admitted, err)
+		}
+		waits, _, err = a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(behindTimeout))
+		if diff := cmp.Diff(map[Wait]int{wait: 1}, waits["m"]); diff != "" || err == nil {
+			t.Errorf("%s: error %v, waits (-want, +got):\n%s", holder, err, diff)
+		}
+	}
+}
+
+// A node that the API server refuses to admit says so, also while what it waits for is its own
+// reservation. One that has only changed does not.
+func TestWaitsOfRefusedAdmission(t *testing.T) {
+	failed := map[Wait]int{{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}: 1}
+	for name, test := range map[string]struct {
+		err  error
+		want map[Wait]int
+	}{
+		"refused": {errWaits, failed},
+		"changed": {apierrors.NewConflict(v1.Resource("nodes"), "n", nil), map[Wait]int{}},
+	} {
+		w := newAdmitterWorld()
+		w.store.errors["admit n within 2m0s"] = test.err
+		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
+		a.SetNodes([]*v1.Node{w.node})
+		sync := func(after time.Duration) map[Wait]int {
+			t.Helper()
+			if err := a.SetBudget(w.budget); err != nil {
+				t.Fatal(err)
+			}
+			waits, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return waits["m"]
+		}
+		if got := sync(0); len(got) > 0 {
+			t.Errorf("%s: waits %v before the first attempt", name, got)
+		}
+		w.maintenance.Status.RolloutStatus, w.budget = w.store.rollout, w.store.budget
+		if diff := cmp.Diff(test.want, sync(time.Second)); diff != "" {
+			t.Errorf("%s: waits (-want, +got):\n%s", name, diff)
+		}
+		if test.err != errWaits {
+			continue
+		}
+		for _, after := range []time.Duration{pendingUsable, pendingTimeout - 1} { // The reservation counts, and cannot be used.
+			if diff := cmp.Diff(failed, sync(after)); diff != "" {
+				t.Errorf("%s, after %v (-want, +got):\n%s", name, after, diff)
+			}
 		}
 	}
 }

@@ -91,6 +91,7 @@ var severities = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitStatusFailed,
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
 	coordinationv1alpha1.NodeMaintenanceWaitWindow,
+	coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
 	coordinationv1alpha1.NodeMaintenanceWaitTopology,
 	coordinationv1alpha1.NodeMaintenanceWaitBudget,
 	coordinationv1alpha1.NodeMaintenanceWaitConcurrency,
@@ -144,6 +145,8 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 	if len(f.refused) > 0 {
 		r.decide(states, true, &decision)
 	}
+	// What nodes waited for a moment ago is the best that is known.
+	maps.DeleteFunc(decision.Waits, func(_ string, waits map[Wait]int) bool { return waits[Wait{}] > 0 })
 	return decision
 }
 
@@ -154,14 +157,20 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 	for _, m := range maintenances {
 		waits := decision.Waits[m.Name]
 		for _, n := range r.inOrder(m) {
-			if refused != (r.refused.Has(n.Name) && !r.isReserved(m, n)) {
+			failing, isRefused := r.refused[n.Name]
+			if refused != (isRefused && !r.isReserved(m, n)) {
 				continue
 			}
 			admission, found := r.check(m, n)
+			r.hold(found)
 			switch {
+			case failing: // Also while its own reservation is what it waits for.
+				waits[worst(append(found, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}))]++
 			case len(found) > 0:
 				waits[worst(found)]++
-				r.hold(found)
+			}
+			switch {
+			case len(found) > 0:
 			case r.admitted < maxBatch:
 				r.take(m, n)
 				decision.Admissions = append(decision.Admissions, admission)
@@ -412,7 +421,27 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	if r.unwritable.HasAny(admission.holders()...) {
 		waits = append(waits, r.failedWait(&admission))
 	}
+	if wait, behind := r.behindWait(m, n); behind {
+		waits = append(waits, wait)
+	}
 	return admission, waits
+}
+
+// behindWait returns the wait of a node, of whose holders one has confirmed an admission that the cache
+// of nodes lacks, and false if none has. As long as that is usual, the wait has no reason.
+func (r *round) behindWait(m *maintenanceState, n *node) (wait Wait, behind bool) {
+	note := func(holder types.UID, budget string) {
+		lasting, found := r.behind[holder]
+		behind = behind || found
+		if lasting && wait.Reason == "" {
+			wait = Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, Budget: budget}
+		}
+	}
+	note(m.UID, "")
+	for _, b := range n.budgets {
+		note(b.UID, b.Name)
+	}
+	return wait, behind
 }
 
 // failedWait returns the wait of a node which a holder would have to reserve that cannot be written.

@@ -40,8 +40,12 @@ type Fleet struct {
 	budgets map[string]*budget
 	// admitted counts the admissions on the nodes, by the UIDs of maintenances.
 	admitted map[types.UID]*counts
-	// refused are nodes whose last admission could not be written.
-	refused sets.Set[string]
+	// refused are nodes whose last admission could not be written, and whether that is because the API
+	// server has refused it: otherwise the node has changed, and the next attempt follows at once.
+	refused map[string]bool
+	// behind are the budgets and maintenances with a confirmed admission that the nodes lack, and whether
+	// that has lasted for long.
+	behind map[types.UID]bool
 	// unwritable are the budgets and maintenances whose status could not be written a moment ago.
 	unwritable sets.Set[types.UID]
 	// unranked is whether the ranks of nodes have to be determined again.
@@ -83,7 +87,7 @@ type budget struct {
 
 // NewFleet returns a fleet without nodes and budgets.
 func NewFleet() *Fleet {
-	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: sets.New[string]()}
+	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]bool{}}
 }
 
 // SetNode adds a node, or replaces the one of the same name.
@@ -154,7 +158,7 @@ func (f *Fleet) SetNodes(objects []*v1.Node) {
 	for name := range f.nodes {
 		if !present.Has(name) {
 			f.RemoveNode(name)
-			f.refused.Delete(name)
+			delete(f.refused, name)
 			f.unranked = true // The order depends on how many nodes there are.
 		}
 	}

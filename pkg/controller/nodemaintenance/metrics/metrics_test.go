@@ -172,8 +172,9 @@ nodemaintenance_controller_pods{state="pending"} 60
 # HELP nodemaintenance_controller_failed_nodes [ALPHA] Number of nodes that have not come back in time from a maintenance with a rollout.
 # TYPE nodemaintenance_controller_failed_nodes gauge
 nodemaintenance_controller_failed_nodes 15
-# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: Budget, Disabled, Frozen, Halted, MaxConcurrent, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
+# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
 # TYPE nodemaintenance_controller_waiting_nodes gauge
+nodemaintenance_controller_waiting_nodes{reason="AdmissionFailed"} 0
 nodemaintenance_controller_waiting_nodes{reason="Budget"} 0
 nodemaintenance_controller_waiting_nodes{reason="Disabled"} 0
 nodemaintenance_controller_waiting_nodes{reason="Frozen"} 13

@@ -220,6 +220,16 @@ func TestValidateNodes(t *testing.T) {
 }
 
 // The controller may not delete nodes: its writes are allowed, and similar ones are denied.
+// appliedBy has a field manager own fields that it has applied.
+func appliedBy(manager, fields string) func(*coordination.NodeMaintenance) {
+	return func(m *coordination.NodeMaintenance) {
+		m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1alpha1",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		})
+	}
+}
+
 func TestValidateHousekeeping(t *testing.T) {
 	zoneA := []string{"", "node-a1", "node-a2"}
 	blocking := ownerRef
@@ -238,6 +248,9 @@ func TestValidateHousekeeping(t *testing.T) {
 		"finalizers change places":        {old: newMaintenance(withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(withFinalizers(otherFinalizer, ownFinalizer))},
 		"deletion makes it Complete":      {old: newMaintenance(beingDeleted, withFinalizers(ownFinalizer)), maintenance: newMaintenance(beingDeleted, withFinalizers(ownFinalizer), inStage(complete))},
 		"owner removed":                   {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance()},
+		"status applied":                  {old: newMaintenance(), maintenance: newMaintenance(appliedBy("gitops", `{"f:metadata":{"f:labels":{"f:a":{}}}}`))},
+		"deletion takes over the stage":   {old: newMaintenance(beingDeleted, appliedBy("gitops", `{"f:spec":{"f:reason":{},"f:stage":{}}}`)), maintenance: newMaintenance(beingDeleted, inStage(complete), appliedBy("gitops", `{"f:spec":{"f:reason":{}}}`))},
+		"applied again":                   {old: newMaintenance(appliedBy("gitops", `{"f:spec":{"f:reason":{}}}`)), maintenance: newMaintenance(appliedBy("gitops", `{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:reason":{}}}`))},
 		"owner no longer blocking":        {old: newMaintenance(withOwners(blocking)), maintenance: newMaintenance(withOwners(ownerRef))},
 	}
 	for name, test := range free {
@@ -251,6 +264,10 @@ func TestValidateHousekeeping(t *testing.T) {
 		"another finalizer added":                  {old: newMaintenance(), maintenance: newMaintenance(withFinalizers(otherFinalizer))},
 		"another finalizer removed":                {old: newMaintenance(withFinalizers(otherFinalizer)), maintenance: newMaintenance()},
 		"another finalizer removed when Complete":  {old: newMaintenance(inStage(complete), withFinalizers(ownFinalizer, otherFinalizer)), maintenance: newMaintenance(inStage(complete))},
+		"field assigned to another applier":        {old: newMaintenance(appliedBy("kubectl", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`)), maintenance: newMaintenance(appliedBy("gitops", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`))},
+		"field assigned to one more applier":       {old: newMaintenance(), maintenance: newMaintenance(appliedBy("gitops", `{"f:spec":{"f:rollout":{"f:maxConcurrent":{}}}}`))},
+		"stage assigned to another applier":        {old: newMaintenance(beingDeleted), maintenance: newMaintenance(beingDeleted, appliedBy("gitops", `{"f:spec":{"f:stage":{}}}`))},
+		"appliers that cannot be read":             {old: newMaintenance(), maintenance: newMaintenance(appliedBy("gitops", `{"f:spec":`))},
 		"owner added":                              {old: newMaintenance(), maintenance: newMaintenance(withOwners(ownerRef))},
 		"owner is replaced":                        {old: newMaintenance(withOwners(ownerRef)), maintenance: newMaintenance(withOwners(renamed))},
 		"Complete without deletion":                {old: newMaintenance(withFinalizers(ownFinalizer)), maintenance: newMaintenance(withFinalizers(ownFinalizer), inStage(complete))},

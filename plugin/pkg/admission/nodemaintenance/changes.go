@@ -21,12 +21,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // isHousekeeping reports whether an update does not change what happens to any node. These are the
 // changes that the controller makes to the main resource, and changes of labels and annotations.
 func isHousekeeping(maintenance, old *coordination.NodeMaintenance) bool {
-	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && !owners.AddsOwner(maintenance, old)
+	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && !owners.AddsOwner(maintenance, old) && keepsFieldOwners(maintenance, old)
+}
+
+// keepsFieldOwners reports whether the appliers of the spec are unchanged: a field that is assigned to
+// another manager is removed when that manager applies the next time. The stage changes its owner when it
+// changes. See owners.KeepsAppliers.
+func keepsFieldOwners(maintenance, old *coordination.NodeMaintenance) bool {
+	return owners.KeepsAppliers(maintenance, old, func(path fieldpath.Path) bool {
+		return owners.IsField(path, 0, "spec") && (maintenance.Spec.Stage == old.Spec.Stage || !owners.IsField(path, 1, "stage"))
+	})
 }
 
 // leavesSpec reports whether the spec is unchanged. During deletion, the stage may become Complete,

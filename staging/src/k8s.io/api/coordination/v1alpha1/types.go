@@ -377,7 +377,7 @@ type InterceptorStatus struct {
 	HeartbeatTime *metav1.Time `json:"heartbeatTime,omitempty" protobuf:"bytes,2,opt,name=heartbeatTime"`
 
 	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
-	// or changed. Unset if there is no estimate.
+	// or changed, and not after the year 9999 in UTC. Unset if there is no estimate.
 	// +optional
 	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,3,opt,name=expectedFinishTime"`
 
@@ -920,6 +920,9 @@ const (
 	// NodeMaintenanceWaitStatusFailed means that the status of the NodeMaintenanceBudget, or that of the
 	// NodeMaintenance if none is named, cannot be written. A node is reserved there before its admission.
 	NodeMaintenanceWaitStatusFailed NodeMaintenanceWaitReason = "StatusFailed"
+	// NodeMaintenanceWaitAdmissionFailed means that the API server refuses to store the admission in the
+	// status of the node. Events of the node and of the NodeMaintenance have its answer.
+	NodeMaintenanceWaitAdmissionFailed NodeMaintenanceWaitReason = "AdmissionFailed"
 )
 
 // NodeMaintenanceWait is one cause for which nodes wait.

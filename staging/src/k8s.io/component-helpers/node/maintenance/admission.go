@@ -41,6 +41,13 @@ func AdmissionOf(node *v1.Node, uid types.UID) *v1.MaintenanceAdmission {
 	return &admissions[i]
 }
 
+// IsDrainedFor reports whether the node is drained for a maintenance without an admission: it has drain
+// targets, and no other maintenance has an admission that explains them.
+func IsDrainedFor(node *v1.Node, uid types.UID) bool {
+	return IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) > 0 &&
+		!slices.ContainsFunc(Admissions(node), func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID != uid && a.DoneTime == nil })
+}
+
 // IsReady reports whether the node has the condition Ready.
 func IsReady(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {

@@ -327,7 +327,8 @@ func GroupHolds(holds []Hold) []HoldGroup {
 		hold := &holds[i]
 		group := HoldGroup{
 			Cause: hold.Cause, Name: hold.Name, First: []types.NamespacedName{hold.first()},
-			Heartbeat: hold.Heartbeat, ETA: hold.ETA, Since: hold.Since, OverdueSince: hold.OverdueSince,
+			Heartbeat: representable(hold.Heartbeat), ETA: representable(hold.ETA),
+			Since: representable(hold.Since), OverdueSince: representable(hold.OverdueSince),
 		}
 		if hold.Pod.Name != "" {
 			group.Pods = 1
@@ -430,6 +431,16 @@ func latest(a, b *metav1.Time) *metav1.Time {
 		return b
 	}
 	return a
+}
+
+// representable returns nil for a time that JSON cannot represent: one with a time zone may be in the
+// year 10000 in UTC. Interceptors and kubelets report times. If one of them was stored in a status, no
+// client could read the object, or patch it.
+func representable(t *metav1.Time) *metav1.Time {
+	if t == nil || t.UTC().Year() < 0 || t.UTC().Year() > 9999 {
+		return nil
+	}
+	return t
 }
 
 // listNames joins the first names, and counts the others.

@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -306,6 +307,31 @@ func TestBlocked(t *testing.T) {
 
 func podNamed(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// TestForeignTimes has times of interceptors and kubelets that no client could read in a status.
+func TestForeignTimes(t *testing.T) {
+	at := func(year int, month time.Month, zone int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(year, month, 1, 0, 0, 0, 0, time.FixedZone("", zone*60*60))}
+	}
+	early, late, last := at(0, time.January, 14), at(10000, time.January, 0), at(10000, time.January, 12)
+	groups := GroupHolds([]Hold{
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "a"), Node: "n1", Since: early, Heartbeat: late, ETA: late, OverdueSince: late},
+		{Cause: HoldInterceptor, Name: "a.example.com", Pod: podNamed("shop", "b"), Node: "n1", Since: after(1), ETA: last},
+	})
+	blockers, _ := Blockers(groups)
+	for i := range blockers {
+		written, err := json.Marshal(&blockers[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(written, &coordinationv1alpha1.DrainBlocker{}); err != nil {
+			t.Errorf("reading %s: %v", written, err)
+		}
+	}
+	if got := groups[0]; len(groups) != 1 || !got.Since.Equal(after(1)) || !got.ETA.Equal(last) || got.Heartbeat != nil || got.OverdueSince != nil {
+		t.Errorf("groups %+v", groups)
+	}
 }
 
 func TestGroupHolds(t *testing.T) {

@@ -61,6 +61,8 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 		return "because more nodes have failed than spec.rollout.maxFailedNodes"
 	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:
 		return "because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"
+	case coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed:
+		return "because the API server does not store their admission: see the events of kubectl describe nodemaintenance"
 	case coordinationv1alpha1.NodeMaintenanceWaitStatusFailed:
 		if wait.Budget == "" {
 			return "because the status of the NodeMaintenance cannot be written: see the log of kube-controller-manager"

@@ -42,6 +42,7 @@ func TestWaitText(t *testing.T) {
 		{wait{Reason: "Settling", NodeCount: 2}, "2 nodes wait until pods that replace those of drained nodes are ready: spec.rollout.settle"},
 		{wait{Reason: "Halted", NodeCount: 2}, "2 nodes wait because more nodes have failed than spec.rollout.maxFailedNodes"},
 		{wait{Reason: "Disabled", NodeCount: 2}, "2 nodes wait because the feature gate NodeMaintenanceBudgets is off in kube-controller-manager"},
+		{wait{Reason: "AdmissionFailed", NodeCount: 2}, "2 nodes wait because the API server does not store their admission: see the events of kubectl describe nodemaintenance"},
 		{wait{Reason: "StatusFailed", NodeCount: 2}, "2 nodes wait because the status of the NodeMaintenance cannot be written: see the log of kube-controller-manager"},
 		{wait{Reason: "StatusFailed", Budget: "workers", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget workers, whose status cannot be written: see the log of kube-controller-manager"},
 		{wait{Reason: "Moon", NodeCount: 0}, "0 nodes wait for Moon"},

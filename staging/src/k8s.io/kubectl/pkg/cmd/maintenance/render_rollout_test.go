@@ -81,7 +81,8 @@ func rolloutStories() (maintenanceStory, []any) {
 	tainted.Status.Conditions[len(tainted.Status.Conditions)-1].Status = corev1.ConditionTrue
 	tainted.Spec.Taints = []corev1.Taint{
 		{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, {Key: "example.com/prefer", Effect: corev1.TaintEffectPreferNoSchedule},
-		{Key: "example.com/starting", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "example.com/dedicated", Effect: corev1.TaintEffectNoSchedule}, // It stays.
+		{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule},
 	}
 	return m, []any{
 		m, newNode("node-1"), admittedNode(m, "node-2", phaseDraining, 2*time.Minute), admittedNode(m, "node-3", phaseDrained, 3*time.Minute), tainted,

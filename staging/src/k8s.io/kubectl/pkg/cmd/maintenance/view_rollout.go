@@ -159,11 +159,10 @@ func phaseOf(v *view, node *corev1.Node) (nodePhase, *metav1.Time) {
 // needsAdmission reports whether a node without an admission waits for one. A maintenance that only
 // budgets limit goes on with nodes with which it has begun before.
 func needsAdmission(v *view, node *corev1.Node) bool {
-	begun := maintenance.IsClaimed(node) && len(node.Status.MaintenanceStatus.DrainTargets) > 0
-	return v.Rollout.own || v.Rollout.WaitingNodes > 0 && !begun
+	return v.Rollout.own || v.Rollout.WaitingNodes > 0 && !maintenance.IsDrainedFor(node, v.uid)
 }
 
-// unhealthyText says why a node is not made schedulable, if that can be seen on it; empty otherwise.
+// unhealthyText says why a node is not made schedulable.
 func unhealthyText(node *corev1.Node, admission *corev1.MaintenanceAdmission) string {
 	if !maintenance.IsReady(node) {
 		return "not Ready"
@@ -171,12 +170,9 @@ func unhealthyText(node *corev1.Node, admission *corev1.MaintenanceAdmission) st
 	if admission.ReturningTime == nil {
 		return "not rebooted"
 	}
-	// Those of a cordon and of other maintenances are not what it waits for.
-	own := []string{corev1.TaintNodeUnschedulable, coordinationv1alpha1.NodePlannedTaint}
-	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.Contains(own, taint.Key) {
-			return "has the taint " + taint.Key
-		}
+	if at := slices.IndexFunc(node.Spec.Taints, maintenance.IsStartupTaint); at >= 0 {
+		return "has the taint " + node.Spec.Taints[at].Key
 	}
-	return ""
+	// It waits for nothing else.
+	return "pods of DaemonSets not ready"
 }
