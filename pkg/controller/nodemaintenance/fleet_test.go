@@ -232,22 +232,28 @@ func TestRebootBeforeTheDrainIsStored(t *testing.T) {
 
 // A node that is done stays cordoned until it is healthy.
 func TestUnhealthyNodeStaysCordoned(t *testing.T) {
-	for name, test := range map[string]struct{ spoil, mend func(*fixture) }{
+	for name, test := range map[string]struct {
+		spoil, mend func(*fixture)
+		reason      string
+	}{
 		"not Ready": {
 			func(f *fixture) { f.changeNamed("n", setReady(false)) },
 			func(f *fixture) { f.changeNamed("n", setReady(true)) },
+			"it is not Ready",
 		},
 		"startup taint": {
 			func(f *fixture) { f.changeNamed("n", addTaint("node.cloudprovider.kubernetes.io/uninitialized")) },
 			func(f *fixture) {
 				f.changeNamed("n", removeTaint("node.cloudprovider.kubernetes.io/uninitialized"))
 			},
+			"it has the taint node.cloudprovider.kubernetes.io/uninitialized",
 		},
 		"startup taint of an autoscaler": {
 			func(f *fixture) { f.changeNamed("n", addTaint("startup-taint.cluster-autoscaler.kubernetes.io/x")) },
 			func(f *fixture) {
 				f.changeNamed("n", removeTaint("startup-taint.cluster-autoscaler.kubernetes.io/x"))
 			},
+			"it has the taint startup-taint.cluster-autoscaler.kubernetes.io/x",
 		},
 		"pod of a DaemonSet missing": {
 			func(f *fixture) { f.createDaemonSet() },
@@ -255,6 +261,7 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 				ds := f.daemonSets.List()[0].(*appsv1.DaemonSet)
 				f.createPods(1, "n", 0, daemonOf(ds, true))
 			},
+			"it has no ready pods of default/d (DaemonSet)",
 		},
 		"pod of another namespace that names the DaemonSet": {
 			func(f *fixture) {
@@ -264,6 +271,7 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 				ds := f.daemonSets.List()[0].(*appsv1.DaemonSet)
 				f.createPods(1, "n", 0, daemonOf(ds, true))
 			},
+			"it has no ready pods of default/d (DaemonSet)",
 		},
 		"pod of a DaemonSet that goes": {
 			func(f *fixture) {
@@ -273,6 +281,7 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 				ds := f.daemonSets.List()[0].(*appsv1.DaemonSet)
 				f.createPods(1, "n", 0, daemonOf(ds, true))
 			},
+			"it has no ready pods of default/d (DaemonSet)",
 		},
 		"pod of a DaemonSet not ready": {
 			func(f *fixture) { f.createPods(1, "n", 0, daemonOf(f.createDaemonSet(), false)) },
@@ -283,6 +292,7 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 					f.t.Fatalf("changing a pod: %v", err)
 				}
 			},
+			"it has no ready pods of default/d (DaemonSet)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -296,6 +306,9 @@ func TestUnhealthyNodeStaysCordoned(t *testing.T) {
 			if requested := f.requestedPods(); requested > 0 {
 				t.Errorf("the eviction of %d pods of a node that is done is requested", requested)
 			}
+			f.run(defaultReturnTimeout)
+			f.expectNode("too late", "n", failed)
+			f.expectEvent("Node n: NodeNotBack: The node did not come back in time for NodeMaintenance m: " + test.reason)
 			test.mend(f)
 			f.run(2 * healthInterval)
 			f.expectNode("healthy", "n", done)

@@ -155,7 +155,7 @@ var map_InterceptorStatus = map[string]string{
 	"":                   "InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that it names, while it is active.",
 	"name":               "name of the interceptor, as in status.targetInterceptors. Immutable.",
 	"heartbeatTime":      "heartbeatTime is when the interceptor last reported that it is working. First set together with startTime; always within 10 seconds of the server's time. Each update advances it by at least 60 seconds, except in the update that sets completionTime.",
-	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set or changed. Unset if there is no estimate.",
+	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set or changed, and not after the year 9999 in UTC. Unset if there is no estimate.",
 	"startTime":          "startTime is when the interceptor started, within 10 seconds of the server's time. Set together with the first heartbeatTime, then immutable.",
 	"completionTime":     "completionTime is when the interceptor completed, within 10 seconds of the server's time: it has terminated the pod, has prepared for its termination, or declines to act, which does not need startTime. The next interceptor then becomes active. Once it is set, the entry is immutable.",
 	"message":            "message is a human-readable description of what the interceptor is doing or waiting for. At most 32768 characters; may be empty.",

@@ -35,7 +35,7 @@ type InterceptorStatusApplyConfiguration struct {
 	// least 60 seconds, except in the update that sets completionTime.
 	HeartbeatTime *v1.Time `json:"heartbeatTime,omitempty"`
 	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
-	// or changed. Unset if there is no estimate.
+	// or changed, and not after the year 9999 in UTC. Unset if there is no estimate.
 	ExpectedFinishTime *v1.Time `json:"expectedFinishTime,omitempty"`
 	// startTime is when the interceptor started, within 10 seconds of the server's time. Set
 	// together with the first heartbeatTime, then immutable.
