@@ -582,7 +582,11 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil || !written {
-			a.refused[nodes[i]] = a.refused[nodes[i]] || err == nil
+			at := a.refused[nodes[i]]
+			if err == nil {
+				at = now
+			}
+			a.refused[nodes[i]] = at
 			errs = append(errs, ignoreOutdated(err))
 			return
 		}

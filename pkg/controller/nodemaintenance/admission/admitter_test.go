@@ -564,6 +564,10 @@ func TestWaitsOfRefusedAdmission(t *testing.T) {
 				t.Errorf("%s, after %v (-want, +got):\n%s", name, after, diff)
 			}
 		}
+		w.maintenance.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(0)) // It is not tried any more.
+		if diff := cmp.Diff(map[Wait]int{{Reason: coordinationv1alpha1.NodeMaintenanceWaitBudget, Budget: "b"}: 1}, sync(time.Hour)); diff != "" {
+			t.Errorf("%s, long ago (-want, +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -157,14 +157,14 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 	for _, m := range maintenances {
 		waits := decision.Waits[m.Name]
 		for _, n := range r.inOrder(m) {
-			failing, isRefused := r.refused[n.Name]
+			refusedAt, isRefused := r.refused[n.Name]
 			if refused != (isRefused && !r.isReserved(m, n)) {
 				continue
 			}
 			admission, found := r.check(m, n)
 			r.hold(found)
 			switch {
-			case failing: // Also while its own reservation is what it waits for.
+			case isRefused && r.now.Sub(refusedAt).Abs() < 2*pendingTimeout: // Also while it waits for its own reservation.
 				waits[worst(append(found, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}))]++
 			case len(found) > 0:
 				waits[worst(found)]++

@@ -40,9 +40,9 @@ type Fleet struct {
 	budgets map[string]*budget
 	// admitted counts the admissions on the nodes, by the UIDs of maintenances.
 	admitted map[types.UID]*counts
-	// refused are nodes whose last admission could not be written, and whether that is because the API
-	// server has refused it: otherwise the node has changed, and the next attempt follows at once.
-	refused map[string]bool
+	// refused are nodes whose last admission could not be written, and when the API server has refused it;
+	// zero if only the node has changed, and the next attempt follows at once.
+	refused map[string]time.Time
 	// behind are the budgets and maintenances with a confirmed admission that the nodes lack, and whether
 	// that has lasted for long.
 	behind map[types.UID]bool
@@ -87,7 +87,7 @@ type budget struct {
 
 // NewFleet returns a fleet without nodes and budgets.
 func NewFleet() *Fleet {
-	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]bool{}}
+	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]time.Time{}}
 }
 
 // SetNode adds a node, or replaces the one of the same name.
