@@ -93,7 +93,7 @@ var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/s
 // an eviction is requested until all nodes are drained, and that all nodes are released at the end.
 func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, false) },
-		1493448308696230737, 3948092882101458076, 454797197512305669, 3742685597276535156, 274025845521808979, 2043130476710385783)
+		1493448308696230737, 3948092882101458076, 454797197512305669, 3742685597276535156, 274025845521808979, 2043130476710385783, 20676952276036617)
 }
 
 // TestSimulationOfFleets is TestSimulation with budgets, rollouts, and nodes that reboot, break and are
@@ -421,13 +421,13 @@ func (s *simulation) checkNode(name, subresource, patch string) {
 		}
 		return
 	}
-	if subresource == "status" {
-		if !s.outdated {
-			s.checkTargets(cached)
-		}
-		return
+	switch {
+	case s.outdated:
+	case subresource == "status":
+		s.checkTargets(cached)
+	default:
+		s.checkCordon(cached, patch)
 	}
-	s.checkCordon(cached, patch)
 }
 
 // checkCordon checks that a node is uncordoned only if no maintenance in the cache claims it.
