@@ -101,7 +101,8 @@ func TestSimulation(t *testing.T) {
 // there was a budget before the stage Drain, that no rollout has more nodes than it may have, and at
 // the end that no taint is left.
 func TestSimulationOfFleets(t *testing.T) {
-	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, true) })
+	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, true) },
+		1714756546947919322)
 }
 
 func simulate(t *testing.T, seed uint64, fleet bool) {

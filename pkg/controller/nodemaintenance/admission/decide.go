@@ -164,7 +164,8 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 			admission, found := r.check(m, n)
 			r.hold(found)
 			switch {
-			case isRefused && r.now.Sub(refusedAt).Abs() < 2*pendingTimeout: // Also while it waits for its own reservation.
+			case isRefused && r.now.Sub(refusedAt).Abs() < 2*pendingTimeout && (len(found) == 0 || r.isReserved(m, n)):
+				// Also while all that it waits for is its own reservation.
 				waits[worst(append(found, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}))]++
 			case len(found) > 0:
 				waits[worst(found)]++
