@@ -210,7 +210,8 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 }
 
 // confirmAct returns an error unless the API server agrees with what the caches say of a deletion: neither
-// a budget nor a withdrawal limits what a controller does that was suspended, and whose caches are old.
+// a budget nor a withdrawal limits what a controller does that was suspended, and whose caches are old. If
+// a node is back that was out of service, it runs pods that their owners would start a second time.
 func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, node *v1.Node, orders []order) error {
 	if act == v1.MaintenanceEscalationSkipInterceptors {
 		return nil
@@ -226,6 +227,9 @@ func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalatio
 	}
 	if stored.UID != node.UID || !mayAct(stored, orders, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) {
 		return apierrors.NewConflict(nodeResource, node.Name, errors.New("spec.escalation does not apply to the node any more"))
+	}
+	if act == v1.MaintenanceEscalationForceDelete && !maintenance.IsOutOfService(stored) {
+		return fmt.Errorf("removing the pod, as spec.escalation says: node %s is Ready, or no longer has the taint %s", node.Name, v1.TaintNodeOutOfService)
 	}
 	for i := range orders {
 		o := &orders[i]

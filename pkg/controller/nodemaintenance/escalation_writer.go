@@ -41,7 +41,7 @@ func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinatio
 	case v1.MaintenanceEscalationSkipInterceptors:
 		err = w.skipInterceptors(ctx, pod, request, message)
 	case v1.MaintenanceEscalationForceDelete:
-		err = w.forceDelete(ctx, pod, message)
+		err = w.deletePod(ctx, pod, ptr.To[int64](0), message)
 	default:
 		err = w.deletePod(ctx, pod, nil, message)
 	}
@@ -69,19 +69,6 @@ func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coo
 	version := written.ResourceVersion
 	w.unseen.wrote(pod, func() bool { return w.hasRequestsOf(version) })
 	return nil
-}
-
-// forceDelete removes the pod from the API. The taint is read from the API server: if the cache lags,
-// the node may be back and run the pod, which its owner would start a second time.
-func (w *writer) forceDelete(ctx context.Context, pod *v1.Pod, message string) error {
-	node, err := w.requestClient.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading the node: %w", err)
-	}
-	if !maintenance.IsOutOfService(node) {
-		return fmt.Errorf("removing the pod, as spec.escalation says: node %s is Ready, or no longer has the taint %s", node.Name, v1.TaintNodeOutOfService)
-	}
-	return w.deletePod(ctx, pod, ptr.To[int64](0), message)
 }
 
 // deletePod deletes the pod, with its own grace period if none is given. The condition comes first,
