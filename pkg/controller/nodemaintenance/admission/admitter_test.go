@@ -463,6 +463,32 @@ func TestReservationInTheFuture(t *testing.T) {
 	}
 }
 
+// A reservation that is over, in a holder that cannot be written, causes no decision before the next attempt.
+func TestOldReservationOfUnwritableHolder(t *testing.T) {
+	for _, holder := range []string{"b", "m"} {
+		w := newAdmitterWorld()
+		w.maintenance.Waiting = nil
+		old := reservedAt(decidedAt.Add(-pendingTimeout-time.Minute), "gone", "gone")
+		if holder == "b" {
+			w.budget.Status.PendingAdmissions = old
+		} else {
+			w.maintenance.Status.RolloutStatus.PendingAdmissions = old
+		}
+		w.store.errors["reserve "+holder] = apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
+		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
+		a.SetNodes([]*v1.Node{w.node})
+		if err := a.SetBudget(w.budget); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: error %v", holder, err)
+		}
+		if _, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); err != nil || after != statusInterval {
+			t.Errorf("%s: again after %v, error %v", holder, after, err)
+		}
+	}
+}
+
 // A cache that does not catch up, because its watch is broken, has the API server be asked once a second.
 func TestBrokenWatchOfBudgets(t *testing.T) {
 	w := newAdmitterWorld()
