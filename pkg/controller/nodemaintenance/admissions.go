@@ -49,6 +49,9 @@ const (
 	// admissionDelay is the time in which changes are collected before admissions are decided: when
 	// thousands of nodes change, one decision is about all of them.
 	admissionDelay = 50 * time.Millisecond
+
+	// admissionTimeout is how long an admission of a node may take: more than a webhook has by default.
+	admissionTimeout = 15 * time.Second
 )
 
 // admissions decides on admissions, by its only worker.
@@ -169,7 +172,7 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 			c.maintenances.AddAfter(name, summaryDelay)
 		}
 	}
-	if slices.ContainsFunc(maintenances, func(m admission.Maintenance) bool { return m.Settling }) {
+	if slices.ContainsFunc(maintenances, func(m admission.Maintenance) bool { return !m.SettlingUntil.IsZero() }) {
 		c.admissions.queue.AddAfter(admissionsKey, settleInterval)
 	}
 	if after > 0 {
@@ -196,7 +199,7 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 	if err != nil {
 		return nil, nil, false // The lister of a cache returns no error.
 	}
-	newestUnready := sync.OnceValue(c.newestUnready)
+	newestUnready, unreleasedNodes := sync.OnceValue(c.newestUnready), c.failures.nodesWith(writeUncordon)
 	for _, m := range all {
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue
@@ -209,10 +212,22 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 		if !c.writer.isCurrentMaintenance(m.Name) {
 			return nil, nil, false
 		}
-		maintenances = append(maintenances, admission.Maintenance{
+		unreleased := 0
+		for _, name := range unreleasedNodes {
+			if node, err := c.nodeLister.Get(name); err == nil {
+				if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.DoneTime != nil {
+					unreleased++
+				}
+			}
+		}
+		limited := admission.Maintenance{
 			NodeMaintenance: m, Rank: rankOf(m), Selected: len(waiting) + len(others), Waiting: waiting,
-			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Settling: len(waiting) > 0 && c.isSettling(m, others, now, newestUnready),
-		})
+			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: unreleased,
+		}
+		if len(waiting) > 0 {
+			limited.SettlingUntil = c.settlingUntil(m, others, now, newestUnready)
+		}
+		maintenances = append(maintenances, limited)
 	}
 	return budgets, maintenances, true
 }
@@ -228,6 +243,7 @@ func (c *Controller) updateFleet(ctx context.Context, budgets []*coordinationv1a
 		known.Insert(b.Name)
 		if err := fleet.SetBudget(b); err != nil {
 			klog.FromContext(ctx).Error(err, "The budget is not completely valid", "nodeMaintenanceBudget", klog.KObj(b))
+			c.events.invalidBudget(b, err)
 		}
 	}
 	for _, name := range fleet.BudgetNames() {
@@ -245,7 +261,10 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 		return nil, nil
 	}
 	list, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil // The API server does not have the gate.
+	case err != nil:
 		return nil, err
 	}
 	return list.Items, nil
@@ -254,6 +273,9 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
 	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
+		if ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			s.events.budgetFailed(changed, err)
+		}
 		return fmt.Errorf("writing the status of node maintenance budget %s: %w", changed.Name, err)
 	}
 	s.writer.budgets.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, budgetResource, written.ResourceVersion)
@@ -274,6 +296,7 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 	}
 	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
+		s.reportWrite(ctx, changed, err)
 		return fmt.Errorf("writing the status of node maintenance %s: %w", changed.Name, err)
 	}
 	s.writer.maintenances.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, maintenanceResource, written.ResourceVersion)
@@ -292,8 +315,14 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 		s.admissions.queue.AddAfter(admissionsKey, wait)
 		return false, nil
 	}
-	err = s.writer.admit(ctx, node, added, func() bool { return s.clock.Now().Before(before) })
+	// A node whose write hangs does not take the time of the others.
+	limited, cancel := context.WithTimeout(ctx, admissionTimeout)
+	defer cancel()
+	err = s.writer.admit(limited, node, added, func() bool { return s.clock.Now().Before(before) })
 	switch {
+	case errors.Is(err, errTooLate):
+		s.admissions.queue.AddAfter(admissionsKey, staleInterval)
+		return false, apierrors.NewConflict(nodeResource, node.Name, err)
 	case err == nil:
 		s.failures.succeeded(node.Name, write)
 		return true, nil
@@ -322,12 +351,19 @@ func (c *Controller) admissionFailed(ctx context.Context, node *v1.Node, added [
 
 func (s admissionStore) NodesVersion() string { return s.admissions.version }
 
+func (s admissionStore) GetNode(ctx context.Context, name string) (*v1.Node, error) {
+	return s.writer.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+}
+
 // admitted handles an admission that was written.
 func (c *Controller) admitted(a admission.Admission) {
 	metrics.CountAdmission()
 	c.events.admitted(a.Node, a.Maintenance)
 	c.nodes.AddAfter(a.Node.Name, staleInterval)
 }
+
+// errTooLate says that what an admission was based on is too old.
+var errTooLate = errors.New("the reservation, or the list of budgets, is too old: it is decided again")
 
 // admit adds admissions to the status of a node. After a conflict it is repeated on the latest
 // version, unless the node has changed in what the decision was based on. Each attempt is made only in
@@ -336,7 +372,7 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 	decided := node
 	for range maxStatusConflicts {
 		if !inTime() {
-			return fmt.Errorf("node %s is not admitted for %s: the reservation is too old, and is made again", node.Name, added[0].MaintenanceName)
+			return errTooLate
 		}
 		status := node.Status.MaintenanceStatus.DeepCopy()
 		if status == nil {

@@ -115,12 +115,7 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync, write *cordonWrite
 
 // writeCordon writes that the node is unschedulable, and returns it as it is then.
 func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cordonWrite) (*v1.Node, error) {
-	if write.again {
-		// Who has uncordoned it may be a controller that continues after it has lost its lease, or has
-		// taken over: it knows that the last claim has ended, and may have released the node since.
-		return c.writer.cordonAgain(ctx, node)
-	}
-	if hasTaint(node) {
+	if !write.again && hasTaint(node) {
 		// In one write, because every node of a rollout that has waited comes here.
 		written, err := c.writer.cordonPlanned(ctx, node)
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -129,13 +124,13 @@ func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cord
 		// What refuses the change of a taint must not keep the node from being cordoned.
 		klog.FromContext(ctx).V(2).Info("Will cordon the node without removing its taint", "node", klog.KObj(node), "err", err)
 	}
-	return c.writer.setUnschedulable(ctx, node, true, false)
+	return c.writer.setUnschedulable(ctx, node, true)
 }
 
 // uncordon makes the node schedulable.
 func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
 	node := s.node
-	written, err := c.writer.setUnschedulable(ctx, node, false, false)
+	written, err := c.writer.setUnschedulable(ctx, node, false)
 	if err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}

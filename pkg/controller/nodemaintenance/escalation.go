@@ -33,17 +33,25 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// escalationGrace is how long after its start a controller begins with no action that has come meanwhile: as
+// long as none ran, nobody evicted the pods that their budgets and interceptors let go. For the same time, no
+// interceptor times out.
+const escalationGrace = 5 * time.Minute
+
 // escalationOf returns the strongest action that all maintenances that drain the node have come to
 // for a pod, "" if none; and after which time there may be another one, 0 if never. One of them that
 // does not escalate, or whose clock stands still, holds up the others: whoever drains the node with
 // more patience has a reason for it.
-func (c *Controller) escalationOf(pod *v1.Pod, node *v1.Node, orders []order, now time.Time) (action v1.MaintenanceEscalation, next time.Duration) {
-	if c.fleet == nil || node == nil || maintenance.PodTypeOf(pod) == v1.PodTypeStatic || !slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() }) {
+func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, now time.Time) (action v1.MaintenanceEscalation, next time.Duration) {
+	if c.fleet == nil || node == nil || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() }) {
 		return "", 0 // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(node)
+	if pod.completes && !isRequested(pod.request) {
+		possible = possible[:len(possible)-1] // Nobody is asked, so there is nobody to pass over.
+	}
 	for i, action := range possible {
-		wait, found := c.untilEscalation(pod, node, orders, possible[:i+1], now)
+		wait, found := c.untilEscalation(pod.Pod, node, orders, possible[:i+1], now)
 		switch {
 		case found && wait <= 0:
 			return action, next
@@ -71,12 +79,23 @@ func (c *Controller) untilEscalation(pod *v1.Pod, node *v1.Node, orders []order,
 		if !running && elapsed < after {
 			return 0, false
 		}
-		if left := after - elapsed; !found || left > wait {
+		left := after - elapsed
+		if !hasBegun(admission, actions, now.Add(left)) && admission.AdmittedTime.Time.Before(c.begun) {
+			left = max(left, c.begun.Add(min(after, escalationGrace)).Sub(now))
+		}
+		if !found || left > wait {
 			wait = left
 		}
 		found = true
 	}
 	return wait, found
+}
+
+// hasBegun reports whether a controller has begun with one of the actions after a pod had come to it: another
+// one that takes over goes on.
+func hasBegun(a *v1.MaintenanceAdmission, actions []v1.MaintenanceEscalation, due time.Time) bool {
+	return a.EscalationTime != nil && maintenance.EscalatesTo(a.Escalation, actions[len(actions)-1]) &&
+		due.Before(a.EscalationTime.Add(time.Second)) // It is stored without fractions.
 }
 
 // addEscalation adds what the escalations of the maintenances have come to on the node. Pods that are
@@ -192,7 +211,7 @@ func (f *nodeFacts) actWrites(node *v1.Node, orders []order) []requestWrite {
 // act returns the write of an act, or nil if it is not due any more.
 func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders []order) func(context.Context) error {
 	now := c.clock.Now()
-	facts.escalation, _ = c.escalationOf(facts.Pod, node, orders, now)
+	facts.escalation, _ = c.escalationOf(facts, node, orders, now)
 	if facts.neededAct(node, orders) != w.act || c.isCordonRefused(node) {
 		return nil
 	}
@@ -205,6 +224,7 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 			return err
 		}
 		c.events.escalated(facts.Pod, w.act, message)
+		c.reportAct(node, orders, w.act)
 		return nil
 	}
 }
@@ -269,19 +289,16 @@ func skippedCondition(request *coordinationv1alpha1.EvictionRequest, message str
 	}
 }
 
-// reportEscalations emits an event for each maintenance that begins to act on the pods of the node.
-func (c *Controller) reportEscalations(node *v1.Node, status *v1.MaintenanceStatus) {
-	if status == nil {
-		return
-	}
-	for i := range status.Admissions {
-		a := &status.Admissions[i]
-		before := maintenance.AdmissionOf(node, a.MaintenanceUID)
-		if before == nil || before.Escalation == a.Escalation {
+// reportAct emits an event for each maintenance on whose behalf a pod of the node was acted on. Those of a node
+// and an action become one series.
+func (c *Controller) reportAct(node *v1.Node, orders []order, action v1.MaintenanceEscalation) {
+	for i := range orders {
+		o := &orders[i]
+		if !o.drains() {
 			continue
 		}
-		if m, err := c.maintenanceLister.Get(a.MaintenanceName); err == nil && m.UID == a.MaintenanceUID {
-			c.events.escalates(m, node, a.Escalation)
+		if m, err := c.maintenanceLister.Get(o.name); err == nil && m.UID == o.uid {
+			c.events.escalates(m, node, action)
 		}
 	}
 }

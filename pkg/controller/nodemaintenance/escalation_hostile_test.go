@@ -249,3 +249,57 @@ func TestEscalationWhenClocksStep(t *testing.T) {
 		})
 	}
 }
+
+// TestEscalationAfterOutage checks that an action that has come while no controller ran begins five minutes
+// after one runs again, or after as long as its step says: until then, pods may leave as they should. What
+// has begun goes on at once, and what comes later is not delayed.
+func TestEscalationAfterOutage(t *testing.T) {
+	for name, test := range map[string]struct {
+		seconds int32
+		// begun is whether another pod was deleted before the outage.
+		begun        bool
+		outage, wait time.Duration
+	}{
+		"hours":                      {3600, false, 5 * time.Hour, escalationGrace},
+		"a short step":               {60, false, time.Hour, time.Minute},
+		"it comes in these minutes":  {3600, false, 57 * time.Minute, escalationGrace},
+		"it comes after these":       {3600, false, 30 * time.Minute, 30*time.Minute - 2*time.Second},
+		"it had begun":               {60, true, time.Hour, 0},
+		"it had not for this pod":    {120, true, time.Hour, 2 * time.Minute},
+		"the controller has stopped": {60, false, 0, 58 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			steps := []coordinationv1alpha1.NodeMaintenanceEscalationStep{after(test.seconds, ignoreBudgets)}
+			if test.begun && test.seconds > 60 {
+				steps = append([]coordinationv1alpha1.NodeMaintenanceEscalationStep{after(60, ignoreBudgets, "first")}, steps...)
+			}
+			f.createEscalation("m", steps...)
+			pod := f.createPods(1, "n", 0, withGrace(0), ofApp("second"))[0]
+			refuse := f.refuseDeletions()
+			if test.begun {
+				f.createPods(1, "n", 0, withGrace(0), ofApp("first"))
+				f.run(90 * time.Second)
+				if a := maintenance.AdmissionOf(f.node("n"), f.maintenance("m").UID); a.Escalation != ignoreBudgets {
+					t.Fatalf("unexpected admission: %+v", a)
+				}
+			}
+			f.run(2 * time.Second)
+			f.client.ClearActions()
+			f.clock.Step(test.outage)
+			*refuse = false
+			f.restart()
+			f.run(test.wait - 3*time.Second)
+			if test.wait > 0 {
+				f.expectActs("too early", pod)
+			}
+			f.run(5 * time.Second)
+			want := deletion(pod, "its grace period")
+			if test.wait == 0 {
+				want = want[1:] // It has the condition since the first attempt.
+			}
+			f.expectActs("then", pod, want...)
+		})
+	}
+}

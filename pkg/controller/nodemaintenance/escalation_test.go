@@ -262,6 +262,65 @@ func TestEscalationSelects(t *testing.T) {
 	}
 }
 
+// Interceptors of a pod that a policy waits for are not asked, so that none is passed over, and nothing says
+// that one is, unless the eviction was requested before.
+func TestEscalationOfWaitCompleted(t *testing.T) {
+	for _, requested := range []bool{false, true} {
+		f := newFixture(t)
+		f.createReadyNode("n", map[string]string{"a": ""})
+		job := f.createPods(1, "n", 0, withGrace(0), ofApp("job"))[0]
+		if requested {
+			f.createMaintenance("first", stageDrain, "a", maintenance.StandardPlan()...)
+			f.run(time.Second)
+			f.intercept(job, "slow.example.com")
+		}
+		f.createEscalation("m", after(60, skipInterceptors), after(600, ignoreBudgets))
+		f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodWaitCompleted, "job")}
+		})
+		f.run(time.Second)
+		if requested {
+			f.deleteMaintenance("first")
+		}
+		f.run(5 * time.Minute)
+		want, escalation := []string(nil), v1.MaintenanceEscalation("")
+		if requested {
+			want, escalation = []string{"evictionrequests/status"}, skipInterceptors
+		}
+		f.expectActs("after the first step", job, want...)
+		if a := maintenance.AdmissionOf(f.node("n"), f.maintenance("m").UID); a.Escalation != escalation {
+			t.Errorf("requested %t: the escalation is %q", requested, a.Escalation)
+		}
+		f.run(10 * time.Minute)
+		f.expectActs("after the second step", job, append(want, deletion(job, "its grace period")...)...)
+	}
+}
+
+// A later step with the same action says so by an event of the maintenance, too.
+func TestEachStepHasAnEvent(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0, withGrace(0), ofApp("first"))
+	f.createPods(1, "n", 0, withGrace(0), ofApp("second"))
+	f.createEscalation("m", after(60, ignoreBudgets, "first"), after(600, ignoreBudgets, "second"))
+	count := func() (events int) {
+		for _, event := range f.events {
+			if strings.HasPrefix(event, "NodeMaintenance m: MaintenanceEscalated: ") {
+				events++
+			}
+		}
+		return events
+	}
+	f.run(2 * time.Minute)
+	if got := count(); got != 1 {
+		t.Errorf("%d events after the first step", got)
+	}
+	f.run(10 * time.Minute)
+	if got := count(); got != 2 {
+		t.Errorf("%d events after the second step", got)
+	}
+}
+
 // TestEscalationPassesOver checks which requests are marked.
 func TestEscalationPassesOver(t *testing.T) {
 	f := newFixture(t)

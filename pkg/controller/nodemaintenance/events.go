@@ -55,6 +55,9 @@ const (
 	reasonHalted          = "RolloutHalted"
 	reasonEscalated       = "MaintenanceEscalated"
 	reasonEscalateFailed  = "EscalationFailed"
+	reasonWriteFailed     = "MaintenanceWriteFailed"
+	reasonBudgetFailed    = "BudgetWriteFailed"
+	reasonInvalidBudget   = "InvalidBudget"
 )
 
 // eventWriter has one method for each kind of event.
@@ -96,6 +99,21 @@ func (w *eventWriter) taintFailed(node *v1.Node, err error) {
 
 func (w *eventWriter) statusFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonStatusFailed, "Report", err.Error())
+}
+
+// maintenanceFailed emits an event for a maintenance whose status or finalizer the API server does not store.
+func (w *eventWriter) maintenanceFailed(m *coordinationv1alpha1.NodeMaintenance, err error) {
+	w.record(m, nil, v1.EventTypeWarning, reasonWriteFailed, "Report", err.Error())
+}
+
+// budgetFailed emits an event for a budget whose status the API server does not store.
+func (w *eventWriter) budgetFailed(b *coordinationv1alpha1.NodeMaintenanceBudget, err error) {
+	w.record(b, nil, v1.EventTypeWarning, reasonBudgetFailed, "Report", err.Error())
+}
+
+// invalidBudget emits an event for a budget of which this process does not understand all.
+func (w *eventWriter) invalidBudget(b *coordinationv1alpha1.NodeMaintenanceBudget, err error) {
+	w.record(b, nil, v1.EventTypeWarning, reasonInvalidBudget, "Admit", "Ignoring what is not understood: "+err.Error())
 }
 
 func (w *eventWriter) cordoned(node *v1.Node, claiming []string) {
@@ -167,7 +185,7 @@ func (w *eventWriter) escalated(pod *v1.Pod, action v1.MaintenanceEscalation, me
 	w.record(pod, nil, v1.EventTypeWarning, reasonEscalated, "Drain", fmt.Sprintf("%s: %s", escalationTexts[action], message))
 }
 
-// escalates emits an event for a maintenance that begins to act on the pods of a node.
+// escalates emits an event for a maintenance on whose behalf a pod of a node was acted on.
 func (w *eventWriter) escalates(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation) {
 	w.record(m, node, v1.EventTypeWarning, reasonEscalated, "Drain", fmt.Sprintf("%s, on pods of node %s: its drain has come to %s of spec.escalation", escalationTexts[action], node.Name, action))
 }

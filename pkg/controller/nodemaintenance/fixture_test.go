@@ -144,6 +144,7 @@ func (f *fixture) restart() {
 	if !current {
 		f.t.Fatal("the budgets are not current")
 	}
+	c.begun = f.clock.Now()
 	c.observeAll(logger, all)
 }
 

@@ -88,6 +88,13 @@ func setReady(ready bool) func(*v1.Node) {
 	}
 }
 
+func (f *fixture) deleteNode(name string) {
+	f.t.Helper()
+	if err := f.client.CoreV1().Nodes().Delete(f.ctx, name, metav1.DeleteOptions{}); err != nil {
+		f.t.Fatalf("deleting a node: %v", err)
+	}
+}
+
 func reboot(node *v1.Node) { node.Status.NodeInfo.BootID += "+1" }
 
 func cordonByHand(node *v1.Node) { node.Spec.Unschedulable = true }

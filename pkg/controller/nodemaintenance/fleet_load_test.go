@@ -17,8 +17,10 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -426,5 +428,172 @@ func TestActOnSkippedPod(t *testing.T) {
 		if !f.beginRequest() || (f.running[0].write == nil) != kept {
 			t.Errorf("skipped %t: running %+v", kept, f.running)
 		}
+	}
+}
+
+// A freeze holds for all nodes but those whose admission is being written: what takes long is not written
+// because of an old list of budgets.
+func TestFreezeWhileNodesAreWritten(t *testing.T) {
+	f := newFleet(t, "n1", "n2", "n3")
+	f.admissions.admitter.Parallel = 1
+	f.createLimit("b", 3)
+	budgets, frozen := coordinationv1alpha1.SchemeGroupVersion.WithResource("nodemaintenancebudgets"), false
+	f.interceptAdmissions(func(runtime.Object) (bool, runtime.Object, error) {
+		if !frozen {
+			frozen = true
+			f.clock.Step(6 * time.Second)
+			stored, err := f.tracker.Get(budgets, "", "b")
+			if err != nil {
+				t.Error(err)
+				return false, nil, nil
+			}
+			b := stored.DeepCopyObject().(*coordinationv1alpha1.NodeMaintenanceBudget)
+			b.Spec.MaxUnavailable, b.Generation = ptr.To(intstr.FromInt32(0)), b.Generation+1
+			if err := f.tracker.Update(budgets, b, ""); err != nil {
+				t.Error(err)
+			}
+		}
+		return false, nil, nil
+	})
+	f.createPlain("m")
+	f.run(10 * time.Minute)
+	f.expectNodes("frozen", map[string]string{"n1": admitted, "n2": waiting, "n3": waiting})
+	f.changeLimit("b", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) {
+		spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+	})
+	f.run(time.Minute)
+	f.expectNodes("thawed", map[string]string{"n1": admitted, "n2": admitted, "n3": admitted})
+}
+
+// Nodes that lose their network for a moment are not admitted beyond the budget. One that stays away is.
+func TestInterruptionAdmitsNothing(t *testing.T) {
+	f := newFleet(t, "n1", "n2", "n3", "n4")
+	f.createLimit("b", 1)
+	f.createPlain("m")
+	f.run(5 * time.Second)
+	want := map[string]string{"n1": admitted, "n2": waiting, "n3": waiting, "n4": waiting}
+	f.expectNodes("before", want)
+	set := func(ready bool, names ...string) {
+		for _, name := range names {
+			f.changeNamed(name, setReady(ready), func(node *v1.Node) { node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(f.clock.Now()) })
+		}
+	}
+	set(false, "n2", "n3", "n4")
+	f.run(2 * time.Minute)
+	f.expectNodes("interrupted", want)
+	set(true, "n2", "n3")
+	f.run(2 * time.Minute)
+	f.expectNodes("back", want)
+	f.run(2 * time.Minute) // Without any event.
+	want["n4"] = admitted
+	f.expectNodes("one is dead", want)
+}
+
+// A node that is done keeps its place while the API server refuses to make it schedulable: otherwise the
+// whole pool would be cordoned, one after the other.
+func TestRefusedUncordonKeepsThePlace(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	refuse := true
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if refuse && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"unschedulable":false`) {
+			return true, nil, apierrors.NewForbidden(nodeResource, "n1", errors.New("a policy says no"))
+		}
+		return false, nil, nil
+	})
+	f.createRollout("m", atOnce(1))
+	f.drainNodes()
+	f.setDone("m", "n1")
+	f.run(2 * time.Minute)
+	f.expectNodes("refused", map[string]string{"n1": "cordoned claimed m:done", "n2": waiting})
+	f.expectWaits("refused", "m", waitFor(coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", 1))
+	refuse = false
+	f.run(2 * time.Minute)
+	f.expectNode("allowed", "n1", done)
+	f.expectNode("allowed", "n2", admitted)
+}
+
+// A node whose admission gets no response does not take the time of the others.
+func TestAdmissionThatHangs(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.interceptAdmissions(func(node runtime.Object) (bool, runtime.Object, error) {
+		return node.(*v1.Node).Name == "n1", nil, context.DeadlineExceeded // As if its own timeout was over.
+	})
+	f.createRollout("m", atOnce(2))
+	f.run(30 * time.Second)
+	f.expectNodes("one hangs", map[string]string{"n1": waiting, "n2": admitted})
+	if _, failed := f.failures.get("n1", writeKey{writeAdmission, f.node("n1").UID}); !failed {
+		t.Error("the timeout is not recorded, so that it is tried again at once")
+	}
+}
+
+// An old leader whose cordon comes late does not leave a node cordoned that was released meanwhile.
+func TestLateCordonOfAnOldLeader(t *testing.T) {
+	f := newFleet(t, "n1")
+	late := true
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if !late || !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"unschedulable":true`) {
+			return false, nil, nil
+		}
+		late = false
+		// What the new leader has left.
+		nodes := v1.SchemeGroupVersion.WithResource("nodes")
+		stored, err := f.tracker.Get(nodes, "", "n1")
+		if err != nil {
+			t.Error(err)
+			return false, nil, nil
+		}
+		node := stored.DeepCopyObject().(*v1.Node)
+		now := metav1.NewTime(f.clock.Now())
+		a := &node.Status.MaintenanceStatus.Admissions[0]
+		a.DrainedTime, a.ReturningTime, a.DoneTime = &now, &now, &now
+		node.Status.MaintenanceStatus.Unclaimed = true
+		if err := f.tracker.Update(nodes, node, ""); err != nil {
+			t.Error(err)
+		}
+		return false, nil, nil
+	})
+	f.createRollout("m", atOnce(1))
+	f.run(time.Minute)
+	if late {
+		t.Error("it was not cordoned")
+	}
+	f.expectNode("released", "n1", done)
+}
+
+// The API server refuses the status of a maintenance: what nobody can read there, an event says.
+func TestRefusedStatusOfAMaintenance(t *testing.T) {
+	f := newFleet(t, "n1")
+	refuse := func(resource string) {
+		f.client.PrependReactor("update", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return isByController(action), nil, apierrors.NewForbidden(maintenanceResource, "m", errors.New("a policy says no"))
+		})
+	}
+	refuse("nodemaintenances")
+	refuse("nodemaintenancebudgets")
+	f.createLimit("b", 1)
+	f.createPlain("m")
+	f.run(10 * time.Second)
+	for _, prefix := range []string{"NodeMaintenance m: MaintenanceWriteFailed: ", "NodeMaintenanceBudget b: BudgetWriteFailed: "} {
+		if !slices.ContainsFunc(f.events, func(e string) bool { return strings.HasPrefix(e, prefix) && strings.HasSuffix(e, "a policy says no") }) {
+			t.Errorf("no event %q in %q", prefix, f.events)
+		}
+	}
+}
+
+// A budget that is not completely understood says so by an event.
+func TestInvalidBudgetEvent(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createLimit("b", 1, func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+		b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: "* * * * *", TimeZone: "Mars/Olympus", DurationSeconds: 60}}
+	})
+	f.run(10 * time.Second)
+	count := 0
+	for _, event := range f.events {
+		if strings.HasPrefix(event, "NodeMaintenanceBudget b: InvalidBudget: ") && strings.Contains(event, "Mars/Olympus") {
+			count++
+		}
+	}
+	if count != 1 {
+		t.Errorf("%d events: %q", count, f.events)
 	}
 }

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -670,7 +671,7 @@ func TestEachWriteIsRemembered(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
-	if _, err := f.writer.setUnschedulable(f.ctx, f.node("n"), true, false); err != nil {
+	if _, err := f.writer.setUnschedulable(f.ctx, f.node("n"), true); err != nil {
 		t.Fatal(err)
 	}
 	if f.writer.isCurrentNode("n") {
@@ -689,9 +690,15 @@ func TestEachWriteIsRemembered(t *testing.T) {
 	f.deliverAll()
 }
 
-// A node that another client has uncordoned is only cordoned again as it was read: the node may have
-// been released since.
-func TestContestedCordonNeedsNodeAsRead(t *testing.T) {
+// A node is only cordoned or uncordoned as it was read: it may have been released, or claimed again, since.
+// Whoever writes it all the time does not keep it from that.
+func TestCordonNeedsNodeAsRead(t *testing.T) {
+	for _, unschedulable := range []bool{true, false} {
+		t.Run(fmt.Sprint(unschedulable), func(t *testing.T) { testCordonNeedsNodeAsRead(t, unschedulable) })
+	}
+}
+
+func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
@@ -699,19 +706,29 @@ func TestContestedCordonNeedsNodeAsRead(t *testing.T) {
 	if err := f.writer.setNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.writer.cordonAgain(f.ctx, read); !apierrors.IsConflict(err) {
-		t.Errorf("cordoned, though it has changed: %v", err)
+	if _, err := f.writer.setUnschedulable(f.ctx, read, unschedulable); !apierrors.IsConflict(err) {
+		t.Errorf("written, though it has changed: %v", err)
 	}
 	read = f.node("n")
 	// Changes of agents do not count.
 	changed := f.node("n")
 	changed.Annotations = map[string]string{"agent": "1"}
 	f.update(changed)
-	if written, err := f.writer.cordonAgain(f.ctx, read); err != nil || !written.Spec.Unschedulable {
-		t.Errorf("not cordoned after the change of an agent: %v", err)
+	if written, err := f.writer.setUnschedulable(f.ctx, read, unschedulable); err != nil || written.Spec.Unschedulable != unschedulable {
+		t.Errorf("not written after the change of an agent: %v", err)
 	}
-	if _, err := f.writer.setUnschedulable(f.ctx, read, true, false); err != nil {
-		t.Errorf("the first cordon needs the node as it was read: %v", err)
+	attempts := 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if attempts++; !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), "resourceVersion") {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("an agent was faster"))
+	})
+	if written, err := f.writer.setUnschedulable(f.ctx, f.node("n"), unschedulable); err != nil || written.Spec.Unschedulable != unschedulable {
+		t.Errorf("not written while an agent writes all the time: %v", err)
+	}
+	if attempts != maxStatusConflicts+1 {
+		t.Errorf("%d attempts", attempts)
 	}
 }
 

@@ -53,7 +53,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	}
 	switch nextStep(m) {
 	case stepComplete:
-		return c.noteFinalizerFailed(name, c.writer.complete(ctx, m))
+		return c.noteFinalizerFailed(ctx, m, c.writer.complete(ctx, m))
 	case stepAddFinalizer:
 		// Before the finalizer is stored: its nodes are not uncordoned meanwhile, if another
 		// maintenance completes.
@@ -61,16 +61,17 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 			c.events.invalid(m, err)
 			return nil
 		}
-		return c.noteFinalizerFailed(name, c.writer.addFinalizer(ctx, m))
+		return c.noteFinalizerFailed(ctx, m, c.writer.addFinalizer(ctx, m))
 	case stepRemoveFinalizer:
 		_, err := c.writer.removeFinalizer(ctx, m)
+		c.reportWrite(ctx, m, err)
 		return err
 	case stepNothing:
 		c.enqueueNodes(c.progress.forget(name))
 		return nil
 	}
 	if current, err := c.hasCurrentLimits(ctx, m); err != nil {
-		return c.noteFinalizerFailed(name, err)
+		return c.noteFinalizerFailed(ctx, m, err)
 	} else if !current {
 		c.maintenances.AddAfter(name, c.staleLimits.wait(name))
 		return nil
@@ -87,11 +88,20 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 // noteFinalizerFailed returns the outcome of a call that comes before the maintenance has an effect,
 // such as the write of the finalizer. If it has failed, other drains of the nodes do not wait for it
 // any longer.
-func (c *Controller) noteFinalizerFailed(name string, err error) error {
+func (c *Controller) noteFinalizerFailed(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, err error) error {
 	if err != nil {
-		c.enqueueNodes(c.progress.finalizerFailed(name))
+		c.reportWrite(ctx, m, err)
+		c.enqueueNodes(c.progress.finalizerFailed(m.Name))
 	}
 	return err
+}
+
+// reportWrite emits an event if the API server has refused a write of the maintenance: its status cannot say
+// that.
+func (c *Controller) reportWrite(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, err error) {
+	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		c.events.maintenanceFailed(m, err)
+	}
 }
 
 // step is what a maintenance needs first.
@@ -191,6 +201,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	defer c.writer.endStatus(m.Name)
 	written, err := c.writer.setStatus(ctx, m, status)
 	if err != nil || !written {
+		c.reportWrite(ctx, m, err)
 		return err
 	}
 	c.wroteStatus(m, status, now)
@@ -213,6 +224,7 @@ func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMainte
 	}
 	written, err := c.writer.removeFinalizer(ctx, m)
 	if err != nil || !written {
+		c.reportWrite(ctx, m, err)
 		return err
 	}
 	c.events.completed(m)

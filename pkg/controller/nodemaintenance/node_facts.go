@@ -93,7 +93,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 		pods = append(pods, pod)
 		read := c.readPod(pod, action, budgets.of, now)
 		var next time.Duration
-		if read.escalation, next = c.escalationOf(pod, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
+		if read.escalation, next = c.escalationOf(&read, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
 			facts.nextEscalation = next
 		}
 		facts.pods = append(facts.pods, read)

@@ -291,7 +291,6 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 	c.enqueueAfterWrite(node)
 	c.events.nodeChanged(node, needed.conditions)
 	c.events.admissionsChanged(node, needed.maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
-	c.reportEscalations(node, needed.maintenance)
 	return nil
 }
 

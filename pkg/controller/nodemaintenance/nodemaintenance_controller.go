@@ -84,6 +84,8 @@ type Controller struct {
 	// admissions is what decides on admissions, and boots since when nodes are Ready.
 	admissions *admissions
 	boots      *boots
+	// departed has the nodes that were deleted in the middle of a rollout.
+	departed *departedNodes
 	// fleet is nil while the gate NodeMaintenanceBudgets is off: then no node is admitted.
 	fleet *FleetInformers
 	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind, and
@@ -101,6 +103,8 @@ type Controller struct {
 	// those where only the counts of pods are outdated.
 	writes, refreshes workqueue.TypedRateLimitingInterface[string]
 	clock             clock.WithTicker
+	// begun is when this process has begun to reconcile.
+	begun time.Time
 }
 
 // FleetInformers are the informers that the gate NodeMaintenanceBudgets needs.
@@ -184,6 +188,7 @@ func NewWithClock(
 		requests:          newRequestQueue(requestWorkers, clock),
 		admissions:        newAdmissions(clock),
 		boots:             newBoots(),
+		departed:          newDepartedNodes(),
 		staleNodes:        newStaleWaits(),
 		staleMaintenances: newStaleWaits(),
 		staleLimits:       newStaleWaits(),
@@ -274,6 +279,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	if !current {
 		return
 	}
+	c.begun = c.clock.Now()
 	c.observeAll(logger, all)
 	defer metrics.Track(c.count)()
 	running.Go(func() {

@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -40,6 +41,9 @@ const (
 	// stored without them.
 	defaultDetachTimeout = 10 * time.Minute
 	defaultSettleTimeout = 10 * time.Minute
+
+	// maxSettleTimeout is the longest that the API allows.
+	maxSettleTimeout = 24 * time.Hour
 
 	// settleInterval is how often the replacements of pods are looked at while nodes wait for them.
 	settleInterval = time.Second
@@ -156,29 +160,94 @@ func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) []string 
 	return names
 }
 
-// isSettling reports whether pods that replace those of drained nodes of the maintenance are not
-// ready yet: pods of a controller that were created since the nodes were admitted. Other new pods that
-// are not ready count as well: which one replaces which, nothing says.
-func (c *Controller) isSettling(m *coordinationv1alpha1.NodeMaintenance, nodes []string, now time.Time, newestUnready func() time.Time) bool {
+// settlingUntil returns until when the maintenance waits at most for pods that replace those of its last
+// nodes; zero if it does not. These are pods of a controller that were created since the nodes were
+// admitted. Other new pods that are not ready count as well: which one replaces which, nothing says.
+func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, nodes []string, now time.Time, newestUnready func() time.Time) time.Time {
 	if m.Spec.Rollout == nil || m.Spec.Rollout.Settle == nil {
-		return false
+		return time.Time{}
 	}
 	timeout := time.Duration(ptr.Deref(m.Spec.Rollout.Settle.TimeoutSeconds, int32(defaultSettleTimeout/time.Second))) * time.Second
-	var since time.Time
+	var since, until time.Time
+	add := func(admitted, end time.Time) {
+		over := end.Add(timeout)
+		if !now.Before(over) {
+			return
+		}
+		if since.IsZero() || admitted.Before(since) {
+			since = admitted
+		}
+		if over.After(until) {
+			until = over
+		}
+	}
 	for _, name := range nodes {
 		node, err := c.nodeLister.Get(name)
 		if err != nil {
 			continue // It is gone.
 		}
-		a := maintenance.AdmissionOf(node, m.UID)
-		if a == nil || a.DrainedTime == nil || now.Sub(a.DrainedTime.Time) >= timeout {
-			continue
-		}
-		if since.IsZero() || a.AdmittedTime.Time.Before(since) {
-			since = a.AdmittedTime.Time
+		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.DrainedTime != nil {
+			add(a.AdmittedTime.Time, endOf(a))
 		}
 	}
-	return !since.IsZero() && !newestUnready().Before(since)
+	for _, departed := range c.departed.of(m.UID) {
+		add(departed.admitted, departed.end)
+	}
+	if since.IsZero() || newestUnready().Before(since) {
+		return time.Time{}
+	}
+	return until
+}
+
+// endOf returns when the work on a drained node was done, or when it was drained, if it is not done.
+func endOf(a *v1.MaintenanceAdmission) time.Time {
+	if a.DoneTime != nil && a.DoneTime.After(a.DrainedTime.Time) {
+		return a.DoneTime.Time
+	}
+	return a.DrainedTime.Time
+}
+
+// departedNodes has the nodes that were deleted after a maintenance had begun with them: their place is free
+// at once, and their pods have to run elsewhere before the next one is taken. A new process does not know
+// them. It is safe for concurrent use.
+type departedNodes struct {
+	lock  sync.Mutex
+	nodes map[types.UID][]departedNode
+}
+
+type departedNode struct{ admitted, end time.Time }
+
+func newDepartedNodes() *departedNodes { return &departedNodes{nodes: map[types.UID][]departedNode{}} }
+
+// note records that a node was deleted.
+func (d *departedNodes) note(node *v1.Node, now time.Time) {
+	admissions := maintenance.Admissions(node)
+	if len(admissions) == 0 {
+		return
+	}
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	for uid, nodes := range d.nodes {
+		nodes = slices.DeleteFunc(nodes, func(n departedNode) bool { return now.Sub(n.end) > maxSettleTimeout })
+		if d.nodes[uid] = nodes; len(nodes) == 0 {
+			delete(d.nodes, uid)
+		}
+	}
+	for i := range admissions {
+		a := &admissions[i]
+		end := now.Truncate(time.Second)
+		if a.DrainedTime != nil && a.DoneTime != nil {
+			end = endOf(a)
+		}
+		d.nodes[a.MaintenanceUID] = append(d.nodes[a.MaintenanceUID], departedNode{a.AdmittedTime.Time, end})
+	}
+}
+
+// of returns the nodes with which the maintenance had begun.
+func (d *departedNodes) of(maintenance types.UID) []departedNode {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return slices.Clone(d.nodes[maintenance])
 }
 
 // unreadyIndex has the pods that replace others, maybe, and are not ready, under one key: to look at all

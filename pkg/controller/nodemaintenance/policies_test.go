@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
@@ -342,8 +344,13 @@ func TestSettlesSinceTheFirstAdmission(t *testing.T) {
 			f.deliverNodes()
 			m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}}
 			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{Settle: &coordinationv1alpha1.NodeMaintenanceSettle{}}
-			if got := f.isSettling(m, []string{"n1", "n2", "gone"}, at(250).Time, func() time.Time { return at(test.created).Time }); got != test.want {
-				t.Errorf("it settles: %t", got)
+			until := f.settlingUntil(m, []string{"n1", "n2", "gone"}, at(250).Time, func() time.Time { return at(test.created).Time })
+			want := time.Time{}
+			if test.want {
+				want = at(200).Add(defaultSettleTimeout)
+			}
+			if !until.Equal(want) {
+				t.Errorf("it settles until %s, not %s", until, want)
 			}
 		})
 	}
@@ -376,6 +383,72 @@ func TestSettleTimeout(t *testing.T) {
 	f.run(60 * time.Second)
 	if maintenance.AdmissionOf(f.node("n2"), f.maintenance("m").UID) == nil {
 		t.Errorf("n2 waits longer than the timeout: %+v", f.maintenance("m").Status.RolloutStatus)
+	}
+}
+
+// A rollout settles also when the work on the last node is done after the timeout of its drain, or when that
+// node is deleted: before, its place was not free.
+func TestSettlesWhenAPlaceIsFree(t *testing.T) {
+	for name, test := range map[string]struct {
+		work time.Duration
+		free func(f *fixture)
+	}{
+		"done at once":               {time.Second, func(f *fixture) { f.setDone("m", "n1") }},
+		"done after the timeout":     {time.Hour, func(f *fixture) { f.setDone("m", "n1") }},
+		"deleted when it is drained": {time.Second, func(f *fixture) { f.deleteNode("n1") }},
+		"deleted after the timeout":  {time.Hour, func(f *fixture) { f.deleteNode("n1") }},
+		"deleted after it was released": {time.Second, func(f *fixture) {
+			f.setDone("m", "n1")
+			f.run(2 * time.Second)
+			f.deleteNode("n1")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			rollout := atOnce(1)
+			rollout.Settle = &coordinationv1alpha1.NodeMaintenanceSettle{Replacements: coordinationv1alpha1.NodeMaintenanceReplacementsAvailable, TimeoutSeconds: ptr.To[int32](60)}
+			f.createRollout("m", rollout)
+			f.drainNodes()
+			f.expectNode("drained", "n1", drained)
+			f.createPods(1, "other", 0, func(pod *v1.Pod) {
+				pod.CreationTimestamp = metav1.NewTime(f.clock.Now())
+				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", Controller: ptr.To(true)}}
+			})
+			f.run(test.work)
+			test.free(f)
+			f.run(40 * time.Second)
+			f.expectNode("while a replacement is not ready", "n2", waiting)
+			if waits := f.maintenance("m").Status.RolloutStatus.WaitingFor; len(waits) != 1 || waits[0].Reason != coordinationv1alpha1.NodeMaintenanceWaitSettling ||
+				waits[0].UntilTime == nil || waits[0].UntilTime.After(f.clock.Now().Add(time.Minute)) {
+				t.Errorf("it waits for %+v", waits)
+			}
+			f.run(30 * time.Second)
+			f.expectNode("after the timeout", "n2", admitted)
+		})
+	}
+}
+
+// Deleted nodes are remembered for as long as a rollout may wait for them.
+func TestDepartedNodes(t *testing.T) {
+	d := newDepartedNodes()
+	node := func(uid types.UID, drained, done *metav1.Time) *v1.Node {
+		return &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{
+			{MaintenanceUID: uid, AdmittedTime: metav1.NewTime(start), DrainedTime: drained, DoneTime: done},
+		}}}}
+	}
+	at := func(hours int) *metav1.Time {
+		return ptr.To(metav1.NewTime(start.Add(time.Duration(hours) * time.Hour)))
+	}
+	d.note(&v1.Node{}, start)
+	d.note(node("a", nil, nil), at(1).Time)
+	d.note(node("a", at(1), at(2)), at(3).Time)
+	want := []departedNode{{start, at(1).Time}, {start, at(2).Time}}
+	if got := d.of("a"); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	d.note(node("b", at(1), nil), at(27).Time)
+	if got := d.of("a"); len(got) > 0 || len(d.nodes) != 1 || len(d.of("b")) != 1 {
+		t.Errorf("kept %v", d.nodes)
 	}
 }
 

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -144,20 +145,19 @@ func (w *writer) forgetMaintenance(name string) {
 	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
 }
 
-// cordonAgain cordons a node that someone has uncordoned, unless it has changed in what the decision
-// was based on, and returns it as it is then.
-func (w *writer) cordonAgain(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
+// setUnschedulable cordons or uncordons the node, unless it has changed in what the decision was based on,
+// and returns it as it is then: a controller that continues after it has lost its lease must not cordon
+// a node that was released since, which nobody would uncordon.
+func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable bool) (written *v1.Node, err error) {
+	spec := map[string]any{"unschedulable": unschedulable}
 	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
-		written, err = w.setUnschedulable(ctx, node, true, true)
+		written, err = w.patchSpec(ctx, node, spec, true)
 		return err
 	})
-	return written, err
-}
-
-// setUnschedulable cordons or uncordons the node and returns it as it is then. If asRead, the
-// resourceVersion of the node is a precondition.
-func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
-	written, err := w.patchSpec(ctx, node, map[string]any{"unschedulable": unschedulable}, asRead)
+	if errors.Is(err, errContended) {
+		// Whoever writes the node all the time must not keep it from being cordoned.
+		written, err = w.patchSpec(ctx, node, spec, false)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
 	}
@@ -215,6 +215,8 @@ func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.Ma
 	return w.asDecided(ctx, node, func(node *v1.Node) error { return w.patchNodeStatus(ctx, node, status, conditions) })
 }
 
+var errContended = errors.New("other clients write the node so often")
+
 // asDecided does a write that has the resourceVersion of the node as a precondition. Agents may
 // write other parts of the status so often that the version in the cache is never the latest.
 // Therefore, after a conflict, the write is repeated at once on the latest version, unless the node
@@ -237,7 +239,7 @@ func (w *writer) asDecided(ctx context.Context, node *v1.Node, write func(node *
 		node = latest
 	}
 	// This is no conflict that a retry resolves, but a failure to report.
-	return fmt.Errorf("other clients write the node so often that %d attempts in a row failed: %v", maxStatusConflicts, conflict) //nolint:errorlint // See above.
+	return fmt.Errorf("%w that %d attempts in a row failed: %v", errContended, maxStatusConflicts, conflict) //nolint:errorlint // See above.
 }
 
 func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {

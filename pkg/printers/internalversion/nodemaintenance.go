@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-helpers/plaintext"
@@ -34,6 +36,10 @@ const (
 	// become Complete, or no controller completes it.
 	terminatingStage = "Terminating"
 
+	// haltedStage and pausedStage are printed for rollouts in the stage Drain that begin with no node.
+	haltedStage = "Halted"
+	pausedStage = "Paused"
+
 	// maxReasonShown limits the width of the column, so that the other columns stay visible.
 	// kubectl describe shows the whole reason. A server does not know whether a client prints with
 	// -o wide.
@@ -43,7 +49,7 @@ const (
 func addNodeMaintenanceHandlers(h printers.PrintHandler) {
 	columns := []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
-		{Name: "Stage", Type: "string", Description: "Idle, Cordon, Drain or Complete, or Terminating while the maintenance is deleted."},
+		{Name: "Stage", Type: "string", Description: "Idle, Cordon, Drain or Complete; Terminating while the maintenance is deleted; Halted or Paused while its rollout in the stage Drain begins with no node."},
 		{Name: "Nodes", Type: "string", Description: "The number of selected nodes."},
 		{Name: "Drained", Type: "string", Description: "The number of selected nodes that are drained."},
 		{Name: "Pending", Type: "string", Description: "The number of pods on these nodes whose eviction has not been requested."},
@@ -67,8 +73,14 @@ func printNodeMaintenanceList(list *coordination.NodeMaintenanceList, options pr
 
 func printNodeMaintenance(maintenance *coordination.NodeMaintenance, options printers.GenerateOptions) ([]metav1.TableRow, error) {
 	stage, drain := string(maintenance.Spec.Stage), maintenance.Status.DrainStatus
-	if maintenance.DeletionTimestamp != nil {
+	switch rollout := maintenance.Spec.Rollout; {
+	case maintenance.DeletionTimestamp != nil:
 		stage = terminatingStage
+	case !isDraining(maintenance) || rollout == nil:
+	case meta.IsStatusConditionTrue(maintenance.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted)):
+		stage = haltedStage
+	case rollout.Paused:
+		stage = pausedStage
 	}
 	nodes, drained, pending, evicting, blocked := noValue, noValue, noValue, noValue, noValue
 	if maintenance.Status.ObservedGeneration > 0 {

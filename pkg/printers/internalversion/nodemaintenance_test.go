@@ -114,6 +114,19 @@ func nodeMaintenances(now time.Time) []coordination.NodeMaintenance {
 			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 3, SelectedNodes: 60, StageStatuses: started(cordon, rollout.stage), DrainStatus: progress, RolloutStatus: &rollout.status},
 		})
 	}
+	halted := []metav1.Condition{{Type: "Halted", Status: metav1.ConditionTrue}}
+	for _, stopped := range []struct {
+		name       string
+		stage      coordination.NodeMaintenanceStage
+		paused     bool
+		conditions []metav1.Condition
+	}{{"paused", drain, true, nil}, {"halted", drain, true, halted}, {"was-halted", complete, true, halted}} {
+		maintenances = append(maintenances, coordination.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{Name: stopped.name},
+			Spec:       coordination.NodeMaintenanceSpec{Stage: stopped.stage, Rollout: &coordination.NodeMaintenanceRollout{Paused: stopped.paused}},
+			Status:     coordination.NodeMaintenanceStatus{ObservedGeneration: 3, SelectedNodes: 60, StageStatuses: started(cordon, stopped.stage), DrainStatus: progress, RolloutStatus: &rolled, Conditions: stopped.conditions},
+		})
+	}
 	for i := range maintenances {
 		maintenances[i].CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(i) * time.Hour)}
 	}

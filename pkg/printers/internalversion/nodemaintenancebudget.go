@@ -49,6 +49,7 @@ func addNodeMaintenanceBudgetHandlers(h printers.PrintHandler) {
 		{Name: "Open", Type: "string", Description: "Whether maintenances may begin with nodes now, or when the next window opens."},
 		{Name: "Age", Type: "string", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
 		{Name: "Domains", Type: "string", Priority: 1, Description: "In how many domains, such as zones, nodes are admitted, of how many, and in which."},
+		{Name: "Next-Window", Type: "string", Priority: 1, Description: "When the next window opens, also if one is open now."},
 		{Name: "Windows", Type: "string", Priority: 1, Description: "When the windows open, and for how long."},
 	}
 	// TableHandler logs its errors itself.
@@ -74,7 +75,7 @@ func printNodeMaintenanceBudget(budget *coordination.NodeMaintenanceBudget, opti
 		Cells:  []any{budget.Name, limit, nodes, unavailable, allowed, openCell(budget, time.Now()), translateTimestampSince(budget.CreationTimestamp)},
 	}
 	if options.Wide {
-		row.Cells = append(row.Cells, domainsCell(budget), windowsCell(budget.Spec.Windows))
+		row.Cells = append(row.Cells, domainsCell(budget), nextWindowCell(budget.Status.NextWindowTime, time.Now()), windowsCell(budget.Spec.Windows))
 	}
 	row.Cells = plainCells(row.Cells)
 	return []metav1.TableRow{row}, nil
@@ -128,6 +129,14 @@ func domainsCell(budget *coordination.NodeMaintenanceBudget) string {
 		return cell
 	}
 	return cell + " (" + joinFirst(active, maxDomainsShown) + ")"
+}
+
+// nextWindowCell says when the next window opens.
+func nextWindowCell(next *metav1.Time, now time.Time) string {
+	if next == nil || !next.After(now) {
+		return noValue
+	}
+	return "in " + duration.HumanDuration(next.Sub(now))
 }
 
 // windowsCell lists the first windows.

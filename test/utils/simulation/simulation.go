@@ -60,6 +60,13 @@ func Run(t *testing.T, count int, simulate func(t *testing.T, seed uint64), regr
 	}
 }
 
+// IsLong reports whether the environment asks for a long run, by a number of random seeds. A simulation
+// that has no seeds may be larger then.
+func IsLong() bool {
+	random, err := strconv.Atoi(os.Getenv(seedsVariable))
+	return err == nil && random > 0
+}
+
 // seeds are the seeds of one run.
 type seeds struct {
 	fixed []uint64

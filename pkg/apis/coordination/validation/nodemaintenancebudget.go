@@ -103,6 +103,7 @@ func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPa
 	if spec.NodeSelector != nil && !apiequality.Semantic.DeepEqual(spec.NodeSelector, old.NodeSelector) {
 		errs = append(errs, corevalidation.ValidateNodeSelector(spec.NodeSelector, false, fldPath.Child("nodeSelector"))...)
 		errs = append(errs, validateComparedValues(spec.NodeSelector, fldPath.Child("nodeSelector"))...)
+		errs = append(errs, validateNodeSelectorSize(spec.NodeSelector, fldPath.Child("nodeSelector"))...)
 	}
 	if spec.MaxUnavailable != nil && !apiequality.Semantic.DeepEqual(spec.MaxUnavailable, old.MaxUnavailable) {
 		errs = append(errs, validateNumberOrPercentage(spec.MaxUnavailable, 0, fldPath.Child("maxUnavailable"))...)
@@ -118,6 +119,51 @@ func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPa
 		}
 	}
 	return errs
+}
+
+// Terms that name no node are matched with every node, whenever one changes. The bounds keep that short in
+// clusters of thousands of nodes; the admission plugin NodeMaintenance has the same for NodeMaintenances.
+const (
+	maxLabelTerms        = 100
+	maxLabelRequirements = 1000
+	maxLabelValues       = 10000
+)
+
+// validateNodeSelectorSize validates how much of a node selector has to be matched with every node.
+func validateNodeSelectorSize(selector *core.NodeSelector, fldPath *field.Path) field.ErrorList {
+	terms, requirements, values := 0, 0, 0
+	for i := range selector.NodeSelectorTerms {
+		term := &selector.NodeSelectorTerms[i]
+		if namesNodes(term) {
+			continue
+		}
+		terms++
+		for _, requirement := range term.MatchExpressions {
+			requirements++
+			values += len(requirement.Values)
+		}
+	}
+	var errs field.ErrorList
+	for _, bound := range []struct {
+		count, most int
+		what        string
+	}{
+		{terms, maxLabelTerms, "terms that name no node in matchFields"},
+		{requirements, maxLabelRequirements, "requirements in terms that name no node in matchFields"},
+		{values, maxLabelValues, "values in terms that name no node in matchFields"},
+	} {
+		if bound.count > bound.most {
+			errs = append(errs, field.Forbidden(fldPath.Child("nodeSelectorTerms"), fmt.Sprintf("must not have more than %d %s, but has %d", bound.most, bound.what, bound.count)))
+		}
+	}
+	return errs
+}
+
+// namesNodes reports whether the term selects nodes by their names.
+func namesNodes(term *core.NodeSelectorTerm) bool {
+	return slices.ContainsFunc(term.MatchFields, func(r core.NodeSelectorRequirement) bool {
+		return r.Key == metav1.ObjectNameField && r.Operator == core.NodeSelectorOpIn
+	})
 }
 
 // What declarative validation allows; lengths in characters.

@@ -17,6 +17,7 @@ limitations under the License.
 package validation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -233,5 +234,48 @@ func TestComparedValues(t *testing.T) {
 			}
 			matcher.Test(t, want, ValidateNodeMaintenanceBudgetCreate(budget))
 		}
+	}
+}
+
+// What has to be matched with every node is limited when the selector is set. A stored one stays valid.
+func TestBudgetSelectorSize(t *testing.T) {
+	terms := field.NewPath("spec", "nodeSelector", "nodeSelectorTerms")
+	repeat := func(count int, term core.NodeSelectorTerm) []core.NodeSelectorTerm { return slices.Repeat([]core.NodeSelectorTerm{term}, count) }
+	exists := labelled("pool", core.NodeSelectorOpExists)
+	withValues := func(count int) core.NodeSelectorTerm {
+		values := make([]string, count)
+		for i := range values {
+			values[i] = fmt.Sprintf("v%d", i)
+		}
+		return labelled("pool", core.NodeSelectorOpIn, values...)
+	}
+	withRequirements := core.NodeSelectorTerm{MatchExpressions: slices.Repeat(exists.MatchExpressions, 501)}
+	named := core.NodeSelectorTerm{
+		MatchFields:      []core.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: core.NodeSelectorOpIn, Values: []string{"n"}}},
+		MatchExpressions: slices.Repeat(exists.MatchExpressions, 2),
+	}
+	for name, test := range map[string]struct {
+		terms []core.NodeSelectorTerm
+		want  string
+	}{
+		"100 terms":           {repeat(100, exists), ""},
+		"101 terms":           {repeat(101, exists), "must not have more than 100 terms that name no node in matchFields, but has 101"},
+		"5000 named nodes":    {repeat(5000, named), ""},
+		"1002 requirements":   {repeat(2, withRequirements), "must not have more than 1000 requirements in terms that name no node in matchFields, but has 1002"},
+		"10000 values":        {repeat(2, withValues(5000)), ""},
+		"more values":         {repeat(2, withValues(5001)), "must not have more than 10000 values in terms that name no node in matchFields, but has 10002"},
+		"all but named nodes": {append(repeat(100, exists), named), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want field.ErrorList
+			if test.want != "" {
+				want = field.ErrorList{field.Forbidden(terms, test.want)}
+			}
+			b := newBudget(budgetOf(test.terms...))
+			field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring().Test(t, want, ValidateNodeMaintenanceBudgetCreate(b))
+			if errs := ValidateNodeMaintenanceBudgetUpdate(b, b); len(errs) > 0 {
+				t.Errorf("a stored budget is rejected: %v", errs)
+			}
+		})
 	}
 }

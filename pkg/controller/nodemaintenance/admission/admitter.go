@@ -98,6 +98,8 @@ type Store interface {
 	Admit(ctx context.Context, node *v1.Node, admissions []v1.MaintenanceAdmission, before time.Time) (bool, error)
 	// NodesVersion is the resourceVersion that the cache of nodes has reached, or empty.
 	NodesVersion() string
+	// GetNode reads a node from the API server.
+	GetNode(ctx context.Context, name string) (*v1.Node, error)
 }
 
 // Admitter admits nodes. Only one goroutine may use it and its fleet.
@@ -113,6 +115,8 @@ type Admitter struct {
 	// last reported.
 	behindSince  map[types.UID]time.Time
 	behindLogged time.Time
+	// budgetsBehindSince is since when the budgets could not be listed, or the cache lacks some; zero if not.
+	budgetsBehindSince time.Time
 	// wrote has when the status of a holder was written, by its UID, within the last statusInterval.
 	wrote map[types.UID]time.Time
 	// stale is after which time this Sync has to be called again because a cache is behind, staleBefore
@@ -122,6 +126,16 @@ type Admitter struct {
 	failed map[types.UID]failure
 	// nextAttempt is when any of them may be written again: attempts that hang must not take all the time.
 	nextAttempt time.Time
+	// unseen has the reservations that are over, and count all the same, because the cache of nodes may be
+	// behind by more than pendingTimeout: the API server has the admission, or did not answer. The time is
+	// that of the question.
+	unseen map[reservation]time.Time
+}
+
+// reservation identifies a pending admission.
+type reservation struct {
+	node        string
+	maintenance types.UID
 }
 
 // failure is when an attempt to write a holder has failed, and how long it is not written after that.
@@ -157,7 +171,7 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	a.forget(maintenances, now)
 	catchUp, behindErr := a.findBehind(maintenances, now)
 	decision := a.Decide(maintenances, now)
-	if len(decision.Admissions) == maxBatch {
+	if decision.Full {
 		after = staleInterval
 	} else {
 		decision.Admissions, after = a.due(decision.Admissions, now)
@@ -166,6 +180,9 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	listed := a.clock.Now().Round(0)
 	if len(decision.Admissions) > 0 {
 		current, err := a.hasCurrentBudgets(ctx)
+		if a.noteBudgets(err == nil && current, now) {
+			decision.explainRest(maintenances, coordinationv1alpha1.NodeMaintenanceWaitNotCurrent)
+		}
 		if err != nil {
 			return decision.Waits, 0, errors.Join(behindErr, err)
 		}
@@ -174,16 +191,30 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 		}
 	}
 	// Writes of holders may take long, and what they have reserved before does not need them.
-	errs := []error{behindErr, a.admit(ctx, decision.Admissions, nil, now)}
+	errs := []error{behindErr, a.admit(ctx, decision.Admissions, nil, now, listed)}
+	errs = append(errs, a.checkExpired(ctx, maintenances, now))
 	reserved, again, err := a.reserve(ctx, maintenances, decision.Admissions, now)
 	errs = append(errs, err)
 	if a.clock.Since(listed).Abs() < listTimeout {
-		errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now))
+		errs = append(errs, a.admit(ctx, decision.Admissions, reserved, now, listed))
 	} else {
 		again = staleInterval
 	}
 	after = earlier(earlier(after, again), earlier(a.nextChange(maintenances, now), a.retry(maintenances)))
 	return decision.Waits, after, errors.Join(errs...)
+}
+
+// noteBudgets records whether the cache has the budgets of the API server, and reports whether it has not had
+// them for behindTimeout.
+func (a *Admitter) noteBudgets(current bool, now time.Time) (lasting bool) {
+	switch {
+	case current:
+		a.budgetsBehindSince = time.Time{}
+		return false
+	case a.budgetsBehindSince.IsZero() || now.Before(a.budgetsBehindSince): // Or the clock was set back.
+		a.budgetsBehindSince = now
+	}
+	return now.Sub(a.budgetsBehindSince) >= behindTimeout
 }
 
 // waitForCache returns when to try again because a cache is behind: longer each time, because its watch may
@@ -230,7 +261,11 @@ func (a *Admitter) retryAfter(uid types.UID, now time.Time) time.Duration {
 func (a *Admitter) retry(maintenances []Maintenance) (after time.Duration) {
 	now := a.clock.Now()
 	for uid := range a.failed {
-		after = earlier(after, a.retryAfter(uid, now))
+		wait := a.retryAfter(uid, now)
+		if a.unwritable.Has(uid) {
+			wait = max(wait, staleInterval) // It has become due since nodes were decided on.
+		}
+		after = earlier(after, wait)
 	}
 	if slices.ContainsFunc(maintenances, func(m Maintenance) bool { return m.Unwritable }) {
 		after = earlier(after, statusInterval)
@@ -335,6 +370,56 @@ func (a *Admitter) hasCurrentBudgets(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// checkExpired reads the nodes of reservations that are over and whose admissions the cache lacks, and notes
+// those that count all the same.
+func (a *Admitter) checkExpired(ctx context.Context, maintenances []Maintenance, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	before, errs := a.unseen, []error(nil)
+	a.unseen = map[reservation]time.Time{}
+	check := func(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+		key := reservation{p.NodeName, p.MaintenanceUID}
+		if _, found := a.unseen[key]; found || now.Sub(p.Time.Time) < pendingTimeout || a.confirms(p) != nil {
+			return
+		}
+		if at, found := before[key]; found && now.Sub(at).Abs() < behindInterval {
+			a.unseen[key] = at
+			return
+		}
+		node, err := a.Store.GetNode(ctx, p.NodeName)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && maintenance.AdmissionOf(node, p.MaintenanceUID) == nil:
+			return
+		case err != nil:
+			errs = append(errs, fmt.Errorf("reading node %s, whose reservation is over: %w", p.NodeName, err))
+		}
+		a.unseen[key] = now
+	}
+	for _, b := range a.budgets {
+		if !a.unwritable.Has(b.UID) {
+			for i := range b.Status.PendingAdmissions {
+				check(&b.Status.PendingAdmissions[i])
+			}
+		}
+	}
+	for i := range maintenances {
+		if status := maintenances[i].Status.RolloutStatus; status != nil && !a.unwritable.Has(maintenances[i].UID) {
+			for j := range status.PendingAdmissions {
+				check(&status.PendingAdmissions[j])
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// confirms returns the node that has the admission, if the cache has it.
+func (a *Admitter) confirms(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) *node {
+	if n := a.nodes[p.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, p.MaintenanceUID) != nil {
+		return n
+	}
+	return nil
 }
 
 // reserve writes the status of the holders: it reserves the admissions, and confirms those that the
@@ -466,13 +551,13 @@ func (a *Admitter) keepPending(stored, added []coordinationv1alpha1.NodeMaintena
 	var kept []coordinationv1alpha1.NodeMaintenancePendingAdmission
 	for i := range stored {
 		p := &stored[i]
-		if n := a.nodes[p.NodeName]; n != nil && maintenance.AdmissionOf(n.Node, p.MaintenanceUID) != nil {
+		if n := a.confirms(p); n != nil {
 			version = later(version, n.ResourceVersion)
 			delete(a.refused, n.Name) // The answer may have been lost, or another process has written it.
 			continue
 		}
 		age := now.Sub(p.Time.Time)
-		if age < pendingTimeout {
+		if _, unseen := a.unseen[reservation{p.NodeName, p.MaintenanceUID}]; unseen || age < pendingTimeout {
 			kept = append(kept, *p)
 		}
 		if age < pendingUsable-pendingTimeout {
@@ -524,9 +609,21 @@ func (a *Admitter) budgetStatus(r *round, b *budget, added []coordinationv1alpha
 		status.NextWindowTime = ptr.To(metav1.NewTime(next.UTC()))
 	}
 	condition := openCondition(counts, status.NextWindowTime)
+	condition.Message += b.remarks()
 	condition.ObservedGeneration, condition.LastTransitionTime = b.Generation, metav1.NewTime(now)
 	meta.SetStatusCondition(&status.Conditions, condition)
 	return status
+}
+
+// remarks returns what an administrator has to know besides of the spec.
+func (b *budget) remarks() (text string) {
+	if b.unlabeled > 0 {
+		text = fmt.Sprintf(" %d of %d nodes have no label %s (spec.topology.key): each of them is a domain of its own.", b.unlabeled, len(b.nodes), b.Spec.Topology.Key)
+	}
+	if b.invalid != nil {
+		text += fmt.Sprintf(" kube-controller-manager does not understand all of the spec, and ignores the rest: %v.", b.invalid)
+	}
+	return text
 }
 
 // openCondition returns the condition Open.
@@ -553,8 +650,9 @@ func openCondition(counts *budgetState, next *metav1.Time) metav1.Condition {
 }
 
 // admit writes the admissions whose holders have all reserved them: before, if none is given, and now
-// otherwise. Those of a node are written together.
-func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now time.Time) error {
+// otherwise. Those of a node are written together, and only until the list of budgets is too old, because
+// of a freeze that was created since.
+func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved sets.Set[types.UID], now, listed time.Time) error {
 	due, nodes := map[string][]Admission{}, []string(nil)
 	for _, admission := range admissions {
 		if holders := admission.holders(); len(holders) == 0 != (reserved == nil) || !reserved.HasAll(holders...) {
@@ -578,7 +676,11 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 				MaintenanceName: admission.Maintenance.Name, MaintenanceUID: admission.Maintenance.UID, AdmittedTime: metav1.NewTime(now),
 			})
 		}
-		written, err := a.Store.Admit(ctx, admitted[0].Node, added, reserved.Add(pendingUsable))
+		before := reserved.Add(pendingUsable)
+		if current := listed.Add(listTimeout); current.Before(before) {
+			before = current
+		}
+		written, err := a.Store.Admit(ctx, admitted[0].Node, added, before)
 		lock.Lock()
 		defer lock.Unlock()
 		if err != nil || !written {
@@ -603,7 +705,12 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after time.Duration) {
 	expire := func(pending []coordinationv1alpha1.NodeMaintenancePendingAdmission) {
 		for i := range pending {
-			after = earlier(after, max(pending[i].Time.Add(pendingTimeout).Sub(now), staleInterval))
+			p := &pending[i]
+			if _, unseen := a.unseen[reservation{p.NodeName, p.MaintenanceUID}]; unseen {
+				after = earlier(after, behindInterval)
+				continue
+			}
+			after = earlier(after, max(p.Time.Add(pendingTimeout).Sub(now), staleInterval))
 		}
 	}
 	for _, b := range a.budgets {
@@ -628,6 +735,11 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 	for i := range maintenances {
 		if status := maintenances[i].Status.RolloutStatus; status != nil && !a.unwritable.Has(maintenances[i].UID) {
 			expire(status.PendingAdmissions)
+		}
+		for _, name := range maintenances[i].Waiting {
+			if n := a.nodes[name]; n != nil && len(n.budgets) > 0 {
+				after = earlier(after, n.untilDead(now))
+			}
 		}
 	}
 	return after

@@ -47,6 +47,8 @@ type recordingStore struct {
 	calls   []string
 	budget  *coordinationv1alpha1.NodeMaintenanceBudget
 	rollout *coordinationv1alpha1.NodeMaintenanceRolloutStatus
+	// live are the nodes that differ from those of the cache; nil is one that is gone.
+	live map[string]*v1.Node
 	// took is how long a call takes by the clock.
 	took  map[string]time.Duration
 	clock *clocktesting.FakePassiveClock
@@ -85,6 +87,16 @@ func (s *recordingStore) Admit(_ context.Context, node *v1.Node, _ []v1.Maintena
 
 func (s *recordingStore) NodesVersion() string { return s.version }
 
+func (s *recordingStore) GetNode(_ context.Context, name string) (*v1.Node, error) {
+	if err := s.call("get %s", name); err != nil {
+		return nil, err
+	}
+	if s.live[name] == nil {
+		return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+	}
+	return s.live[name], nil
+}
+
 // admitterWorld is one node that waits, of a budget and a maintenance with a rollout, with both of
 // their caches.
 type admitterWorld struct {
@@ -117,12 +129,13 @@ func (w *admitterWorld) sync(t *testing.T) (admitted int, after time.Duration, e
 }
 
 // TestProtocol checks the order of the calls, which of them are made if others fail or if a cache is
-// behind, and until when a node may be admitted: two minutes after its first reservation.
+// behind, and until when a node may be admitted: two minutes after its first reservation, but not more than
+// five seconds after the list of budgets.
 func TestProtocol(t *testing.T) {
 	conflict := apierrors.NewConflict(coordinationv1alpha1.Resource("any"), "any", nil)
 	gone := apierrors.NewNotFound(coordinationv1alpha1.Resource("any"), "any")
 	refused := apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
-	const admit = "admit n within 2m0s"
+	const admit = "admit n within 5s"
 	fail := func(call string, err error) func(*admitterWorld) {
 		return func(w *admitterWorld) { w.store.errors[call] = err }
 	}
@@ -166,9 +179,10 @@ func TestProtocol(t *testing.T) {
 		"the cache of nodes has just what it needs": {func(w *admitterWorld) {
 			w.budget.Status.AdmissionResourceVersion, w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "50", "50"
 		}, []string{"list", "reserve m", "reserve b", admit}, 1, 0, false},
-		"reserved by both": {reserve(time.Minute, 30*time.Second), []string{"list", "admit n within 1m0s", "reserve b"}, 1, 4 * time.Minute, false},
+		"reserved by both":                {reserve(time.Minute, 30*time.Second), []string{"list", "admit n within 5s", "reserve b"}, 1, 4 * time.Minute, false},
+		"reserved for almost two minutes": {reserve(time.Minute, 118*time.Second), []string{"list", "admit n within 2s", "reserve b"}, 1, 182 * time.Second, false},
 		"reserved by the maintenance first": {reserve(30*time.Second, time.Minute),
-			[]string{"list", "admit n within 1m0s", "reserve b"}, 1, 4 * time.Minute, false},
+			[]string{"list", "admit n within 5s", "reserve b"}, 1, 4 * time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAdmitterWorld()
@@ -192,7 +206,7 @@ func TestPaceOfHolders(t *testing.T) {
 		calls           []string
 		after           time.Duration
 	}{
-		"long ago":         {time.Hour, time.Hour, 1, []string{"list", "reserve m", "reserve b", "admit n within 2m0s"}, 0},
+		"long ago":         {time.Hour, time.Hour, 1, []string{"list", "reserve m", "reserve b", "admit n within 5s"}, 0},
 		"the budget":       {100 * time.Millisecond, time.Hour, 1, nil, 900 * time.Millisecond},
 		"the rollout":      {time.Hour, 100 * time.Millisecond, 1, []string{"reserve b"}, 900 * time.Millisecond},
 		"both":             {200 * time.Millisecond, 100 * time.Millisecond, 1, nil, 800 * time.Millisecond},
@@ -254,6 +268,13 @@ func TestPendingAdmissions(t *testing.T) {
 			w.node.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: uid}}}
 		}
 	}
+	livesWith := func(uid types.UID) func(*admitterWorld) {
+		return func(w *admitterWorld) {
+			live := w.node.DeepCopy()
+			live.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: uid}}}
+			w.store.live = map[string]*v1.Node{"n": live, "new": live}
+		}
+	}
 	for name, test := range map[string]struct {
 		change  func(*admitterWorld)
 		node    string
@@ -272,6 +293,10 @@ func TestPendingAdmissions(t *testing.T) {
 		"after the timeout":        {func(*admitterWorld) {}, "n", pendingTimeout, "", false, ""},
 		"gone, after the timeout":  {func(*admitterWorld) {}, "gone", pendingTimeout, "", false, ""},
 		"admitted after that time": {hasAdmissionOf("m"), "n", pendingTimeout, "", false, "40"},
+		// The API server knows better than a cache that is behind for so long.
+		"admitted, and the cache lacks it":                         {livesWith("m"), "n", time.Hour, "", true, ""},
+		"admitted, and the cache lacks the node":                   {livesWith("m"), "new", time.Hour, "", true, ""},
+		"admitted for another maintenance, and the cache lacks it": {livesWith("other"), "n", time.Hour, "", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAdmitterWorld()
@@ -296,6 +321,58 @@ func TestPendingAdmissions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A reservation that is over counts while the API server has its admission, or does not answer. It is asked
+// every ten seconds: the node may go without the cache seeing it.
+func TestExpiredReservationOfAnOldCache(t *testing.T) {
+	w := newAdmitterWorld()
+	w.maintenance.Waiting = nil
+	w.budget.Status.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
+	w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
+	clock := clocktesting.NewFakePassiveClock(decidedAt)
+	a := NewAdmitter(w.store, clock, func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	admitted := w.node.DeepCopy()
+	admitted.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "m"}}}
+	hangs := map[string]error{"get n": errors.New("no answer")}
+	for _, step := range []struct {
+		name         string
+		live         *v1.Node
+		errors       map[string]error
+		asked, keeps bool
+	}{
+		{"no answer", nil, hangs, true, true},
+		{"at once", admitted, nil, false, true},
+		{"admitted", admitted, nil, true, true},
+		{"at once again", nil, nil, false, true},
+		{"no answer again", nil, hangs, true, true},
+		{"not at once", nil, nil, false, true},
+		{"gone", nil, nil, true, false},
+	} {
+		if step.asked {
+			clock.SetTime(clock.Now().Add(behindInterval))
+		}
+		w.store.calls, w.store.errors, w.store.live = nil, step.errors, map[string]*v1.Node{"n": step.live}
+		w.store.budget, w.store.rollout = nil, nil
+		_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, clock.Now())
+		if (err != nil) != (step.errors != nil) {
+			t.Errorf("%s: error %v", step.name, err)
+		}
+		if asked := slices.Contains(w.store.calls, "get n"); asked != step.asked {
+			t.Errorf("%s: calls %v", step.name, w.store.calls)
+		}
+		if step.keeps && (after <= staleInterval || after > behindInterval) {
+			t.Errorf("%s: again after %s", step.name, after)
+		}
+		keeps := (w.store.budget == nil || len(w.store.budget.Status.PendingAdmissions) == 1) && (w.store.rollout == nil || len(w.store.rollout.PendingAdmissions) == 1)
+		if keeps != step.keeps {
+			t.Errorf("%s: keeps the reservation: %t", step.name, keeps)
+		}
 	}
 }
 
@@ -517,13 +594,10 @@ func TestBrokenWatchOfBudgets(t *testing.T) {
 // A holder whose confirmed admission the cache of nodes lacks, because somebody has written that, stops
 // nobody else. Its nodes say so after a while; before that, what they waited for is not changed.
 func TestBehindStopsNobodyElse(t *testing.T) {
-	for holder, wait := range map[string]Wait{
-		"the budget":      {Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, Budget: "b"},
-		"the maintenance": {Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed},
-	} {
+	for _, holder := range []string{"the budget", "the maintenance"} {
 		w := newAdmitterWorld()
 		const far = "99999999999999999999"
-		if wait.Budget == "" {
+		if holder == "the maintenance" {
 			w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = far
 			// Another process has reserved it. Otherwise it would not have to be written.
 			w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt, "m", "n")
@@ -543,7 +617,7 @@ func TestBehindStopsNobodyElse(t *testing.T) {
 			t.Errorf("%s: waits %v, admitted %v, error %v", holder, waits, admitted, err)
 		}
 		waits, _, err = a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(behindTimeout))
-		if diff := cmp.Diff(map[Wait]int{wait: 1}, waits["m"]); diff != "" || err == nil {
+		if diff := cmp.Diff(map[Wait]int{{Reason: coordinationv1alpha1.NodeMaintenanceWaitNotCurrent}: 1}, waits["m"]); diff != "" || err == nil {
 			t.Errorf("%s: error %v, waits (-want, +got):\n%s", holder, err, diff)
 		}
 	}
@@ -561,7 +635,7 @@ func TestWaitsOfRefusedAdmission(t *testing.T) {
 		"changed": {apierrors.NewConflict(v1.Resource("nodes"), "n", nil), map[Wait]int{}},
 	} {
 		w := newAdmitterWorld()
-		w.store.errors["admit n within 2m0s"] = test.err
+		w.store.errors["admit n within 5s"] = test.err
 		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
 		a.SetNodes([]*v1.Node{w.node})
 		sync := func(after time.Duration) map[Wait]int {
@@ -810,4 +884,99 @@ func TestFailedHolderIsWrittenFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"list", "reserve b"}, w.store.calls); diff != "" {
 		t.Errorf("calls (-want, +got):\n%s", diff)
 	}
+}
+
+// If the cache of budgets stays behind, or they cannot be listed, nodes say so after a minute that would be
+// admitted, and those that were not looked at.
+func TestWaitsWithoutCurrentBudgets(t *testing.T) {
+	for name, spoil := range map[string]func(*admitterWorld){
+		"no answer": func(w *admitterWorld) { w.store.errors["list"] = errors.New("no answer") },
+		"behind":    func(w *admitterWorld) { w.store.stored[0].ResourceVersion = "31" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			spoil(w)
+			a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
+			a.SetNodes([]*v1.Node{w.node})
+			if err := a.SetBudget(w.budget); err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range []struct {
+				second int
+				want   int
+			}{{0, 0}, {59, 0}, {60, 1}, {30, 1}, {-10, 0}, {50, 1}} {
+				waits, _, _ := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Duration(step.second)*time.Second))
+				if got := waits["m"][Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitNotCurrent}]; step.second != 30 && got != step.want {
+					t.Errorf("after %d s: %d nodes wait for it", step.second, got)
+				}
+			}
+			w.store.errors, w.store.stored = map[string]error{}, []coordinationv1alpha1.NodeMaintenanceBudget{*w.budget}
+			if waits, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Hour)); err != nil || len(waits["m"]) > 0 {
+				t.Errorf("current again: waits %v, error %v", waits, err)
+			}
+		})
+	}
+}
+
+// A holder that has failed, and becomes due while nodes are decided on, is tried again.
+func TestFailedHolderBecomesDue(t *testing.T) {
+	w := newAdmitterWorld()
+	w.store.clock = clocktesting.NewFakePassiveClock(decidedAt)
+	a := NewAdmitter(w.store, w.store.clock, func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	a.failed["m"] = failure{decidedAt, statusInterval}
+	w.store.took = map[string]time.Duration{"reserve b": 10 * time.Millisecond}
+	w.store.clock.SetTime(decidedAt.Add(statusInterval - time.Millisecond))
+	_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, w.store.clock.Now())
+	if err != nil || after <= 0 || after > staleInterval {
+		t.Errorf("again after %s, error %v", after, err)
+	}
+}
+
+// The condition Open names nodes without the label of the zones, and what is not understood.
+func TestRemarksOnABudget(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*coordinationv1alpha1.NodeMaintenanceBudget)
+		labeled bool
+		want    string
+		invalid bool
+	}{
+		"no zones":         {func(*coordinationv1alpha1.NodeMaintenanceBudget) {}, false, "", false},
+		"with the label":   {func(b *coordinationv1alpha1.NodeMaintenanceBudget) { b.Spec.Topology = zoneTopology() }, true, "", false},
+		"none has a label": {func(b *coordinationv1alpha1.NodeMaintenanceBudget) { b.Spec.Topology = zoneTopology() }, false, " 1 of 1 nodes have no label zone (spec.topology.key): each of them is a domain of its own.", false},
+		"an unknown time zone": {func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: "* * * * *", TimeZone: "Mars/Olympus", DurationSeconds: 60}}
+		}, false, "Mars/Olympus", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newAdmitterWorld()
+			test.change(w.budget)
+			w.maintenance.Waiting = nil
+			if !test.labeled {
+				delete(w.node.Labels, "zone")
+			}
+			a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
+			a.SetNodes([]*v1.Node{w.node})
+			if err := a.SetBudget(w.budget); (err != nil) != test.invalid {
+				t.Fatal(err)
+			}
+			if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); err != nil {
+				t.Fatal(err)
+			}
+			message := w.store.budget.Status.Conditions[0].Message
+			if test.invalid && strings.Contains(message, test.want) {
+				return
+			}
+			if _, remarks, _ := strings.Cut(message, "."); !strings.HasSuffix(message, test.want) || test.want == "" && remarks != "" && !strings.HasPrefix(remarks, "admissionsAllowed") {
+				t.Errorf("the condition says %q", message)
+			}
+		})
+	}
+}
+
+func zoneTopology() *coordinationv1alpha1.NodeMaintenanceTopology {
+	return &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1}
 }

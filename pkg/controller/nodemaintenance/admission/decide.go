@@ -35,6 +35,10 @@ const (
 	// decision knows.
 	maxBatch = 50
 
+	// deadAfter is how long a node is not Ready until it is admitted at any number: after that time, its pods
+	// are evicted by default. When a network or many kubelets are interrupted, the nodes are back before.
+	deadAfter = 5 * time.Minute
+
 	// maxPending is how many pending admissions a holder stores, which the API limits.
 	maxPending = 100
 )
@@ -47,8 +51,11 @@ type Maintenance struct {
 	// Selected is how many nodes it selects, and Waiting are those that wait for their admission.
 	Selected int
 	Waiting  []string
-	// Settling is whether it waits until pods that replace those of drained nodes are ready.
-	Settling bool
+	// SettlingUntil is until when it waits at most for pods that replace those of drained nodes; zero if they
+	// are ready.
+	SettlingUntil time.Time
+	// Unreleased is how many of its nodes are done, and cannot be made schedulable: they keep their places.
+	Unreleased int
 	// Disabled is whether this process admits no node of it, because its feature gate is off.
 	Disabled bool
 	// Unwritable is whether its status cannot be written now, because another write takes long.
@@ -71,13 +78,16 @@ type Wait struct {
 	Reason coordinationv1alpha1.NodeMaintenanceWaitReason
 	// Budget is the name of the NodeMaintenanceBudget; empty if the reason is none.
 	Budget string
-	// Until is when the next window of the budget opens; zero for other reasons.
+	// Until is when the next window of the budget opens, or until when a rollout settles at most; zero for
+	// other reasons.
 	Until time.Time
 }
 
 // Decision says what is to be done now.
 type Decision struct {
 	Admissions []Admission
+	// Full is whether as many nodes are new as one decision may have, so that the next one follows at once.
+	Full bool
 	// Waits counts, by the names of maintenances, the nodes that wait for each cause.
 	Waits map[string]map[Wait]int
 }
@@ -89,10 +99,12 @@ var severities = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitHalted,
 	coordinationv1alpha1.NodeMaintenanceWaitSettling,
 	coordinationv1alpha1.NodeMaintenanceWaitStatusFailed,
+	coordinationv1alpha1.NodeMaintenanceWaitNotCurrent,
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
 	coordinationv1alpha1.NodeMaintenanceWaitWindow,
 	coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
 	coordinationv1alpha1.NodeMaintenanceWaitTopology,
+	coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance,
 	coordinationv1alpha1.NodeMaintenanceWaitBudget,
 	coordinationv1alpha1.NodeMaintenanceWaitConcurrency,
 }
@@ -103,7 +115,7 @@ type round struct {
 	now time.Time
 	// states has the budgets, with their counts so far.
 	states map[*budget]*budgetState
-	// admitted is how many nodes were decided on.
+	// admitted is how many nodes were decided on that have yet to be reserved.
 	admitted int
 }
 
@@ -145,9 +157,23 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 	if len(f.refused) > 0 {
 		r.decide(states, true, &decision)
 	}
+	decision.Full = r.admitted == maxBatch
 	// What nodes waited for a moment ago is the best that is known.
 	maps.DeleteFunc(decision.Waits, func(_ string, waits map[Wait]int) bool { return waits[Wait{}] > 0 })
 	return decision
+}
+
+// explainRest gives all nodes a reason that would be admitted, or that were not looked at.
+func (d *Decision) explainRest(maintenances []Maintenance, reason coordinationv1alpha1.NodeMaintenanceWaitReason) {
+	for i := range maintenances {
+		waits, rest := d.Waits[maintenances[i].Name], len(maintenances[i].Waiting)
+		for _, count := range waits {
+			rest -= count
+		}
+		if waits != nil && rest > 0 {
+			waits[Wait{Reason: reason}] += rest
+		}
+	}
 }
 
 // decide decides on the nodes whose last admission was refused, or on all others. The former come
@@ -172,7 +198,12 @@ func (r *round) decide(maintenances []*maintenanceState, refused bool, decision 
 			}
 			switch {
 			case len(found) > 0:
+			case len(admission.holders()) == 0:
+				// It is reserved. What keeps it from being written does not keep others.
+				r.take(m, n)
+				decision.Admissions = append(decision.Admissions, admission)
 			case r.admitted < maxBatch:
+				r.admitted++
 				r.take(m, n)
 				decision.Admissions = append(decision.Admissions, admission)
 			default:
@@ -209,7 +240,7 @@ func (f *Fleet) newRound(now time.Time) *round {
 			case !b.nodes.Has(n.Name):
 				continue
 			}
-			if reason := state.exceeds(b, n); reason != "" {
+			if reason := state.exceeds(b, n, now); reason != "" {
 				state.early[n.Name] = reason
 			}
 			state.add(b, n)
@@ -242,14 +273,18 @@ func (s *budgetState) addGone(name string) {
 	s.gone++
 }
 
-// exceeds returns which limit of the budget another node would exceed; empty if none. A node that is
-// down costs nothing. One that is cordoned makes no further node unavailable, but its pods have yet to
+// exceeds returns which limit of the budget another node would exceed; empty if none. A node that has been
+// down for a while costs nothing; one that has been so for a moment has its own place, but not that of
+// another one. One that is cordoned makes no further node unavailable, but its pods have yet to
 // leave it: without a limit, a pool that was cordoned at once would be drained at once.
-func (s *budgetState) exceeds(b *budget, n *node) coordinationv1alpha1.NodeMaintenanceWaitReason {
+func (s *budgetState) exceeds(b *budget, n *node, now time.Time) coordinationv1alpha1.NodeMaintenanceWaitReason {
 	switch {
 	case b.Spec.Topology != nil && s.domainsWith(b.domainOf(n)) > int(b.Spec.Topology.MaxDomains):
 		return coordinationv1alpha1.NodeMaintenanceWaitTopology
-	case n.down || n.taken || s.pending.Has(n.Name):
+	case n.taken || s.pending.Has(n.Name):
+	case n.untilDead(now) > 0 && s.unavailable > b.max():
+		return coordinationv1alpha1.NodeMaintenanceWaitBudget
+	case n.down:
 	case n.unavailable && s.disrupted >= b.max(), !n.unavailable && s.unavailable >= b.max():
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	}
@@ -326,12 +361,12 @@ func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceSt
 			}
 		}
 	}
-	state.slots = min(limit(rollout.MaxConcurrent, m.Selected)-admitted.working-inFlight, maxPending-state.pending.Len())
+	state.slots = min(limit(rollout.MaxConcurrent, m.Selected)-admitted.working-inFlight-m.Unreleased, maxPending-state.pending.Len())
 	if rollout.Paused {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitPaused})
 	}
-	if m.Settling {
-		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitSettling})
+	if !m.SettlingUntil.IsZero() {
+		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitSettling, Until: m.SettlingUntil.UTC()})
 	}
 	if IsHalted(rollout, admitted.failed) {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitHalted})
@@ -419,11 +454,10 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 		}
 		admission.note(reserved)
 	}
-	if r.unwritable.HasAny(admission.holders()...) {
-		waits = append(waits, r.failedWait(&admission))
-	}
 	if wait, behind := r.behindWait(m, n); behind {
-		waits = append(waits, wait)
+		waits = append(waits, wait) // It is not written, and could be.
+	} else if r.unwritable.HasAny(admission.holders()...) {
+		waits = append(waits, r.failedWait(&admission))
 	}
 	return admission, waits
 }
@@ -431,16 +465,16 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 // behindWait returns the wait of a node, of whose holders one has confirmed an admission that the cache
 // of nodes lacks, and false if none has. As long as that is usual, the wait has no reason.
 func (r *round) behindWait(m *maintenanceState, n *node) (wait Wait, behind bool) {
-	note := func(holder types.UID, budget string) {
+	note := func(holder types.UID) {
 		lasting, found := r.behind[holder]
 		behind = behind || found
-		if lasting && wait.Reason == "" {
-			wait = Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, Budget: budget}
+		if lasting {
+			wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitNotCurrent
 		}
 	}
-	note(m.UID, "")
+	note(m.UID)
 	for _, b := range n.budgets {
-		note(b.UID, b.Name)
+		note(b.UID)
 	}
 	return wait, behind
 }
@@ -491,11 +525,11 @@ func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeM
 	case reserved != nil || state.early[n.Name] != "":
 		wait.Reason = state.early[n.Name]
 	case b.Spec.Topology != nil && state.held:
-		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitTopology
+		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance
 	case state.reserved >= maxPending:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitBudget
 	default:
-		wait.Reason = state.exceeds(b, n)
+		wait.Reason = state.exceeds(b, n, r.now)
 	}
 	return wait, wait.Reason != ""
 }
@@ -503,7 +537,9 @@ func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeM
 // hold keeps younger maintenances from beginning with further nodes of budgets that keep this one
 // from beginning with a node only because of its domain.
 func (r *round) hold(waits []Wait) {
-	if slices.ContainsFunc(waits, func(w Wait) bool { return w.Reason != coordinationv1alpha1.NodeMaintenanceWaitTopology }) {
+	if slices.ContainsFunc(waits, func(w Wait) bool {
+		return w.Reason != coordinationv1alpha1.NodeMaintenanceWaitTopology && w.Reason != coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance
+	}) {
 		return
 	}
 	for _, wait := range waits {
@@ -513,7 +549,6 @@ func (r *round) hold(waits []Wait) {
 
 // take counts an admission that was decided.
 func (r *round) take(m *maintenanceState, n *node) {
-	r.admitted++
 	if !m.pending.Has(n.Name) {
 		m.slots--
 	}

@@ -18,6 +18,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -324,7 +325,7 @@ func TestOldestMaintenanceFirst(t *testing.T) {
 		"the older one waits for its zone": {
 			[]*v1.Node{inZone("a", "a"), inZone("b", "b"), inZone("t", "a", admitted)}, 9, 1,
 			[]Maintenance{waitingFor("m2", "a"), waitingFor("m1", "b")},
-			nil, map[string]int{"m1 Topology": 1, "m2 Topology": 1},
+			nil, map[string]int{"m1 Topology": 1, "m2 OlderMaintenance": 1},
 		},
 		"it is the younger one that waits": {
 			[]*v1.Node{inZone("a", "a"), inZone("b", "b"), inZone("t", "a", admitted)}, 9, 1,
@@ -358,6 +359,85 @@ func TestOldestMaintenanceFirst(t *testing.T) {
 				t.Errorf("admissions and waits (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A node that is not Ready for a moment is admitted only as if it were available: with hundreds of them, when
+// a network is interrupted, hundreds would be drained when they are back. After five minutes it is free.
+func TestNodesThatAreDownForAMoment(t *testing.T) {
+	since := func(age time.Duration) func(*v1.Node) {
+		return func(n *v1.Node) {
+			down(n)
+			n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(decidedAt.Add(-age))
+		}
+	}
+	isNew := func(n *v1.Node) {
+		n.Status.Conditions, n.CreationTimestamp = nil, metav1.NewTime(decidedAt.Add(-time.Minute))
+	}
+	for name, test := range map[string]struct {
+		nodes          []*v1.Node
+		maxUnavailable int32
+		want           int
+	}{
+		"for a minute":              {pool("a", 9, since(time.Minute)), 2, 0},
+		"for almost five minutes":   {pool("a", 9, since(deadAfter-time.Second)), 2, 0},
+		"for five minutes":          {pool("a", 9, since(deadAfter)), 2, 9},
+		"nobody knows since when":   {pool("a", 9, down), 2, 9},
+		"a clock is ahead":          {pool("a", 9, since(-time.Minute)), 2, 0},
+		"a clock is wrong":          {pool("a", 9, since(-time.Hour)), 2, 9},
+		"new nodes":                 {pool("a", 9, isNew), 2, 0},
+		"each has its own place":    {pool("a", 2, since(time.Minute)), 2, 2},
+		"beside one that is there":  {concat(pool("a", 1, since(time.Minute)), pool("b", 3)), 2, 2},
+		"beside some that are dead": {concat(pool("a", 2, since(time.Hour)), pool("b", 3, since(time.Minute))), 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet()
+			f.SetNodes(test.nodes)
+			if err := f.SetBudget(budgetOfPool(test.maxUnavailable, 0)); err != nil {
+				t.Fatal(err)
+			}
+			m := waitingFor("m")
+			for _, n := range test.nodes {
+				m.Waiting = append(m.Waiting, n.Name)
+			}
+			if got, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt)); len(got) != test.want {
+				t.Errorf("%v, waits %v", got, waits)
+			}
+		})
+	}
+}
+
+// Nodes that are reserved and cannot be written, as many as one decision may have, do not keep others.
+func TestReservedNodesDoNotFillADecision(t *testing.T) {
+	f := NewFleet()
+	nodes := concat(pool("a", maxBatch+9), pool("b", 1))
+	f.SetNodes(nodes)
+	stuck, other := waitingFor("m1"), waitingFor("m2", "b00")
+	stuck.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+	stuck.Status.RolloutStatus = &coordinationv1alpha1.NodeMaintenanceRolloutStatus{}
+	for i, n := range nodes[:maxBatch+9] {
+		stuck.Waiting = append(stuck.Waiting, n.Name)
+		if i < maxBatch {
+			stuck.Status.RolloutStatus.PendingAdmissions = append(stuck.Status.RolloutStatus.PendingAdmissions, reservedAt(decidedAt, "m1", n.Name)...)
+			f.refused[n.Name] = decidedAt
+		}
+	}
+	decision := f.Decide([]Maintenance{stuck, other}, decidedAt)
+	got, _ := decisionText(decision)
+	if len(got) != maxBatch+9+1 || !slices.Contains(got, "m2 b00") || decision.Full {
+		t.Errorf("%d admissions, full %t: %v", len(got), decision.Full, got)
+	}
+}
+
+// Nodes that are done and cannot be made schedulable keep their places.
+func TestUnreleasedNodesKeepTheirPlaces(t *testing.T) {
+	f := NewFleet()
+	f.SetNodes(pool("a", 3))
+	m := waitingFor("m", "a00", "a01", "a02")
+	m.Spec.Rollout, m.Unreleased = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt32(2))}, 1
+	got, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt))
+	if diff := cmp.Diff([]any{[]string{"m a00"}, map[string]int{"m MaxConcurrent": 2}}, []any{got, waits}); diff != "" {
+		t.Errorf("admissions and waits (-want, +got):\n%s", diff)
 	}
 }
 
@@ -426,7 +506,7 @@ func TestLimitsOfARollout(t *testing.T) {
 		"the status is full":        {func(*v1.Node) {}, large(reserved(time.Second, many...)), nil, map[string]int{"m MaxConcurrent": 4}},
 		"there is room for one":     {func(*v1.Node) {}, large(reserved(time.Second, many[1:]...)), []string{"m n00"}, map[string]int{"m MaxConcurrent": 3}},
 		"paused":                    {func(*v1.Node) {}, func(m *Maintenance) { m.Spec.Rollout.Paused = true }, nil, map[string]int{"m Paused": 4}},
-		"settling":                  {func(*v1.Node) {}, func(m *Maintenance) { m.Settling = true }, nil, map[string]int{"m Settling": 4}},
+		"settling":                  {func(*v1.Node) {}, func(m *Maintenance) { m.SettlingUntil = decidedAt }, nil, map[string]int{"m Settling": 4}},
 		"the gate is off":           {func(*v1.Node) {}, func(m *Maintenance) { m.Disabled = true }, nil, map[string]int{"m Disabled": 4}},
 		"reserved, and then paused": {func(*v1.Node) {}, func(m *Maintenance) { reserved(time.Second, "n00")(m); m.Spec.Rollout.Paused = true }, nil, map[string]int{"m Paused": 4}},
 	} {

@@ -38,7 +38,8 @@ limitations under the License.
 //
 // A pending admission is written by whoever finds it, for pendingUsable, by the clock at each attempt:
 // the process may have been suspended since the decision. After pendingTimeout it does
-// not count any more, and may be reserved again. Between the two is more time than any call takes that
+// not count any more, and may be reserved again, unless the API server has the node with its admission:
+// the cache may be behind for longer. Between the two is more time than any call takes that
 // was begun for it, and more than the clocks of controllers differ. If a node was reserved because it
 // was down or cordoned, and is not any more, it waits until there is room for it, or for that
 // timeout.

@@ -64,6 +64,8 @@ type node struct {
 	// unavailable is whether it is not Ready or unschedulable, for whatever reason, and down whether
 	// it is not Ready.
 	unavailable, down bool
+	// downSince is since when it is not Ready, as its condition says.
+	downSince time.Time
 	// taken is whether a maintenance has begun with it, and has not given it back.
 	taken   bool
 	budgets []*budget
@@ -83,6 +85,10 @@ type budget struct {
 	taken                  map[string]int
 	// available counts, by domain, those that are available and not taken.
 	available map[string]int
+	// unlabeled counts those without the label of the topology.
+	unlabeled int
+	// invalid is what this process does not understand of the spec; nil if it understands all of it.
+	invalid error
 }
 
 // NewFleet returns a fleet without nodes and budgets.
@@ -94,7 +100,7 @@ func NewFleet() *Fleet {
 func (f *Fleet) SetNode(object *v1.Node) {
 	known := f.nodes[object.Name]
 	f.RemoveNode(object.Name)
-	added := &node{Node: object, unavailable: !isAvailable(object), down: !maintenance.IsReady(object), taken: isTaken(object)}
+	added := &node{Node: object, unavailable: !isAvailable(object), down: !maintenance.IsReady(object), downSince: downSince(object), taken: isTaken(object)}
 	f.nodes[object.Name] = added
 	for _, b := range f.budgets {
 		if b.selector.Matches(object) {
@@ -177,6 +183,27 @@ func (f *Fleet) RemoveNode(name string) {
 	delete(f.nodes, name)
 }
 
+// downSince returns since when a node is not Ready, if it is not.
+func downSince(object *v1.Node) time.Time {
+	since := object.CreationTimestamp.Time
+	for _, c := range object.Status.Conditions {
+		if c.Type == v1.NodeReady && c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	return since
+}
+
+// untilDead returns how much longer a node has to be down to be admitted although no node may become
+// unavailable: it may be back in a moment. Zero if it is not down, or has been down for long enough. A time
+// that is far in the future is that of a clock that is wrong.
+func (n *node) untilDead(now time.Time) time.Duration {
+	if wait := n.downSince.Add(deadAfter).Sub(now); n.down && wait > 0 && wait <= 2*deadAfter {
+		return wait
+	}
+	return 0
+}
+
 // count adds the admissions of a node, or subtracts them.
 func (f *Fleet) count(object *v1.Node, sign int) {
 	for i := range maintenance.Admissions(object) {
@@ -225,6 +252,7 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 		}
 		b.windows = append(b.windows, window)
 	}
+	b.invalid = err
 	f.budgets[object.Name], f.unranked = b, true
 	for _, n := range f.nodes {
 		if selector.Matches(n.Node) {
@@ -265,6 +293,11 @@ func (b *budget) add(n *node, sign int) {
 	}
 	if n.down || n.taken {
 		b.disrupted += sign
+	}
+	if b.Spec.Topology != nil {
+		if _, found := n.Labels[b.Spec.Topology.Key]; !found {
+			b.unlabeled += sign
+		}
 	}
 	switch domain := b.domainOf(n); {
 	case n.taken:

@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -56,6 +57,10 @@ func (s *countingStore) Admit(context.Context, *v1.Node, []v1.MaintenanceAdmissi
 }
 
 func (s *countingStore) NodesVersion() string { return "" }
+
+func (s *countingStore) GetNode(_ context.Context, name string) (*v1.Node, error) {
+	return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+}
 
 // rolloutOf returns a maintenance without a limit for which so many nodes wait.
 func rolloutOf(f *Fleet, name string, nodes int) Maintenance {

@@ -159,6 +159,8 @@ type replica struct {
 	skew     time.Duration
 	// seen is how many versions of each kind the caches have.
 	seen struct{ nodes, budgets, maintenances int }
+	// stuck is whether its watch of nodes delivers nothing.
+	stuck bool
 	// decided is how many versions of nodes it had when its Sync has begun.
 	decided int
 	// listed is the version at which the budgets were last read from the API server.
@@ -348,6 +350,16 @@ func (r *replica) NodesVersion() string {
 		return "0"
 	}
 	return strconv.Itoa(r.nodes[r.seen.nodes-1].number)
+}
+
+func (r *replica) GetNode(_ context.Context, name string) (stored *v1.Node, err error) {
+	err = r.do(func() error {
+		if stored = r.nodes.stored()[name]; stored == nil {
+			return apierrors.NewNotFound(v1.Resource("nodes"), name)
+		}
+		return nil
+	})
+	return stored, err
 }
 
 func (r *replica) ListBudgets(context.Context) (list []coordinationv1alpha1.NodeMaintenanceBudget, err error) {
@@ -633,7 +645,9 @@ func (w *world) happen() {
 		w.advanceNode()
 	case 12, 13, 14, 15, 16, 17, 18:
 		r := w.replicas[w.random.IntN(len(w.replicas))]
-		r.seen.nodes += w.random.IntN(len(w.nodes) - r.seen.nodes + 1)
+		if more := w.random.IntN(len(w.nodes) - r.seen.nodes + 1); !r.stuck {
+			r.seen.nodes += more
+		}
 		if w.random.IntN(2) == 0 {
 			r.seen.budgets += w.random.IntN(len(w.budgets) - r.seen.budgets + 1)
 		}
@@ -651,7 +665,8 @@ func (w *world) happen() {
 	}
 }
 
-// happenBesides sets a clock, or has the writes of a holder refused or accepted again.
+// happenBesides sets a clock, has the writes of a holder refused or accepted again, or the watch of a
+// replica stuck.
 func (w *world) happenBesides() {
 	switch w.extra.IntN(30) {
 	case 0:
@@ -669,6 +684,10 @@ func (w *world) happenBesides() {
 		}
 	case 2:
 		w.refusing = sets.New[types.UID]()
+	case 3:
+		r := w.replicas[w.extra.IntN(len(w.replicas))]
+		r.stuck = !r.stuck
+		w.note("the watch of nodes of %s is stuck: %t", r.name, r.stuck)
 	}
 }
 
@@ -682,7 +701,10 @@ func (r *replica) current() {
 	if r.random.IntN(3) == 0 {
 		return
 	}
-	r.seen.nodes, r.seen.budgets, r.seen.maintenances = len(r.nodes), len(r.budgets), len(r.maintenances)
+	if !r.stuck {
+		r.seen.nodes = len(r.nodes)
+	}
+	r.seen.budgets, r.seen.maintenances = len(r.budgets), len(r.maintenances)
 }
 
 // restart kills a replica in the middle of whatever it does, and starts another one.

@@ -73,6 +73,8 @@ var waitReasons = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
 	coordinationv1alpha1.NodeMaintenanceWaitHalted,
 	coordinationv1alpha1.NodeMaintenanceWaitConcurrency,
+	coordinationv1alpha1.NodeMaintenanceWaitNotCurrent,
+	coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance,
 	coordinationv1alpha1.NodeMaintenanceWaitPaused,
 	coordinationv1alpha1.NodeMaintenanceWaitSettling,
 	coordinationv1alpha1.NodeMaintenanceWaitStatusFailed,
@@ -107,7 +109,7 @@ var (
 		"Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 	waitingNodesByReason = metrics.NewDesc("nodemaintenance_controller_waiting_nodes",
-		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.",
+		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.",
 		[]string{"reason"}, nil, metrics.ALPHA, "")
 	failedNodes = metrics.NewDesc("nodemaintenance_controller_failed_nodes",
 		"Number of nodes that have not come back in time from a maintenance with a rollout.",

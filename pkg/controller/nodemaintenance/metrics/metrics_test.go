@@ -172,7 +172,7 @@ nodemaintenance_controller_pods{state="pending"} 60
 # HELP nodemaintenance_controller_failed_nodes [ALPHA] Number of nodes that have not come back in time from a maintenance with a rollout.
 # TYPE nodemaintenance_controller_failed_nodes gauge
 nodemaintenance_controller_failed_nodes 15
-# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
+# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
 # TYPE nodemaintenance_controller_waiting_nodes gauge
 nodemaintenance_controller_waiting_nodes{reason="AdmissionFailed"} 0
 nodemaintenance_controller_waiting_nodes{reason="Budget"} 0
@@ -180,6 +180,8 @@ nodemaintenance_controller_waiting_nodes{reason="Disabled"} 0
 nodemaintenance_controller_waiting_nodes{reason="Frozen"} 13
 nodemaintenance_controller_waiting_nodes{reason="Halted"} 0
 nodemaintenance_controller_waiting_nodes{reason="MaxConcurrent"} 0
+nodemaintenance_controller_waiting_nodes{reason="NotCurrent"} 0
+nodemaintenance_controller_waiting_nodes{reason="OlderMaintenance"} 0
 nodemaintenance_controller_waiting_nodes{reason="Paused"} 0
 nodemaintenance_controller_waiting_nodes{reason="Settling"} 0
 nodemaintenance_controller_waiting_nodes{reason="StatusFailed"} 0

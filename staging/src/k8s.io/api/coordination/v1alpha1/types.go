@@ -553,8 +553,8 @@ type NodeMaintenanceSpec struct {
 	// clock of a node begins with its admission. It stands still while the node waits for other
 	// NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of
 	// all of them that have this or a stronger action have come; never, if one of them has none. Pods
-	// that a policy skips, and static pods, are not acted on; those that a policy waits for are.
-	// Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
+	// that a policy skips, and static pods, are not acted on; those that a policy waits for are, but not
+	// by SkipInterceptors: nobody is asked for them. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
 	// NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature
 	// gate NodeMaintenanceBudgets.
 	// +optional
@@ -636,8 +636,9 @@ type NodeMaintenancePodPolicy struct {
 	// +k8s:optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"bytes,3,opt,name=namespaceSelector"`
 
-	// resourceNames are resources, such as nvidia.com/gpu: the pod requests at least one of them. Any
-	// pod if it is empty. At most 20.
+	// resourceNames are resources, such as nvidia.com/gpu: the pod, or a container of it, requests at least
+	// one of them or is limited to some of it. Claims of devices do not count. Any pod if it is empty. At
+	// most 20.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -764,7 +765,8 @@ type NodeMaintenanceSettle struct {
 	// +k8s:required
 	Replacements NodeMaintenanceReplacements `json:"replacements" protobuf:"bytes,1,opt,name=replacements,casttype=NodeMaintenanceReplacements"`
 
-	// timeoutSeconds is for how long after its drain a node is waited for. 1 to 86400, default 600.
+	// timeoutSeconds is for how long a node is waited for after its drain, and again after the work on it is
+	// done or it was deleted. 1 to 86400, default 600.
 	// +optional
 	// +default=600
 	// +k8s:optional
@@ -900,6 +902,10 @@ const (
 	// being maintained that the NodeMaintenanceBudget allows no further domain.
 	NodeMaintenanceWaitTopology NodeMaintenanceWaitReason = "Topology"
 
+	// NodeMaintenanceWaitOlderMaintenance means that an older NodeMaintenance waits for another domain of
+	// the NodeMaintenanceBudget: younger ones would keep their domain active for ever.
+	NodeMaintenanceWaitOlderMaintenance NodeMaintenanceWaitReason = "OlderMaintenance"
+
 	// NodeMaintenanceWaitConcurrency means that spec.rollout.maxConcurrent nodes are admitted.
 	NodeMaintenanceWaitConcurrency NodeMaintenanceWaitReason = "MaxConcurrent"
 
@@ -920,6 +926,11 @@ const (
 	// NodeMaintenanceWaitStatusFailed means that the status of the NodeMaintenanceBudget, or that of the
 	// NodeMaintenance if none is named, cannot be written. A node is reserved there before its admission.
 	NodeMaintenanceWaitStatusFailed NodeMaintenanceWaitReason = "StatusFailed"
+
+	// NodeMaintenanceWaitNotCurrent means that the controller does not have the current nodes or
+	// NodeMaintenanceBudgets, for a minute or longer: a watch is behind, or a list fails. Its log says more.
+	NodeMaintenanceWaitNotCurrent NodeMaintenanceWaitReason = "NotCurrent"
+
 	// NodeMaintenanceWaitAdmissionFailed means that the API server refuses to store the admission in the
 	// status of the node. Events of the node and of the NodeMaintenance have its answer.
 	NodeMaintenanceWaitAdmissionFailed NodeMaintenanceWaitReason = "AdmissionFailed"
@@ -944,7 +955,8 @@ type NodeMaintenanceWait struct {
 	// +required
 	NodeCount int32 `json:"nodeCount" protobuf:"varint,3,opt,name=nodeCount"`
 
-	// untilTime is when the next window of the budget opens.
+	// untilTime is when the next window of the budget opens, or until when the nodes wait at most for pods
+	// that replace others.
 	// +optional
 	UntilTime *metav1.Time `json:"untilTime,omitempty" protobuf:"bytes,4,opt,name=untilTime"`
 }

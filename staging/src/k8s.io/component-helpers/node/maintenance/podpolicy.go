@@ -100,19 +100,21 @@ func (p *podPolicy) matches(pod *v1.Pod, namespace func() (labels.Set, bool)) bo
 	return p.namespaces.Matches(set)
 }
 
-// requestsAny reports whether a container of the pod requests one of the resources, or is limited to
-// some of it.
+// requestsAny reports whether the pod or one of its containers requests one of the resources, or is limited
+// to some of it.
 func requestsAny(pod *v1.Pod, names []v1.ResourceName) bool {
-	requests := func(container v1.Container) bool {
+	has := func(resources *v1.ResourceRequirements) bool {
 		return slices.ContainsFunc(names, func(name v1.ResourceName) bool {
-			quantity, requested := container.Resources.Requests[name]
+			quantity, requested := resources.Requests[name]
 			if !requested {
-				quantity = container.Resources.Limits[name]
+				quantity = resources.Limits[name]
 			}
 			return !quantity.IsZero()
 		})
 	}
-	return slices.ContainsFunc(pod.Spec.Containers, requests) || slices.ContainsFunc(pod.Spec.InitContainers, requests)
+	requests := func(container v1.Container) bool { return has(&container.Resources) }
+	return slices.ContainsFunc(pod.Spec.Containers, requests) || slices.ContainsFunc(pod.Spec.InitContainers, requests) ||
+		pod.Spec.Resources != nil && has(pod.Spec.Resources)
 }
 
 // MoreCautious returns the action of the two that decides if both apply to a pod.

@@ -69,6 +69,9 @@ func TestActionFor(t *testing.T) {
 		"a limit":                       {gpus, v1.PodSpec{Containers: container(nil, one)}, team, podWaitCompleted},
 		"a request of 0":                {gpus, v1.PodSpec{Containers: container(none, nil)}, team, podDrain},
 		"a request of 0, and a limit":   {gpus, v1.PodSpec{Containers: container(none, one)}, team, podDrain},
+		"a request of the pod":          {gpus, v1.PodSpec{Resources: &v1.ResourceRequirements{Requests: one}}, team, podWaitCompleted},
+		"a limit of the pod":            {gpus, v1.PodSpec{Resources: &v1.ResourceRequirements{Limits: one}}, team, podWaitCompleted},
+		"the pod requests nothing":      {gpus, v1.PodSpec{Resources: &v1.ResourceRequirements{}}, team, podDrain},
 		"a request of an initContainer": {gpus, v1.PodSpec{InitContainers: container(one, nil)}, team, podWaitCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,12 +51,18 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 		return "for the window of NodeMaintenanceBudget " + wait.Budget + " at " + formatTime(*wait.UntilTime)
 	case coordinationv1alpha1.NodeMaintenanceWaitTopology:
 		return budget + "which allows no more domains"
+	case coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance:
+		return "for an older NodeMaintenance, which waits for another domain of NodeMaintenanceBudget " + wait.Budget
 	case coordinationv1alpha1.NodeMaintenanceWaitConcurrency:
 		return "until others are given back: spec.rollout.maxConcurrent are admitted"
 	case coordinationv1alpha1.NodeMaintenanceWaitPaused:
 		return "because spec.rollout.paused is set"
 	case coordinationv1alpha1.NodeMaintenanceWaitSettling:
-		return "until pods that replace those of drained nodes are ready: spec.rollout.settle"
+		until := ""
+		if wait.UntilTime != nil {
+			until = ", at most until " + formatTime(*wait.UntilTime)
+		}
+		return "until pods that replace those of drained nodes are ready" + until + ": spec.rollout.settle"
 	case coordinationv1alpha1.NodeMaintenanceWaitHalted:
 		return "because more nodes have failed than spec.rollout.maxFailedNodes"
 	case coordinationv1alpha1.NodeMaintenanceWaitDisabled:
@@ -65,9 +71,11 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 		return "because the API server does not store their admission: see the events of kubectl describe nodemaintenance"
 	case coordinationv1alpha1.NodeMaintenanceWaitStatusFailed:
 		if wait.Budget == "" {
-			return "because the status of the NodeMaintenance cannot be written: see the log of kube-controller-manager"
+			return "because the status of the NodeMaintenance cannot be written: see the events of kubectl describe nodemaintenance"
 		}
-		return budget + "whose status cannot be written: see the log of kube-controller-manager"
+		return budget + "whose status cannot be written: see the events of kubectl describe nodemaintenancebudget"
+	case coordinationv1alpha1.NodeMaintenanceWaitNotCurrent:
+		return "because kube-controller-manager does not have the current nodes or NodeMaintenanceBudgets: see its log"
 	}
 	// A reason of a later release.
 	if wait.Budget != "" {
