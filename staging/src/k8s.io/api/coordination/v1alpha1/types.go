@@ -1354,9 +1354,9 @@ type NodeMaintenanceBudgetSpec struct {
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
 	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
 	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, or admitted. With one that is not Ready, a maintenance may begin at any number;
-	// with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready
-	// or admitted.
+	// unschedulable, or admitted. With one that has not been Ready for five minutes, a maintenance may
+	// begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of
+	// them are not Ready or admitted.
 	// +required
 	// +k8s:required
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable" protobuf:"bytes,2,opt,name=maxUnavailable"`
