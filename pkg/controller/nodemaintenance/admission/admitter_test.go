@@ -914,6 +914,10 @@ func TestWaitsWithoutCurrentBudgets(t *testing.T) {
 			if waits, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Hour)); err != nil || len(waits["m"]) > 0 {
 				t.Errorf("current again: waits %v, error %v", waits, err)
 			}
+			spoil(w)
+			if waits, _, _ := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(2*time.Hour)); len(waits["m"]) > 0 {
+				t.Errorf("the minute does not begin anew: waits %v", waits)
+			}
 		})
 	}
 }
@@ -969,6 +973,14 @@ func TestRemarksOnABudget(t *testing.T) {
 			message := w.store.budget.Status.Conditions[0].Message
 			if test.invalid && strings.Contains(message, test.want) {
 				return
+			}
+			if strings.Contains(test.want, "label") {
+				labeled := w.node.DeepCopy()
+				labeled.Labels["zone"] = "a"
+				a.SetNode(labeled)
+				if got := a.budgets["b"].remarks(); got != "" {
+					t.Errorf("with the label, it says %q", got)
+				}
 			}
 			if _, remarks, _ := strings.Cut(message, "."); !strings.HasSuffix(message, test.want) || test.want == "" && remarks != "" && !strings.HasPrefix(remarks, "admissionsAllowed") {
 				t.Errorf("the condition says %q", message)

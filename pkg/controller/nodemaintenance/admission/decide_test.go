@@ -362,6 +362,34 @@ func TestOldestMaintenanceFirst(t *testing.T) {
 	}
 }
 
+// A maintenance that an older one holds up holds up younger ones, in the other budgets of its node.
+func TestHeldMaintenanceHolds(t *testing.T) {
+	labeled := func(label string, labels ...string) func(*v1.Node) {
+		return func(n *v1.Node) {
+			delete(n.Labels, "pool")
+			for _, l := range append(labels, label) {
+				n.Labels[l] = ""
+			}
+		}
+	}
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{
+		inZone("t", "a", labeled("first", "second"), admitted), inZone("x", "b", labeled("first")),
+		inZone("y", "c", labeled("first", "second")), inZone("z", "a", labeled("second")),
+	})
+	for _, label := range []string{"first", "second"} {
+		b := budgetFor(label, v1.NodeSelectorRequirement{Key: label, Operator: v1.NodeSelectorOpExists})
+		b.UID, b.Spec.MaxUnavailable, b.Spec.Topology = types.UID(label), ptr.To(intstr.FromInt32(9)), zoneTopology()
+		if err := f.SetBudget(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m1", "x"), waitingFor("m2", "y"), waitingFor("m3", "z")}, decidedAt))
+	if diff := cmp.Diff(map[string]int{"m1 Topology": 1, "m2 Topology": 1, "m3 OlderMaintenance": 1}, waits); diff != "" || len(got) > 0 {
+		t.Errorf("admissions %v, waits (-want, +got):\n%s", got, diff)
+	}
+}
+
 // A node that is not Ready for a moment is admitted only as if it were available: with hundreds of them, when
 // a network is interrupted, hundreds would be drained when they are back. After five minutes it is free.
 func TestNodesThatAreDownForAMoment(t *testing.T) {

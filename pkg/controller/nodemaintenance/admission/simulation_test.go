@@ -541,6 +541,12 @@ func (r *replica) checkAdmitted(n *v1.Node, uid types.UID) {
 	}
 }
 
+// isDead reports whether a node is not Ready, and is so for long enough, or has always been.
+func (w *world) isDead(n *v1.Node) bool {
+	since := n.Status.Conditions[0].LastTransitionTime
+	return !maintenance.IsReady(n) && (since.IsZero() || w.now.Sub(since.Time) >= deadAfter-maxSkew)
+}
+
 // checkLimits checks the limits of one budget. Those count that it had when the replica has read it:
 // a change that comes later holds for the next nodes.
 func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBudget, n *v1.Node) {
@@ -569,7 +575,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 			domains.Insert(other.Labels["zone"])
 		}
 	}
-	isFree := isTaken(n) || !maintenance.IsReady(n)
+	isFree := isTaken(n) || r.isDead(n)
 	maxUnavailable := max(r.limitOf(b.Spec.MaxUnavailable, b.Spec.NodeSelector), r.limitOf(listed.Spec.MaxUnavailable, b.Spec.NodeSelector))
 	switch {
 	case maxUnavailable == 0:
@@ -869,6 +875,9 @@ func (w *world) changeNode() {
 	default:
 		ready := &n.Status.Conditions[0]
 		ready.Status = map[v1.ConditionStatus]v1.ConditionStatus{v1.ConditionTrue: v1.ConditionUnknown, v1.ConditionUnknown: v1.ConditionTrue}[ready.Status]
+		if w.extra != nil {
+			ready.LastTransitionTime = metav1.NewTime(w.now)
+		}
 	}
 	w.note("%s: unschedulable %t, ready %s", n.Name, n.Spec.Unschedulable, n.Status.Conditions[0].Status)
 	write(w, &w.nodes, n, false)
