@@ -441,7 +441,7 @@ func TestFreezeWhileNodesAreWritten(t *testing.T) {
 	f.interceptAdmissions(func(runtime.Object) (bool, runtime.Object, error) {
 		if !frozen {
 			frozen = true
-			f.clock.Step(6 * time.Second)
+			f.clock.Step(listTakes)
 			stored, err := f.tracker.Get(budgets, "", "b")
 			if err != nil {
 				t.Error(err)
@@ -464,6 +464,39 @@ func TestFreezeWhileNodesAreWritten(t *testing.T) {
 	f.run(time.Minute)
 	f.expectNodes("thawed", map[string]string{"n1": admitted, "n2": admitted, "n3": admitted})
 }
+
+// If the list of budgets is old when a node is to be written, it is decided again at once: that is no failure
+// of the node.
+func TestListThatTakesLong(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createLimit("b", 1)
+	fails := true
+	f.interceptAdmissions(func(runtime.Object) (bool, runtime.Object, error) {
+		failed := fails
+		fails = false
+		return failed, nil, context.DeadlineExceeded // Now it is reserved.
+	})
+	late := false
+	f.client.PrependReactor("list", "nodemaintenancebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if !fails && !late {
+			late = true
+			f.clock.Step(listTakes)
+		}
+		return false, nil, nil
+	})
+	f.createPlain("m")
+	f.run(30 * time.Second)
+	if !late {
+		t.Error("no list was late")
+	}
+	f.expectNode("after a late list", "n1", admitted)
+	if slices.ContainsFunc(f.events, func(e string) bool { return strings.Contains(e, "too old") }) {
+		t.Errorf("a failure of the node: %q", f.events)
+	}
+}
+
+// listTakes is longer than a list of budgets may be old.
+const listTakes = 6 * time.Second
 
 // Nodes that lose their network for a moment are not admitted beyond the budget. One that stays away is.
 func TestInterruptionAdmitsNothing(t *testing.T) {

@@ -152,6 +152,9 @@ func testBudgetsRefused(t *testing.T, c *cluster) {
 		"an hour that is none":      {func(s *spec) { s.Windows = window("0 25 * * *", "UTC") }, []string{"spec.windows[0].schedule", `"0 25 * * *"`}},
 		"a window that never opens": {func(s *spec) { s.Windows = window("0 0 31 2 *", "UTC") }, []string{"spec.windows[0].schedule", `"0 0 31 2 *"`}},
 		"a time zone in a schedule": {func(s *spec) { s.Windows = window("TZ=UTC 0 2 * * *", "UTC") }, []string{"spec.windows[0].schedule", "timeZone"}},
+		"a selector with 101 terms": {func(s *spec) {
+			s.NodeSelector.NodeSelectorTerms = slices.Repeat(s.NodeSelector.NodeSelectorTerms[:1], 101)
+		}, []string{"spec.nodeSelector.nodeSelectorTerms", "100 terms", "101"}},
 		"an unknown time zone":      {func(s *spec) { s.Windows = window("0 2 * * *", "Mars/Olympus") }, []string{"spec.windows[0].timeZone", `"Mars/Olympus"`}},
 		"the time zone of a server": {func(s *spec) { s.Windows = window("0 2 * * *", "Local") }, []string{"spec.windows[0].timeZone", `"Local"`}},
 		"a window without a length": {func(s *spec) {

@@ -38,7 +38,10 @@ var canceling = &ending{
 		maintenance claims them, and the eviction of pods that are still running is canceled. Two
 		kinds of pods are still evicted, and are named: pods whose interceptor forbids cancellation,
 		and pods whose eviction another client requests too. A node can be named in place of its
-		maintenance if it has only one.`)),
+		maintenance if it has only one, and that selects no other node. If an argument names no
+		maintenance, nothing is changed.
+
+		To end the work on single nodes, use "kubectl maintenance complete NAME NODE".`)),
 	example: templates.Examples(i18n.T(`
 		# Cancel a maintenance
 		kubectl maintenance cancel foo-x7k2p

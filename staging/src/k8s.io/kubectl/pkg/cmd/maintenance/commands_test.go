@@ -516,8 +516,10 @@ nodemaintenance/ended is already completed
 		t.Errorf("the second time: %q", again)
 	}
 	s.run(t, "complete", "nobody", "ended")
-	contains(t, s.failure, `"nobody" not found`)
-	contains(t, s.out.String(), "ended is already completed")
+	contains(t, s.failure, `"nobody" not found`, "\nerror: nothing was changed")
+	if s.out.Len() > 0 {
+		t.Errorf("printed %q", s.out)
+	}
 	s.run(t, "complete")
 	contains(t, s.failure, "at least one NAME is required")
 	s.whenLooked(func() { s.update(t, newMaintenance("rack", complete, "node-1").started(0).completed()) })
@@ -583,6 +585,88 @@ func TestCancel(t *testing.T) {
 	}
 	s.run(t, "cancel", "rack")
 	contains(t, s.failure, `"rack" not found`)
+}
+
+// TestNothingIsChanged verifies that all arguments are read before the first write: whoever wants to end the
+// work on one node, and writes "cancel NAME NODE", must not end the maintenance of all.
+func TestNothingIsChanged(t *testing.T) {
+	rollout := newMaintenance("kernel", drain, "node-7", "node-8").started(time.Hour).rollingOut(twoAtATime(manual))
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"a node of the maintenance", []string{"cancel", "kernel", "node-7"}, `error: "node-7" is a node. To end the work on it alone: kubectl maintenance complete kernel node-7. To cancel the maintenance of all its nodes: kubectl maintenance cancel kernel` + "\nerror: nothing was changed"},
+		{"the same, with its kind", []string{"cancel", "nm/kernel", "node/node-7"}, "kubectl maintenance complete kernel node-7. To cancel"},
+		{"a node of a maintenance without a rollout", []string{"cancel", "kernel", "node-3"}, `error: "node-3" is a node. To cancel its maintenances, use: kubectl maintenance cancel together` + "\nerror: nothing was changed"},
+		{"a node that nothing selects", []string{"cancel", "kernel", "node-9"}, `error: "node-9" is a node, and no open maintenance selects it` + "\nerror: nothing was changed"},
+		{"unknown", []string{"cancel", "kernel", "nobody", "together"}, `error: NodeMaintenance "nobody" not found, and no node of that name`},
+		{"unknown, with its kind", []string{"cancel", "kernel", "nm/nobody"}, `"nobody" not found` + "\nerror: nothing was changed"},
+		{"two are unknown", []string{"cancel", "nobody", "kernel", "node-9"}, `no open maintenance selects it` + "\nerror: nothing was changed"},
+		{"pause", []string{"pause", "kernel", "node-7"}, "nothing was changed"},
+		{"resume", []string{"resume", "kernel", "nobody"}, "nothing was changed"},
+		{"complete", []string{"complete", "nobody", "kernel", "together"}, "nothing was changed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, rollout, newMaintenance("together", drain, "node-3", "node-4"), newNode("node-3"), newNode("node-4"), newNode("node-7"), newNode("node-8"), newNode("node-9"))
+			out := s.run(t, tc.args...)
+			contains(t, s.failure, tc.want)
+			if writes := s.writes(); s.code != 1 || len(writes) > 0 || out != "" {
+				t.Errorf("exit code %d, wrote %v, printed %q", s.code, writes, out)
+			}
+		})
+	}
+	// A single argument changes nothing else.
+	s := newServer(t, rollout)
+	s.run(t, "cancel", "nobody")
+	if strings.Contains(s.failure, "nothing was changed") {
+		t.Errorf("%s", s.failure)
+	}
+	// Both name the same one.
+	s = newServer(t, newMaintenance("own", drain, "node-1"), newNode("node-1"))
+	if out := s.mustRun(t, "cancel", "own", "node-1"); out != "nodemaintenance/own is canceled\n" {
+		t.Errorf("printed %q", out)
+	}
+}
+
+// TestFailuresSurviveTheWait verifies that what failed before a wait is named if the wait ends early, with the
+// exit code of the wait.
+func TestFailuresSurviveTheWait(t *testing.T) {
+	refuse := func(s *server, verb, kind, name string) {
+		s.PrependReactor(verb, kind, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if named, ok := action.(interface{ GetName() string }); !ok || named.GetName() != name {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), name, errors.New("no permission"))
+		})
+	}
+	m := newMaintenance("kernel", drain, "drained", "failed").started(time.Hour).rollingOut(twoAtATime(manual))
+	for _, tc := range []struct {
+		name    string
+		stories []any
+		refuse  []string
+		args    []string
+		end     error
+		code    int
+	}{
+		{"cancel times out", []any{newMaintenance("a", drain, "n"), newMaintenance("b", drain, "n")}, []string{"delete", resource, "a"}, []string{"cancel", "a", "b"}, context.DeadlineExceeded, exitTimedOut},
+		{"complete is interrupted", []any{newMaintenance("a", drain, "n"), newMaintenance("b", drain, "n")}, []string{"patch", resource, "a"}, []string{"complete", "a", "b"}, nil, exitInterrupted},
+		{"nodes time out", phasesOf(m), []string{"patch", "nodes", "failed"}, []string{"complete", "kernel", "failed", "drained"}, context.DeadlineExceeded, exitTimedOut},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, tc.stories...)
+			refuse(s, tc.refuse[0], tc.refuse[1], tc.refuse[2])
+			s.PrependReactor("delete", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+				return action.(clienttesting.DeleteAction).GetName() == "b", nil, nil
+			})
+			s.whenLooked(func() { s.end(tc.end) })
+			s.run(t, append(tc.args, "--wait", "--timeout=1h")...)
+			contains(t, s.failure, fmt.Sprintf("%q is forbidden: no permission", tc.refuse[2]), "the nodes will be released anyway")
+			if s.code != tc.code {
+				t.Errorf("exit code %d, want %d: %s", s.code, tc.code, s.failure)
+			}
+		})
+	}
 }
 
 func TestParseDrainPlan(t *testing.T) {

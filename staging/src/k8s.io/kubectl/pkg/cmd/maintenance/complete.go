@@ -48,7 +48,8 @@ var completing = &ending{
 		that cannot be completed are named, and the others are completed nevertheless.
 
 		Completing a completed maintenance or node is not an error. A node can be named in place of its
-		maintenance if it has only one.`)),
+		maintenance if it has only one, and that selects no other node. If a maintenance does not exist,
+		nothing is changed.`)),
 	example: templates.Examples(i18n.T(`
 		# Release the nodes
 		kubectl maintenance complete foo-x7k2p

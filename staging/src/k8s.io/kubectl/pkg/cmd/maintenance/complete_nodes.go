@@ -184,7 +184,7 @@ func (o *endOptions) completeNodes(ctx context.Context, client kubernetes.Interf
 	if o.wait && completed.Len() > 0 {
 		errs = append(errs, o.waitForNodes(ctx, client, named.NodeMaintenance, completed))
 	}
-	return joined(slices.DeleteFunc(errs, func(err error) bool { return err == nil }))
+	return joined(errs)
 }
 
 // validateNodesOf refuses maintenances whose nodes cannot be completed one by one.
@@ -313,14 +313,23 @@ func (o *endOptions) waitForNodes(ctx context.Context, client kubernetes.Interfa
 	return nil
 }
 
-// nodesDisplay prints a line for each phase that some nodes reach.
+// nodesDisplay prints a line for each phase that some nodes reach, why they are not released, and notices.
 type nodesDisplay struct {
-	out   io.Writer
-	names sets.Set[string]
-	last  *view
+	out     io.Writer
+	names   sets.Set[string]
+	last    *view
+	notices printedNotices
+	// unhealthy is why nodes are not released, by name, as it was printed last.
+	unhealthy map[string]string
 }
 
 func (d *nodesDisplay) show(frame frame) error {
+	if d.unhealthy == nil {
+		d.unhealthy = map[string]string{}
+	}
+	if err := d.notices.print(d.out, "", &frame); err != nil {
+		return err
+	}
 	for i := range frame.views {
 		v := &frame.views[i]
 		before := map[string]*nodeView{}
@@ -329,17 +338,49 @@ func (d *nodesDisplay) show(frame frame) error {
 		}
 		for j := range v.Nodes {
 			node := &v.Nodes[j]
-			line := phaseChange(v, before[node.Name], node)
-			if line == "" || !d.names.Has(node.Name) {
+			if !d.names.Has(node.Name) {
 				continue
 			}
-			if _, err := fmt.Fprintln(d.out, plaintext.Line(line)); err != nil {
-				return err
+			change := phaseChange(v, before[node.Name], node)
+			if node.Phase == phaseFailed {
+				change = "" // The next line says so, and why.
+			}
+			for _, line := range []string{change, d.unhealthyLine(node)} {
+				if line == "" {
+					continue
+				}
+				if _, err := fmt.Fprintln(d.out, plaintext.Line(line)); err != nil {
+					return err
+				}
 			}
 		}
 		d.last = v
 	}
 	return nil
+}
+
+// unhealthyLine says that a node has failed, or why one that comes back is not released; empty if that was
+// said. In the first view, it is no change, but a person waits for it.
+func (d *nodesDisplay) unhealthyLine(node *nodeView) string {
+	why := ""
+	switch {
+	case node.Phase != phaseReturning && node.Phase != phaseFailed:
+	case node.unexplained:
+		why = node.unreleasedText()
+	default:
+		why = node.unhealthy
+	}
+	if node.Phase == phaseFailed {
+		why = strings.TrimSuffix("did not come back in time: "+why, ": ")
+	}
+	if why == d.unhealthy[node.Name] {
+		return ""
+	}
+	d.unhealthy[node.Name] = why
+	if why == "" {
+		return ""
+	}
+	return node.Name + ": " + why
 }
 
 func (d *nodesDisplay) close() {}

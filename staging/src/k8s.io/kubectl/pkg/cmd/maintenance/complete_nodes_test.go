@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
 )
 
 // withUID sets the UID of a node.
@@ -138,8 +142,11 @@ func TestCompleteMaintenances(t *testing.T) {
 		contains(t, s.failure, "reading nodes: ", "no permission")
 	}
 	s = newServer(t, stories...)
-	contains(t, s.run(t, "complete", "gone", "rack"), "nodemaintenance/rack is being completed\n")
-	contains(t, s.failure, `"gone" not found`)
+	s.run(t, "complete", "gone", "rack")
+	contains(t, s.failure, `"gone" not found`, "\nerror: nothing was changed")
+	if len(s.writes()) > 0 {
+		t.Errorf("wrote %v", s.writes())
+	}
 	s = newServer(t, stories...)
 	s.run(t, "complete", "kernal", "node-2")
 	contains(t, s.failure, `error: "kernal" is neither a node nor a NodeMaintenance: "kubectl maintenance status --all" and "kubectl get nodes" list them. Nothing was changed`)
@@ -254,6 +261,53 @@ func TestCompleteNodesWaits(t *testing.T) {
 				t.Errorf("exit code %d: %s", s.code, s.failure)
 			}
 		})
+	}
+}
+
+// TestNodesDisplay verifies that a wait for nodes says once why they are not released, and that the
+// connection is lost.
+func TestNodesDisplay(t *testing.T) {
+	m := newMaintenance("kernel", drain, "n", "other").started(time.Hour).rollingOut(twoAtATime(manual))
+	ready := func(node *corev1.Node) *corev1.Node {
+		node.Status.Conditions[len(node.Status.Conditions)-1].Status = corev1.ConditionTrue
+		return node
+	}
+	failed := admittedNode(m, "n", phaseFailed, 0)
+	maintenance.Admissions(failed)[0].ReturningTime = ptr.To(ago(time.Hour))
+	var out bytes.Buffer
+	d := &nodesDisplay{out: &out, names: sets.New("n")}
+	for _, step := range []struct {
+		name    string
+		node    *corev1.Node
+		trouble string
+		want    string
+	}{
+		{"drained", admittedNode(m, "n", phaseDrained, 0), "", ""},
+		{"returning", admittedNode(m, "n", phaseReturning, 0), "", "n: the work is done, waiting until it is healthy\nn: not Ready\n"},
+		{"the connection is lost", admittedNode(m, "n", phaseReturning, 0), "The view may be outdated, retrying: EOF", "The view may be outdated, retrying: EOF\n"},
+		{"still", admittedNode(m, "n", phaseReturning, 0), "The view may be outdated, retrying: EOF", ""},
+		{"Ready", ready(admittedNode(m, "n", phaseReturning, 0)), "", "n: not released yet; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=n\n"},
+		{"failed", failed, "", "n: did not come back in time: not released yet; see its event NodeNotBack: kubectl describe node n\n"},
+		{"done", admittedNode(m, "n", phaseDone, 0), "", "n: done (1 of 2 nodes)\n"},
+	} {
+		for range 2 {
+			views := viewsIn(snapshotOf(m, step.node, admittedNode(m, "other", phaseFailed, 0)))
+			if err := d.show(frame{views: views, now: testNow, trouble: step.trouble}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(step.want, out.String()); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", step.name, diff)
+		}
+		out.Reset()
+	}
+	// It had failed before.
+	d = &nodesDisplay{out: &out, names: sets.New("n")}
+	if err := d.show(frame{views: viewsIn(snapshotOf(m, admittedNode(m, "n", phaseFailed, 0)))}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "n: did not come back in time: not rebooted\n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }
 

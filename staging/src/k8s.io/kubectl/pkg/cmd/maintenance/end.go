@@ -19,12 +19,14 @@ package maintenance
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/exec"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
@@ -107,12 +109,16 @@ func (o *endOptions) run(ctx context.Context) error {
 	return o.endAll(ctx, client)
 }
 
-// endAll ends maintenances as a whole.
+// endAll ends maintenances as a whole, unless an argument names none.
 func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) error {
+	names, err := o.resolveNames(ctx, client, o.args, o.ending.verb)
+	if err != nil {
+		return err
+	}
 	var errs []error
 	var ended []*coordinationv1alpha1.NodeMaintenance
-	for _, arg := range unique(o.args) {
-		nm, err := o.endNamed(ctx, client, arg)
+	for _, name := range names {
+		nm, err := o.ending.end(o, ctx, client, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -121,7 +127,7 @@ func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) er
 	}
 	if o.wait && len(ended) > 0 {
 		if _, err := follow(ctx, client, ended, o.clock, &lineDisplay{out: o.Out}, released(o.ending.isOver)); err != nil {
-			return err
+			return joined(append(errs, err))
 		}
 	}
 	if o.ending.finish != nil {
@@ -130,28 +136,18 @@ func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) er
 	return joined(errs)
 }
 
-// endNamed ends the maintenance that the argument names or, if there is none, the only one of the node
-// of that name.
-func (o *endOptions) endNamed(ctx context.Context, client kubernetes.Interface, arg string) (nm *coordinationv1alpha1.NodeMaintenance, err error) {
-	end := func(name string) (err error) {
-		nm, err = o.ending.end(o, ctx, client, name)
-		return err
-	}
-	err = onNamed(arg, end, func(node string, notFound error) error {
-		name, err := o.findOwn(ctx, client, node, o.ending.verb, notFound)
-		if err != nil {
-			return err
-		}
-		return end(name)
-	})
-	return nm, err
-}
-
 // joined returns a single error as it is, so that kubectl recognizes the status of the server in
-// it.
+// it. Several of them have the exit code of the wait that has ended early, if there is one.
 func joined(errs []error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 1 {
 		return errs[0]
 	}
-	return errors.Join(errs...)
+	all := errors.Join(errs...)
+	for _, err := range errs {
+		if exit, ok := err.(exec.CodeExitError); ok && exit.Code != cmdutil.DefaultErrorExitCode {
+			return exec.CodeExitError{Err: all, Code: exit.Code}
+		}
+	}
+	return all
 }

@@ -94,7 +94,7 @@ func fleetOf(nodes int) []any {
 // admittedNode returns a node that a maintenance has admitted, and its phase since some time.
 func admittedNode(m maintenanceStory, name string, phase nodePhase, before time.Duration) *corev1.Node {
 	since := ptr.To(ago(before))
-	admission := corev1.MaintenanceAdmission{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: ago(before + time.Hour)}
+	admission := corev1.MaintenanceAdmission{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: ago(before + time.Hour), BootID: "boot-1"}
 	ready := corev1.ConditionTrue
 	node := drainingNode(name, 0, 0, "Drained")
 	switch phase {
@@ -115,6 +115,7 @@ func admittedNode(m maintenanceStory, name string, phase nodePhase, before time.
 	}
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: ready})
 	node.Status.MaintenanceStatus.Admissions = []corev1.MaintenanceAdmission{admission}
+	node.Status.NodeInfo.BootID = "boot-1"
 	return node
 }
 

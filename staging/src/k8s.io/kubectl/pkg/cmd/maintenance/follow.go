@@ -41,16 +41,18 @@ type goal struct {
 	reached func(v *view) bool
 	// continues says what happens after a wait that ends early, and subcommand shows it.
 	continues, subcommand string
+	// needsAdmissions reports whether nodes that wait for their admission delay the goal.
+	needsAdmissions bool
 }
 
 // drained is the goal of a command that waits for a drain.
 func drained(reached func(v *view) bool) goal {
-	return goal{reached, "the maintenance continues", "watch"}
+	return goal{reached, "the maintenance continues", "watch", true}
 }
 
 // released is the goal of a command that waits for the end of a maintenance.
 func released(reached func(v *view) bool) goal {
-	return goal{reached, "the nodes will be released anyway", "status"}
+	return goal{reached, "the nodes will be released anyway", "status", false}
 }
 
 // controllerPatience is how long the controller may take to act on a maintenance before a notice
@@ -219,8 +221,12 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 	if names = f.unobserved.exhausted(names, now); len(names) == 0 {
 		return ""
 	}
-	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s. Check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.",
-		strings.Join(names, ", "), duration.HumanDuration(controllerPatience)))
+	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s: %s", strings.Join(names, ", "), duration.HumanDuration(controllerPatience), inactiveText(names[0])))
+}
+
+// inactiveText says why no controller acts on a maintenance, usually.
+func inactiveText(name string) string {
+	return "kube-controller-manager does not run, its feature gate DeclarativeNodeMaintenance is off, or the API server refuses its writes. See the events: kubectl describe nodemaintenance " + name
 }
 
 // uncordonedText names nodes that are not cordoned for long and have no blocker: that another
@@ -283,9 +289,38 @@ func (f *follower) continues() string {
 // maxNames is how many maintenances a command that is suggested names.
 const maxNames = 3
 
-// timedOut names the blockers, and other problems.
+// stopReasons are those for which nodes wait until somebody intervenes. Causes of the others, such as a
+// window that is closed, end by themselves.
+var stopReasons = sets.New(
+	coordinationv1alpha1.NodeMaintenanceWaitPaused, coordinationv1alpha1.NodeMaintenanceWaitFrozen, coordinationv1alpha1.NodeMaintenanceWaitHalted,
+	coordinationv1alpha1.NodeMaintenanceWaitDisabled, coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
+	coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, coordinationv1alpha1.NodeMaintenanceWaitNotCurrent,
+)
+
+// admissionText says what nodes wait for with which the maintenance has not begun, and whether somebody has
+// to intervene; empty if none waits. That it is halted is said elsewhere.
+func (v *view) admissionText(now time.Time) (text string, isStopped bool) {
+	r := v.Rollout
+	waitsFor := func(is func(reason coordinationv1alpha1.NodeMaintenanceWaitReason) bool) bool {
+		return slices.ContainsFunc(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool { return is(wait.Reason) })
+	}
+	isOther := func(reason coordinationv1alpha1.NodeMaintenanceWaitReason) bool {
+		return reason != coordinationv1alpha1.NodeMaintenanceWaitHalted
+	}
+	switch {
+	case r == nil || v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || isEnded(v) || r.counted && r.WaitingNodes == 0:
+		return "", false
+	case r.Paused:
+		return v.pausedText(), true
+	case !waitsFor(isOther):
+		return "", false
+	}
+	return "waiting: " + waitsText(v, now), waitsFor(stopReasons.Has)
+}
+
+// timedOut names the blockers, what nodes wait for, and other problems.
 func (f *follower) timedOut() error {
-	var blockers []string
+	var blockers, others []string
 	what, isBlocked := "something was", false
 	for _, name := range sortedNames(f.last) {
 		v := f.last[name]
@@ -293,6 +328,18 @@ func (f *follower) timedOut() error {
 		isBlocked = isBlocked || v.PodsBlocked > 0
 		if v.isHalted() {
 			blockers = append(blockers, plaintext.Line(name+": "+v.haltedText()))
+		}
+		switch text, isStopped := v.admissionText(f.shown.now); {
+		case text == "" || !f.goal.needsAdmissions:
+		case isStopped:
+			blockers = append(blockers, plaintext.Line(name+": "+text))
+		default:
+			others = append(others, plaintext.Line(name+": "+text))
+		}
+		for _, text := range []string{v.overdueText(f.shown.now), v.unreleasedText(f.shown.now)} {
+			if text != "" {
+				others = append(others, plaintext.Line(name+": "+text))
+			}
 		}
 		for i := range v.Blockers {
 			b := &v.Blockers[i]
@@ -309,6 +356,6 @@ func (f *follower) timedOut() error {
 	if len(blockers) > 0 || isBlocked {
 		text, code = "timed out while "+what+" blocked; ", exitBlocked
 	}
-	lines := slices.Concat([]string{text + f.continues()}, blockers, f.shown.notices())
+	lines := slices.Concat([]string{text + f.continues()}, blockers, others, f.shown.notices())
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}
 }

@@ -53,11 +53,12 @@ import (
 
 // Exit codes besides 0 and 1. They are part of the interface: the help documents them.
 const (
-	// exitTimedOut means that --timeout has passed while pods were being evicted.
+	// exitTimedOut means that --timeout has passed while pods were being evicted, or nodes waited for
+	// something that ends by itself.
 	exitTimedOut = 2
 
-	// exitBlocked means that --timeout has passed while there were blockers that need an
-	// intervention. The message names them.
+	// exitBlocked means that --timeout has passed while there was something that needs an
+	// intervention: blockers, or a rollout that begins with no further node. The message names it.
 	exitBlocked = 3
 
 	// exitInterrupted is the exit code that shells expect after Ctrl-C.
@@ -77,8 +78,9 @@ var (
 
 		    0    done
 		    1    an error, wrong usage, or a maintenance that ended before it was drained
-		    2    --timeout has passed while pods were leaving
-		    3    --timeout has passed while pods or nodes were blocked: the message names the blockers
+		    2    --timeout has passed while pods were leaving, or nodes waited for their turn
+		    3    --timeout has passed while pods or nodes were blocked: the message names the
+		         blockers. Also if no further node is drained until somebody intervenes
 		    130  interrupted`))
 
 	maintenanceExample = templates.Examples(i18n.T(`

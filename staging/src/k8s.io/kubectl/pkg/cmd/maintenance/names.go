@@ -121,6 +121,37 @@ func onNamed(arg string, ofMaintenance func(name string) error, ofNode func(node
 	return err
 }
 
+// resolveNames returns the names of the maintenances that the arguments name, each once. If one of them
+// names none, the error says that nothing was changed: whoever writes "cancel NAME NODE" to end the work
+// on one node must not end the maintenance of all.
+func (e *environment) resolveNames(ctx context.Context, client kubernetes.Interface, args []string, subcommand string) ([]string, error) {
+	var names []string
+	var errs []error
+	args = unique(args)
+	for _, arg := range args {
+		err := onNamed(arg, func(name string) error {
+			if _, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
+			}
+			names = append(names, name)
+			return nil
+		}, func(node string, notFound error) error {
+			name, err := e.findOwn(ctx, client, node, subcommand, notFound)
+			if err == nil {
+				names = append(names, name)
+			}
+			return err
+		})
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 && len(args) > 1 {
+		errs = append(errs, failed("nothing was changed"))
+	}
+	return unique(names), joined(errs)
+}
+
 // findOwn returns the name of the only open maintenance of a node, if it selects no other node. A
 // maintenance of several nodes must be named to be ended.
 func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
@@ -141,8 +172,12 @@ func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand st
 	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodesByName([]string{node})) {
 		return names[0], nil
 	}
-	if subcommand == "complete" && rolloutOf(maintenances[0]) != nil {
+	switch {
+	case rolloutOf(maintenances[0]) == nil:
+	case subcommand == "complete":
 		return "", failed("%q is a node. When the work on it is done: kubectl maintenance complete %s %s. To end the maintenance of all its nodes: kubectl maintenance complete %s", node, names[0], node, names[0])
+	case subcommand == "cancel":
+		return "", failed("%q is a node. To end the work on it alone: kubectl maintenance complete %s %s. To cancel the maintenance of all its nodes: kubectl maintenance cancel %s", node, names[0], node, names[0])
 	}
 	return "", failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
 }

@@ -54,7 +54,8 @@ var pauses = &pausing{
 		done. To stop the drain of nodes that a maintenance has begun with, end it with "kubectl
 		maintenance complete" or "cancel".
 
-		Pausing a paused maintenance is not an error.`)),
+		Pausing a paused maintenance is not an error. If an argument names no maintenance, nothing is
+		changed.`)),
 	example: templates.Examples(i18n.T(`
 		# Begin with no further node
 		kubectl maintenance pause kernel
@@ -79,7 +80,8 @@ var resumes = &pausing{
 		they stay cordoned until they come back, and count as unavailable for NodeMaintenanceBudgets,
 		but not for --max-concurrent.
 
-		Resuming a maintenance that is neither paused nor halted is not an error.`)),
+		Resuming a maintenance that is neither paused nor halted is not an error. If an argument names
+		no maintenance, nothing is changed.`)),
 	example: templates.Examples(i18n.T(`
 		# See why it is halted
 		kubectl maintenance status kernel
@@ -125,16 +127,13 @@ func (o *pauseOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names, err := o.resolveNames(ctx, client, o.args, o.pausing.verb)
+	if err != nil {
+		return err
+	}
 	var errs []error
-	change := func(name string) error { return o.changeRollout(ctx, client, name) }
-	for _, arg := range unique(o.args) {
-		errs = append(errs, onNamed(arg, change, func(node string, notFound error) error {
-			name, err := o.findOwn(ctx, client, node, o.pausing.verb, notFound)
-			if err != nil {
-				return err
-			}
-			return change(name)
-		}))
+	for _, name := range names {
+		errs = append(errs, o.changeRollout(ctx, client, name))
 	}
 	return joined(errs)
 }

@@ -111,7 +111,9 @@ func TestPauseRefuses(t *testing.T) {
 		{"neither a maintenance nor a node", nil, []string{"kernel"}, `NodeMaintenance "kernel" not found, and no node of that name: "kubectl maintenance status --all" lists them`, 0},
 		{"a node of several", []any{newMaintenance("kernel", drain, "node-1", "node-2").rollingOut(rollout)}, []string{"node-1"}, `"node-1" is a node. To pause its maintenances, use: kubectl maintenance pause kernel`, 0},
 		{"no name", nil, nil, "at least one NAME is required", 0},
-		{"one of two", []any{newMaintenance("kernel", drain, "node-1").rollingOut(rollout)}, []string{"nobody", "kernel"}, `"nobody" not found`, 1},
+		{"one of two", []any{newMaintenance("kernel", drain, "node-1").rollingOut(rollout)}, []string{"nobody", "kernel"}, "not found, and no node of that name: \"kubectl maintenance status --all\" lists them\nerror: nothing was changed", 0},
+		{"a node behind its maintenance", []any{newMaintenance("kernel", drain, "node-1", "node-2").rollingOut(rollout)}, []string{"kernel", "node-1"}, "kubectl maintenance pause kernel\nerror: nothing was changed", 0},
+		{"one of two has ended", []any{newMaintenance("kernel", drain, "node-1").rollingOut(rollout), newMaintenance("old", complete, "node-1").rollingOut(rollout)}, []string{"old", "kernel"}, `NodeMaintenance "old" has ended`, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(t, append(tc.stories, newNode("node-1"))...)

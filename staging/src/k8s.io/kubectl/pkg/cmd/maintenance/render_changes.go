@@ -32,6 +32,8 @@ type reporter struct {
 	last *view
 	// printed are the blockers that have a line, by key, as they were when it was printed.
 	printed map[string]blockerView
+	// overdue and unreleased report whether a line says where to look for the reason.
+	overdue, unreleased bool
 }
 
 // changes returns a line for each change since the last call.
@@ -74,12 +76,29 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 	}
 	lines = append(lines, rolloutChanges(old, v, now)...)
 	lines = append(lines, nodeChanges(old, v)...)
+	lines = append(lines, r.overdueChanges(v, now)...)
 	lines = append(lines, r.blockerChanges(old, v, now)...)
 	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
 		lines = append(lines, drainedText(v))
 	}
 	if v.Outcome == outcomeDone && old.Outcome != outcomeDone {
 		lines = append(lines, "done: released "+counted(v.SelectedNodes, "node", "nodes"))
+	}
+	return lines
+}
+
+// overdueChanges says where to look when nodes begin to be released too late: once, until none is. That
+// depends on the time, not only on the last view.
+func (r *reporter) overdueChanges(v *view, now time.Time) []string {
+	var lines []string
+	for _, check := range []struct {
+		text    string
+		printed *bool
+	}{{v.overdueText(now), &r.overdue}, {v.unreleasedText(now), &r.unreleased}} {
+		if check.text != "" && !*check.printed {
+			lines = append(lines, plaintext.Line("check: "+check.text))
+		}
+		*check.printed = check.text != ""
 	}
 	return lines
 }

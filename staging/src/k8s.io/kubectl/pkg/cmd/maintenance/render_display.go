@@ -49,6 +49,27 @@ func (f *frame) notices() []string {
 	return slices.DeleteFunc([]string{f.trouble, f.unobserved, f.uncordoned}, func(text string) bool { return text == "" })
 }
 
+// printedNotices are the notices that were printed: each is printed once, until the problem is over.
+type printedNotices struct {
+	inTrouble, unobserved, uncordoned bool
+}
+
+// print prints the notices that are new, each behind the prefix.
+func (p *printedNotices) print(out io.Writer, prefix string, frame *frame) error {
+	for _, notice := range []struct {
+		text    string
+		printed *bool
+	}{{frame.trouble, &p.inTrouble}, {frame.unobserved, &p.unobserved}, {frame.uncordoned, &p.uncordoned}} {
+		if notice.text != "" && !*notice.printed {
+			if _, err := fmt.Fprintln(out, prefix+notice.text); err != nil {
+				return err
+			}
+		}
+		*notice.printed = notice.text != ""
+	}
+	return nil
+}
+
 // lineDisplay prints a line for each change, for logs and pipes.
 type lineDisplay struct {
 	out io.Writer
@@ -56,25 +77,15 @@ type lineDisplay struct {
 	clocked bool
 	// reporters are those of the maintenances, by name.
 	reporters map[string]*reporter
-	// inTrouble, unobserved and uncordoned report whether the notice was printed: each is printed
-	// once, until the problem is over.
-	inTrouble, unobserved, uncordoned bool
+	notices   printedNotices
 }
 
 func (d *lineDisplay) show(frame frame) error {
 	if d.reporters == nil {
 		d.reporters = map[string]*reporter{}
 	}
-	for _, notice := range []struct {
-		text    string
-		printed *bool
-	}{{frame.trouble, &d.inTrouble}, {frame.unobserved, &d.unobserved}, {frame.uncordoned, &d.uncordoned}} {
-		if notice.text != "" && !*notice.printed {
-			if _, err := fmt.Fprintln(d.out, d.prefix(frame.now)+notice.text); err != nil {
-				return err
-			}
-		}
-		*notice.printed = notice.text != ""
+	if err := d.notices.print(d.out, d.prefix(frame.now), &frame); err != nil {
+		return err
 	}
 	for i := range frame.views {
 		if err := d.showView(&frame.views[i], frame.now); err != nil {

@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -75,7 +76,7 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		p.addWarnings(plan.Warnings)
 	}
 	if plan.Rollout != nil {
-		p.addRolloutPlan(plan.Rollout, now)
+		p.addRolloutPlan(plan.Rollout, cmp.Or(plan.Maintenance, "NAME"), now)
 	}
 	p.add("")
 	p.wrapped("", summaryText(plan, now))

@@ -48,6 +48,8 @@ func (p *page) addRollout(v *view, now time.Time, rows int) {
 		p.field("Drain", v.DrainMessage)
 	}
 	p.field("Next", v.nextText())
+	p.field("Check", v.overdueText(now))
+	p.field("Check", v.unreleasedText(now))
 }
 
 // isPlainDrain reports whether the message of the drain of a rollout says no more than the phases of
@@ -62,11 +64,71 @@ func (v *view) nextText() string {
 	switch {
 	case r.awaitsCompletion():
 		return fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name)
-	case r.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && r.phases[phaseDrained] > 0 && r.phases[phaseDraining]+r.phases[phaseReturning] == 0:
+	case r.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && r.phases[phaseDrained] > r.rebooted && r.phases[phaseDraining]+r.phases[phaseReturning] == 0:
 		// While other nodes move on, something reboots them.
 		return "reboot the drained nodes: each is released when it is Ready again"
 	}
 	return ""
+}
+
+// unreleasedPatience is how long a node may be Ready, or its work done, before a person should look why
+// it is not released. The controller needs 30 seconds after a reboot.
+const unreleasedPatience = time.Minute
+
+// overdueText says where to look if nodes were rebooted and are not released; empty if all are in time.
+// Their phases look normal while no controller acts on them.
+func (v *view) overdueText(now time.Time) string {
+	overdue := 0
+	for i := range v.Nodes {
+		if v.Nodes[i].isOverdue(now) {
+			overdue++
+		}
+	}
+	if overdue == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s not released, so kube-controller-manager may not run: kubectl get lease -n kube-system kube-controller-manager",
+		counted(overdue, "rebooted node is", "rebooted nodes are"))
+}
+
+// unreleasedText says where to look if the work on a node is done, and the node itself does not say why it
+// is not released; empty if there is none.
+func (v *view) unreleasedText(now time.Time) string {
+	for i := range v.Nodes {
+		if node := &v.Nodes[i]; node.unexplained && now.Sub(node.PhaseSince.Time) > unreleasedPatience {
+			return node.Name + " is " + node.unreleasedText()
+		}
+	}
+	return ""
+}
+
+// unreleasedText says how to see why a node is not released that itself does not say it: usually, because of
+// pods of DaemonSets. Only the controller knows which ones, and it says so when the node has failed.
+func (n *nodeView) unreleasedText() string {
+	if n.Phase == phaseFailed {
+		return notReleased + "; see its event NodeNotBack: kubectl describe node " + n.Name
+	}
+	return notReleased + "; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=" + n.Name
+}
+
+// isOverdue reports whether the node was rebooted, and has been Ready for so long that the controller
+// should have released it.
+func (n *nodeView) isOverdue(now time.Time) bool {
+	return n.rebooted && n.readySince != nil && now.Sub(n.readySince.Time) > unreleasedPatience
+}
+
+// unhealthyText says why the node is not released, as far as can be seen; empty if it is not known to wait
+// for anything but its work.
+func (n *nodeView) unhealthyText(now time.Time) string {
+	switch {
+	case !n.rebooted:
+		return n.unhealthy
+	case n.readySince == nil:
+		return "rebooted, not Ready"
+	case n.isOverdue(now):
+		return fmt.Sprintf("rebooted, Ready for %s, %s", elapsed(now, *n.readySince), notReleased)
+	}
+	return "rebooted, Ready for " + elapsed(now, *n.readySince)
 }
 
 // awaitsCompletion reports whether nodes are drained that somebody has to complete one by one.
@@ -107,9 +169,20 @@ func waitsText(v *view, now time.Time) string {
 	formatTime := func(at metav1.Time) string { return timeAndRemainder(now, at) }
 	for i := range v.Rollout.WaitingFor {
 		wait := &v.Rollout.WaitingFor[i]
-		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, maintenance.WaitCause(wait, formatTime)))
+		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, namedCause(maintenance.WaitCause(wait, formatTime), v.Name, wait.Budget)))
 	}
 	return strings.Join(texts, "; ")
+}
+
+// namedCause adds the name to the command at the end of a cause, which shows all objects without it.
+func namedCause(cause, name, budget string) string {
+	switch {
+	case strings.HasSuffix(cause, "kubectl describe nodemaintenance"):
+		return cause + " " + name
+	case strings.HasSuffix(cause, "kubectl describe nodemaintenancebudget"):
+		return cause + " " + budget
+	}
+	return cause
 }
 
 func (v *view) pausedText() string { return "paused; to go on: kubectl maintenance resume " + v.Name }
@@ -197,7 +270,9 @@ func (v *view) mostUrgent() []*nodeView {
 		}
 	}
 	rank := func(node *nodeView) int {
-		if node.Phase != phaseFailed && (node.PodsBlocked > 0 || node.stuck || v.isUncordoned(node)) {
+		// A node that is Ready after its reboot is released within a minute, or something is wrong.
+		returned := node.rebooted && node.readySince != nil
+		if node.Phase != phaseFailed && (node.PodsBlocked > 0 || node.stuck || v.isUncordoned(node) || returned) {
 			return 1
 		}
 		return 2 * slices.Index(urgency, node.Phase)
@@ -240,8 +315,8 @@ func phaseText(v *view, node *nodeView, now time.Time) string {
 	default:
 		return nodeState(v, node)
 	}
-	if node.unhealthy != "" {
-		text += ", " + node.unhealthy
+	if unhealthy := node.unhealthyText(now); unhealthy != "" {
+		text += ", " + unhealthy
 	}
 	if v.isUncordoned(node) {
 		text += ", not cordoned"

@@ -37,8 +37,8 @@ const (
 )
 
 // addRolloutPlan appends in which batches nodes are drained, when, for how long, and whether their
-// pods find a place.
-func (p *page) addRolloutPlan(plan *rolloutPlan, now time.Time) {
+// pods find a place. The name is that of the maintenance.
+func (p *page) addRolloutPlan(plan *rolloutPlan, name string, now time.Time) {
 	p.add("")
 	p.wrapped("", "Rollout (batches are what happens if all nodes take the same time):")
 	p.wrapped("    ", plan.batchesText())
@@ -47,10 +47,10 @@ func (p *page) addRolloutPlan(plan *rolloutPlan, now time.Time) {
 		p.wrapped("    ", fmt.Sprintf("Not in this plan: %d done, %d failed to come back", plan.Done, plan.Failed))
 	}
 	if plan.Paused {
-		p.wrapped("  ! ", "Paused: no further node is drained until \"kubectl maintenance resume\"")
+		p.wrapped("  ! ", "Paused: no further node is drained until \"kubectl maintenance resume "+name+"\"")
 	}
 	if plan.Halted {
-		p.wrapped("  ! ", "Halted: no further node is drained until failed nodes are repaired, or \"kubectl maintenance resume\"")
+		p.wrapped("  ! ", "Halted: no further node is drained until failed nodes are repaired, or \"kubectl maintenance resume "+name+"\"")
 	}
 	for i := range plan.Stuck {
 		p.wrapped("  ! ", plan.Stuck[i].text())

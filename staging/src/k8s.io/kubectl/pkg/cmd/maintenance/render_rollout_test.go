@@ -367,6 +367,146 @@ func asExit(err error, exit *exec.CodeExitError) bool {
 	return ok
 }
 
+// TestCommandsAreOnOneLine verifies that commands can be copied, on terminals of any usual width: the first
+// line of "kubectl maintenance complete NAME NODE" alone would release all nodes.
+func TestCommandsAreOnOneLine(t *testing.T) {
+	for width := 60; width <= 120; width++ {
+		for length := 1; length <= 40; length++ {
+			name := strings.Repeat("k", length)
+			begun := func(policy coordinationv1alpha1.NodeCompletionPolicy) maintenanceStory {
+				return newMaintenance(name, drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(policy)).counting(1, 1, 0)
+			}
+			paused, halted := begun(manual), begun(rebooted).counting(1, 1, 0, "n").halted()
+			paused.Spec.Rollout.Paused = true
+			unseen := newMaintenance(name, drain, "n")
+			overdue := admittedNode(begun(rebooted), "n", phaseDrained, 2*time.Hour)
+			overdue.Status.NodeInfo.BootID = "boot-2"
+			views := func(stories ...any) string {
+				return renderStatus(viewsIn(snapshotOf(append(stories, newNode("m"))...)), testNow, width)
+			}
+			plan := &page{width: width}
+			plan.addRolloutPlan(&rolloutPlan{Paused: true, Halted: true}, name, testNow)
+			notice := &page{width: width}
+			notice.wrapped("", (&follower{uncordoned: patience{name: testNow.Add(-time.Hour)}}).uncordonedText([]view{{Stage: cordon, observed: true, StageStarted: ptr.To(ago(0)), Nodes: []nodeView{{Name: name}}}}, testNow))
+			for _, shown := range []struct{ what, text, command string }{
+				{"awaits completion", views(begun(manual), admittedNode(begun(manual), "n", phaseDrained, 0)), "kubectl maintenance complete " + name + " NODE"},
+				{"paused", views(paused, newNode("n")), "kubectl maintenance resume " + name},
+				{"halted", views(halted, admittedNode(halted, "n", phaseFailed, 0)), "kubectl maintenance resume " + name},
+				{"overdue", views(begun(rebooted), overdue), "kubectl get lease -n kube-system kube-controller-manager"},
+				{"unseen", views(unseen, newNode("n")), "kubectl describe nodemaintenance " + name},
+				{"plan", plan.String(), `until "kubectl maintenance resume ` + name + `"`},
+				{"plan", plan.String(), `or "kubectl maintenance resume ` + name + `"`},
+				{"notice", notice.String(), "kubectl describe node " + name},
+			} {
+				if strings.HasPrefix(shown.command, "until") || strings.HasPrefix(shown.command, "or") {
+					_, shown.command, _ = strings.Cut(shown.command, " ")
+				}
+				whole := 0
+				for _, line := range strings.Split(shown.text, "\n") {
+					whole += strings.Count(line, shown.command)
+					// Only a line with a command may be longer, if it has nothing else.
+					if len(line) > width && !strings.HasPrefix(strings.TrimLeft(line, " \""), "kubectl ") {
+						t.Errorf("%s, width %d: %d columns: %q", shown.what, width, len(line), line)
+					}
+				}
+				if whole == 0 {
+					t.Fatalf("%s, width %d: %q is on no line of:\n%s", shown.what, width, shown.command, shown.text)
+				}
+			}
+		}
+	}
+}
+
+// TestRebootedNodes covers nodes that were rebooted and are not released, as while kube-controller-manager does
+// not run.
+func TestRebootedNodes(t *testing.T) {
+	const (
+		overdue    = "Check: 1 rebooted node is not released, so kube-controller-manager may not run: kubectl get lease -n kube-system kube-controller-manager"
+		reboot     = "reboot the drained nodes"
+		daemonSets = "Check: n is not released yet; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=n"
+		notBack    = "Check: n is not released yet; see its event NodeNotBack: kubectl describe node n"
+	)
+	boot := func(drained, current string) func(*corev1.Node) {
+		return func(node *corev1.Node) {
+			maintenance.Admissions(node)[0].BootID, node.Status.NodeInfo.BootID = drained, current
+		}
+	}
+	ready := func(status corev1.ConditionStatus, before time.Duration) func(*corev1.Node) {
+		return func(node *corev1.Node) {
+			condition := &node.Status.Conditions[len(node.Status.Conditions)-1]
+			condition.Status, condition.LastTransitionTime = status, ago(before)
+		}
+	}
+	returned := func(node *corev1.Node) { maintenance.Admissions(node)[0].ReturningTime = ptr.To(ago(time.Hour)) }
+	for _, tc := range []struct {
+		name    string
+		policy  coordinationv1alpha1.NodeCompletionPolicy
+		phase   nodePhase
+		changes []func(*corev1.Node)
+		want    []string
+		without []string
+	}{
+		{"not rebooted", rebooted, phaseDrained, nil, []string{"Drained for 3h", reboot}, []string{"ebooted", "Check:"}},
+		{"Ready for long", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Drained for 3h, rebooted, Ready for 120m, not released yet", overdue}, []string{reboot}},
+		{"Ready since its drain", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 99*time.Hour)}, []string{"Drained for 3h, rebooted, Ready for 3h, not released yet", overdue}, []string{reboot}},
+		{"Ready for a moment", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 40*time.Second)}, []string{"Drained for 3h, rebooted, Ready for 40s"}, []string{reboot, "not released", "Check:"}},
+		{"not Ready", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionFalse, time.Hour)}, []string{"Drained for 3h, rebooted, not Ready"}, []string{reboot, "not released", "Check:"}},
+		{"the boot at the drain is unknown", rebooted, phaseDrained, []func(*corev1.Node){boot("", "boot-2")}, []string{"Drained for 3h"}, []string{"ebooted", "Check:"}},
+		{"a reboot ends nothing", manual, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Drained for 3h", "kubectl maintenance complete kernel NODE"}, []string{"ebooted", "Check:"}},
+		{"failed", rebooted, phaseFailed, nil, []string{"Failed for 3h, not rebooted"}, []string{"Check:"}},
+		{"failed, and rebooted since", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Failed for 3h, rebooted, Ready for 120m, not released yet", overdue}, []string{"not rebooted"}},
+		{"failed, rebooted, not Ready", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionUnknown, 2*time.Hour)}, []string{"Failed for 3h, rebooted, not Ready"}, []string{"not rebooted", "Check:"}},
+		{"failed, the boot at the drain is unknown", rebooted, phaseFailed, []func(*corev1.Node){boot("", "boot-2")}, []string{"Failed for 3h, its boot ID is unknown"}, []string{"not rebooted"}},
+		{"failed, its boot is unknown", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "")}, []string{"Failed for 3h, its boot ID is unknown"}, []string{"not rebooted"}},
+		{"failed after its reboot", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), returned}, []string{"Failed for 3h, not released yet", notBack}, []string{"pods of DaemonSets not ready", "not rebooted"}},
+		{"returning", manual, phaseReturning, []func(*corev1.Node){ready(corev1.ConditionTrue, time.Hour)}, []string{"Returning for 3h, not released yet", daemonSets}, []string{"pods of DaemonSets not ready"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := newMaintenance("kernel", drain, "n").started(time.Hour).rollingOut(twoAtATime(tc.policy)).counting(0, 1, 0)
+			node := admittedNode(m, "n", tc.phase, 3*time.Hour)
+			for _, change := range tc.changes {
+				change(node)
+			}
+			views := viewsIn(snapshotOf(m, node))
+			// Lines that are wrapped are joined.
+			text := strings.Join(strings.Fields(renderStatus(views, testNow, defaultWidth)), " ")
+			contains(t, text, tc.want...)
+			for _, unwanted := range tc.without {
+				if strings.Contains(text, unwanted) {
+					t.Errorf("%q is in %q", unwanted, text)
+				}
+			}
+			// Lines without a terminal say it once.
+			r, line := &reporter{}, ""
+			for range 2 {
+				for _, change := range r.changes(&views[0], testNow) {
+					if check, found := strings.CutPrefix(change, "check: "); found {
+						line += "Check: " + check
+					}
+				}
+			}
+			if shown := strings.Contains(text, "Check: "); shown != (line != "") || !strings.Contains(text, line) {
+				t.Errorf("a line says %q, and the page %q", line, text)
+			}
+		})
+	}
+}
+
+// TestRebootedNodesAreShownFirst verifies that nodes are not hidden that are not released.
+func TestRebootedNodesAreShownFirst(t *testing.T) {
+	stories := haltedStories()[:1]
+	m := stories[0].(maintenanceStory)
+	for i := range 12 {
+		stories = append(stories, admittedNode(m, fmt.Sprintf("node-%02d", i), phaseDraining, time.Hour))
+	}
+	late := admittedNode(m, "node-99", phaseDrained, time.Hour)
+	late.Status.NodeInfo.BootID = "boot-2"
+	v := viewsIn(snapshotOf(append(stories, late)...))[0]
+	if shown, _ := v.rolloutNodesToShow(maxRolloutRows); shown[0].Name != "node-99" {
+		t.Errorf("the first row is that of %s", shown[0].Name)
+	}
+}
+
 // TestHostileRollout covers texts of rollouts that a general poisoning makes unreachable.
 func TestHostileRollout(t *testing.T) {
 	const hostile = plaintexttesting.Text

@@ -74,10 +74,7 @@ func (s *screen) draw(text string) error {
 		fmt.Fprintf(&frame, cursorUpLines, up)
 	}
 	for _, line := range lines {
-		if runes := []rune(line); len(runes) > width {
-			line = string(runes[:width])
-		}
-		frame.WriteString("\r" + line + clearLineEnd + "\n")
+		frame.WriteString("\r" + truncated(line, width) + clearLineEnd + "\n")
 	}
 	frame.WriteString(clearBelow)
 	s.drawn = len(lines)

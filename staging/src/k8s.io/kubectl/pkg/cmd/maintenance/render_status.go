@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mitchellh/go-wordwrap"
 
@@ -45,6 +46,13 @@ const (
 
 	// maxNameWidth is the maximum length of the name of a node on the line of its bar.
 	maxNameWidth = 20
+
+	// maxCommandWords and maxCommandLength are the limits of what is kept on one line as a command:
+	// texts of other clients may mention kubectl, too.
+	maxCommandWords, maxCommandLength = 8, 1000
+
+	// noBreak is the blank at which no line is broken.
+	noBreak = "\u00a0"
 )
 
 // page collects lines of text of at most width columns.
@@ -58,11 +66,14 @@ func (p *page) add(format string, args ...any) {
 	p.lines = append(p.lines, strings.TrimRight(plaintext.Escape(fmt.Sprintf(format, args...)), " "))
 }
 
-// wrapped appends a text behind a prefix. Further lines are indented by the length of the prefix.
+// wrapped appends a text behind a prefix. Further lines are indented by the length of the prefix, or by
+// less if a command does not fit otherwise.
 func (p *page) wrapped(prefix, text string) {
 	for i, line := range wrap(text, p.width-len(prefix)) {
 		if i > 0 {
-			prefix = strings.Repeat(" ", len(prefix))
+			room := max(0, p.width-utf8.RuneCountInString(line))
+			p.add("%s%s", strings.Repeat(" ", min(len(prefix), room)), line)
+			continue
 		}
 		p.add("%s%s", prefix, line)
 	}
@@ -70,22 +81,32 @@ func (p *page) wrapped(prefix, text string) {
 
 // cut appends a text behind a prefix, truncated to one line.
 func (p *page) cut(prefix, text string) {
+	p.add("%s", truncated(prefix+plaintext.Line(text), p.width))
+}
+
+// truncated shows that a line was truncated: without its end, a command may mean something else.
+func truncated(line string, width int) string {
 	const more = "..."
-	line := []rune(prefix + plaintext.Line(text))
-	if len(line) > p.width {
-		line = append(line[:max(0, p.width-len(more))], []rune(more)...)
+	runes := []rune(line)
+	if len(runes) <= width {
+		return line
 	}
-	p.add("%s", string(line))
+	return string(runes[:max(0, width-len(more))]) + more[:min(len(more), max(0, width))]
 }
 
 func (p *page) String() string { return strings.Join(p.lines, "\n") + "\n" }
 
 // wrap breaks a text into lines. Texts of other clients may contain anything, so blanks are joined,
-// and words that do not fit are broken too.
+// and words that do not fit are broken too. A command is not broken, and has a longer line if it does
+// not fit: whoever copies only the beginning of "kubectl maintenance complete NAME NODE" would release all nodes.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	var lines []string
-	for _, line := range strings.Split(wordwrap.WrapString(plaintext.Line(text), uint(width)), "\n") {
+	for _, line := range strings.Split(wordwrap.WrapString(keepCommands(plaintext.Line(text)), uint(width)), "\n") {
+		if strings.Contains(line, noBreak) {
+			lines = append(lines, strings.ReplaceAll(line, noBreak, " "))
+			continue
+		}
 		for runes := []rune(line); ; {
 			if len(runes) <= width {
 				lines = append(lines, string(runes))
@@ -96,6 +117,28 @@ func wrap(text string, width int) []string {
 		}
 	}
 	return lines
+}
+
+// keepCommands replaces the blanks in commands. A command goes from the word kubectl to the end of the
+// text, or of the first word that ends in punctuation, which no name does.
+func keepCommands(line string) string {
+	const before, behind = "\"'`(", ";,.:)\"'`"
+	words := strings.Split(line, " ")
+	var kept []string
+	for len(words) > 0 {
+		length := 1
+		if strings.TrimLeft(words[0], before) == "kubectl" {
+			for length < min(len(words), maxCommandWords) && strings.TrimRight(words[length-1], behind) == words[length-1] {
+				length++
+			}
+		}
+		command := strings.Join(words[:length], noBreak)
+		if len(command) > maxCommandLength {
+			command = strings.Join(words[:length], " ")
+		}
+		kept, words = append(kept, command), words[length:]
+	}
+	return strings.Join(kept, " ")
 }
 
 // renderStatus returns the text of "kubectl maintenance status".
@@ -144,7 +187,7 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 func (p *page) addHead(v *view, now time.Time, layout layout) {
 	p.field("Reason", v.Reason)
 	if !v.observed && now.Sub(v.created) >= controllerPatience {
-		p.wrapped("  ", "The controller has not acted on the last change yet. If this does not change, check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.")
+		p.wrapped("  ", "The controller has not acted on the last change yet. If this does not change: "+inactiveText(v.Name))
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return

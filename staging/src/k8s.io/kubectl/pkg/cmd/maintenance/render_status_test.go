@@ -478,12 +478,46 @@ func TestBlockerLabel(t *testing.T) {
 	}
 }
 
+// TestWrap verifies that a command is one word, and that other texts with such words are not.
+func TestWrap(t *testing.T) {
+	long := strings.Repeat("x", maxCommandLength)
+	for _, tc := range []struct {
+		name, text string
+		width      int
+		want       []string
+	}{
+		{"prose", "one two three", 7, []string{"one two", "three"}},
+		{"a long word", "one twothreefour", 7, []string{"one", "twothre", "efour"}},
+		{"at the end", "do this: kubectl a b", 14, []string{"do this:", "kubectl a b"}},
+		{"longer than the line", "do this: kubectl a b", 7, []string{"do", "this:", "kubectl a b"}},
+		{"it fits", "do this: kubectl a b", 20, []string{"do this: kubectl a b"}},
+		{"in quotes", `until "kubectl a b" is run`, 11, []string{"until", `"kubectl a b"`, "is run"}},
+		{"in parentheses", "one (kubectl a b) two", 12, []string{"one", "(kubectl a b)", "two"}},
+		{"before more", "see kubectl a b; one two", 9, []string{"see", "kubectl a b;", "one two"}},
+		{"two", "kubectl a b, kubectl c", 9, []string{"kubectl a b,", "kubectl c"}},
+		{"a name with dots", "kubectl a b.example.com.", 9, []string{"kubectl a b.example.com."}},
+		{"prose with the word", "kubectl 2 3 4 5 6 7 8 9 10", 9, []string{"kubectl 2 3 4 5 6 7 8", "9 10"}},
+		{"too long", "kubectl " + long, 900, []string{"kubectl", long[:900], long[900:]}},
+		{"no blanks of others", "one\u00a0two\nthree", 7, []string{"one two", "three"}},
+	} {
+		if diff := cmp.Diff(tc.want, wrap(tc.text, tc.width)); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
+		}
+	}
+	p := &page{width: 20}
+	p.wrapped("  prefix:  ", "see: kubectl get nodes and more")
+	p.wrapped("  prefix:  ", "see: kubectl get nodes, and more")
+	if diff := cmp.Diff("  prefix:  see:\nkubectl get nodes and more\n  prefix:  see:\n  kubectl get nodes,\n           and more\n", p.String()); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
 func TestScreen(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{out: &out, size: func() (int, int) { return 10, 4 }}
 	for _, frame := range []struct{ text, want string }{
 		{"one\ntwo\n", "\x1b[?25l\rone\x1b[K\n\rtwo\x1b[K\n\x1b[J"},
-		{"1234567890+\nb\nc\nd\ne\n", "\x1b[?25l\x1b[2A\r1234567890\x1b[K\n\rb\x1b[K\n\r... 3 line\x1b[K\n\x1b[J"},
+		{"1234567890+\nb\nc\nd\ne\n", "\x1b[?25l\x1b[2A\r1234567...\x1b[K\n\rb\x1b[K\n\r... 3 l...\x1b[K\n\x1b[J"},
 		{"end\n", "\x1b[?25l\x1b[3A\rend\x1b[K\n\x1b[J"},
 		{"a\nb\nc\n", "\x1b[?25l\x1b[1A\ra\x1b[K\n\rb\x1b[K\n\rc\x1b[K\n\x1b[J"},
 		// The terminal became smaller.

@@ -110,6 +110,9 @@ func (f *rolloutFlags) rollout() (*coordinationv1alpha1.NodeMaintenanceRollout, 
 	var err error
 	if f.set.Changed(maxConcurrentFlag) {
 		if rollout.MaxConcurrent, err = parseMaxConcurrent(f.maxConcurrent); err != nil {
+			if f.set.Lookup(pausedFlag) != nil { // A plan has no such flag.
+				err = fmt.Errorf("%w; to begin with none, use --%s", err, pausedFlag)
+			}
 			return nil, err
 		}
 	}
@@ -141,7 +144,7 @@ func parseMaxConcurrent(text string) (*intstr.IntOrString, error) {
 	number, isPercentage := strings.CutSuffix(text, "%")
 	value, err := strconv.ParseInt(number, 10, 32)
 	if err != nil || value < 1 || isPercentage && value > 100 {
-		return nil, fmt.Errorf("--%s=%q: %s; to begin with none, use --%s", maxConcurrentFlag, text, validMaxConcurrent, pausedFlag)
+		return nil, fmt.Errorf("--%s=%q: %s", maxConcurrentFlag, text, validMaxConcurrent)
 	}
 	if isPercentage {
 		return ptr.To(intstr.FromString(fmt.Sprintf("%d%%", value))), nil

@@ -205,6 +205,58 @@ func TestRolloutWithoutDiscovery(t *testing.T) {
 	}
 }
 
+// TestUnlimitedRollout warns of a rollout that drains all nodes at once, unless a budget limits it.
+func TestUnlimitedRollout(t *testing.T) {
+	const warning = "Warning: nothing limits how many of the 2 nodes are drained at once: see --max-concurrent\n"
+	failing := func(err error) func(*server) {
+		return func(s *server) {
+			s.PrependReactor("list", budgetResource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		}
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: budgetResource}, "", errors.New("no permission"))
+	for _, tc := range []struct {
+		name    string
+		stories []any
+		change  func(*server)
+		args    []string
+		want    string
+	}{
+		{"no limit", nil, nil, []string{"node-1", "node-2", "--complete-nodes=Rebooted"}, warning},
+		{"only an escalation", nil, nil, []string{"node-1", "node-2", "--ignore-budgets-after=2h"}, warning},
+		{"by labels", nil, nil, []string{"-l", "pool=a", "--paused"}, warning},
+		{"drained later", nil, nil, []string{"node-1", "node-2", "--complete-nodes=Manual", "--stage=Idle"}, warning},
+		{"a dry run", nil, nil, []string{"node-1", "node-2", "--complete-nodes=Manual", "--dry-run=server"}, warning},
+		{"a budget of another node", []any{nodeBudget("others", "1", "node-3")}, nil, []string{"node-1", "node-2", "--paused"}, warning},
+		{"a limit", nil, nil, []string{"node-1", "node-2", "--max-concurrent=1"}, ""},
+		{"a budget", []any{nodeBudget("workers", "1", "node-2")}, nil, []string{"node-1", "node-2", "--paused"}, ""},
+		{"one node", nil, nil, []string{"node-1", "--paused"}, ""},
+		{"no rollout", nil, nil, []string{"node-1", "node-2"}, ""},
+		{"budgets cannot be listed", nil, failing(forbidden), []string{"node-1", "node-2", "--paused"}, ""},
+		{"budgets are not served", nil, failing(apierrors.NewNotFound(schema.GroupResource{Resource: budgetResource}, "")), []string{"node-1", "node-2", "--paused"}, ""},
+		{"nodes cannot be listed", nil, func(s *server) { s.forbid("nodes") }, []string{"node-1", "node-2", "--paused"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, append(tc.stories, pooled("node-1", "a"), pooled("node-2", "a"), newNode("node-3"))...).servesBudgets()
+			if tc.change != nil {
+				tc.change(s)
+			}
+			contains(t, s.mustRun(t, append([]string{"start", "--name=rack"}, tc.args...)...), "rack created")
+			if got := s.errOut.String(); got != tc.want {
+				t.Errorf("printed %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPlanHasNoPaused verifies that a plan does not advise a flag that it does not have.
+func TestPlanHasNoPaused(t *testing.T) {
+	s := newServer(t, newNode("node-1"))
+	s.run(t, "plan", "node-1", "--max-concurrent=0")
+	if want := `error: --max-concurrent="0": must be a number of nodes, at least 1, or a percentage of them from 1% to 100%`; s.failure != want {
+		t.Errorf("%q, want %q", s.failure, want)
+	}
+}
+
 // TestStartPrefixed verifies that the prefix of a name counts: where a node has the name of a maintenance,
 // that node is not drained.
 func TestStartPrefixed(t *testing.T) {

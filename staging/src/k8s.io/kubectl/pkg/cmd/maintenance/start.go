@@ -52,17 +52,20 @@ var (
 		another one.
 
 		All nodes are drained at the same time, and released together, as far as
-		NodeMaintenanceBudgets allow it. With --max-concurrent or another flag for the rollout, at
-		most so many are, and each is released by itself when the work on it is done: see
-		--complete-nodes. A rollout has to be asked for when the maintenance is created.
+		NodeMaintenanceBudgets allow it. With --max-concurrent or another flag for the rollout, each
+		is released by itself when the work on it is done: see --complete-nodes. Only
+		--max-concurrent limits how many are drained at the same time: without it, and without
+		NodeMaintenanceBudgets, all are. A rollout has to be asked for when the maintenance is
+		created.
 
 		With --wait, blockers are printed as soon as they appear, and the command ends when no pod is
 		left or, with a rollout, when all nodes are released.
 
 		Exit codes: 0 done; with --wait only when all nodes are drained, or done. 1 after an error, and when
 		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
-		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, 130 after
-		Ctrl-C. None of them ends the maintenance.`))
+		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, or while no
+		further node is drained until somebody intervenes, as when the rollout is paused, halted or
+		frozen, 130 after Ctrl-C. None of them ends the maintenance.`))
 
 	startExample = templates.Examples(i18n.T(`
 		# Drain node "foo"
@@ -322,7 +325,28 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 	if o.dryRun == cmdutil.DryRunNone {
 		o.printOthers(ctx, client, created)
 	}
+	o.warnUnlimited(ctx, client, created)
 	return created, nil
+}
+
+// warnUnlimited warns of a rollout that drains all its nodes at once: who asks for one expects that only
+// some are. Errors are ignored: it is created, and budgets that cannot be read may limit it.
+func (o *startOptions) warnUnlimited(ctx context.Context, client kubernetes.Interface, created *coordinationv1alpha1.NodeMaintenance) {
+	if created.Spec.Rollout == nil || created.Spec.Rollout.MaxConcurrent != nil {
+		return
+	}
+	s := &podSnapshot{}
+	budgets, err := client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	s.setNodeBudgets(pointers(budgets.Items))
+	if err := s.readNodes(ctx, client); err != nil {
+		return
+	}
+	if nodes := s.selectedNodes(created.Spec.NodeSelector); len(nodes) > 1 && !s.haveBudget(nodes) {
+		fmt.Fprintf(o.ErrOut, "Warning: nothing limits how many of the %d nodes are drained at once: see --%s\n", len(nodes), maxConcurrentFlag)
+	}
 }
 
 // printOthers names the maintenances that select the same nodes: a node stays cordoned until all of

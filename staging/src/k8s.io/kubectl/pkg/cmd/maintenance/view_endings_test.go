@@ -200,7 +200,7 @@ func TestCompleteWaitsForTheSameOne(t *testing.T) {
 
 // TestNoController verifies that a controller that does not act is reported once, after a while.
 func TestNoController(t *testing.T) {
-	const notice = "No controller has acted on node-1-x7k2p for 30s. Check that the feature gate DeclarativeNodeMaintenance is enabled in kube-controller-manager.\n"
+	const notice = "No controller has acted on node-1-x7k2p for 30s: kube-controller-manager does not run, its feature gate DeclarativeNodeMaintenance is off, or the API server refuses its writes. See the events: kubectl describe nodemaintenance node-1-x7k2p\n"
 	s := newServer(t, newNode("node-1"))
 	looks := 0
 	s.clock.looked = func() {
@@ -312,7 +312,7 @@ func TestTimedOutWithoutAController(t *testing.T) {
 		}
 	}
 	s.run(t, "watch", "rack")
-	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s. Check that the feature gate")
+	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s: kube-controller-manager does not run, its feature gate ", ". See the events: kubectl describe nodemaintenance rack")
 }
 
 // TestNotCordoned verifies that nodes without a cordon are reported, and where to find the reason:

@@ -55,6 +55,8 @@ type rolloutView struct {
 	counted bool
 	// phases counts the nodes by their phases; empty if the user may not list nodes.
 	phases map[nodePhase]int
+	// rebooted is how many of the drained nodes were rebooted, if that ends the work on them.
+	rebooted int
 }
 
 // nodePhase is how far a maintenance is with one of its nodes.
@@ -123,8 +125,9 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 	for i, node := range nodes {
 		n := &v.Nodes[i]
 		n.Phase, n.PhaseSince = phaseOf(v, node)
-		if n.Phase == phaseReturning || n.Phase == phaseFailed {
-			n.unhealthy = unhealthyText(node, maintenance.AdmissionOf(node, v.uid))
+		n.addHealth(node, maintenance.AdmissionOf(node, v.uid), r.CompleteNodes)
+		if n.Phase == phaseDrained && n.rebooted {
+			r.rebooted++
 		}
 		r.phases[n.Phase]++
 	}
@@ -162,17 +165,58 @@ func needsAdmission(v *view, node *corev1.Node) bool {
 	return v.Rollout.own || v.Rollout.WaitingNodes > 0 && !maintenance.IsDrainedFor(node, v.uid)
 }
 
-// unhealthyText says why a node is not made schedulable.
-func unhealthyText(node *corev1.Node, admission *corev1.MaintenanceAdmission) string {
-	if !maintenance.IsReady(node) {
-		return "not Ready"
+// notReleased says of a node that nothing is known which keeps it.
+const notReleased = "not released yet"
+
+// addHealth sets why a node is not released, as far as the node says it.
+func (n *nodeView) addHealth(node *corev1.Node, admission *corev1.MaintenanceAdmission, policy coordinationv1alpha1.NodeCompletionPolicy) {
+	switch n.Phase {
+	case phaseDrained, phaseReturning, phaseFailed:
+	default:
+		return
 	}
-	if admission.ReturningTime == nil {
-		return "not rebooted"
+	if admission.ReturningTime == nil && policy == coordinationv1alpha1.NodeCompletionRebooted && bootsDiffer(node, admission) {
+		n.rebooted, n.readySince = true, readySince(node, admission)
+		return // For how long it is Ready depends on the time.
 	}
-	if at := slices.IndexFunc(node.Spec.Taints, maintenance.IsStartupTaint); at >= 0 {
-		return "has the taint " + node.Spec.Taints[at].Key
+	if n.Phase == phaseDrained {
+		return // The work on it is not done.
 	}
-	// It waits for nothing else.
-	return "pods of DaemonSets not ready"
+	switch taint := slices.IndexFunc(node.Spec.Taints, maintenance.IsStartupTaint); {
+	case !maintenance.IsReady(node):
+		n.unhealthy = "not Ready"
+	case admission.ReturningTime == nil && !knowsBoots(node, admission):
+		n.unhealthy = "its boot ID is unknown"
+	case admission.ReturningTime == nil:
+		n.unhealthy = "not rebooted"
+	case taint >= 0:
+		n.unhealthy = "has the taint " + node.Spec.Taints[taint].Key
+	default:
+		// The controller waits for pods of DaemonSets, or does not run: pods are not read here.
+		n.unhealthy, n.unexplained = notReleased, true
+	}
+}
+
+// knowsBoots reports whether it is known in which boot the node was drained, and in which it is.
+func knowsBoots(node *corev1.Node, admission *corev1.MaintenanceAdmission) bool {
+	return admission.BootID != "" && node.Status.NodeInfo.BootID != ""
+}
+
+// bootsDiffer reports whether the node was rebooted since it was drained.
+func bootsDiffer(node *corev1.Node, admission *corev1.MaintenanceAdmission) bool {
+	return knowsBoots(node, admission) && admission.BootID != node.Status.NodeInfo.BootID
+}
+
+// readySince returns since when the node is Ready, at the earliest since it was drained: a reboot may be
+// so short that the condition does not change. Nil if it is not Ready.
+func readySince(node *corev1.Node, admission *corev1.MaintenanceAdmission) *metav1.Time {
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if at < 0 || node.Status.Conditions[at].Status != corev1.ConditionTrue {
+		return nil
+	}
+	since := node.Status.Conditions[at].LastTransitionTime
+	if drained := admission.DrainedTime; drained != nil && since.Before(drained) {
+		since = *drained
+	}
+	return &since
 }

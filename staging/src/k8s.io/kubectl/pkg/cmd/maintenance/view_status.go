@@ -122,8 +122,14 @@ type nodeView struct {
 
 	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
-	// unhealthy says why a node that comes back is not made schedulable yet; often empty.
-	unhealthy string
+	// unhealthy says why a node that comes back is not made schedulable yet; often empty. unexplained
+	// reports whether the node itself does not say why.
+	unhealthy   string
+	unexplained bool
+	// rebooted reports whether the node was rebooted after its drain, which ends the work on it, and was
+	// not released. readySince is since when it is Ready; nil if it is not.
+	rebooted   bool
+	readySince *metav1.Time
 }
 
 // isHeld reports whether a node stays cordoned.

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/exec"
 	"k8s.io/component-helpers/node/maintenance"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -204,6 +205,93 @@ b: 1 pod is still terminating after the grace period: default/stuck-0`},
 		var coded interface{ ExitStatus() int }
 		if !errors.As(err, &coded) || coded.ExitStatus() != tc.code || err.Error() != tc.want {
 			t.Errorf("%s: %v, want code %d and %q", tc.name, err, tc.code, tc.want)
+		}
+	}
+}
+
+// TestTimedOutWhileNodesWait verifies that a wait that times out says for what nodes wait, and whether somebody
+// has to intervene.
+func TestTimedOutWhileNodesWait(t *testing.T) {
+	type reasons = []coordinationv1alpha1.NodeMaintenanceWaitReason
+	const (
+		text    = "timed out; the maintenance continues: kubectl maintenance watch b"
+		blocked = "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b"
+		paused  = "\nb: paused; to go on: kubectl maintenance resume b"
+		halted  = "\nb: halted, because n did not come back in time, and maxFailedNodes is 0: repair it, or go on without it: kubectl maintenance resume b"
+	)
+	pause := func(m maintenanceStory) maintenanceStory {
+		m.Spec.Rollout.Paused = true
+		return m
+	}
+	haltedOne := func(m maintenanceStory) maintenanceStory {
+		m.Status.RolloutStatus.Failed, m.Status.RolloutStatus.FailedNodes = []string{"n"}, 1
+		return m.halted()
+	}
+	for _, tc := range []struct {
+		name    string
+		reasons reasons
+		change  func(m maintenanceStory) maintenanceStory
+		code    int
+		// want is the beginning of the text. What nodes wait for follows, if waits is true.
+		want  string
+		waits bool
+	}{
+		{"paused", reasons{coordinationv1alpha1.NodeMaintenanceWaitPaused}, pause, exitBlocked, blocked + paused, false},
+		{"paused, but no node waits", nil, func(m maintenanceStory) maintenanceStory { return pause(m.counting(0, 1, 0)) }, exitTimedOut, text, false},
+		{"frozen", reasons{coordinationv1alpha1.NodeMaintenanceWaitFrozen}, nil, exitBlocked, blocked, true},
+		{"disabled", reasons{coordinationv1alpha1.NodeMaintenanceWaitDisabled}, nil, exitBlocked, blocked, true},
+		{"refused", reasons{coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}, nil, exitBlocked, blocked, true},
+		{"status refused", reasons{coordinationv1alpha1.NodeMaintenanceWaitStatusFailed}, nil, exitBlocked, blocked, true},
+		{"not current", reasons{coordinationv1alpha1.NodeMaintenanceWaitNotCurrent}, nil, exitBlocked, blocked, true},
+		{"halted", reasons{coordinationv1alpha1.NodeMaintenanceWaitHalted}, haltedOne, exitBlocked, blocked + halted, false},
+		{"halted, and closed", reasons{coordinationv1alpha1.NodeMaintenanceWaitHalted, coordinationv1alpha1.NodeMaintenanceWaitWindow}, haltedOne, exitBlocked, blocked + halted, true},
+		{"closed", reasons{coordinationv1alpha1.NodeMaintenanceWaitWindow}, nil, exitTimedOut, text, true},
+		{"used up", reasons{coordinationv1alpha1.NodeMaintenanceWaitBudget}, nil, exitTimedOut, text, true},
+		{"other domains", reasons{coordinationv1alpha1.NodeMaintenanceWaitTopology}, nil, exitTimedOut, text, true},
+		{"an older one", reasons{coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance}, nil, exitTimedOut, text, true},
+		{"other nodes", reasons{coordinationv1alpha1.NodeMaintenanceWaitConcurrency}, nil, exitTimedOut, text, true},
+		{"settling", reasons{coordinationv1alpha1.NodeMaintenanceWaitSettling}, nil, exitTimedOut, text, true},
+		{"a later reason", reasons{"New"}, nil, exitTimedOut, text, true},
+		{"two reasons", reasons{coordinationv1alpha1.NodeMaintenanceWaitConcurrency, coordinationv1alpha1.NodeMaintenanceWaitDisabled}, nil, exitBlocked, blocked, true},
+		{"being deleted", reasons{coordinationv1alpha1.NodeMaintenanceWaitFrozen}, maintenanceStory.deletedNow, exitTimedOut, text, false},
+	} {
+		m := newMaintenance("b", drain, "n").started(time.Hour).rollingOut(twoAtATime(manual)).counting(1, 0, 0)
+		var causes []string
+		for _, reason := range tc.reasons {
+			m = m.waitingFor(1, reason, "workers", ptr.To(ago(-time.Hour)))
+			wait := m.Status.RolloutStatus.WaitingFor[len(causes)]
+			cause := maintenance.WaitCause(&wait, func(at metav1.Time) string { return timeAndRemainder(testNow, at) })
+			switch reason {
+			case coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed:
+				cause += " b"
+			case coordinationv1alpha1.NodeMaintenanceWaitStatusFailed:
+				cause += " workers"
+			}
+			causes = append(causes, "1 "+cause)
+		}
+		if tc.change != nil {
+			m = tc.change(m)
+		}
+		want := tc.want
+		if tc.waits {
+			want += "\nb: waiting: " + strings.Join(causes, "; ")
+		}
+		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: map[string]view{"b": viewsIn(withoutNodes(snapshotOf(m)))[0]}, shown: frame{now: testNow}}
+		err := f.timedOut()
+		if diff := cmp.Diff(want, err.Error()); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
+		}
+		var exit exec.CodeExitError
+		if !asExit(err, &exit) || exit.Code != tc.code {
+			t.Errorf("%s: exit code %d, want %d", tc.name, exit.Code, tc.code)
+		}
+		if tc.name != "paused" {
+			continue
+		}
+		// The release of nodes does not depend on others.
+		f.goal = released(isEnded)
+		if err := f.timedOut(); !asExit(err, &exit) || exit.Code != exitTimedOut || strings.Contains(err.Error(), "paused") {
+			t.Errorf("a wait for the release: %v", err)
 		}
 	}
 }

@@ -38,11 +38,13 @@ var (
 		node or of a blocker. Without a name, all maintenances that are not completed are watched.
 
 		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot" is
-		safe. Not if nodes are given back one by one, by a rollout or "kubectl maintenance complete
-		foo NODE": they are done then and run pods again. 1 when one was deleted, replaced or completed, when its selector was changed, when
-		there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed
-		while pods or nodes were blocked, 130 after Ctrl-C. A maintenance that selects no node is not
-		drained, and a lost connection is retried. None of this ends the maintenance.`))
+		safe. Not if nodes are given back one by one, by a rollout or
+		"kubectl maintenance complete foo NODE": they are done then and run pods again. 1 when one was
+		deleted, replaced or completed, when its selector was changed, when there is none to watch, or
+		after an error. 2 when --timeout has passed, 3 when it has passed while pods or nodes were
+		blocked, or while no further node is drained until somebody intervenes, as when the rollout is
+		paused, halted or frozen, 130 after Ctrl-C. A maintenance that selects no node is not drained,
+		and a lost connection is retried. None of this ends the maintenance.`))
 
 	watchExample = templates.Examples(i18n.T(`
 		# Watch all maintenances
