@@ -211,7 +211,7 @@ func (NodeMaintenanceBudgetList) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceBudgetSpec = map[string]string{
 	"":               "NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.",
 	"nodeSelector":   "nodeSelector selects the nodes that the budget is about, by labels or by the field metadata.name. At least one term; it may match no node.",
-	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, or admitted. With one that is not Ready, a maintenance may begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.",
+	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, or admitted. With one that has not been Ready for five minutes, a maintenance may begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.",
 	"topology":       "topology limits in how many domains, such as zones, nodes are maintained at the same time.",
 	"windows":        "windows are when a maintenance may begin with a node. What was begun goes on after a window. None: always. At most 20.",
 }
@@ -285,7 +285,7 @@ var map_NodeMaintenancePodPolicy = map[string]string{
 	"action":            "action is what happens to the pods: Drain, Skip or WaitCompleted.",
 	"podSelector":       "podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with 20 values each.",
 	"namespaceSelector": "namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is unset. At most 10 requirements with 20 values each.",
-	"resourceNames":     "resourceNames are resources, such as nvidia.com/gpu: the pod requests at least one of them. Any pod if it is empty. At most 20.",
+	"resourceNames":     "resourceNames are resources, such as nvidia.com/gpu: the pod, or a container of it, requests at least one of them or is limited to some of it. Claims of devices do not count. Any pod if it is empty. At most 20.",
 }
 
 func (NodeMaintenancePodPolicy) SwaggerDoc() map[string]string {
@@ -325,7 +325,7 @@ func (NodeMaintenanceRolloutStatus) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceSettle = map[string]string{
 	"":               "NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.",
 	"replacements":   "replacements is what has to be true of the pods that replace those of the nodes: Available.",
-	"timeoutSeconds": "timeoutSeconds is for how long after its drain a node is waited for. 1 to 86400, default 600.",
+	"timeoutSeconds": "timeoutSeconds is for how long a node is waited for after its drain, and again after the work on it is done or it was deleted. 1 to 86400, default 600.",
 }
 
 func (NodeMaintenanceSettle) SwaggerDoc() map[string]string {
@@ -341,7 +341,7 @@ var map_NodeMaintenanceSpec = map[string]string{
 	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are given back when the maintenance completes. May be set on creation only; maxConcurrent, paused, maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without that gate begins with no further node.",
 	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod that none matches is drained. If several maintenances drain a node, the most cautious of their policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.",
 	"drainedWhen":  "drainedWhen says what has to be true besides that no pod is left before a node is drained. Immutable.",
-	"escalation":   "escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the clock of a node begins with its admission. It stands still while the node waits for other NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of all of them that have this or a stronger action have come; never, if one of them has none. Pods that a policy skips, and static pods, are not acted on; those that a policy waits for are. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature gate NodeMaintenanceBudgets.",
+	"escalation":   "escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the clock of a node begins with its admission. It stands still while the node waits for other NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of all of them that have this or a stronger action have come; never, if one of them has none. Pods that a policy skips, and static pods, are not acted on; those that a policy waits for are, but not by SkipInterceptors: nobody is asked for them. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature gate NodeMaintenanceBudgets.",
 }
 
 func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
@@ -377,7 +377,7 @@ var map_NodeMaintenanceWait = map[string]string{
 	"reason":    "reason is the kind of the cause. At most 64 characters.",
 	"budget":    "budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253 characters.",
 	"nodeCount": "nodeCount is the number of nodes that wait for it.",
-	"untilTime": "untilTime is when the next window of the budget opens.",
+	"untilTime": "untilTime is when the next window of the budget opens, or until when the nodes wait at most for pods that replace others.",
 }
 
 func (NodeMaintenanceWait) SwaggerDoc() map[string]string {

@@ -38,8 +38,9 @@ type NodeMaintenancePodPolicyApplyConfiguration struct {
 	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
 	// unset. At most 10 requirements with 20 values each.
 	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
-	// resourceNames are resources, such as nvidia.com/gpu: the pod requests at least one of them. Any
-	// pod if it is empty. At most 20.
+	// resourceNames are resources, such as nvidia.com/gpu: the pod, or a container of it, requests at least
+	// one of them or is limited to some of it. Claims of devices do not count. Any pod if it is empty. At
+	// most 20.
 	ResourceNames []corev1.ResourceName `json:"resourceNames,omitempty"`
 }
 

@@ -29,7 +29,8 @@ import (
 type NodeMaintenanceSettleApplyConfiguration struct {
 	// replacements is what has to be true of the pods that replace those of the nodes: Available.
 	Replacements *coordinationv1alpha1.NodeMaintenanceReplacements `json:"replacements,omitempty"`
-	// timeoutSeconds is for how long after its drain a node is waited for. 1 to 86400, default 600.
+	// timeoutSeconds is for how long a node is waited for after its drain, and again after the work on it is
+	// done or it was deleted. 1 to 86400, default 600.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 

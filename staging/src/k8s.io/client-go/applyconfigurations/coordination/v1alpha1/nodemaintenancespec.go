@@ -61,8 +61,8 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// clock of a node begins with its admission. It stands still while the node waits for other
 	// NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of
 	// all of them that have this or a stronger action have come; never, if one of them has none. Pods
-	// that a policy skips, and static pods, are not acted on; those that a policy waits for are.
-	// Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
+	// that a policy skips, and static pods, are not acted on; those that a policy waits for are, but not
+	// by SkipInterceptors: nobody is asked for them. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
 	// NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature
 	// gate NodeMaintenanceBudgets.
 	Escalation []NodeMaintenanceEscalationStepApplyConfiguration `json:"escalation,omitempty"`

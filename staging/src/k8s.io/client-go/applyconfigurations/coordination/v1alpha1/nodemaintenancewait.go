@@ -35,7 +35,8 @@ type NodeMaintenanceWaitApplyConfiguration struct {
 	Budget *string `json:"budget,omitempty"`
 	// nodeCount is the number of nodes that wait for it.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
-	// untilTime is when the next window of the budget opens.
+	// untilTime is when the next window of the budget opens, or until when the nodes wait at most for pods
+	// that replace others.
 	UntilTime *v1.Time `json:"untilTime,omitempty"`
 }
 
