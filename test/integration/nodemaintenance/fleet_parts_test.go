@@ -228,12 +228,24 @@ func testSettle(_ *testing.T, c *cluster) {
 	replacement := c.createPod(newPod("replacement", "n3", func(pod *v1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
 	}))
-	c.awaitWait("m", coordinationv1alpha1.NodeMaintenanceWait{Reason: coordinationv1alpha1.NodeMaintenanceWaitSettling, NodeCount: 1})
+	c.awaitSettling("m", func(a *v1.MaintenanceAdmission) *metav1.Time { return a.DrainedTime })
 	c.setDone("m", "n1")
 	c.awaitFleet("the first node to be given back", map[string]string{"n1": "m:done", "n2": "planned"})
-	c.awaitWait("m", coordinationv1alpha1.NodeMaintenanceWait{Reason: coordinationv1alpha1.NodeMaintenanceWaitSettling, NodeCount: 1})
+	c.awaitSettling("m", func(a *v1.MaintenanceAdmission) *metav1.Time { return a.DoneTime })
 	c.setPhase(replacement, v1.PodRunning, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue})
 	c.awaitFleet("the second node", map[string]string{"n1": "m:done", "n2": "cordoned m:drained"})
+}
+
+// awaitSettling waits until one node waits for replacements of the pods of n1, until ten minutes after a time of
+// its admission.
+func (c *cluster) awaitSettling(name string, end func(*v1.MaintenanceAdmission) *metav1.Time) {
+	c.t.Helper()
+	admission := maintenance.AdmissionOf(c.node("n1"), c.maintenance(name).UID)
+	if admission == nil || end(admission) == nil {
+		c.t.Fatalf("unexpected admission: %+v", admission)
+	}
+	until := metav1.NewTime(end(admission).Add(10 * time.Minute))
+	c.awaitWait(name, coordinationv1alpha1.NodeMaintenanceWait{Reason: coordinationv1alpha1.NodeMaintenanceWaitSettling, NodeCount: 1, UntilTime: &until})
 }
 
 // setBootID writes the boot ID of a node, as its kubelet does.
