@@ -80,7 +80,8 @@ func (c *Controller) untilEscalation(pod *v1.Pod, node *v1.Node, orders []order,
 			return 0, false
 		}
 		left := after - elapsed
-		if !hasBegun(admission, actions, now.Add(left)) && admission.AdmittedTime.Time.Before(c.begun) {
+		if !hasBegun(admission, actions, now.Add(left)) {
+			// Later than that only on a node that was admitted before.
 			left = max(left, c.begun.Add(min(after, escalationGrace)).Sub(now))
 		}
 		if !found || left > wait {

@@ -495,6 +495,23 @@ func TestListThatTakesLong(t *testing.T) {
 	}
 }
 
+// An API server that does not serve budgets has none, as at the start of the controller.
+func TestListOfBudgetsThatAreNotServed(t *testing.T) {
+	f := newFixture(t)
+	var refused error = apierrors.NewNotFound(budgetResource, "")
+	f.client.PrependReactor("list", "nodemaintenancebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, refused
+	})
+	store := admissionStore{f.Controller}
+	if list, err := store.ListBudgets(t.Context()); err != nil || len(list) > 0 {
+		t.Errorf("not served: %v, error %v", list, err)
+	}
+	refused = apierrors.NewForbidden(budgetResource, "", errors.New("no rights"))
+	if _, err := store.ListBudgets(t.Context()); !apierrors.IsForbidden(err) {
+		t.Errorf("not allowed: error %v", err)
+	}
+}
+
 // listTakes is longer than a list of budgets may be old.
 const listTakes = 6 * time.Second
 
