@@ -160,12 +160,14 @@ func (c *Controller) budgetsChanged(selectOthers bool) {
 // syncAdmissions admits nodes, and writes the statuses of budgets.
 func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 	now := c.clock.Now()
+	// First, because nodes that are gone are noted: what they had may have to run elsewhere.
+	c.updateNodes()
 	budgets, maintenances, current := c.readLimits(now)
 	if !current {
 		c.admissions.queue.AddAfter(admissionsKey, staleInterval)
 		return nil
 	}
-	c.updateFleet(ctx, budgets)
+	c.updateBudgets(ctx, budgets)
 	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, now)
 	for name, counts := range waits {
 		if c.progress.setWaits(name, counts) {
@@ -199,7 +201,7 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 	if err != nil {
 		return nil, nil, false // The lister of a cache returns no error.
 	}
-	newestUnready, unreleasedNodes := sync.OnceValue(c.newestUnready), c.failures.nodesWith(writeUncordon)
+	newestUnready := sync.OnceValue(c.newestUnready)
 	for _, m := range all {
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue
@@ -212,17 +214,9 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 		if !c.writer.isCurrentMaintenance(m.Name) {
 			return nil, nil, false
 		}
-		unreleased := 0
-		for _, name := range unreleasedNodes {
-			if node, err := c.nodeLister.Get(name); err == nil {
-				if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.DoneTime != nil {
-					unreleased++
-				}
-			}
-		}
 		limited := admission.Maintenance{
 			NodeMaintenance: m, Rank: rankOf(m), Selected: len(waiting) + len(others), Waiting: waiting,
-			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: unreleased,
+			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: c.countUnreleased(m.UID, others),
 		}
 		if len(waiting) > 0 {
 			limited.SettlingUntil = c.settlingUntil(m, others, now, newestUnready)
@@ -232,12 +226,34 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 	return budgets, maintenances, true
 }
 
-// updateFleet brings the fleet up to date with the caches.
-func (c *Controller) updateFleet(ctx context.Context, budgets []*coordinationv1alpha1.NodeMaintenanceBudget) {
+// countUnreleased returns how many of the nodes are done for the maintenance, and yet to be made schedulable.
+func (c *Controller) countUnreleased(uid types.UID, nodes []string) (count int) {
+	for _, name := range nodes {
+		node, err := c.nodeLister.Get(name)
+		if err != nil || !node.Spec.Unschedulable {
+			continue
+		}
+		if a := maintenance.AdmissionOf(node, uid); a == nil || a.DoneTime == nil || !c.isOwnCordon(node) {
+			continue
+		}
+		orders, _ := c.progress.selecting(node)
+		if !slices.ContainsFunc(orders, func(o order) bool { return o.claims() || o.awaitsFinalizer() || o.waits() && o.hasCordoned(node) }) {
+			count++
+		}
+	}
+	return count
+}
+
+// updateNodes brings the nodes of the fleet up to date with the cache.
+func (c *Controller) updateNodes() {
 	// Read before the list: the fleet has at least this version. Event handlers may be behind the cache.
 	c.admissions.version = c.writer.nodeStore.LastStoreSyncResourceVersion()
+	c.admissions.admitter.SetNodes(c.listNodes())
+}
+
+// updateBudgets brings the budgets of the fleet up to date with the cache.
+func (c *Controller) updateBudgets(ctx context.Context, budgets []*coordinationv1alpha1.NodeMaintenanceBudget) {
 	fleet := c.admissions.admitter.Fleet
-	fleet.SetNodes(c.listNodes())
 	known := sets.New[string]()
 	for _, b := range budgets {
 		known.Insert(b.Name)
@@ -273,7 +289,7 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
 	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
-		if ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if isRefusal(ctx, err) {
 			s.events.budgetFailed(changed, err)
 		}
 		return fmt.Errorf("writing the status of node maintenance budget %s: %w", changed.Name, err)

@@ -48,11 +48,7 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 			}
 		},
 		DeleteFunc: func(obj any) {
-			deleted(logger, obj, func(obj any) {
-				c.departed.note(obj.(*v1.Node), c.clock.Now())
-				c.enqueueNode(obj)
-				c.admissions.changed()
-			})
+			deleted(logger, obj, func(obj any) { c.enqueueNode(obj); c.admissions.changed() })
 		},
 	}); err != nil {
 		return fmt.Errorf("watching nodes: %w", err)

@@ -180,14 +180,15 @@ var escalationTexts = map[v1.MaintenanceEscalation]string{
 	v1.MaintenanceEscalationForceDelete:      "Removing from the API, because the node is out of service",
 }
 
-// escalated emits an event for a pod on which an escalation has acted.
+// escalated emits an event for a pod on which an escalation has acted. Events with the same action become one,
+// with the first text.
 func (w *eventWriter) escalated(pod *v1.Pod, action v1.MaintenanceEscalation, message string) {
-	w.record(pod, nil, v1.EventTypeWarning, reasonEscalated, "Drain", fmt.Sprintf("%s: %s", escalationTexts[action], message))
+	w.record(pod, nil, v1.EventTypeWarning, reasonEscalated, string(action), fmt.Sprintf("%s: %s", escalationTexts[action], message))
 }
 
 // escalates emits an event for a maintenance on whose behalf a pod of a node was acted on.
 func (w *eventWriter) escalates(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation) {
-	w.record(m, node, v1.EventTypeWarning, reasonEscalated, "Drain", fmt.Sprintf("%s, on pods of node %s: its drain has come to %s of spec.escalation", escalationTexts[action], node.Name, action))
+	w.record(m, node, v1.EventTypeWarning, reasonEscalated, string(action), fmt.Sprintf("%s, on pods of node %s: its drain has come to %s of spec.escalation", escalationTexts[action], node.Name, action))
 }
 
 func (w *eventWriter) escalationFailed(pod *v1.Pod, err error) {

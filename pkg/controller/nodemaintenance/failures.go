@@ -106,21 +106,6 @@ func (f *failures) get(node string, write writeKey) (failure, bool) {
 	return found, ok
 }
 
-// nodesWith returns the names of the nodes that have failures of a kind of writes.
-func (f *failures) nodesWith(kind writeKind) []string {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	var names []string
-	for name, failed := range f.nodes {
-		for write := range failed {
-			if write.kind == kind {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
 // wait returns the delay before the next attempt.
 func (f *failures) wait(node string, write writeKey, now time.Time) time.Duration {
 	found, ok := f.get(node, write)

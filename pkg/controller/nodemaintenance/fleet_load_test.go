@@ -556,10 +556,66 @@ func TestRefusedUncordonKeepsThePlace(t *testing.T) {
 	f.run(2 * time.Minute)
 	f.expectNodes("refused", map[string]string{"n1": "cordoned claimed m:done", "n2": waiting})
 	f.expectWaits("refused", "m", waitFor(coordinationv1alpha1.NodeMaintenanceWaitConcurrency, "", 1))
+	f.restart()
+	if got := f.countUnreleased(f.maintenance("m").UID, []string{"n1", "n2", "gone"}); got != 1 {
+		t.Errorf("%d nodes keep their places after a restart", got)
+	}
+	f.run(2 * time.Minute)
+	f.expectNode("refused after a restart", "n2", waiting)
 	refuse = false
 	f.run(2 * time.Minute)
 	f.expectNode("allowed", "n1", done)
 	f.expectNode("allowed", "n2", admitted)
+}
+
+// What keeps a node unschedulable besides, such as another maintenance or a person, keeps no place.
+func TestOthersKeepNoPlace(t *testing.T) {
+	for name, cordon := range map[string]func(f *fixture){
+		"by a maintenance in the stage Cordon": func(f *fixture) { f.createMaintenance("other", stageCordon, "a", maintenance.StandardPlan()...) },
+		"by hand":                              func(f *fixture) { f.changeNamed("n1", cordonByHand) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			f.createRollout("m", atOnce(1))
+			f.drainNodes()
+			f.setDone("m", "n1")
+			if name != "by hand" {
+				cordon(f)
+			}
+			f.run(10 * time.Second)
+			if name == "by hand" {
+				cordon(f)
+				f.deliverAll()
+			}
+			if got := f.countUnreleased(f.maintenance("m").UID, []string{"n1"}); got != 0 || !f.node("n1").Spec.Unschedulable {
+				t.Errorf("%d nodes keep their places", got)
+			}
+		})
+	}
+}
+
+// Which writes people have to know of that have failed.
+func TestIsRefusal(t *testing.T) {
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancelLate := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancelLate()
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		"none":       {t.Context(), nil, false},
+		"a policy":   {t.Context(), apierrors.NewForbidden(maintenanceResource, "m", nil), true},
+		"a conflict": {t.Context(), apierrors.NewConflict(maintenanceResource, "m", nil), false},
+		"gone":       {t.Context(), apierrors.NewNotFound(maintenanceResource, "m"), false},
+		"no answer":  {late, context.DeadlineExceeded, true},
+		"the end":    {canceled, context.Canceled, false},
+	} {
+		if got := isRefusal(test.ctx, test.err); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 // A node whose admission gets no response does not take the time of the others.

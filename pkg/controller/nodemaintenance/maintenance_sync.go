@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -71,7 +72,8 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		return nil
 	}
 	if current, err := c.hasCurrentLimits(ctx, m); err != nil {
-		return c.noteFinalizerFailed(ctx, m, err)
+		c.enqueueNodes(c.progress.finalizerFailed(name))
+		return err
 	} else if !current {
 		c.maintenances.AddAfter(name, c.staleLimits.wait(name))
 		return nil
@@ -85,8 +87,8 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	return c.syncStatus(ctx, m, c.clock.Now())
 }
 
-// noteFinalizerFailed returns the outcome of a call that comes before the maintenance has an effect,
-// such as the write of the finalizer. If it has failed, other drains of the nodes do not wait for it
+// noteFinalizerFailed returns the outcome of a write that comes before the maintenance has an effect, such as
+// that of the finalizer. If it has failed, other drains of the nodes do not wait for it
 // any longer.
 func (c *Controller) noteFinalizerFailed(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, err error) error {
 	if err != nil {
@@ -99,9 +101,15 @@ func (c *Controller) noteFinalizerFailed(ctx context.Context, m *coordinationv1a
 // reportWrite emits an event if the API server has refused a write of the maintenance: its status cannot say
 // that.
 func (c *Controller) reportWrite(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, err error) {
-	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+	if isRefusal(ctx, err) {
 		c.events.maintenanceFailed(m, err)
 	}
+}
+
+// isRefusal reports whether a write has failed that people have to know of: not because the object has changed
+// or is gone, or the controller stops.
+func isRefusal(ctx context.Context, err error) bool {
+	return err != nil && !errors.Is(ctx.Err(), context.Canceled) && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err)
 }
 
 // step is what a maintenance needs first.

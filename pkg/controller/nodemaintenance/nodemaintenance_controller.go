@@ -24,6 +24,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -206,6 +207,7 @@ func NewWithClock(
 		return err == nil // The only error of the lister of a cache is NotFound.
 	}
 	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
+	c.admissions.admitter.Departed = func(node *v1.Node) { c.departed.note(node, c.clock.Now()) }
 	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)
 	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", clock, c.flowOf)

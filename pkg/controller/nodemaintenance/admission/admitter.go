@@ -180,6 +180,8 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 	listed := a.clock.Now().Round(0)
 	if len(decision.Admissions) > 0 {
 		current, err := a.hasCurrentBudgets(ctx)
+		// What takes longer than it may be used is of no use.
+		current = current && a.clock.Since(listed).Abs() < listTimeout
 		if a.noteBudgets(err == nil && current, now) {
 			decision.explainRest(maintenances, coordinationv1alpha1.NodeMaintenanceWaitNotCurrent)
 		}
@@ -189,6 +191,8 @@ func (a *Admitter) Sync(ctx context.Context, maintenances []Maintenance, now tim
 		if !current {
 			return decision.Waits, a.waitForCache(), behindErr
 		}
+	} else {
+		a.budgetsBehindSince = time.Time{} // Nobody has asked.
 	}
 	// Writes of holders may take long, and what they have reserved before does not need them.
 	errs := []error{behindErr, a.admit(ctx, decision.Admissions, nil, now, listed)}
@@ -260,14 +264,23 @@ func (a *Admitter) retryAfter(uid types.UID, now time.Time) time.Duration {
 // retry returns when holders are to be written again that cannot be written now.
 func (a *Admitter) retry(maintenances []Maintenance) (after time.Duration) {
 	now := a.clock.Now()
+	waits := sets.New[types.UID]() // For something else than the next attempt.
+	for i := range maintenances {
+		if maintenances[i].Unwritable {
+			waits.Insert(maintenances[i].UID)
+		}
+	}
 	for uid := range a.failed {
+		if _, behind := a.behind[uid]; behind || waits.Has(uid) {
+			continue
+		}
 		wait := a.retryAfter(uid, now)
 		if a.unwritable.Has(uid) {
 			wait = max(wait, staleInterval) // It has become due since nodes were decided on.
 		}
 		after = earlier(after, wait)
 	}
-	if slices.ContainsFunc(maintenances, func(m Maintenance) bool { return m.Unwritable }) {
+	if waits.Len() > 0 {
 		after = earlier(after, statusInterval)
 	}
 	return after
@@ -379,18 +392,24 @@ func (a *Admitter) checkExpired(ctx context.Context, maintenances []Maintenance,
 	defer cancel()
 	before, errs := a.unseen, []error(nil)
 	a.unseen = map[reservation]time.Time{}
-	check := func(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+	missing := sets.New[reservation]()
+	check := func(holder types.UID, p *coordinationv1alpha1.NodeMaintenancePendingAdmission) {
 		key := reservation{p.NodeName, p.MaintenanceUID}
-		if _, found := a.unseen[key]; found || now.Sub(p.Time.Time) < pendingTimeout || a.confirms(p) != nil {
+		if _, found := a.unseen[key]; found || missing.Has(key) || now.Sub(p.Time.Time) < pendingTimeout || a.confirms(p) != nil {
 			return
 		}
 		if at, found := before[key]; found && now.Sub(at).Abs() < behindInterval {
 			a.unseen[key] = at
 			return
 		}
+		if a.pause(holder, now) > 0 {
+			a.unseen[key] = time.Time{} // It is asked when the holder may be written.
+			return
+		}
 		node, err := a.Store.GetNode(ctx, p.NodeName)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && maintenance.AdmissionOf(node, p.MaintenanceUID) == nil:
+			missing.Insert(key)
 			return
 		case err != nil:
 			errs = append(errs, fmt.Errorf("reading node %s, whose reservation is over: %w", p.NodeName, err))
@@ -400,14 +419,14 @@ func (a *Admitter) checkExpired(ctx context.Context, maintenances []Maintenance,
 	for _, b := range a.budgets {
 		if !a.unwritable.Has(b.UID) {
 			for i := range b.Status.PendingAdmissions {
-				check(&b.Status.PendingAdmissions[i])
+				check(b.UID, &b.Status.PendingAdmissions[i])
 			}
 		}
 	}
 	for i := range maintenances {
 		if status := maintenances[i].Status.RolloutStatus; status != nil && !a.unwritable.Has(maintenances[i].UID) {
 			for j := range status.PendingAdmissions {
-				check(&status.PendingAdmissions[j])
+				check(maintenances[i].UID, &status.PendingAdmissions[j])
 			}
 		}
 	}
@@ -706,7 +725,10 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 	expire := func(pending []coordinationv1alpha1.NodeMaintenancePendingAdmission) {
 		for i := range pending {
 			p := &pending[i]
-			if _, unseen := a.unseen[reservation{p.NodeName, p.MaintenanceUID}]; unseen {
+			if at, unseen := a.unseen[reservation{p.NodeName, p.MaintenanceUID}]; unseen && at.IsZero() {
+				after = earlier(after, statusInterval)
+				continue
+			} else if unseen {
 				after = earlier(after, behindInterval)
 				continue
 			}

@@ -992,3 +992,95 @@ func TestRemarksOnABudget(t *testing.T) {
 func zoneTopology() *coordinationv1alpha1.NodeMaintenanceTopology {
 	return &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1}
 }
+
+// A holder that has failed, and that something else keeps from being written, is not tried all the time.
+func TestFailedHolderThatWaitsForSomethingElse(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *admitterWorld)
+		want   time.Duration
+	}{
+		"the cache is behind": {func(w *admitterWorld) {
+			w.maintenance.Status.RolloutStatus.AdmissionResourceVersion = "99999999999999999999"
+		}, behindInterval},
+		"its status is being written": {func(w *admitterWorld) { w.maintenance.Unwritable = true }, statusInterval},
+	} {
+		w := newAdmitterWorld()
+		test.change(w)
+		w.store.stored, w.budget.Status.ObservedGeneration = nil, 0
+		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt.Add(time.Hour)), func(Admission) {})
+		a.SetNodes([]*v1.Node{w.node})
+		a.failed["m"] = failure{decidedAt, statusInterval}
+		a.behindSince["m"] = decidedAt
+		if _, after, _ := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Hour)); after != test.want {
+			t.Errorf("%s: again after %s", name, after)
+		}
+	}
+}
+
+// A list of budgets that takes longer than it may be used is of no use, and nodes say so after a while.
+func TestSlowListOfBudgets(t *testing.T) {
+	w := newAdmitterWorld()
+	w.store.clock = clocktesting.NewFakePassiveClock(decidedAt)
+	w.store.took = map[string]time.Duration{"list": listTimeout}
+	a := NewAdmitter(w.store, w.store.clock, func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	var waits map[string]map[Wait]int
+	for range 14 {
+		waits, _, _ = a.Sync(t.Context(), []Maintenance{w.maintenance}, w.store.clock.Now())
+	}
+	if waits["m"][Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitNotCurrent}] != 1 || slices.ContainsFunc(w.store.calls, func(call string) bool { return call != "list" }) {
+		t.Errorf("waits %v, calls %v", waits, w.store.calls)
+	}
+	w.store.took = nil
+	if waits, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, w.store.clock.Now()); err != nil || len(waits["m"]) > 0 {
+		t.Errorf("quick again: waits %v, error %v", waits, err)
+	}
+}
+
+// The node of a reservation that is over is not read while its holder may not be written, and once for all
+// holders.
+func TestExpiredReservationsAreReadOnce(t *testing.T) {
+	w := newAdmitterWorld()
+	w.maintenance.Waiting = nil
+	w.budget.Status.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
+	w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
+	clock := clocktesting.NewFakePassiveClock(decidedAt)
+	a := NewAdmitter(w.store, clock, func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	a.wrote["m"], a.wrote[w.budget.UID] = decidedAt.Add(-statusInterval/2), decidedAt.Add(-statusInterval/2)
+	_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt)
+	if len(w.store.calls) > 0 || err != nil || after <= 0 || after > statusInterval {
+		t.Errorf("calls %v, error %v, again after %s", w.store.calls, err, after)
+	}
+	clock.SetTime(decidedAt.Add(after))
+	if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"get n", "reserve m", "reserve b"}, w.store.calls); diff != "" {
+		t.Errorf("calls (-want, +got):\n%s", diff)
+	}
+}
+
+// Nodes that are gone, or were created again, are noted.
+func TestDeparted(t *testing.T) {
+	var departed []types.UID
+	f := NewFleet()
+	f.Departed = func(n *v1.Node) { departed = append(departed, n.UID) }
+	node := func(name string, uid types.UID) *v1.Node {
+		n := readyNode(name, nil)
+		n.UID = uid
+		return n
+	}
+	f.SetNodes([]*v1.Node{node("a", "1"), node("b", "2"), node("c", "3")})
+	f.SetNodes([]*v1.Node{node("a", "1"), node("b", "4")})
+	slices.Sort(departed)
+	if want := []types.UID{"2", "3"}; !slices.Equal(departed, want) {
+		t.Errorf("departed: %v, not %v", departed, want)
+	}
+}

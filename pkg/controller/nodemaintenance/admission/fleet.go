@@ -36,8 +36,10 @@ import (
 // Fleet has what admissions are decided from: the nodes, and the budgets with their counts. A change
 // of a node costs as much as it has budgets, and a change of a budget as much as there are nodes.
 type Fleet struct {
-	nodes   map[string]*node
-	budgets map[string]*budget
+	// Departed is called by SetNodes for each node that is gone, or was created again. It may be nil.
+	Departed func(*v1.Node)
+	nodes    map[string]*node
+	budgets  map[string]*budget
 	// admitted counts the admissions on the nodes, by the UIDs of maintenances.
 	admitted map[types.UID]*counts
 	// refused are nodes whose last admission could not be written, and when the API server has refused it;
@@ -150,7 +152,11 @@ func (f *Fleet) rankNodes() {
 // SetNodes makes these the nodes. Those that are the same objects as before cost next to nothing.
 func (f *Fleet) SetNodes(objects []*v1.Node) {
 	for _, object := range objects {
-		if known := f.nodes[object.Name]; known == nil || known.Node != object {
+		known := f.nodes[object.Name]
+		if known != nil && known.UID != object.UID {
+			f.departed(known.Node)
+		}
+		if known == nil || known.Node != object {
 			f.SetNode(object)
 		}
 	}
@@ -163,10 +169,17 @@ func (f *Fleet) SetNodes(objects []*v1.Node) {
 	}
 	for name := range f.nodes {
 		if !present.Has(name) {
+			f.departed(f.nodes[name].Node)
 			f.RemoveNode(name)
 			delete(f.refused, name)
 			f.unranked = true // The order depends on how many nodes there are.
 		}
+	}
+}
+
+func (f *Fleet) departed(object *v1.Node) {
+	if f.Departed != nil {
+		f.Departed(object)
 	}
 }
 
