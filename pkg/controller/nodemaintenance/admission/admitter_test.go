@@ -918,6 +918,14 @@ func TestWaitsWithoutCurrentBudgets(t *testing.T) {
 			if waits, _, _ := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(2*time.Hour)); len(waits["m"]) > 0 {
 				t.Errorf("the minute does not begin anew: waits %v", waits)
 			}
+			// Nor is it a minute if nobody has asked in between.
+			nothing := w.maintenance
+			nothing.Waiting = nil
+			for hour, m := range []Maintenance{nothing, w.maintenance} {
+				if waits, _, _ := a.Sync(t.Context(), []Maintenance{m}, decidedAt.Add(time.Duration(3+hour)*time.Hour)); len(waits["m"]) > 0 {
+					t.Errorf("a single list that was not current: waits %v", waits)
+				}
+			}
 		})
 	}
 }

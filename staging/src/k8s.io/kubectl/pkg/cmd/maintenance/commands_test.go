@@ -590,7 +590,10 @@ func TestCancel(t *testing.T) {
 // TestNothingIsChanged verifies that all arguments are read before the first write: whoever wants to end the
 // work on one node, and writes "cancel NAME NODE", must not end the maintenance of all.
 func TestNothingIsChanged(t *testing.T) {
-	rollout := newMaintenance("kernel", drain, "node-7", "node-8").started(time.Hour).rollingOut(twoAtATime(manual))
+	begun := func(name string, stage coordinationv1alpha1.NodeMaintenanceStage, nodes ...string) maintenanceStory {
+		return newMaintenance(name, stage, nodes...).started(time.Hour).rollingOut(twoAtATime(manual))
+	}
+	rollout := begun("kernel", drain, "node-7", "node-8")
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -599,6 +602,8 @@ func TestNothingIsChanged(t *testing.T) {
 		{"a node of the maintenance", []string{"cancel", "kernel", "node-7"}, `error: "node-7" is a node. To end the work on it alone: kubectl maintenance complete kernel node-7. To cancel the maintenance of all its nodes: kubectl maintenance cancel kernel` + "\nerror: nothing was changed"},
 		{"the same, with its kind", []string{"cancel", "nm/kernel", "node/node-7"}, "kubectl maintenance complete kernel node-7. To cancel"},
 		{"a node of a maintenance without a rollout", []string{"cancel", "kernel", "node-3"}, `error: "node-3" is a node. To cancel its maintenances, use: kubectl maintenance cancel together` + "\nerror: nothing was changed"},
+		{"a node of several maintenances", []string{"cancel", "kernel", "node-5"}, `error: "node-5" is a node. To cancel its maintenances, use: kubectl maintenance cancel disk fans` + "\nerror: nothing was changed"},
+		{"a node of a maintenance that drains no node", []string{"cancel", "kernel", "node-6"}, `error: "node-6" is a node. To cancel its maintenances, use: kubectl maintenance cancel later` + "\nerror: nothing was changed"},
 		{"a node that nothing selects", []string{"cancel", "kernel", "node-9"}, `error: "node-9" is a node, and no open maintenance selects it` + "\nerror: nothing was changed"},
 		{"unknown", []string{"cancel", "kernel", "nobody", "together"}, `error: NodeMaintenance "nobody" not found, and no node of that name`},
 		{"unknown, with its kind", []string{"cancel", "kernel", "nm/nobody"}, `"nobody" not found` + "\nerror: nothing was changed"},
@@ -608,7 +613,8 @@ func TestNothingIsChanged(t *testing.T) {
 		{"complete", []string{"complete", "nobody", "kernel", "together"}, "nothing was changed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newServer(t, rollout, newMaintenance("together", drain, "node-3", "node-4"), newNode("node-3"), newNode("node-4"), newNode("node-7"), newNode("node-8"), newNode("node-9"))
+			s := newServer(t, rollout, newMaintenance("together", drain, "node-3", "node-4"), begun("disk", drain, "node-5", "node-8"), begun("fans", drain, "node-5", "node-8"), begun("later", cordon, "node-6", "node-8"),
+				newNode("node-3"), newNode("node-4"), newNode("node-5"), newNode("node-6"), newNode("node-7"), newNode("node-8"), newNode("node-9"))
 			out := s.run(t, tc.args...)
 			contains(t, s.failure, tc.want)
 			if writes := s.writes(); s.code != 1 || len(writes) > 0 || out != "" {

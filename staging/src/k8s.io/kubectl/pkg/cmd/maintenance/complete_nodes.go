@@ -321,11 +321,13 @@ type nodesDisplay struct {
 	notices printedNotices
 	// unhealthy is why nodes are not released, by name, as it was printed last.
 	unhealthy map[string]string
+	// notActed is since when the controller has not acted on nodes that are completed.
+	notActed patience
 }
 
 func (d *nodesDisplay) show(frame frame) error {
 	if d.unhealthy == nil {
-		d.unhealthy = map[string]string{}
+		d.unhealthy, d.notActed = map[string]string{}, patience{}
 	}
 	if err := d.notices.print(d.out, "", &frame); err != nil {
 		return err
@@ -336,6 +338,7 @@ func (d *nodesDisplay) show(frame frame) error {
 		if d.last != nil {
 			before = nodesByNames(d.last)
 		}
+		late := d.notActed.exhausted(d.completed(v), frame.now)
 		for j := range v.Nodes {
 			node := &v.Nodes[j]
 			if !d.names.Has(node.Name) {
@@ -345,7 +348,7 @@ func (d *nodesDisplay) show(frame frame) error {
 			if node.Phase == phaseFailed {
 				change = "" // The next line says so, and why.
 			}
-			for _, line := range []string{change, d.unhealthyLine(node)} {
+			for _, line := range []string{change, d.unhealthyLine(node, slices.Contains(late, node.Name))} {
 				if line == "" {
 					continue
 				}
@@ -359,18 +362,32 @@ func (d *nodesDisplay) show(frame frame) error {
 	return nil
 }
 
-// unhealthyLine says that a node has failed, or why one that comes back is not released; empty if that was
-// said. In the first view, it is no change, but a person waits for it.
-func (d *nodesDisplay) unhealthyLine(node *nodeView) string {
+// completed names the nodes for which the display waits, and on whose completion the controller has not acted.
+func (d *nodesDisplay) completed(v *view) []string {
+	var names []string
+	for i := range v.Nodes {
+		if node := &v.Nodes[i]; node.completed && d.names.Has(node.Name) {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+// unhealthyLine says that a node has failed, why one that comes back is not released, or that the controller has
+// not acted for long; empty if that was said. In the first view, it is no change, but a person waits for it.
+func (d *nodesDisplay) unhealthyLine(node *nodeView, notActedOn bool) string {
 	why := ""
 	switch {
+	case node.completed && notActedOn:
+		why = notActed + ", so kube-controller-manager may not run; " + seeLease
+	case node.completed: // What was missing before does not matter any more.
 	case node.Phase != phaseReturning && node.Phase != phaseFailed:
-	case node.unexplained:
+	case node.unexplainedSince != nil:
 		why = node.unreleasedText()
 	default:
 		why = node.unhealthy
 	}
-	if node.Phase == phaseFailed {
+	if node.Phase == phaseFailed && !node.completed {
 		why = strings.TrimSuffix("did not come back in time: "+why, ": ")
 	}
 	if why == d.unhealthy[node.Name] {

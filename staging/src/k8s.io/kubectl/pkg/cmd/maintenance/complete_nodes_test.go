@@ -283,11 +283,12 @@ func TestNodesDisplay(t *testing.T) {
 		want    string
 	}{
 		{"drained", admittedNode(m, "n", phaseDrained, 0), "", ""},
+		{"completed", marked(admittedNode(m, "n", phaseDrained, 0), m.UID), "", ""},
 		{"returning", admittedNode(m, "n", phaseReturning, 0), "", "n: the work is done, waiting until it is healthy\nn: not Ready\n"},
 		{"the connection is lost", admittedNode(m, "n", phaseReturning, 0), "The view may be outdated, retrying: EOF", "The view may be outdated, retrying: EOF\n"},
 		{"still", admittedNode(m, "n", phaseReturning, 0), "The view may be outdated, retrying: EOF", ""},
 		{"Ready", ready(admittedNode(m, "n", phaseReturning, 0)), "", "n: not released yet; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=n\n"},
-		{"failed", failed, "", "n: did not come back in time: not released yet; see its event NodeNotBack: kubectl describe node n\n"},
+		{"failed", failed, "", "n: did not come back in time: not released yet; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=n\n"},
 		{"done", admittedNode(m, "n", phaseDone, 0), "", "n: done (1 of 2 nodes)\n"},
 	} {
 		for range 2 {
@@ -308,6 +309,30 @@ func TestNodesDisplay(t *testing.T) {
 	}
 	if got, want := out.String(), "n: did not come back in time: not rebooted\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// TestNodesDisplayWithoutController verifies that a wait for nodes that were just completed does not say what was
+// missing before, and says after a while that no controller acts.
+func TestNodesDisplayWithoutController(t *testing.T) {
+	const late = "n: completed, the controller has not acted yet, so kube-controller-manager may not run; see renewTime of its lease: kubectl get lease -n kube-system kube-controller-manager -o yaml\n"
+	m := newMaintenance("kernel", drain, "n", "other").started(time.Hour).rollingOut(twoAtATime(rebooted))
+	for _, phase := range []nodePhase{phaseDrained, phaseFailed} {
+		var out bytes.Buffer
+		d := &nodesDisplay{out: &out, names: sets.New("n")}
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{{0, ""}, {controllerPatience - time.Second, ""}, {controllerPatience, late}, {time.Hour, ""}} {
+			views := viewsIn(snapshotOf(m, marked(admittedNode(m, "n", phase, time.Minute), m.UID), marked(admittedNode(m, "other", phase, 0), m.UID)))
+			if err := d.show(frame{views: views, now: testNow.Add(step.after)}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(step.want, out.String()); diff != "" {
+				t.Errorf("%s, after %v (-want, +got):\n%s", phase, step.after, diff)
+			}
+			out.Reset()
+		}
 	}
 }
 

@@ -20,11 +20,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -33,6 +35,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // goal is what a command waits for.
@@ -75,13 +78,15 @@ type follower struct {
 	// unobserved is since when the controller has not acted on a maintenance, and uncordoned since
 	// when a node should be cordoned, by name.
 	unobserved, uncordoned patience
+	// returned is since when a rebooted node is seen Ready.
+	returned returns
 }
 
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
 // of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, goal goal) (map[string]view, error) {
 	defer display.close()
-	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}}
+	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}, returned: returns{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -102,6 +107,7 @@ func (f *follower) run(ctx context.Context) error {
 		f.observer.probe(ctx, now)
 		views := f.followed(viewsOf(f.observer.snapshot()))
 		seen.apply(views)
+		f.returned.apply(views, now)
 		done := f.remember(views)
 		f.shown = frame{
 			views: f.current(views), now: now,
@@ -208,6 +214,29 @@ func (p patience) exhausted(names []string, now time.Time) []string {
 		}
 	}
 	return long
+}
+
+// returns is since when rebooted nodes are seen Ready that do not say it themselves.
+type returns map[string]metav1.Time
+
+// apply sets since when the nodes are seen Ready, and forgets those that are not any more.
+func (r returns) apply(views []view, now time.Time) {
+	seen := sets.New[string]()
+	for i := range views {
+		for j := range views[i].Nodes {
+			node := &views[i].Nodes[j]
+			if !node.rebooted || !node.ready || node.readySince != nil {
+				continue
+			}
+			key := fmt.Sprintf("%s/%s", views[i].Name, node.Name)
+			if _, known := r[key]; !known {
+				r[key] = metav1.NewTime(now)
+			}
+			node.seenReadySince = ptr.To(r[key])
+			seen.Insert(key)
+		}
+	}
+	maps.DeleteFunc(r, func(key string, _ metav1.Time) bool { return !seen.Has(key) })
 }
 
 // unobservedText names maintenances on which the controller has not acted for long.
@@ -324,6 +353,9 @@ func (f *follower) timedOut() error {
 	what, isBlocked := "something was", false
 	for _, name := range sortedNames(f.last) {
 		v := f.last[name]
+		if v.isGone() {
+			continue // What blocked it does not matter any more.
+		}
 		// The causes of a later release may be unknown here.
 		isBlocked = isBlocked || v.PodsBlocked > 0
 		if v.isHalted() {

@@ -176,7 +176,7 @@ func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand st
 	case rolloutOf(maintenances[0]) == nil:
 	case subcommand == "complete":
 		return "", failed("%q is a node. When the work on it is done: kubectl maintenance complete %s %s. To end the maintenance of all its nodes: kubectl maintenance complete %s", node, names[0], node, names[0])
-	case subcommand == "cancel":
+	case subcommand == "cancel" && len(names) == 1 && validateNodesOf(maintenances[0]) == nil:
 		return "", failed("%q is a node. To end the work on it alone: kubectl maintenance complete %s %s. To cancel the maintenance of all its nodes: kubectl maintenance cancel %s", node, names[0], node, names[0])
 	}
 	return "", failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))

@@ -130,7 +130,11 @@ func (d *screenDisplay) show(frame frame) error {
 		p.wrapped("", legend)
 	}
 	for _, notice := range frame.notices() {
-		p.wrapped("", notice)
+		if notice == frame.trouble {
+			p.wrapped("", notice) // It ends with an error of the server.
+			continue
+		}
+		p.wrappedOwn("", notice)
 	}
 	// The cursor is on a line of its own below.
 	return d.screen.draw(renderScreen(frame.views, frame.now, p.width, height-1-len(p.lines)) + p.String())

@@ -40,16 +40,16 @@ func (p *page) addRollout(v *view, now time.Time, rows int) {
 	if r.counted {
 		p.field("Rollout", r.countsText())
 	}
-	p.field("Waiting", waitsText(v, now))
+	p.ownField("Waiting", waitsText(v, now))
 	if !r.Halted && (!v.hasPhases() || r.FailedNodes > min(rows, maxRolloutRows)) {
 		p.field("Failed", r.failedText())
 	}
 	if !v.isPlainDrain() {
 		p.field("Drain", v.DrainMessage)
 	}
-	p.field("Next", v.nextText())
-	p.field("Check", v.overdueText(now))
-	p.field("Check", v.unreleasedText(now))
+	p.ownField("Next", v.nextText())
+	p.ownField("Check", v.overdueText(now))
+	p.ownField("Check", v.unreleasedText(now))
 }
 
 // isPlainDrain reports whether the message of the drain of a rollout says no more than the phases of
@@ -62,22 +62,37 @@ func (v *view) isPlainDrain() bool {
 func (v *view) nextText() string {
 	r := v.Rollout
 	switch {
+	case v.isAbandoned():
+		return ""
 	case r.awaitsCompletion():
 		return fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name)
-	case r.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && r.phases[phaseDrained] > r.rebooted && r.phases[phaseDraining]+r.phases[phaseReturning] == 0:
+	case r.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && r.phases[phaseDrained] > r.finished+r.bootUnknown && r.phases[phaseDraining]+r.phases[phaseReturning] == 0:
 		// While other nodes move on, something reboots them.
 		return "reboot the drained nodes: each is released when it is Ready again"
+	case r.bootUnknown > 0:
+		return fmt.Sprintf("when the work on a node whose boot ID is unknown is done: kubectl maintenance complete %s NODE", v.Name)
 	}
 	return ""
 }
+
+// isAbandoned reports whether the maintenance is gone or is being deleted: its nodes are released, however
+// they looked last.
+func (v *view) isAbandoned() bool { return v.isGone() || v.Deleting }
 
 // unreleasedPatience is how long a node may be Ready, or its work done, before a person should look why
 // it is not released. The controller needs 30 seconds after a reboot.
 const unreleasedPatience = time.Minute
 
+// seeLease says how to see whether kube-controller-manager runs. Without the format, kubectl prints only who
+// held the lease last.
+const seeLease = "see renewTime of its lease: kubectl get lease -n kube-system kube-controller-manager -o yaml"
+
 // overdueText says where to look if nodes were rebooted and are not released; empty if all are in time.
 // Their phases look normal while no controller acts on them.
 func (v *view) overdueText(now time.Time) string {
+	if v.isAbandoned() {
+		return ""
+	}
 	overdue := 0
 	for i := range v.Nodes {
 		if v.Nodes[i].isOverdue(now) {
@@ -87,15 +102,17 @@ func (v *view) overdueText(now time.Time) string {
 	if overdue == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s not released, so kube-controller-manager may not run: kubectl get lease -n kube-system kube-controller-manager",
-		counted(overdue, "rebooted node is", "rebooted nodes are"))
+	return fmt.Sprintf("%s not released, so kube-controller-manager may not run; %s", counted(overdue, "rebooted node is", "rebooted nodes are"), seeLease)
 }
 
 // unreleasedText says where to look if the work on a node is done, and the node itself does not say why it
 // is not released; empty if there is none.
 func (v *view) unreleasedText(now time.Time) string {
+	if v.isAbandoned() {
+		return ""
+	}
 	for i := range v.Nodes {
-		if node := &v.Nodes[i]; node.unexplained && now.Sub(node.PhaseSince.Time) > unreleasedPatience {
+		if node := &v.Nodes[i]; isOver(unreleasedPatience, node.unexplainedSince, now) {
 			return node.Name + " is " + node.unreleasedText()
 		}
 	}
@@ -103,37 +120,45 @@ func (v *view) unreleasedText(now time.Time) string {
 }
 
 // unreleasedText says how to see why a node is not released that itself does not say it: usually, because of
-// pods of DaemonSets. Only the controller knows which ones, and it says so when the node has failed.
+// pods of DaemonSets. The event of a failed node does not help: it says why the node was late, and is kept for
+// an hour.
 func (n *nodeView) unreleasedText() string {
-	if n.Phase == phaseFailed {
-		return notReleased + "; see its event NodeNotBack: kubectl describe node " + n.Name
-	}
 	return notReleased + "; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=" + n.Name
 }
 
 // isOverdue reports whether the node was rebooted, and has been Ready for so long that the controller
 // should have released it.
 func (n *nodeView) isOverdue(now time.Time) bool {
-	return n.rebooted && n.readySince != nil && now.Sub(n.readySince.Time) > unreleasedPatience
+	return n.rebooted && n.ready && isOver(unreleasedPatience, cmp.Or(n.readySince, n.seenReadySince), now)
+}
+
+// isOver reports whether more than the duration has passed since a time; false if that is unknown.
+func isOver(limit time.Duration, since *metav1.Time, now time.Time) bool {
+	return since != nil && now.Sub(since.Time) > limit
 }
 
 // unhealthyText says why the node is not released, as far as can be seen; empty if it is not known to wait
 // for anything but its work.
 func (n *nodeView) unhealthyText(now time.Time) string {
 	switch {
-	case !n.rebooted:
+	case !n.rebooted || n.completed:
 		return n.unhealthy
-	case n.readySince == nil:
+	case !n.ready:
 		return "rebooted, not Ready"
-	case n.isOverdue(now):
-		return fmt.Sprintf("rebooted, Ready for %s, %s", elapsed(now, *n.readySince), notReleased)
 	}
-	return "rebooted, Ready for " + elapsed(now, *n.readySince)
+	text := "rebooted, Ready"
+	if n.readySince != nil {
+		text += " for " + elapsed(now, *n.readySince)
+	}
+	if n.isOverdue(now) {
+		text += ", " + notReleased
+	}
+	return text
 }
 
 // awaitsCompletion reports whether nodes are drained that somebody has to complete one by one.
 func (r *rolloutView) awaitsCompletion() bool {
-	return r.phases[phaseDrained] > 0 && r.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted && (r.own || r.WaitingNodes > 0)
+	return r.phases[phaseDrained] > r.finished && r.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted && (r.own || r.WaitingNodes > 0)
 }
 
 // countsText counts the nodes.
@@ -271,7 +296,7 @@ func (v *view) mostUrgent() []*nodeView {
 	}
 	rank := func(node *nodeView) int {
 		// A node that is Ready after its reboot is released within a minute, or something is wrong.
-		returned := node.rebooted && node.readySince != nil
+		returned := node.rebooted && node.ready
 		if node.Phase != phaseFailed && (node.PodsBlocked > 0 || node.stuck || v.isUncordoned(node) || returned) {
 			return 1
 		}

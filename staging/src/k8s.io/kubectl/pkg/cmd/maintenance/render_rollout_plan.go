@@ -47,10 +47,10 @@ func (p *page) addRolloutPlan(plan *rolloutPlan, name string, now time.Time) {
 		p.wrapped("    ", fmt.Sprintf("Not in this plan: %d done, %d failed to come back", plan.Done, plan.Failed))
 	}
 	if plan.Paused {
-		p.wrapped("  ! ", "Paused: no further node is drained until \"kubectl maintenance resume "+name+"\"")
+		p.wrappedOwn("  ! ", "Paused: no further node is drained until \"kubectl maintenance resume "+name+"\"")
 	}
 	if plan.Halted {
-		p.wrapped("  ! ", "Halted: no further node is drained until failed nodes are repaired, or \"kubectl maintenance resume "+name+"\"")
+		p.wrappedOwn("  ! ", "Halted: no further node is drained until failed nodes are repaired, or \"kubectl maintenance resume "+name+"\"")
 	}
 	for i := range plan.Stuck {
 		p.wrapped("  ! ", plan.Stuck[i].text())

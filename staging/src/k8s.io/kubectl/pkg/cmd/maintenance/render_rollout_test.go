@@ -381,6 +381,9 @@ func TestCommandsAreOnOneLine(t *testing.T) {
 			unseen := newMaintenance(name, drain, "n")
 			overdue := admittedNode(begun(rebooted), "n", phaseDrained, 2*time.Hour)
 			overdue.Status.NodeInfo.BootID = "boot-2"
+			readyFor(overdue, corev1.ConditionTrue, time.Hour)
+			unknown := admittedNode(begun(rebooted), "n", phaseDrained, 2*time.Hour)
+			maintenance.Admissions(unknown)[0].BootID = ""
 			views := func(stories ...any) string {
 				return renderStatus(viewsIn(snapshotOf(append(stories, newNode("m"))...)), testNow, width)
 			}
@@ -392,7 +395,8 @@ func TestCommandsAreOnOneLine(t *testing.T) {
 				{"awaits completion", views(begun(manual), admittedNode(begun(manual), "n", phaseDrained, 0)), "kubectl maintenance complete " + name + " NODE"},
 				{"paused", views(paused, newNode("n")), "kubectl maintenance resume " + name},
 				{"halted", views(halted, admittedNode(halted, "n", phaseFailed, 0)), "kubectl maintenance resume " + name},
-				{"overdue", views(begun(rebooted), overdue), "kubectl get lease -n kube-system kube-controller-manager"},
+				{"overdue", views(begun(rebooted), overdue), "kubectl get lease -n kube-system kube-controller-manager -o yaml"},
+				{"no reboot helps", views(begun(rebooted), unknown), "kubectl maintenance complete " + name + " NODE"},
 				{"unseen", views(unseen, newNode("n")), "kubectl describe nodemaintenance " + name},
 				{"plan", plan.String(), `until "kubectl maintenance resume ` + name + `"`},
 				{"plan", plan.String(), `or "kubectl maintenance resume ` + name + `"`},
@@ -417,14 +421,135 @@ func TestCommandsAreOnOneLine(t *testing.T) {
 	}
 }
 
+// TestTextsOfOthersAreBroken verifies that texts of other clients stay within the width, also if they look like
+// commands.
+func TestTextsOfOthersAreBroken(t *testing.T) {
+	const width = 60
+	text := "kubectl" + strings.Repeat(" "+strings.Repeat("x", 30), 12)
+	begun := func(name string) maintenanceStory {
+		m := newMaintenance(name, drain, "n", "m").started(time.Hour).reason(text).condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, text)
+		m.Status.DrainStatus.DrainMessage = text
+		return m
+	}
+	blocked := begun("blocked")
+	blocked.Status.DrainStatus.Blockers = []coordinationv1alpha1.DrainBlocker{{Cause: coordinationv1alpha1.DrainBlockerInterceptor, Name: "a", PodCount: 1, Message: text}}
+	cordoned := newMaintenance("cordoned", cordon, "n").started(time.Hour)
+	uncordoned := drainingNode("n", 1, 0, text)
+	uncordoned.Spec.Unschedulable = false
+	for name, page := range map[string]string{
+		"drain":    renderStatus(viewsIn(snapshotOf(begun("plain"), drainingNode("n", 1, 0, text), newNode("m"))), testNow, width),
+		"blocked":  renderStatus(viewsIn(snapshotOf(blocked, drainingNode("n", 1, 0, text), newNode("m"))), testNow, width),
+		"rollout":  renderStatus(viewsIn(snapshotOf(begun("rollout").rollingOut(twoAtATime(manual)), drainingNode("n", 1, 0, text), newNode("m"))), testNow, width),
+		"cordoned": renderStatus(viewsIn(snapshotOf(cordoned, uncordoned)), testNow, width),
+		"trouble":  screenOf(t, frame{trouble: "The view may be outdated, retrying: " + text}, width),
+	} {
+		if !strings.Contains(page, "kubectl") {
+			t.Errorf("%s: the text is missing:\n%s", name, page)
+		}
+		for _, line := range strings.Split(page, "\n") {
+			if len(line) > width || strings.HasPrefix(line, "xxx") && name != "trouble" {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}
+
+// screenOf returns the lines of a screen of this width.
+func screenOf(t *testing.T, shown frame, width int) string {
+	t.Helper()
+	var out bytes.Buffer
+	display := &screenDisplay{screen: &screen{out: &out, size: func() (int, int) { return width + 1, 40 }}}
+	if err := display.show(shown); err != nil {
+		t.Fatal(err)
+	}
+	return withoutOwnSequences(out.String())
+}
+
+// readyFor sets the condition Ready of a node, and since when it has that status.
+func readyFor(node *corev1.Node, status corev1.ConditionStatus, before time.Duration) {
+	condition := &node.Status.Conditions[len(node.Status.Conditions)-1]
+	condition.Status, condition.LastTransitionTime = status, ago(before)
+}
+
+// TestReturnsAreObserved verifies that a command that stays sees which nodes are released too late, also if they
+// themselves do not say since when they are Ready.
+func TestReturnsAreObserved(t *testing.T) {
+	m := newMaintenance("kernel", drain, "n").started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(0, 1, 0)
+	node := func(boot string) *corev1.Node {
+		node := admittedNode(m, "n", phaseDrained, 3*time.Hour)
+		node.Status.NodeInfo.BootID = boot
+		readyFor(node, corev1.ConditionTrue, 99*time.Hour)
+		return node
+	}
+	seen := returns{}
+	for _, step := range []struct {
+		name  string
+		boot  string
+		after time.Duration
+		want  bool
+	}{
+		{"at once", "boot-2", 0, false},
+		{"a minute later", "boot-2", time.Minute, false},
+		{"later", "boot-2", time.Minute + time.Second, true},
+		{"not any more", "boot-1", 2 * time.Minute, false},
+		{"again", "boot-2", 3 * time.Minute, false},
+		{"again, later", "boot-2", 5 * time.Minute, true},
+	} {
+		now := testNow.Add(step.after)
+		views := viewsIn(snapshotOf(m, node(step.boot)))
+		seen.apply(views, now)
+		if text := views[0].overdueText(now); (text != "") != step.want {
+			t.Errorf("%s: %q", step.name, text)
+		}
+	}
+}
+
+// TestNothingToDoForTheGone verifies that nothing is asked for, and that nothing blocks, when a maintenance is gone.
+func TestNothingToDoForTheGone(t *testing.T) {
+	m := newMaintenance("kernel", drain, "n", "m", "k").started(5*time.Hour).rollingOut(twoAtATime(rebooted)).counting(0, 3, 0)
+	late, returning := admittedNode(m, "n", phaseDrained, 3*time.Hour), admittedNode(m, "m", phaseReturning, 3*time.Hour)
+	late.Status.NodeInfo.BootID = "boot-2"
+	readyFor(late, corev1.ConditionTrue, time.Hour)
+	readyFor(returning, corev1.ConditionTrue, time.Hour)
+	unknown := admittedNode(m, "k", phaseDrained, time.Hour)
+	maintenance.Admissions(unknown)[0].BootID = ""
+	v := viewsIn(snapshotOf(m, late, returning, unknown))[0]
+	v.PodsBlocked, v.Blockers = 1, []blockerView{{Cause: maintenance.HoldDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
+	for _, tc := range []struct {
+		name   string
+		change func(v *view)
+		texts  int
+		code   int
+	}{
+		{"it exists", func(*view) {}, 3, exitBlocked},
+		{"being deleted", func(v *view) { v.Deleting = true }, 0, exitBlocked},
+		{"deleted", func(v *view) { v.Outcome = outcomeDeleted }, 0, exitTimedOut},
+		{"replaced", func(v *view) { v.Outcome = outcomeReplaced }, 0, exitTimedOut},
+	} {
+		v := v
+		tc.change(&v)
+		texts := 0
+		for _, text := range []string{v.overdueText(testNow), v.unreleasedText(testNow), v.nextText()} {
+			if text != "" {
+				texts++
+			}
+		}
+		f := &follower{last: map[string]view{"kernel": v}, shown: frame{now: testNow}, goal: drained(isEnded)}
+		var exit exec.CodeExitError
+		if err := f.timedOut(); texts != tc.texts || !asExit(err, &exit) || exit.Code != tc.code {
+			t.Errorf("%s: %d texts, %v", tc.name, texts, err)
+		}
+	}
+}
+
 // TestRebootedNodes covers nodes that were rebooted and are not released, as while kube-controller-manager does
 // not run.
 func TestRebootedNodes(t *testing.T) {
 	const (
-		overdue    = "Check: 1 rebooted node is not released, so kube-controller-manager may not run: kubectl get lease -n kube-system kube-controller-manager"
+		overdue    = "Check: 1 rebooted node is not released, so kube-controller-manager may not run; see renewTime of its lease: kubectl get lease -n kube-system kube-controller-manager -o yaml"
 		reboot     = "reboot the drained nodes"
 		daemonSets = "Check: n is not released yet; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=n"
-		notBack    = "Check: n is not released yet; see its event NodeNotBack: kubectl describe node n"
+		notActed   = "completed, the controller has not acted yet"
 	)
 	boot := func(drained, current string) func(*corev1.Node) {
 		return func(node *corev1.Node) {
@@ -432,12 +557,12 @@ func TestRebootedNodes(t *testing.T) {
 		}
 	}
 	ready := func(status corev1.ConditionStatus, before time.Duration) func(*corev1.Node) {
-		return func(node *corev1.Node) {
-			condition := &node.Status.Conditions[len(node.Status.Conditions)-1]
-			condition.Status, condition.LastTransitionTime = status, ago(before)
-		}
+		return func(node *corev1.Node) { readyFor(node, status, before) }
 	}
-	returned := func(node *corev1.Node) { maintenance.Admissions(node)[0].ReturningTime = ptr.To(ago(time.Hour)) }
+	returned := func(before time.Duration) func(*corev1.Node) {
+		return func(node *corev1.Node) { maintenance.Admissions(node)[0].ReturningTime = ptr.To(ago(before)) }
+	}
+	completed := func(node *corev1.Node) { marked(node, "uid-of-kernel") }
 	for _, tc := range []struct {
 		name    string
 		policy  coordinationv1alpha1.NodeCompletionPolicy
@@ -448,17 +573,27 @@ func TestRebootedNodes(t *testing.T) {
 	}{
 		{"not rebooted", rebooted, phaseDrained, nil, []string{"Drained for 3h", reboot}, []string{"ebooted", "Check:"}},
 		{"Ready for long", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Drained for 3h, rebooted, Ready for 120m, not released yet", overdue}, []string{reboot}},
-		{"Ready since its drain", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 99*time.Hour)}, []string{"Drained for 3h, rebooted, Ready for 3h, not released yet", overdue}, []string{reboot}},
+		{"Ready since its drain", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 99*time.Hour)}, []string{"Drained for 3h, rebooted, Ready"}, []string{reboot, "Ready for", "not released", "Check:"}},
 		{"Ready for a moment", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 40*time.Second)}, []string{"Drained for 3h, rebooted, Ready for 40s"}, []string{reboot, "not released", "Check:"}},
 		{"not Ready", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionFalse, time.Hour)}, []string{"Drained for 3h, rebooted, not Ready"}, []string{reboot, "not released", "Check:"}},
-		{"the boot at the drain is unknown", rebooted, phaseDrained, []func(*corev1.Node){boot("", "boot-2")}, []string{"Drained for 3h"}, []string{"ebooted", "Check:"}},
+		{"the boot at the drain is unknown", rebooted, phaseDrained, []func(*corev1.Node){boot("", "boot-2")}, []string{"Drained for 3h, its boot ID is unknown", "Next: when the work on a node whose boot ID is unknown is done: kubectl maintenance complete kernel NODE"}, []string{reboot, "ebooted", "Check:"}},
+		{"its boot is unknown", rebooted, phaseDrained, []func(*corev1.Node){boot("boot-1", "")}, []string{"Drained for 3h", reboot}, []string{"ebooted", "Check:"}},
+		{"completed", rebooted, phaseDrained, []func(*corev1.Node){completed}, []string{"Drained for 3h, " + notActed}, []string{"Next:", "Check:"}},
+		{"completed by a person", manual, phaseDrained, []func(*corev1.Node){completed}, []string{"Drained for 3h, " + notActed}, []string{"Next:", "Check:"}},
+		{"completed for another", manual, phaseDrained, []func(*corev1.Node){func(node *corev1.Node) { marked(node, "uid-of-another") }}, []string{"kubectl maintenance complete kernel NODE"}, []string{notActed, "Check:"}},
+		{"completed and rebooted", rebooted, phaseDrained, []func(*corev1.Node){completed, boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Drained for 3h, " + notActed, overdue}, []string{"Next:"}},
+		{"completed, the boot at the drain is unknown", rebooted, phaseDrained, []func(*corev1.Node){completed, boot("", "boot-2")}, []string{"Drained for 3h, " + notActed}, []string{"Next:", "boot ID"}},
+		{"failed, then completed", rebooted, phaseFailed, []func(*corev1.Node){completed}, []string{"Failed for 3h, " + notActed}, []string{"Check:", "not rebooted"}},
+		{"completed, and the controller has acted", manual, phaseReturning, []func(*corev1.Node){completed}, []string{"Returning for 3h, not Ready"}, []string{notActed, "Check:"}},
 		{"a reboot ends nothing", manual, phaseDrained, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Drained for 3h", "kubectl maintenance complete kernel NODE"}, []string{"ebooted", "Check:"}},
 		{"failed", rebooted, phaseFailed, nil, []string{"Failed for 3h, not rebooted"}, []string{"Check:"}},
 		{"failed, and rebooted since", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionTrue, 2*time.Hour)}, []string{"Failed for 3h, rebooted, Ready for 120m, not released yet", overdue}, []string{"not rebooted"}},
 		{"failed, rebooted, not Ready", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), ready(corev1.ConditionUnknown, 2*time.Hour)}, []string{"Failed for 3h, rebooted, not Ready"}, []string{"not rebooted", "Check:"}},
 		{"failed, the boot at the drain is unknown", rebooted, phaseFailed, []func(*corev1.Node){boot("", "boot-2")}, []string{"Failed for 3h, its boot ID is unknown"}, []string{"not rebooted"}},
 		{"failed, its boot is unknown", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "")}, []string{"Failed for 3h, its boot ID is unknown"}, []string{"not rebooted"}},
-		{"failed after its reboot", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), returned}, []string{"Failed for 3h, not released yet", notBack}, []string{"pods of DaemonSets not ready", "not rebooted"}},
+		{"failed after its reboot", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), returned(time.Hour)}, []string{"Failed for 3h, not released yet", daemonSets}, []string{"NodeNotBack", "not rebooted"}},
+		{"failed, and its work was done a moment ago", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), returned(40 * time.Second)}, []string{"Failed for 3h, not released yet"}, []string{"Check:"}},
+		{"failed, and Ready for a moment", rebooted, phaseFailed, []func(*corev1.Node){boot("boot-1", "boot-2"), returned(time.Hour), ready(corev1.ConditionTrue, 40*time.Second)}, []string{"Failed for 3h, not released yet"}, []string{"Check:"}},
 		{"returning", manual, phaseReturning, []func(*corev1.Node){ready(corev1.ConditionTrue, time.Hour)}, []string{"Returning for 3h, not released yet", daemonSets}, []string{"pods of DaemonSets not ready"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -47,8 +47,8 @@ const (
 	// maxNameWidth is the maximum length of the name of a node on the line of its bar.
 	maxNameWidth = 20
 
-	// maxCommandWords and maxCommandLength are the limits of what is kept on one line as a command:
-	// texts of other clients may mention kubectl, too.
+	// maxCommandWords and maxCommandLength are the limits of what is kept on one line as a command: own
+	// texts contain names.
 	maxCommandWords, maxCommandLength = 8, 1000
 
 	// noBreak is the blank at which no line is broken.
@@ -66,10 +66,20 @@ func (p *page) add(format string, args ...any) {
 	p.lines = append(p.lines, strings.TrimRight(plaintext.Escape(fmt.Sprintf(format, args...)), " "))
 }
 
-// wrapped appends a text behind a prefix. Further lines are indented by the length of the prefix, or by
-// less if a command does not fit otherwise.
+// wrapped appends a text behind a prefix, in which other clients may mention kubectl. Further lines are
+// indented by the length of the prefix.
 func (p *page) wrapped(prefix, text string) {
-	for i, line := range wrap(text, p.width-len(prefix)) {
+	p.addLines(prefix, wrap(plaintext.Line(text), p.width-len(prefix)))
+}
+
+// wrappedOwn is wrapped for a text that kubectl composes: its commands are not broken. They are indented by less
+// if they do not fit otherwise.
+func (p *page) wrappedOwn(prefix, text string) {
+	p.addLines(prefix, wrap(keepCommands(plaintext.Line(text)), p.width-len(prefix)))
+}
+
+func (p *page) addLines(prefix string, lines []string) {
+	for i, line := range lines {
 		if i > 0 {
 			room := max(0, p.width-utf8.RuneCountInString(line))
 			p.add("%s%s", strings.Repeat(" ", min(len(prefix), room)), line)
@@ -96,13 +106,12 @@ func truncated(line string, width int) string {
 
 func (p *page) String() string { return strings.Join(p.lines, "\n") + "\n" }
 
-// wrap breaks a text into lines. Texts of other clients may contain anything, so blanks are joined,
-// and words that do not fit are broken too. A command is not broken, and has a longer line if it does
-// not fit: whoever copies only the beginning of "kubectl maintenance complete NAME NODE" would release all nodes.
+// wrap breaks a text of one line into several. Words that do not fit are broken too, but not those with the
+// blanks of keepCommands.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	var lines []string
-	for _, line := range strings.Split(wordwrap.WrapString(keepCommands(plaintext.Line(text)), uint(width)), "\n") {
+	for _, line := range strings.Split(wordwrap.WrapString(text, uint(width)), "\n") {
 		if strings.Contains(line, noBreak) {
 			lines = append(lines, strings.ReplaceAll(line, noBreak, " "))
 			continue
@@ -119,7 +128,9 @@ func wrap(text string, width int) []string {
 	return lines
 }
 
-// keepCommands replaces the blanks in commands. A command goes from the word kubectl to the end of the
+// keepCommands replaces the blanks in commands, which are not broken then, and have a longer line if they do not
+// fit: whoever copies only the beginning of "kubectl maintenance complete NAME NODE" would release all nodes.
+// It is not for texts of other clients, which could escape the width. A command goes from the word kubectl to the end of the
 // text, or of the first word that ends in punctuation, which no name does.
 func keepCommands(line string) string {
 	const before, behind = "\"'`(", ";,.:)\"'`"
@@ -187,7 +198,7 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 func (p *page) addHead(v *view, now time.Time, layout layout) {
 	p.field("Reason", v.Reason)
 	if !v.observed && now.Sub(v.created) >= controllerPatience {
-		p.wrapped("  ", "The controller has not acted on the last change yet. If this does not change: "+inactiveText(v.Name))
+		p.wrappedOwn("  ", "The controller has not acted on the last change yet. If this does not change: "+inactiveText(v.Name))
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
@@ -209,9 +220,18 @@ func (p *page) addHead(v *view, now time.Time, layout layout) {
 // field appends a line of the head, unless the text is empty.
 func (p *page) field(title, text string) {
 	if text != "" {
-		p.wrapped(fmt.Sprintf("  %-9s", title+":"), text)
+		p.wrapped(fieldPrefix(title), text)
 	}
 }
+
+// ownField is field for a text that kubectl composes.
+func (p *page) ownField(title, text string) {
+	if text != "" {
+		p.wrappedOwn(fieldPrefix(title), text)
+	}
+}
+
+func fieldPrefix(title string) string { return fmt.Sprintf("  %-9s", title+":") }
 
 // headline is the progress of the maintenance in one line.
 func headline(v *view, now time.Time) string {
@@ -296,7 +316,11 @@ func (p *page) addNodes(v *view, rows int) {
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		p.add("  %-*s  STATE", names, "NODE")
 		for i := range nodes {
-			p.wrapped(p.nodeName(nodes[i].Name, names), nodeState(v, &nodes[i]))
+			add := p.wrappedOwn
+			if nodes[i].Message != "" {
+				add = p.wrapped
+			}
+			add(p.nodeName(nodes[i].Name, names), nodeState(v, &nodes[i]))
 		}
 		p.addHidden(v, hidden)
 		return
@@ -436,7 +460,7 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 		p.add("")
 		p.add("  BLOCKERS (! needs an intervention)")
 		if v.isHalted() {
-			p.wrapped("  ! ", v.haltedText())
+			p.wrappedOwn("  ! ", v.haltedText())
 		}
 		p.listBlockers(v, now, layout)
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():

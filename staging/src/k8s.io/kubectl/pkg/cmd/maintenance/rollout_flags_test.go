@@ -207,7 +207,10 @@ func TestRolloutWithoutDiscovery(t *testing.T) {
 
 // TestUnlimitedRollout warns of a rollout that drains all nodes at once, unless a budget limits it.
 func TestUnlimitedRollout(t *testing.T) {
-	const warning = "Warning: nothing limits how many of the 2 nodes are drained at once: see --max-concurrent\n"
+	const (
+		unlimited = "Warning: nothing limits how many of the 2 nodes are drained at once"
+		warning   = unlimited + ". To start it again with --max-concurrent, first: kubectl maintenance cancel rack\n"
+	)
 	failing := func(err error) func(*server) {
 		return func(s *server) {
 			s.PrependReactor("list", budgetResource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
@@ -225,7 +228,7 @@ func TestUnlimitedRollout(t *testing.T) {
 		{"only an escalation", nil, nil, []string{"node-1", "node-2", "--ignore-budgets-after=2h"}, warning},
 		{"by labels", nil, nil, []string{"-l", "pool=a", "--paused"}, warning},
 		{"drained later", nil, nil, []string{"node-1", "node-2", "--complete-nodes=Manual", "--stage=Idle"}, warning},
-		{"a dry run", nil, nil, []string{"node-1", "node-2", "--complete-nodes=Manual", "--dry-run=server"}, warning},
+		{"a dry run", nil, nil, []string{"node-1", "node-2", "--complete-nodes=Manual", "--dry-run=server"}, unlimited + ": see --max-concurrent\n"},
 		{"a budget of another node", []any{nodeBudget("others", "1", "node-3")}, nil, []string{"node-1", "node-2", "--paused"}, warning},
 		{"a limit", nil, nil, []string{"node-1", "node-2", "--max-concurrent=1"}, ""},
 		{"a budget", []any{nodeBudget("workers", "1", "node-2")}, nil, []string{"node-1", "node-2", "--paused"}, ""},

@@ -344,9 +344,15 @@ func (o *startOptions) warnUnlimited(ctx context.Context, client kubernetes.Inte
 	if err := s.readNodes(ctx, client); err != nil {
 		return
 	}
-	if nodes := s.selectedNodes(created.Spec.NodeSelector); len(nodes) > 1 && !s.haveBudget(nodes) {
-		fmt.Fprintf(o.ErrOut, "Warning: nothing limits how many of the %d nodes are drained at once: see --%s\n", len(nodes), maxConcurrentFlag)
+	nodes := s.selectedNodes(created.Spec.NodeSelector)
+	if len(nodes) < 2 || s.haveBudget(nodes) {
+		return
 	}
+	wayOut := ": see --" + maxConcurrentFlag
+	if o.dryRun == cmdutil.DryRunNone { // The flag alone does not help any more.
+		wayOut = fmt.Sprintf(". To start it again with --%s, first: kubectl maintenance cancel %s", maxConcurrentFlag, created.Name)
+	}
+	fmt.Fprintf(o.ErrOut, "Warning: nothing limits how many of the %d nodes are drained at once%s\n", len(nodes), wayOut)
 }
 
 // printOthers names the maintenances that select the same nodes: a node stays cordoned until all of

@@ -55,8 +55,10 @@ type rolloutView struct {
 	counted bool
 	// phases counts the nodes by their phases; empty if the user may not list nodes.
 	phases map[nodePhase]int
-	// rebooted is how many of the drained nodes were rebooted, if that ends the work on them.
-	rebooted int
+	// finished is how many of the drained nodes need nothing more: they were completed, or rebooted if that
+	// ends the work on them. bootUnknown is how many others have to be completed, although the maintenance
+	// waits for reboots.
+	finished, bootUnknown int
 }
 
 // nodePhase is how far a maintenance is with one of its nodes.
@@ -126,8 +128,12 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 		n := &v.Nodes[i]
 		n.Phase, n.PhaseSince = phaseOf(v, node)
 		n.addHealth(node, maintenance.AdmissionOf(node, v.uid), r.CompleteNodes)
-		if n.Phase == phaseDrained && n.rebooted {
-			r.rebooted++
+		switch {
+		case n.Phase != phaseDrained:
+		case n.completed || n.rebooted:
+			r.finished++
+		case n.bootUnknown:
+			r.bootUnknown++
 		}
 		r.phases[n.Phase]++
 	}
@@ -165,8 +171,16 @@ func needsAdmission(v *view, node *corev1.Node) bool {
 	return v.Rollout.own || v.Rollout.WaitingNodes > 0 && !maintenance.IsDrainedFor(node, v.uid)
 }
 
-// notReleased says of a node that nothing is known which keeps it.
-const notReleased = "not released yet"
+const (
+	// notReleased says of a node that nothing is known which keeps it.
+	notReleased = "not released yet"
+
+	// notActed says of a node that somebody has completed, and that still looks as before.
+	notActed = "completed, the controller has not acted yet"
+
+	// unknownBoot says of a node that its reboot cannot be seen.
+	unknownBoot = "its boot ID is unknown"
+)
 
 // addHealth sets why a node is not released, as far as the node says it.
 func (n *nodeView) addHealth(node *corev1.Node, admission *corev1.MaintenanceAdmission, policy coordinationv1alpha1.NodeCompletionPolicy) {
@@ -175,25 +189,39 @@ func (n *nodeView) addHealth(node *corev1.Node, admission *corev1.MaintenanceAdm
 	default:
 		return
 	}
-	if admission.ReturningTime == nil && policy == coordinationv1alpha1.NodeCompletionRebooted && bootsDiffer(node, admission) {
-		n.rebooted, n.readySince = true, readySince(node, admission)
+	waitsForReboot := admission.ReturningTime == nil && policy == coordinationv1alpha1.NodeCompletionRebooted
+	if waitsForReboot && bootsDiffer(node, admission) {
+		n.rebooted = true
+		n.ready, n.readySince = readySince(node, admission)
+	}
+	if admission.ReturningTime == nil && node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(admission.MaintenanceUID) {
+		n.completed, n.unhealthy = true, notActed
+	}
+	if n.rebooted || n.completed {
 		return // For how long it is Ready depends on the time.
 	}
+	n.bootUnknown = waitsForReboot && admission.BootID == ""
 	if n.Phase == phaseDrained {
+		if n.bootUnknown {
+			n.unhealthy = unknownBoot
+		}
 		return // The work on it is not done.
 	}
 	switch taint := slices.IndexFunc(node.Spec.Taints, maintenance.IsStartupTaint); {
 	case !maintenance.IsReady(node):
 		n.unhealthy = "not Ready"
 	case admission.ReturningTime == nil && !knowsBoots(node, admission):
-		n.unhealthy = "its boot ID is unknown"
+		n.unhealthy = unknownBoot
 	case admission.ReturningTime == nil:
 		n.unhealthy = "not rebooted"
 	case taint >= 0:
 		n.unhealthy = "has the taint " + node.Spec.Taints[taint].Key
 	default:
 		// The controller waits for pods of DaemonSets, or does not run: pods are not read here.
-		n.unhealthy, n.unexplained = notReleased, true
+		n.unhealthy, n.unexplainedSince = notReleased, admission.ReturningTime
+		if since := readyTransition(node); n.unexplainedSince.Before(since) {
+			n.unexplainedSince = since // Until then, it was not Ready.
+		}
 	}
 }
 
@@ -207,16 +235,24 @@ func bootsDiffer(node *corev1.Node, admission *corev1.MaintenanceAdmission) bool
 	return knowsBoots(node, admission) && admission.BootID != node.Status.NodeInfo.BootID
 }
 
-// readySince returns since when the node is Ready, at the earliest since it was drained: a reboot may be
-// so short that the condition does not change. Nil if it is not Ready.
-func readySince(node *corev1.Node, admission *corev1.MaintenanceAdmission) *metav1.Time {
+// readySince reports whether the node is Ready, and since when. A reboot may be so short that the condition
+// does not change: if it is older than the drain, nothing says when the node was rebooted, and the time is nil.
+func readySince(node *corev1.Node, admission *corev1.MaintenanceAdmission) (bool, *metav1.Time) {
+	if !maintenance.IsReady(node) {
+		return false, nil
+	}
+	since := readyTransition(node)
+	if drained := admission.DrainedTime; since == nil || drained != nil && !drained.Before(since) {
+		return true, nil
+	}
+	return true, since
+}
+
+// readyTransition returns when the node became Ready, or not Ready; nil if it does not say so.
+func readyTransition(node *corev1.Node) *metav1.Time {
 	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
-	if at < 0 || node.Status.Conditions[at].Status != corev1.ConditionTrue {
+	if at < 0 {
 		return nil
 	}
-	since := node.Status.Conditions[at].LastTransitionTime
-	if drained := admission.DrainedTime; drained != nil && since.Before(drained) {
-		since = *drained
-	}
-	return &since
+	return &node.Status.Conditions[at].LastTransitionTime
 }

@@ -122,14 +122,22 @@ type nodeView struct {
 
 	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
-	// unhealthy says why a node that comes back is not made schedulable yet; often empty. unexplained
-	// reports whether the node itself does not say why.
-	unhealthy   string
-	unexplained bool
+	// unhealthy says why a node that comes back is not made schedulable yet; often empty. unexplainedSince
+	// is since when the node itself does not say why; nil if it does.
+	unhealthy        string
+	unexplainedSince *metav1.Time
 	// rebooted reports whether the node was rebooted after its drain, which ends the work on it, and was
-	// not released. readySince is since when it is Ready; nil if it is not.
-	rebooted   bool
-	readySince *metav1.Time
+	// not released, and ready whether it is Ready. readySince is since when; nil if that is unknown.
+	rebooted, ready bool
+	readySince      *metav1.Time
+	// seenReadySince is since when the command has seen a node that does not say since when it is Ready.
+	seenReadySince *metav1.Time
+	// completed reports whether somebody has said that the work on the node is done, and the controller
+	// has not acted on it.
+	completed bool
+	// bootUnknown reports whether the boot in which the node was drained is unknown: no reboot ends the
+	// work on it.
+	bootUnknown bool
 }
 
 // isHeld reports whether a node stays cordoned.
