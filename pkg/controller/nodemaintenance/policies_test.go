@@ -337,7 +337,7 @@ func TestSettlesSinceTheFirstAdmission(t *testing.T) {
 				f.createReadyNode(name, nil)
 				f.changeNamed(name, func(node *v1.Node) {
 					node.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{
-						{MaintenanceUID: "m", AdmittedTime: at(i * 100), DrainedTime: ptr.To(at(200))},
+						{MaintenanceUID: "m", AdmittedTime: at(i * 100), DrainedTime: ptr.To(at(200 + 30*i))},
 					}}
 				})
 			}
@@ -347,7 +347,7 @@ func TestSettlesSinceTheFirstAdmission(t *testing.T) {
 			until := f.settlingUntil(m, []string{"n1", "n2", "gone"}, at(250).Time, func() time.Time { return at(test.created).Time })
 			want := time.Time{}
 			if test.want {
-				want = at(200).Add(defaultSettleTimeout)
+				want = at(230).Add(defaultSettleTimeout)
 			}
 			if !until.Equal(want) {
 				t.Errorf("it settles until %s, not %s", until, want)

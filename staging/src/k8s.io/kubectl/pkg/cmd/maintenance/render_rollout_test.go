@@ -390,7 +390,7 @@ func TestCommandsAreOnOneLine(t *testing.T) {
 			plan := &page{width: width}
 			plan.addRolloutPlan(&rolloutPlan{Paused: true, Halted: true}, name, testNow)
 			notice := &page{width: width}
-			notice.wrapped("", (&follower{uncordoned: patience{name: testNow.Add(-time.Hour)}}).uncordonedText([]view{{Stage: cordon, observed: true, StageStarted: ptr.To(ago(0)), Nodes: []nodeView{{Name: name}}}}, testNow))
+			notice.wrappedOwn("", (&follower{uncordoned: patience{name: testNow.Add(-time.Hour)}}).uncordonedText([]view{{Stage: cordon, observed: true, StageStarted: ptr.To(ago(0)), Nodes: []nodeView{{Name: name}}}}, testNow))
 			for _, shown := range []struct{ what, text, command string }{
 				{"awaits completion", views(begun(manual), admittedNode(begun(manual), "n", phaseDrained, 0)), "kubectl maintenance complete " + name + " NODE"},
 				{"paused", views(paused, newNode("n")), "kubectl maintenance resume " + name},
@@ -447,18 +447,20 @@ func TestTextsOfOthersAreBroken(t *testing.T) {
 			t.Errorf("%s: the text is missing:\n%s", name, page)
 		}
 		for _, line := range strings.Split(page, "\n") {
-			if len(line) > width || strings.HasPrefix(line, "xxx") && name != "trouble" {
+			if len(line) > width || strings.HasSuffix(line, "...") || strings.HasPrefix(line, "xxx") && name != "trouble" {
 				t.Errorf("%s: %q", name, line)
 			}
 		}
 	}
+	const command = "kubectl describe node some-node-of-a-name-of-34-letters"
+	contains(t, screenOf(t, frame{uncordoned: "Not cordoned for 30s: some-node. For the reason, see the events: " + command}, width), "\n"+command+"\n")
 }
 
 // screenOf returns the lines of a screen of this width.
 func screenOf(t *testing.T, shown frame, width int) string {
 	t.Helper()
 	var out bytes.Buffer
-	display := &screenDisplay{screen: &screen{out: &out, size: func() (int, int) { return width + 1, 40 }}}
+	display := &screenDisplay{screen: &screen{out: &out, size: func() (int, int) { return width, 40 }}}
 	if err := display.show(shown); err != nil {
 		t.Fatal(err)
 	}
@@ -513,8 +515,8 @@ func TestNothingToDoForTheGone(t *testing.T) {
 	readyFor(returning, corev1.ConditionTrue, time.Hour)
 	unknown := admittedNode(m, "k", phaseDrained, time.Hour)
 	maintenance.Admissions(unknown)[0].BootID = ""
-	v := viewsIn(snapshotOf(m, late, returning, unknown))[0]
-	v.PodsBlocked, v.Blockers = 1, []blockerView{{Cause: maintenance.HoldDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
+	shown := viewsIn(snapshotOf(m, late, returning, unknown))[0]
+	shown.PodsBlocked, shown.Blockers = 1, []blockerView{{Cause: maintenance.HoldDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
 	for _, tc := range []struct {
 		name   string
 		change func(v *view)
@@ -526,7 +528,7 @@ func TestNothingToDoForTheGone(t *testing.T) {
 		{"deleted", func(v *view) { v.Outcome = outcomeDeleted }, 0, exitTimedOut},
 		{"replaced", func(v *view) { v.Outcome = outcomeReplaced }, 0, exitTimedOut},
 	} {
-		v := v
+		v := shown
 		tc.change(&v)
 		texts := 0
 		for _, text := range []string{v.overdueText(testNow), v.unreleasedText(testNow), v.nextText()} {

@@ -30,6 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/ptr"
 )
 
@@ -500,14 +501,15 @@ func TestWrap(t *testing.T) {
 		{"too long", "kubectl " + long, 900, []string{"kubectl", long[:900], long[900:]}},
 		{"no blanks of others", "one\u00a0two\nthree", 7, []string{"one two", "three"}},
 	} {
-		if diff := cmp.Diff(tc.want, wrap(tc.text, tc.width)); diff != "" {
+		if diff := cmp.Diff(tc.want, wrap(keepCommands(plaintext.Line(tc.text)), tc.width)); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
 		}
 	}
 	p := &page{width: 20}
-	p.wrapped("  prefix:  ", "see: kubectl get nodes and more")
-	p.wrapped("  prefix:  ", "see: kubectl get nodes, and more")
-	if diff := cmp.Diff("  prefix:  see:\nkubectl get nodes and more\n  prefix:  see:\n  kubectl get nodes,\n           and more\n", p.String()); diff != "" {
+	p.wrappedOwn("  prefix:  ", "see: kubectl get nodes and more")
+	p.wrappedOwn("  prefix:  ", "see: kubectl get nodes, and more")
+	p.wrapped("  prefix:  ", "see: kubectl\u00a0get nodes")
+	if diff := cmp.Diff("  prefix:  see:\nkubectl get nodes and more\n  prefix:  see:\n  kubectl get nodes,\n           and more\n  prefix:  see:\n           kubectl\n           get nodes\n", p.String()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
