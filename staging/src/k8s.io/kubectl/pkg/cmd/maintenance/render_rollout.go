@@ -120,8 +120,8 @@ func (v *view) unreleasedText(now time.Time) string {
 }
 
 // unreleasedText says how to see why a node is not released that itself does not say it: usually, because of
-// pods of DaemonSets. The event of a failed node does not help: it says why the node was late, and is kept for
-// an hour.
+// pods of DaemonSets. The event of a failed node does not help: it says what was missing when the node failed,
+// and is gone later.
 func (n *nodeView) unreleasedText() string {
 	return notReleased + "; if this lasts, see its DaemonSet pods: kubectl get pods -A --field-selector spec.nodeName=" + n.Name
 }

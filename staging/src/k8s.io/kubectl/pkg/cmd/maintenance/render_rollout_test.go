@@ -504,6 +504,16 @@ func TestReturnsAreObserved(t *testing.T) {
 			t.Errorf("%s: %q", step.name, text)
 		}
 	}
+	s := newServer(t, m, node("boot-2"))
+	looks := 0
+	s.clock.looked = func() {
+		s.clock.Step(2 * time.Minute)
+		if looks++; looks == 2 {
+			s.end(context.DeadlineExceeded)
+		}
+	}
+	contains(t, s.run(t, "watch", "kernel"), "kernel: check: 1 rebooted node is not released, so kube-controller-manager may not run")
+	contains(t, s.failure, "timed out; ", "kernel: 1 rebooted node is not released")
 }
 
 // TestNothingToDoForTheGone verifies that nothing is asked for, and that nothing blocks, when a maintenance is gone.
