@@ -23,6 +23,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -31,9 +32,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/schedule"
 	"k8s.io/kubernetes/pkg/apis/core"
+	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 )
 
@@ -121,49 +124,18 @@ func validateBudgetSpec(spec, old *coordination.NodeMaintenanceBudgetSpec, fldPa
 	return errs
 }
 
-// Terms that name no node are matched with every node, whenever one changes. The bounds keep that short in
-// clusters of thousands of nodes; the admission plugin NodeMaintenance has the same for NodeMaintenances.
-const (
-	maxLabelTerms        = 100
-	maxLabelRequirements = 1000
-	maxLabelValues       = 10000
-)
-
-// validateNodeSelectorSize validates how much of a node selector has to be matched with every node.
+// validateNodeSelectorSize validates how much of a node selector has to be matched with every node, whenever one
+// changes. The admission plugin NodeMaintenance does it for NodeMaintenances.
 func validateNodeSelectorSize(selector *core.NodeSelector, fldPath *field.Path) field.ErrorList {
-	terms, requirements, values := 0, 0, 0
-	for i := range selector.NodeSelectorTerms {
-		term := &selector.NodeSelectorTerms[i]
-		if namesNodes(term) {
-			continue
-		}
-		terms++
-		for _, requirement := range term.MatchExpressions {
-			requirements++
-			values += len(requirement.Values)
-		}
+	converted := &v1.NodeSelector{}
+	if err := corev1.Convert_core_NodeSelector_To_v1_NodeSelector(selector, converted, nil); err != nil {
+		return field.ErrorList{field.InternalError(fldPath, err)}
 	}
-	var errs field.ErrorList
-	for _, bound := range []struct {
-		count, most int
-		what        string
-	}{
-		{terms, maxLabelTerms, "terms that name no node in matchFields"},
-		{requirements, maxLabelRequirements, "requirements in terms that name no node in matchFields"},
-		{values, maxLabelValues, "values in terms that name no node in matchFields"},
-	} {
-		if bound.count > bound.most {
-			errs = append(errs, field.Forbidden(fldPath.Child("nodeSelectorTerms"), fmt.Sprintf("must not have more than %d %s, but has %d", bound.most, bound.what, bound.count)))
-		}
+	what, count, most := maintenance.SelectorExcess(converted)
+	if what == "" {
+		return nil
 	}
-	return errs
-}
-
-// namesNodes reports whether the term selects nodes by their names.
-func namesNodes(term *core.NodeSelectorTerm) bool {
-	return slices.ContainsFunc(term.MatchFields, func(r core.NodeSelectorRequirement) bool {
-		return r.Key == metav1.ObjectNameField && r.Operator == core.NodeSelectorOpIn
-	})
+	return field.ErrorList{field.Forbidden(fldPath.Child("nodeSelectorTerms"), fmt.Sprintf("must not have more than %d %s, but has %d", most, what, count))}
 }
 
 // What declarative validation allows; lengths in characters.

@@ -240,7 +240,9 @@ func TestComparedValues(t *testing.T) {
 // What has to be matched with every node is limited when the selector is set. A stored one stays valid.
 func TestBudgetSelectorSize(t *testing.T) {
 	terms := field.NewPath("spec", "nodeSelector", "nodeSelectorTerms")
-	repeat := func(count int, term core.NodeSelectorTerm) []core.NodeSelectorTerm { return slices.Repeat([]core.NodeSelectorTerm{term}, count) }
+	repeat := func(count int, term core.NodeSelectorTerm) []core.NodeSelectorTerm {
+		return slices.Repeat([]core.NodeSelectorTerm{term}, count)
+	}
 	exists := labelled("pool", core.NodeSelectorOpExists)
 	withValues := func(count int) core.NodeSelectorTerm {
 		values := make([]string, count)
@@ -250,6 +252,9 @@ func TestBudgetSelectorSize(t *testing.T) {
 		return labelled("pool", core.NodeSelectorOpIn, values...)
 	}
 	withRequirements := core.NodeSelectorTerm{MatchExpressions: slices.Repeat(exists.MatchExpressions, 501)}
+	notNamed := core.NodeSelectorTerm{MatchFields: slices.Repeat([]core.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: core.NodeSelectorOpNotIn, Values: []string{"n"}},
+	}, 1001)}
 	named := core.NodeSelectorTerm{
 		MatchFields:      []core.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: core.NodeSelectorOpIn, Values: []string{"n"}}},
 		MatchExpressions: slices.Repeat(exists.MatchExpressions, 2),
@@ -259,11 +264,12 @@ func TestBudgetSelectorSize(t *testing.T) {
 		want  string
 	}{
 		"100 terms":           {repeat(100, exists), ""},
-		"101 terms":           {repeat(101, exists), "must not have more than 100 terms that name no node in matchFields, but has 101"},
+		"101 terms":           {repeat(101, exists), "must not have more than 100 terms that name no node, but has 101"},
 		"5000 named nodes":    {repeat(5000, named), ""},
-		"1002 requirements":   {repeat(2, withRequirements), "must not have more than 1000 requirements in terms that name no node in matchFields, but has 1002"},
+		"1002 requirements":   {repeat(2, withRequirements), "must not have more than 1000 requirements in terms that name no node, but has 1002"},
+		"fields of a node":    {repeat(1, notNamed), "must not have more than 1000 requirements in terms that name no node, but has 1001"},
 		"10000 values":        {repeat(2, withValues(5000)), ""},
-		"more values":         {repeat(2, withValues(5001)), "must not have more than 10000 values in terms that name no node in matchFields, but has 10002"},
+		"more values":         {repeat(2, withValues(5001)), "must not have more than 10000 values in terms that name no node, but has 10002"},
 		"all but named nodes": {append(repeat(100, exists), named), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

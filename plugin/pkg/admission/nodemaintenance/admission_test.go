@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
@@ -543,24 +544,24 @@ func TestLargeSelectors(t *testing.T) {
 		}
 		return selecting(selected...)
 	}
-	tooMany := ofZoneA(maxLabelTerms+1, 1, 1)
+	tooMany := ofZoneA(helpers.MaxLabelTerms+1, 1, 1)
 	const denied = `user "zone-admin" cannot delete all nodes: spec.nodeSelector has 101 terms that name no node, and at most 100 are checked`
 	for name, test := range map[string]struct {
 		user             string
 		maintenance, old *coordination.NodeMaintenance
 		wantErr          string
 	}{
-		"as many terms as are checked":        {maintenance: newMaintenance(ofZoneA(maxLabelTerms, 1, 1))},
-		"as many requirements as are checked": {maintenance: newMaintenance(ofZoneA(1, maxLabelRequirements, 1))},
-		"as many values as are checked":       {maintenance: newMaintenance(ofZoneA(1, 1, maxLabelValues))},
+		"as many terms as are checked":        {maintenance: newMaintenance(ofZoneA(helpers.MaxLabelTerms, 1, 1))},
+		"as many requirements as are checked": {maintenance: newMaintenance(ofZoneA(1, helpers.MaxLabelRequirements, 1))},
+		"as many values as are checked":       {maintenance: newMaintenance(ofZoneA(1, 1, helpers.MaxLabelValues))},
 		"too many terms":                      {maintenance: newMaintenance(tooMany), wantErr: denied},
 		"too many terms, as Complete":         {maintenance: newMaintenance(tooMany, inStage(complete)), wantErr: denied},
 		"too many terms, all rights":          {user: admin, maintenance: newMaintenance(tooMany)},
 		"too many requirements": {
-			maintenance: newMaintenance(ofZoneA(2, maxLabelRequirements/2+1, 1)), wantErr: "spec.nodeSelector has 1002 requirements in terms that name no node, and at most 1000 are checked",
+			maintenance: newMaintenance(ofZoneA(2, helpers.MaxLabelRequirements/2+1, 1)), wantErr: "spec.nodeSelector has 1002 requirements in terms that name no node, and at most 1000 are checked",
 		},
 		"too many values": {
-			maintenance: newMaintenance(ofZoneA(2, 1, maxLabelValues/2+1)), wantErr: "spec.nodeSelector has 10002 values in terms that name no node, and at most 10000 are checked",
+			maintenance: newMaintenance(ofZoneA(2, 1, helpers.MaxLabelValues/2+1)), wantErr: "spec.nodeSelector has 10002 values in terms that name no node, and at most 10000 are checked",
 		},
 		"changed to too many":   {old: newMaintenance(), maintenance: newMaintenance(tooMany), wantErr: denied},
 		"changed from too many": {old: newMaintenance(tooMany), maintenance: newMaintenance(), wantErr: denied},

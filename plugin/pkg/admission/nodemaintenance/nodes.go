@@ -87,7 +87,7 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 			selected.nodes.Insert(name)
 		}
 	}
-	if selected.unchecked = tooMuch(unnamed); selected.unchecked != "" {
+	if selected.unchecked = tooMuch(selector); selected.unchecked != "" {
 		return selected, nil
 	}
 	err = p.matchAll(unnamed, selected)

@@ -24,6 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -31,34 +32,13 @@ import (
 // against the nodes.
 const maxCombinations = 10000
 
-// Terms that name no node are matched with every node. These bounds keep that below a second for
-// thousands of nodes, because whoever may write NodeMaintenances, and delete no node, can have it done.
-const (
-	maxLabelTerms        = 100
-	maxLabelRequirements = 1000
-	maxLabelValues       = 10000
-)
-
-// tooMuch returns why the terms are not matched with the nodes, or an empty string.
-func tooMuch(terms []*labelTerm) string {
-	requirements, values := 0, 0
-	for _, term := range terms {
-		requirements += term.requirements
-		values += term.values
+// tooMuch returns why the terms of a selector are not matched with the nodes, or an empty string.
+func tooMuch(selector *v1.NodeSelector) string {
+	what, count, most := helpers.SelectorExcess(selector)
+	if what == "" {
+		return ""
 	}
-	for _, bound := range []struct {
-		count, max int
-		what       string
-	}{
-		{len(terms), maxLabelTerms, "terms that name no node"},
-		{requirements, maxLabelRequirements, "requirements in terms that name no node"},
-		{values, maxLabelValues, "values in terms that name no node"},
-	} {
-		if bound.count > bound.max {
-			return fmt.Sprintf("spec.nodeSelector has %d %s, and at most %d are checked", bound.count, bound.what, bound.max)
-		}
-	}
-	return ""
+	return fmt.Sprintf("spec.nodeSelector has %d %s, and at most %d are checked", count, what, most)
 }
 
 // labelTerm is a term that does not name its node, together with its matches in the cluster.
@@ -78,8 +58,6 @@ type labelTerm struct {
 	combinations int
 	// found are the combinations on the nodes that the term matches.
 	found sets.Set[string]
-	// requirements and values are how many the term has.
-	requirements, values int
 }
 
 func newLabelTerm(term v1.NodeSelectorTerm, compiled *nodeaffinity.NodeSelector, path *field.Path) *labelTerm {
@@ -102,14 +80,7 @@ func newLabelTerm(term v1.NodeSelectorTerm, compiled *nodeaffinity.NodeSelector,
 	for _, key := range keys {
 		combinations = min(combinations*values[key].Len(), maxCombinations+1)
 	}
-	t := &labelTerm{NodeSelector: compiled, path: path, keys: keys, combinations: combinations, found: sets.New[string]()}
-	for _, requirements := range [][]v1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
-		t.requirements += len(requirements)
-		for _, requirement := range requirements {
-			t.values += len(requirement.Values)
-		}
-	}
-	return t
+	return &labelTerm{NodeSelector: compiled, path: path, keys: keys, combinations: combinations, found: sets.New[string]()}
 }
 
 // recordMatch records that the term matches the node.

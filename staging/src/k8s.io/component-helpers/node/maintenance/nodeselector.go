@@ -148,6 +148,42 @@ func NamedNode(term *v1.NodeSelectorTerm) (name string, named bool) {
 	return "", false
 }
 
+// Terms that name no node are matched with every node. These bounds keep that below a second for thousands
+// of nodes, because it is done for whoever may write maintenances or budgets, and delete no node.
+const (
+	MaxLabelTerms        = 100
+	MaxLabelRequirements = 1000
+	MaxLabelValues       = 10000
+)
+
+// SelectorExcess returns of what the terms that name no node have more than these bounds, how many, and how
+// many they may have; empty if they are within them.
+func SelectorExcess(selector *v1.NodeSelector) (what string, count, most int) {
+	terms, requirements, values := 0, 0, 0
+	for i := range selector.NodeSelectorTerms {
+		term := &selector.NodeSelectorTerms[i]
+		if _, named := NamedNode(term); named || len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+			continue // An empty term never matches a node.
+		}
+		terms++
+		for _, listed := range [][]v1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
+			requirements += len(listed)
+			for j := range listed {
+				values += len(listed[j].Values)
+			}
+		}
+	}
+	switch {
+	case terms > MaxLabelTerms:
+		return "terms that name no node", terms, MaxLabelTerms
+	case requirements > MaxLabelRequirements:
+		return "requirements in terms that name no node", requirements, MaxLabelRequirements
+	case values > MaxLabelValues:
+		return "values in terms that name no node", values, MaxLabelValues
+	}
+	return "", 0, 0
+}
+
 func hasOneRequirement(term *v1.NodeSelectorTerm) bool {
 	return len(term.MatchFields)+len(term.MatchExpressions) == 1
 }
