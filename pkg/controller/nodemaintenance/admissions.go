@@ -279,7 +279,9 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 	list, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil // The API server does not have the gate.
+		// This API server does not serve them: it has another release, or its gate is off. A maintenance
+		// must not wait for that to change, and those that are known still count.
+		return nil, nil
 	case err != nil:
 		return nil, err
 	}

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-helpers/node/maintenance"
@@ -81,11 +80,6 @@ func (c *Controller) hasStoredLimits(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stored, err := admissionStore{c}.ListBudgets(ctx)
-	if apierrors.IsNotFound(err) {
-		// This API server does not serve them: it has another release, or its gate is off. A maintenance
-		// must not wait for that to change, and those that are known still count.
-		return true, nil
-	}
 	if err != nil {
 		return false, fmt.Errorf("listing node maintenance budgets: %w", err)
 	}

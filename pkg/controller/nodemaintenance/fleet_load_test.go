@@ -618,20 +618,6 @@ func TestIsRefusal(t *testing.T) {
 	}
 }
 
-// A node whose admission gets no response does not take the time of the others.
-func TestAdmissionThatHangs(t *testing.T) {
-	f := newFleet(t, "n1", "n2")
-	f.interceptAdmissions(func(node runtime.Object) (bool, runtime.Object, error) {
-		return node.(*v1.Node).Name == "n1", nil, context.DeadlineExceeded // As if its own timeout was over.
-	})
-	f.createRollout("m", atOnce(2))
-	f.run(30 * time.Second)
-	f.expectNodes("one hangs", map[string]string{"n1": waiting, "n2": admitted})
-	if _, failed := f.failures.get("n1", writeKey{writeAdmission, f.node("n1").UID}); !failed {
-		t.Error("the timeout is not recorded, so that it is tried again at once")
-	}
-}
-
 // An old leader whose cordon comes late does not leave a node cordoned that was released meanwhile.
 func TestLateCordonOfAnOldLeader(t *testing.T) {
 	f := newFleet(t, "n1")

@@ -86,7 +86,7 @@ type Controller struct {
 	admissions *admissions
 	boots      *boots
 	// departed has the nodes that were deleted in the middle of a rollout.
-	departed *departedNodes
+	departed departedNodes
 	// fleet is nil while the gate NodeMaintenanceBudgets is off: then no node is admitted.
 	fleet *FleetInformers
 	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind, and
@@ -189,7 +189,7 @@ func NewWithClock(
 		requests:          newRequestQueue(requestWorkers, clock),
 		admissions:        newAdmissions(clock),
 		boots:             newBoots(),
-		departed:          newDepartedNodes(),
+		departed:          departedNodes{},
 		staleNodes:        newStaleWaits(),
 		staleMaintenances: newStaleWaits(),
 		staleLimits:       newStaleWaits(),

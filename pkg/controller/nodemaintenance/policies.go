@@ -18,7 +18,6 @@ package nodemaintenance
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -190,7 +189,7 @@ func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, node
 			add(a.AdmittedTime.Time, endOf(a))
 		}
 	}
-	for _, departed := range c.departed.of(m.UID) {
+	for _, departed := range c.departed[m.UID] {
 		add(departed.admitted, departed.end)
 	}
 	if since.IsZero() || newestUnready().Before(since) {
@@ -207,47 +206,27 @@ func endOf(a *v1.MaintenanceAdmission) time.Time {
 	return a.DrainedTime.Time
 }
 
-// departedNodes has the nodes that were deleted after a maintenance had begun with them: their place is free
-// at once, and their pods have to run elsewhere before the next one is taken. A new process does not know
-// them. It is safe for concurrent use.
-type departedNodes struct {
-	lock  sync.Mutex
-	nodes map[types.UID][]departedNode
-}
+// departedNodes has, by maintenance, the nodes that were deleted after it had begun with them: their place is
+// free at once, and their pods have to run elsewhere before the next one is taken. A new process does not
+// know them. Only the worker of admissions uses it.
+type departedNodes map[types.UID][]departedNode
 
 type departedNode struct{ admitted, end time.Time }
 
-func newDepartedNodes() *departedNodes { return &departedNodes{nodes: map[types.UID][]departedNode{}} }
-
 // note records that a node was deleted.
-func (d *departedNodes) note(node *v1.Node, now time.Time) {
-	admissions := maintenance.Admissions(node)
-	if len(admissions) == 0 {
-		return
-	}
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	for uid, nodes := range d.nodes {
-		nodes = slices.DeleteFunc(nodes, func(n departedNode) bool { return now.Sub(n.end) > maxSettleTimeout })
-		if d.nodes[uid] = nodes; len(nodes) == 0 {
-			delete(d.nodes, uid)
+func (d departedNodes) note(node *v1.Node, now time.Time) {
+	for uid, nodes := range d {
+		if d[uid] = slices.DeleteFunc(nodes, func(n departedNode) bool { return now.Sub(n.end) > maxSettleTimeout }); len(d[uid]) == 0 {
+			delete(d, uid)
 		}
 	}
-	for i := range admissions {
-		a := &admissions[i]
+	for _, a := range maintenance.Admissions(node) {
 		end := now.Truncate(time.Second)
 		if a.DrainedTime != nil && a.DoneTime != nil {
-			end = endOf(a)
+			end = endOf(&a)
 		}
-		d.nodes[a.MaintenanceUID] = append(d.nodes[a.MaintenanceUID], departedNode{a.AdmittedTime.Time, end})
+		d[a.MaintenanceUID] = append(d[a.MaintenanceUID], departedNode{a.AdmittedTime.Time, end})
 	}
-}
-
-// of returns the nodes with which the maintenance had begun.
-func (d *departedNodes) of(maintenance types.UID) []departedNode {
-	d.lock.Lock()
-	defer d.lock.Unlock()
-	return slices.Clone(d.nodes[maintenance])
 }
 
 // unreadyIndex has the pods that replace others, maybe, and are not ready, under one key: to look at all

@@ -430,7 +430,7 @@ func TestSettlesWhenAPlaceIsFree(t *testing.T) {
 
 // Deleted nodes are remembered for as long as a rollout may wait for them.
 func TestDepartedNodes(t *testing.T) {
-	d := newDepartedNodes()
+	d := departedNodes{}
 	node := func(uid types.UID, drained, done *metav1.Time) *v1.Node {
 		return &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{
 			{MaintenanceUID: uid, AdmittedTime: metav1.NewTime(start), DrainedTime: drained, DoneTime: done},
@@ -443,12 +443,12 @@ func TestDepartedNodes(t *testing.T) {
 	d.note(node("a", nil, nil), at(1).Time)
 	d.note(node("a", at(1), at(2)), at(3).Time)
 	want := []departedNode{{start, at(1).Time}, {start, at(2).Time}}
-	if got := d.of("a"); !slices.Equal(got, want) {
+	if got := d["a"]; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	d.note(node("b", at(1), nil), at(27).Time)
-	if got := d.of("a"); len(got) > 0 || len(d.nodes) != 1 || len(d.of("b")) != 1 {
-		t.Errorf("kept %v", d.nodes)
+	if got := d["a"]; len(got) > 0 || len(d) != 1 || len(d["b"]) != 1 {
+		t.Errorf("kept %v", d)
 	}
 }
 

@@ -71,6 +71,34 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 	}
 }
 
+// An admission of a node ends, too: one that gets no response does not take the time of the others, and is
+// recorded as a failure.
+func TestAdmissionsEnd(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createRollout("m", atOnce(1))
+	f.deliverAll()
+	var deadline time.Time
+	client, err := kubernetes.NewForConfig(&restclient.Config{Host: "https://127.0.0.1:1", Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+		deadline, _ = request.Context().Deadline()
+		return nil, context.DeadlineExceeded
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.writer.client = client
+	m, node := f.maintenance("m"), f.node("n1")
+	admitted, err := admissionStore{f.Controller}.Admit(t.Context(), node, []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID}}, f.clock.Now().Add(time.Minute))
+	if admitted || err != nil {
+		t.Errorf("admitted %t, error %v", admitted, err)
+	}
+	if deadline.IsZero() || deadline.After(time.Now().Add(admissionTimeout)) {
+		t.Errorf("deadline %v", deadline)
+	}
+	if _, failed := f.failures.get("n1", writeKey{writeAdmission, node.UID}); !failed {
+		t.Error("the timeout is not recorded, so that it is tried again at once")
+	}
+}
+
 // A withdrawal is unseen until the cache has a new version of the request, or its deletion.
 func TestWithdrawalIsUnseen(t *testing.T) {
 	for name, change := range map[string]func(*fixture) error{

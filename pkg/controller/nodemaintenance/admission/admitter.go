@@ -138,6 +138,10 @@ type reservation struct {
 	maintenance types.UID
 }
 
+func reservationOf(p *coordinationv1alpha1.NodeMaintenancePendingAdmission) reservation {
+	return reservation{p.NodeName, p.MaintenanceUID}
+}
+
 // failure is when an attempt to write a holder has failed, and how long it is not written after that.
 type failure struct {
 	at    time.Time
@@ -394,7 +398,7 @@ func (a *Admitter) checkExpired(ctx context.Context, maintenances []Maintenance,
 	a.unseen = map[reservation]time.Time{}
 	missing := sets.New[reservation]()
 	check := func(holder types.UID, p *coordinationv1alpha1.NodeMaintenancePendingAdmission) {
-		key := reservation{p.NodeName, p.MaintenanceUID}
+		key := reservationOf(p)
 		if _, found := a.unseen[key]; found || missing.Has(key) || now.Sub(p.Time.Time) < pendingTimeout || a.confirms(p) != nil {
 			return
 		}
@@ -576,7 +580,7 @@ func (a *Admitter) keepPending(stored, added []coordinationv1alpha1.NodeMaintena
 			continue
 		}
 		age := now.Sub(p.Time.Time)
-		if _, unseen := a.unseen[reservation{p.NodeName, p.MaintenanceUID}]; unseen || age < pendingTimeout {
+		if _, unseen := a.unseen[reservationOf(p)]; unseen || age < pendingTimeout {
 			kept = append(kept, *p)
 		}
 		if age < pendingUsable-pendingTimeout {
@@ -724,15 +728,13 @@ func (a *Admitter) admit(ctx context.Context, admissions []Admission, reserved s
 func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after time.Duration) {
 	expire := func(pending []coordinationv1alpha1.NodeMaintenancePendingAdmission) {
 		for i := range pending {
-			p := &pending[i]
-			if at, unseen := a.unseen[reservation{p.NodeName, p.MaintenanceUID}]; unseen && at.IsZero() {
-				after = earlier(after, statusInterval)
-				continue
+			wait := max(pending[i].Time.Add(pendingTimeout).Sub(now), staleInterval)
+			if at, unseen := a.unseen[reservationOf(&pending[i])]; unseen && at.IsZero() {
+				wait = statusInterval
 			} else if unseen {
-				after = earlier(after, behindInterval)
-				continue
+				wait = behindInterval
 			}
-			after = earlier(after, max(p.Time.Add(pendingTimeout).Sub(now), staleInterval))
+			after = earlier(after, wait)
 		}
 	}
 	for _, b := range a.budgets {

@@ -116,6 +116,17 @@ func newAdmitterWorld() *admitterWorld {
 	return w
 }
 
+// admitter returns one with the node and the budget.
+func (w *admitterWorld) admitter(t *testing.T, clock clock.PassiveClock) *Admitter {
+	t.Helper()
+	a := NewAdmitter(w.store, clock, func(Admission) {})
+	a.SetNodes([]*v1.Node{w.node})
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // sync syncs once, and returns after which time there has to be another sync.
 func (w *admitterWorld) sync(t *testing.T) (admitted int, after time.Duration, err error) {
 	t.Helper()
@@ -332,11 +343,7 @@ func TestExpiredReservationOfAnOldCache(t *testing.T) {
 	w.budget.Status.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
 	w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
 	clock := clocktesting.NewFakePassiveClock(decidedAt)
-	a := NewAdmitter(w.store, clock, func(Admission) {})
-	a.SetNodes([]*v1.Node{w.node})
-	if err := a.SetBudget(w.budget); err != nil {
-		t.Fatal(err)
-	}
+	a := w.admitter(t, clock)
 	admitted := w.node.DeepCopy()
 	admitted.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "m"}}}
 	hangs := map[string]error{"get n": errors.New("no answer")}
@@ -456,11 +463,7 @@ func TestBehindForLong(t *testing.T) {
 	} {
 		w := newAdmitterWorld()
 		change(w)
-		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
-		a.SetNodes([]*v1.Node{w.node})
-		if err := a.SetBudget(w.budget); err != nil {
-			t.Fatal(err)
-		}
+		a := w.admitter(t, clocktesting.NewFakePassiveClock(decidedAt))
 		sync := func(second int) (string, time.Duration) {
 			_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt.Add(time.Duration(second)*time.Second))
 			if err != nil {
@@ -552,11 +555,7 @@ func TestOldReservationOfUnwritableHolder(t *testing.T) {
 			w.maintenance.Status.RolloutStatus.PendingAdmissions = old
 		}
 		w.store.errors["reserve "+holder] = apierrors.NewForbidden(coordinationv1alpha1.Resource("any"), "any", nil)
-		a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
-		a.SetNodes([]*v1.Node{w.node})
-		if err := a.SetBudget(w.budget); err != nil {
-			t.Fatal(err)
-		}
+		a := w.admitter(t, clocktesting.NewFakePassiveClock(decidedAt))
 		if _, _, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: error %v", holder, err)
 		}
@@ -570,11 +569,7 @@ func TestOldReservationOfUnwritableHolder(t *testing.T) {
 func TestBrokenWatchOfBudgets(t *testing.T) {
 	w := newAdmitterWorld()
 	w.store.stored[0].ResourceVersion = "31"
-	a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
-	a.SetNodes([]*v1.Node{w.node})
-	if err := a.SetBudget(w.budget); err != nil {
-		t.Fatal(err)
-	}
+	a := w.admitter(t, clocktesting.NewFakePassiveClock(decidedAt))
 	now, first := decidedAt, time.Duration(0)
 	for i := range 20 {
 		_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, now)
@@ -896,11 +891,7 @@ func TestWaitsWithoutCurrentBudgets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newAdmitterWorld()
 			spoil(w)
-			a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
-			a.SetNodes([]*v1.Node{w.node})
-			if err := a.SetBudget(w.budget); err != nil {
-				t.Fatal(err)
-			}
+			a := w.admitter(t, clocktesting.NewFakePassiveClock(decidedAt))
 			for _, step := range []struct {
 				second int
 				want   int
@@ -934,11 +925,7 @@ func TestWaitsWithoutCurrentBudgets(t *testing.T) {
 func TestFailedHolderBecomesDue(t *testing.T) {
 	w := newAdmitterWorld()
 	w.store.clock = clocktesting.NewFakePassiveClock(decidedAt)
-	a := NewAdmitter(w.store, w.store.clock, func(Admission) {})
-	a.SetNodes([]*v1.Node{w.node})
-	if err := a.SetBudget(w.budget); err != nil {
-		t.Fatal(err)
-	}
+	a := w.admitter(t, w.store.clock)
 	a.failed["m"] = failure{decidedAt, statusInterval}
 	w.store.took = map[string]time.Duration{"reserve b": 10 * time.Millisecond}
 	w.store.clock.SetTime(decidedAt.Add(statusInterval - time.Millisecond))
@@ -1030,11 +1017,7 @@ func TestSlowListOfBudgets(t *testing.T) {
 	w := newAdmitterWorld()
 	w.store.clock = clocktesting.NewFakePassiveClock(decidedAt)
 	w.store.took = map[string]time.Duration{"list": listTimeout}
-	a := NewAdmitter(w.store, w.store.clock, func(Admission) {})
-	a.SetNodes([]*v1.Node{w.node})
-	if err := a.SetBudget(w.budget); err != nil {
-		t.Fatal(err)
-	}
+	a := w.admitter(t, w.store.clock)
 	var waits map[string]map[Wait]int
 	for range 14 {
 		waits, _, _ = a.Sync(t.Context(), []Maintenance{w.maintenance}, w.store.clock.Now())
@@ -1056,11 +1039,7 @@ func TestExpiredReservationsAreReadOnce(t *testing.T) {
 	w.budget.Status.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
 	w.maintenance.Status.RolloutStatus.PendingAdmissions = reservedAt(decidedAt.Add(-pendingTimeout), "m", "n")
 	clock := clocktesting.NewFakePassiveClock(decidedAt)
-	a := NewAdmitter(w.store, clock, func(Admission) {})
-	a.SetNodes([]*v1.Node{w.node})
-	if err := a.SetBudget(w.budget); err != nil {
-		t.Fatal(err)
-	}
+	a := w.admitter(t, clock)
 	a.wrote["m"], a.wrote[w.budget.UID] = decidedAt.Add(-statusInterval/2), decidedAt.Add(-statusInterval/2)
 	_, after, err := a.Sync(t.Context(), []Maintenance{w.maintenance}, decidedAt)
 	if len(w.store.calls) > 0 || err != nil || after <= 0 || after > statusInterval {
