@@ -25,8 +25,8 @@ import (
 
 func TestEnableByDefault(t *testing.T) {
 	newGates := func() featuregate.MutableVersionedFeatureGate {
-		gates := featuregate.NewVersionedFeatureGate(version.MustParse("1.36"))
-		off := featuregate.VersionedSpecs{{Version: version.MustParse("1.36"), Default: false, PreRelease: featuregate.Alpha}}
+		gates := featuregate.NewVersionedFeatureGate(version.MustParse("1.37"))
+		off := featuregate.VersionedSpecs{{Version: version.MustParse("1.37"), Default: false, PreRelease: featuregate.Alpha}}
 		if err := gates.AddVersioned(map[featuregate.Feature]featuregate.VersionedSpecs{"First": off, "Second": off, "Third": off}); err != nil {
 			t.Fatal(err)
 		}

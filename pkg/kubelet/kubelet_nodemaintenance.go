@@ -77,7 +77,7 @@ func (d *Dependencies) releaseAfterShutdown(ctx context.Context, holds *nodemain
 	if d.CAdvisorInterface == nil {
 		return
 	}
-	machine, err := d.CAdvisorInterface.MachineInfo()
+	machine, err := d.CAdvisorInterface.MachineInfo(logger)
 	if err != nil {
 		logger.Error(err, "Could not read the ID of this boot: static pods that were stopped for a shutdown start when the API server answers")
 		return

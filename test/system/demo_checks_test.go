@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	nodeutil "k8s.io/kubernetes/pkg/util/node"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
 func expectCount(tCtx ktesting.TContext, what string, got, want int) {

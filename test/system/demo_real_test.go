@@ -32,7 +32,7 @@ import (
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/hack/realcluster"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/utils/ptr"
 )
 

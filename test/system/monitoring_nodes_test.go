@@ -27,7 +27,7 @@ import (
 	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/hack/realcluster"
 	"k8s.io/kubernetes/hack/realcluster/logind"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
 // The nodes of the faults.

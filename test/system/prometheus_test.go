@@ -35,7 +35,7 @@ import (
 
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
 // timesFaster is what all times of the rules are divided by: what takes an hour takes a minute.

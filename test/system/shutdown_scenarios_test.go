@@ -27,7 +27,7 @@ import (
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/realcluster/logind"
 	"k8s.io/kubernetes/pkg/apis/scheduling"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/utils/ptr"
 )
 

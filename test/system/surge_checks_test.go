@@ -25,7 +25,7 @@ import (
 	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
 // surging is the condition of a Deployment while it replaces pods that are to be evicted.

@@ -32,7 +32,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/kubernetes/hack/localcluster"
-	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
 // TestTutorial runs the commands of docs/tutorial.md in one shell, in the order of the document.

@@ -43,6 +43,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
@@ -299,11 +300,11 @@ func TestDeletedPodIsNotCreatedAgain(t *testing.T) {
 		w.expectDeletes("uid")
 		w.end(newAgentPod())
 		ds, node := agent(), drained("node", targetsUpTo(500))
-		if create, remove := w.dsc.podsShouldBeOnNode(klog.Background(), node, nil, ds, "hash"); len(create) > 0 || len(remove) > 0 {
+		if create, remove := w.dsc.podsShouldBeOnNode(klog.Background(), node, nil, ds, "hash", nil, nodeaffinity.RequiredNodeAffinity{}); len(create) > 0 || len(remove) > 0 {
 			t.Errorf("creates pods on %v and deletes %v", create, remove)
 		}
 		// At the end of the maintenance the pod is created.
-		if create, _ := w.dsc.podsShouldBeOnNode(klog.Background(), drained("node", nil), nil, ds, "hash"); len(create) != 1 {
+		if create, _ := w.dsc.podsShouldBeOnNode(klog.Background(), drained("node", nil), nil, ds, "hash", nil, nodeaffinity.RequiredNodeAffinity{}); len(create) != 1 {
 			t.Errorf("creates pods on %v after the maintenance", create)
 		}
 	})

@@ -34,6 +34,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/apis/scheduling"
 	"k8s.io/kubernetes/pkg/controller"
@@ -112,10 +113,10 @@ func daemonSetTargets(node *v1.Node) maintenance.Targets {
 	return targets
 }
 
-// nodeShouldRunDaemonPod is NodeShouldRunDaemonPod with node maintenances: a closed node gets no
-// pod, and keeps the one it has.
-func (dsc *DaemonSetsController) nodeShouldRunDaemonPod(logger klog.Logger, node *v1.Node, ds *apps.DaemonSet) (shouldRun, shouldContinueRunning bool) {
-	shouldRun, shouldContinueRunning = NodeShouldRunDaemonPod(logger, node, ds)
+// nodeShouldRunDaemonPod is the function of the same name with node maintenances: a closed node
+// gets no pod, and keeps the one it has.
+func (dsc *DaemonSetsController) nodeShouldRunDaemonPod(logger klog.Logger, node *v1.Node, ds *apps.DaemonSet, tolerations []v1.Toleration, affinity nodeaffinity.RequiredNodeAffinity) (shouldRun, shouldContinueRunning bool) {
+	shouldRun, shouldContinueRunning = nodeShouldRunDaemonPod(logger, node, ds, tolerations, affinity)
 	return shouldRun && !dsc.isClosed(node, ds), shouldContinueRunning
 }
 

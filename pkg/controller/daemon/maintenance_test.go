@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon/util"
@@ -367,7 +368,7 @@ func TestUnboundPodOnOpenNode(t *testing.T) {
 				manager.respectMaintenances(t, newClass("low", 1000))
 			}
 			logger, node, pod := klog.FromContext(ctx), drained("closed", tc.targets), daemonPod("a", newHash, unbound)
-			create, remove := manager.podsShouldBeOnNode(logger, node, map[string][]*v1.Pod{"closed": {pod}}, ofClass("low"), newHash)
+			create, remove := manager.podsShouldBeOnNode(logger, node, map[string][]*v1.Pod{"closed": {pod}}, ofClass("low"), newHash, nil, nodeaffinity.RequiredNodeAffinity{})
 			if len(create) > 0 || len(remove) > 0 {
 				t.Errorf("creates pods on %v and deletes %v", create, remove)
 			}

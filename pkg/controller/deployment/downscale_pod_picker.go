@@ -43,8 +43,8 @@ const passRetry = time.Minute
 
 // prepareReplicaSets surges for evictions, and passes the downscale pod picker to the ReplicaSets. It
 // returns what the rest of the sync works with.
-func (dc *DeploymentController) prepareReplicaSets(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) ([]*apps.ReplicaSet, error) {
-	rsList, err := dc.surgeForEvictions(ctx, d, rsList, podMap)
+func (dc *DeploymentController) prepareReplicaSets(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet) ([]*apps.ReplicaSet, error) {
+	rsList, err := dc.surgeForEvictions(ctx, d, rsList)
 	if err != nil || d.DeletionTimestamp != nil || !utilfeature.DefaultFeatureGate.Enabled(features.DownscalePodPicker) {
 		return rsList, err
 	}

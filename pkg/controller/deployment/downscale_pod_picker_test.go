@@ -140,7 +140,7 @@ func TestPassPodPicker(t *testing.T) {
 			events := record.NewFakeRecorder(10)
 			retries := &delayedKeys{}
 			dc := &DeploymentController{client: client, eventRecorder: events, queue: retries}
-			got, err := dc.prepareReplicaSets(t.Context(), d, cached, nil)
+			got, err := dc.prepareReplicaSets(t.Context(), d, cached)
 			if (err != nil) != test.wantErr {
 				t.Fatalf("error %v", err)
 			}
@@ -191,7 +191,7 @@ func TestPickerIsDropped(t *testing.T) {
 			host   string
 			writes int
 		}{{"", 1}, {"", 1}, {"", 1}, {"a", 2}} {
-			got, err := dc.prepareReplicaSets(t.Context(), d, []*apps.ReplicaSet{rs}, nil)
+			got, err := dc.prepareReplicaSets(t.Context(), d, []*apps.ReplicaSet{rs})
 			if err != nil || hostOf(got[0].Spec.DownscalePodPicker) != want.host || writes != want.writes {
 				t.Errorf("%v, picker %q after %d writes, want %+v", err, hostOf(got[0].Spec.DownscalePodPicker), writes, want)
 			}
@@ -221,7 +221,7 @@ func TestPodPickerWaitsForSurge(t *testing.T) {
 	client := fake.NewClientset()
 	dc := &DeploymentController{client: client, eventRecorder: record.NewFakeRecorder(10), surger: &surger{surgeWrites: behind{}}}
 	rsList := []*apps.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old"}}}
-	if _, err := dc.prepareReplicaSets(t.Context(), d, rsList, nil); err == nil || len(client.Actions()) > 0 {
+	if _, err := dc.prepareReplicaSets(t.Context(), d, rsList); err == nil || len(client.Actions()) > 0 {
 		t.Errorf("error %v, actions %v", err, client.Actions())
 	}
 }

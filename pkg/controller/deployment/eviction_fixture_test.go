@@ -237,11 +237,7 @@ func (f *surgeFixture) surge() ([]*apps.ReplicaSet, error) {
 		}
 	}
 	slices.SortFunc(rsList, func(a, b *apps.ReplicaSet) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
-	podMap, err := f.dc.getPodMapForDeployment(d, rsList)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	views, err := f.dc.surgeForEvictions(f.ctx, d.DeepCopy(), rsList, podMap)
+	views, err := f.dc.surgeForEvictions(f.ctx, d.DeepCopy(), rsList)
 	synctest.Wait()
 	return views, err
 }

@@ -186,12 +186,16 @@ func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
 //
 // It only returns an error if the rest of the sync could not succeed either: the cache is behind,
 // or a write had a conflict. All other failures concern the surge alone.
-func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet, podMap map[types.UID][]*v1.Pod) ([]*apps.ReplicaSet, error) {
+func (dc *DeploymentController) surgeForEvictions(ctx context.Context, d *apps.Deployment, rsList []*apps.ReplicaSet) ([]*apps.ReplicaSet, error) {
 	s := dc.surger
 	if s == nil {
 		return rsList, nil
 	}
 	if err := s.surgeWrites.EnsureReady(types.NamespacedName{Namespace: d.Namespace, Name: d.Name}); err != nil {
+		return nil, err
+	}
+	podMap, err := dc.getPodMapForDeployment(d, rsList)
+	if err != nil {
 		return nil, err
 	}
 	now := s.clock.Now()

@@ -368,7 +368,7 @@ func counting(replicas int32) func(*apps.ReplicaSet) {
 func TestSurgeWithoutGate(t *testing.T) {
 	dc := &DeploymentController{}
 	rsList := []*apps.ReplicaSet{web1(annotated(`17`))}
-	got, err := dc.surgeForEvictions(t.Context(), web(), rsList, nil)
+	got, err := dc.surgeForEvictions(t.Context(), web(), rsList)
 	if err != nil {
 		t.Fatal(err)
 	}

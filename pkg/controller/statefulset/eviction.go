@@ -134,7 +134,8 @@ func newEvictionRateLimiter() workqueue.TypedRateLimiter[string] {
 // the key is empty if no StatefulSet can have such a pod.
 func evictionKey(namespace, podName string) string {
 	pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName}}
-	return cache.NewObjectName(namespace, getParentName(&pod)).String()
+	set, _ := getParentNameAndOrdinal(&pod)
+	return cache.NewObjectName(namespace, set).String()
 }
 
 // statefulSetOfRequest indexes a request by its set if it lists the interceptor.

@@ -393,7 +393,7 @@ func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcom
 	switch {
 	case isTerminating(pod):
 		return metrics.EvictionGone, "The pod is terminating."
-	case isFailed(pod) || isSucceeded(pod):
+	case isTerminalPhase(pod):
 		return metrics.EvictionGone, "The pod has finished."
 	case ref == nil || ref.Kind != controllerKind.Kind || set == nil || ref.UID != set.UID || !isMemberOf(set, pod):
 		return metrics.EvictionDeclined, "Skipped: no StatefulSet controls the pod."

@@ -282,7 +282,7 @@ func TestBuildGenericConfigHidesDisabledFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	schemes := []*runtime.Scheme{legacyscheme.Scheme, extensionsapiserver.Scheme, aggregatorscheme.Scheme}
-	config, _, _, err := BuildGenericConfig(completed, schemes, nil, generatedopenapi.GetOpenAPIDefinitions)
+	config, _, _, err := BuildGenericConfig(completed, schemes, nil, generatedopenapi.GetOpenAPIDefinitions, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,12 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
 type noStartupObserver struct{}
 
-func (noStartupObserver) ObservedPodOnWatch(*v1.Pod, time.Time) {}
+func (noStartupObserver) ObservedPodOnWatch(klog.Logger, *v1.Pod, time.Time) {}
 
 // filteredConfig is a PodConfig that withholds pods by name.
 type filteredConfig struct {
@@ -141,11 +142,11 @@ func TestWithheldPodsDoNotHideSource(t *testing.T) {
 	c := newFilteredConfig("a")
 	c.Channel(t.Context(), kubetypes.FileSource)
 	c.MergeStaticPods(t.Context())
-	if c.SeenAllSources(sets.New(kubetypes.FileSource)) {
+	if c.SeenAllSources(klog.Background(), sets.New(kubetypes.FileSource)) {
 		t.Error("the file source is seen before its first update")
 	}
 	c.merge(t, kubetypes.FileSource, "a")
-	if !c.SeenAllSources(sets.New(kubetypes.FileSource)) || len(c.updates) != 1 {
+	if !c.SeenAllSources(klog.Background(), sets.New(kubetypes.FileSource)) || len(c.updates) != 1 {
 		t.Errorf("the file source is not seen after its first update, or there are %d updates, want 1", len(c.updates))
 	}
 }

@@ -187,7 +187,7 @@ func (m *managerImpl) terminate(ctx context.Context) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = m.podManager.killPods(group.Pods) // It always returns nil.
+			_ = m.podManager.killPods(context.WithoutCancel(ctx), group.Pods) // Its only error is a canceled context.
 		}()
 		select {
 		case <-done:

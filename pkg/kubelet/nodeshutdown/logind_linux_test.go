@@ -64,6 +64,7 @@ type simpleConnection struct{ dbusInhibiter }
 func (l *fakeLogind) CurrentInhibitDelay() (time.Duration, error) { return l.delay, nil }
 func (l *fakeLogind) OverrideInhibitDelay(time.Duration) error    { return nil }
 func (l *fakeLogind) ReloadLogindConf() error                     { return nil }
+func (l *fakeLogind) Close() error                                { return nil }
 
 func (l *fakeLogind) MonitorShutdown(klog.Logger) (<-chan bool, error) {
 	l.lock.Lock()
@@ -324,7 +325,7 @@ func (n *testNode) run(seconds int) {
 // expectServing expects that the node is ready and admits pods, or not.
 func (n *testNode) expectServing(want bool) {
 	n.Helper()
-	if got := n.manager.ShutdownStatus() == nil; got != want || n.manager.Admit(nil).Admit != want {
+	if got := n.manager.ShutdownStatus() == nil; got != want || n.manager.Admit(n.Context(), nil).Admit != want {
 		n.Errorf("the node serves: %t, want %t", got, want)
 	}
 }

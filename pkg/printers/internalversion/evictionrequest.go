@@ -56,15 +56,15 @@ func addEvictionRequestHandlers(h printers.PrintHandler) {
 		{Name: "Message", Type: "string", Priority: 1, Description: "The message of the active interceptor, or of the condition that ended the request."},
 	}
 	// TableHandler logs its errors itself.
-	_ = h.TableHandler(columns, printEvictionRequest)
-	_ = h.TableHandler(columns, printEvictionRequestList)
+	_ = h.TableHandler(columns, printCoordinationEvictionRequest)
+	_ = h.TableHandler(columns, printCoordinationEvictionRequestList)
 }
 
-func printEvictionRequestList(list *coordination.EvictionRequestList, options printers.GenerateOptions) ([]metav1.TableRow, error) {
-	return printEach(list.Items, printEvictionRequest, options)
+func printCoordinationEvictionRequestList(list *coordination.EvictionRequestList, options printers.GenerateOptions) ([]metav1.TableRow, error) {
+	return printEach(list.Items, printCoordinationEvictionRequest, options)
 }
 
-func printEvictionRequest(internal *coordination.EvictionRequest, options printers.GenerateOptions) ([]metav1.TableRow, error) {
+func printCoordinationEvictionRequest(internal *coordination.EvictionRequest, options printers.GenerateOptions) ([]metav1.TableRow, error) {
 	// Use the same function as kubectl and other clients. It takes the versioned type. The
 	// conversion shares the memory of the lists.
 	request := &coordinationv1alpha1.EvictionRequest{}

@@ -141,7 +141,7 @@ func TestEvictionRequestState(t *testing.T) {
 		if err := coordinationconversion.Convert_coordination_EvictionRequest_To_v1alpha1_EvictionRequest(&internal, request, nil); err != nil {
 			t.Fatal(err)
 		}
-		rows, err := printEvictionRequest(&internal, internalprinters.GenerateOptions{})
+		rows, err := printCoordinationEvictionRequest(&internal, internalprinters.GenerateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,14 +25,9 @@ import (
 	unsafe "unsafe"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	conversion "k8s.io/apimachinery/pkg/conversion"
 	runtime "k8s.io/apimachinery/pkg/runtime"
-	types "k8s.io/apimachinery/pkg/types"
-	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	coordination "k8s.io/kubernetes/pkg/apis/coordination"
-	core "k8s.io/kubernetes/pkg/apis/core"
 )
 
 func init() {
@@ -366,15 +361,7 @@ func RegisterConversions(s *runtime.Scheme) error {
 }
 
 func autoConvert_v1alpha1_DrainBlocker_To_coordination_DrainBlocker(in *coordinationv1alpha1.DrainBlocker, out *coordination.DrainBlocker, s conversion.Scope) error {
-	out.Cause = coordination.DrainBlockerCause(in.Cause)
-	out.Name = in.Name
-	out.Object = (*coordination.DrainBlockerObject)(unsafe.Pointer(in.Object))
-	out.PodCount = in.PodCount
-	out.NodeCount = in.NodeCount
-	out.Pods = *(*[]coordination.DrainBlockerPod)(unsafe.Pointer(&in.Pods))
-	out.SinceTime = (*v1.Time)(unsafe.Pointer(in.SinceTime))
-	out.ExpectedFinishTime = (*v1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
-	out.Message = in.Message
+	*out = *(*coordination.DrainBlocker)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -384,15 +371,7 @@ func Convert_v1alpha1_DrainBlocker_To_coordination_DrainBlocker(in *coordination
 }
 
 func autoConvert_coordination_DrainBlocker_To_v1alpha1_DrainBlocker(in *coordination.DrainBlocker, out *coordinationv1alpha1.DrainBlocker, s conversion.Scope) error {
-	out.Cause = coordinationv1alpha1.DrainBlockerCause(in.Cause)
-	out.Name = in.Name
-	out.Object = (*coordinationv1alpha1.DrainBlockerObject)(unsafe.Pointer(in.Object))
-	out.PodCount = in.PodCount
-	out.NodeCount = in.NodeCount
-	out.Pods = *(*[]coordinationv1alpha1.DrainBlockerPod)(unsafe.Pointer(&in.Pods))
-	out.SinceTime = (*v1.Time)(unsafe.Pointer(in.SinceTime))
-	out.ExpectedFinishTime = (*v1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
-	out.Message = in.Message
+	*out = *(*coordinationv1alpha1.DrainBlocker)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -402,10 +381,7 @@ func Convert_coordination_DrainBlocker_To_v1alpha1_DrainBlocker(in *coordination
 }
 
 func autoConvert_v1alpha1_DrainBlockerObject_To_coordination_DrainBlockerObject(in *coordinationv1alpha1.DrainBlockerObject, out *coordination.DrainBlockerObject, s conversion.Scope) error {
-	out.APIGroup = in.APIGroup
-	out.Kind = in.Kind
-	out.Namespace = in.Namespace
-	out.Name = in.Name
+	*out = *(*coordination.DrainBlockerObject)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -415,10 +391,7 @@ func Convert_v1alpha1_DrainBlockerObject_To_coordination_DrainBlockerObject(in *
 }
 
 func autoConvert_coordination_DrainBlockerObject_To_v1alpha1_DrainBlockerObject(in *coordination.DrainBlockerObject, out *coordinationv1alpha1.DrainBlockerObject, s conversion.Scope) error {
-	out.APIGroup = in.APIGroup
-	out.Kind = in.Kind
-	out.Namespace = in.Namespace
-	out.Name = in.Name
+	*out = *(*coordinationv1alpha1.DrainBlockerObject)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -428,8 +401,7 @@ func Convert_coordination_DrainBlockerObject_To_v1alpha1_DrainBlockerObject(in *
 }
 
 func autoConvert_v1alpha1_DrainBlockerPod_To_coordination_DrainBlockerPod(in *coordinationv1alpha1.DrainBlockerPod, out *coordination.DrainBlockerPod, s conversion.Scope) error {
-	out.Namespace = in.Namespace
-	out.Name = in.Name
+	*out = *(*coordination.DrainBlockerPod)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -439,8 +411,7 @@ func Convert_v1alpha1_DrainBlockerPod_To_coordination_DrainBlockerPod(in *coordi
 }
 
 func autoConvert_coordination_DrainBlockerPod_To_v1alpha1_DrainBlockerPod(in *coordination.DrainBlockerPod, out *coordinationv1alpha1.DrainBlockerPod, s conversion.Scope) error {
-	out.Namespace = in.Namespace
-	out.Name = in.Name
+	*out = *(*coordinationv1alpha1.DrainBlockerPod)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -450,17 +421,7 @@ func Convert_coordination_DrainBlockerPod_To_v1alpha1_DrainBlockerPod(in *coordi
 }
 
 func autoConvert_v1alpha1_DrainStatus_To_coordination_DrainStatus(in *coordinationv1alpha1.DrainStatus, out *coordination.DrainStatus, s conversion.Scope) error {
-	out.ReachedDrainTargets = *(*[]core.DrainPlanEntry)(unsafe.Pointer(&in.ReachedDrainTargets))
-	out.PodsPendingEvictionRequest = in.PodsPendingEvictionRequest
-	out.ActiveEvictionRequests = in.ActiveEvictionRequests
-	out.DrainMessage = in.DrainMessage
-	out.DrainPlanPosition = (*int32)(unsafe.Pointer(in.DrainPlanPosition))
-	out.DrainedNodes = in.DrainedNodes
-	out.BlockedPods = in.BlockedPods
-	out.Blockers = *(*[]coordination.DrainBlocker)(unsafe.Pointer(&in.Blockers))
-	out.BlockerCount = in.BlockerCount
-	out.SkippedPods = in.SkippedPods
-	out.EscalatedPods = in.EscalatedPods
+	*out = *(*coordination.DrainStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -470,17 +431,7 @@ func Convert_v1alpha1_DrainStatus_To_coordination_DrainStatus(in *coordinationv1
 }
 
 func autoConvert_coordination_DrainStatus_To_v1alpha1_DrainStatus(in *coordination.DrainStatus, out *coordinationv1alpha1.DrainStatus, s conversion.Scope) error {
-	out.ReachedDrainTargets = *(*[]corev1.DrainPlanEntry)(unsafe.Pointer(&in.ReachedDrainTargets))
-	out.PodsPendingEvictionRequest = in.PodsPendingEvictionRequest
-	out.ActiveEvictionRequests = in.ActiveEvictionRequests
-	out.DrainMessage = in.DrainMessage
-	out.DrainPlanPosition = (*int32)(unsafe.Pointer(in.DrainPlanPosition))
-	out.DrainedNodes = in.DrainedNodes
-	out.BlockedPods = in.BlockedPods
-	out.Blockers = *(*[]coordinationv1alpha1.DrainBlocker)(unsafe.Pointer(&in.Blockers))
-	out.BlockerCount = in.BlockerCount
-	out.SkippedPods = in.SkippedPods
-	out.EscalatedPods = in.EscalatedPods
+	*out = *(*coordinationv1alpha1.DrainStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -544,11 +495,7 @@ func Convert_coordination_EvictionRequestList_To_v1alpha1_EvictionRequestList(in
 }
 
 func autoConvert_v1alpha1_EvictionRequestSpec_To_coordination_EvictionRequestSpec(in *coordinationv1alpha1.EvictionRequestSpec, out *coordination.EvictionRequestSpec, s conversion.Scope) error {
-	if err := Convert_v1alpha1_EvictionTarget_To_coordination_EvictionTarget(&in.Target, &out.Target, s); err != nil {
-		return err
-	}
-	out.Requesters = *(*[]coordination.Requester)(unsafe.Pointer(&in.Requesters))
-	out.HeartbeatDeadlineSeconds = (*int32)(unsafe.Pointer(in.HeartbeatDeadlineSeconds))
+	*out = *(*coordination.EvictionRequestSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -558,11 +505,7 @@ func Convert_v1alpha1_EvictionRequestSpec_To_coordination_EvictionRequestSpec(in
 }
 
 func autoConvert_coordination_EvictionRequestSpec_To_v1alpha1_EvictionRequestSpec(in *coordination.EvictionRequestSpec, out *coordinationv1alpha1.EvictionRequestSpec, s conversion.Scope) error {
-	if err := Convert_coordination_EvictionTarget_To_v1alpha1_EvictionTarget(&in.Target, &out.Target, s); err != nil {
-		return err
-	}
-	out.Requesters = *(*[]coordinationv1alpha1.Requester)(unsafe.Pointer(&in.Requesters))
-	out.HeartbeatDeadlineSeconds = (*int32)(unsafe.Pointer(in.HeartbeatDeadlineSeconds))
+	*out = *(*coordinationv1alpha1.EvictionRequestSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -572,14 +515,7 @@ func Convert_coordination_EvictionRequestSpec_To_v1alpha1_EvictionRequestSpec(in
 }
 
 func autoConvert_v1alpha1_EvictionRequestStatus_To_coordination_EvictionRequestStatus(in *coordinationv1alpha1.EvictionRequestStatus, out *coordination.EvictionRequestStatus, s conversion.Scope) error {
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
-	out.TargetInterceptors = *(*[]coordination.Interceptor)(unsafe.Pointer(&in.TargetInterceptors))
-	out.ActiveInterceptors = *(*[]string)(unsafe.Pointer(&in.ActiveInterceptors))
-	out.ProcessedInterceptors = *(*[]string)(unsafe.Pointer(&in.ProcessedInterceptors))
-	out.Interceptors = *(*[]coordination.InterceptorStatus)(unsafe.Pointer(&in.Interceptors))
-	out.EvictionRequestCancellationPolicy = coordination.EvictionRequestCancellationPolicy(in.EvictionRequestCancellationPolicy)
-	out.ActivationTime = (*v1.Time)(unsafe.Pointer(in.ActivationTime))
+	*out = *(*coordination.EvictionRequestStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -589,14 +525,7 @@ func Convert_v1alpha1_EvictionRequestStatus_To_coordination_EvictionRequestStatu
 }
 
 func autoConvert_coordination_EvictionRequestStatus_To_v1alpha1_EvictionRequestStatus(in *coordination.EvictionRequestStatus, out *coordinationv1alpha1.EvictionRequestStatus, s conversion.Scope) error {
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
-	out.TargetInterceptors = *(*[]coordinationv1alpha1.Interceptor)(unsafe.Pointer(&in.TargetInterceptors))
-	out.ActiveInterceptors = *(*[]string)(unsafe.Pointer(&in.ActiveInterceptors))
-	out.ProcessedInterceptors = *(*[]string)(unsafe.Pointer(&in.ProcessedInterceptors))
-	out.Interceptors = *(*[]coordinationv1alpha1.InterceptorStatus)(unsafe.Pointer(&in.Interceptors))
-	out.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicy(in.EvictionRequestCancellationPolicy)
-	out.ActivationTime = (*v1.Time)(unsafe.Pointer(in.ActivationTime))
+	*out = *(*coordinationv1alpha1.EvictionRequestStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -606,7 +535,7 @@ func Convert_coordination_EvictionRequestStatus_To_v1alpha1_EvictionRequestStatu
 }
 
 func autoConvert_v1alpha1_EvictionTarget_To_coordination_EvictionTarget(in *coordinationv1alpha1.EvictionTarget, out *coordination.EvictionTarget, s conversion.Scope) error {
-	out.Pod = (*coordination.LocalPodReference)(unsafe.Pointer(in.Pod))
+	*out = *(*coordination.EvictionTarget)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -616,7 +545,7 @@ func Convert_v1alpha1_EvictionTarget_To_coordination_EvictionTarget(in *coordina
 }
 
 func autoConvert_coordination_EvictionTarget_To_v1alpha1_EvictionTarget(in *coordination.EvictionTarget, out *coordinationv1alpha1.EvictionTarget, s conversion.Scope) error {
-	out.Pod = (*coordinationv1alpha1.LocalPodReference)(unsafe.Pointer(in.Pod))
+	*out = *(*coordinationv1alpha1.EvictionTarget)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -626,7 +555,7 @@ func Convert_coordination_EvictionTarget_To_v1alpha1_EvictionTarget(in *coordina
 }
 
 func autoConvert_v1alpha1_Interceptor_To_coordination_Interceptor(in *coordinationv1alpha1.Interceptor, out *coordination.Interceptor, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*coordination.Interceptor)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -636,7 +565,7 @@ func Convert_v1alpha1_Interceptor_To_coordination_Interceptor(in *coordinationv1
 }
 
 func autoConvert_coordination_Interceptor_To_v1alpha1_Interceptor(in *coordination.Interceptor, out *coordinationv1alpha1.Interceptor, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*coordinationv1alpha1.Interceptor)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -646,13 +575,7 @@ func Convert_coordination_Interceptor_To_v1alpha1_Interceptor(in *coordination.I
 }
 
 func autoConvert_v1alpha1_InterceptorStatus_To_coordination_InterceptorStatus(in *coordinationv1alpha1.InterceptorStatus, out *coordination.InterceptorStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	out.HeartbeatTime = (*v1.Time)(unsafe.Pointer(in.HeartbeatTime))
-	out.ExpectedFinishTime = (*v1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
-	out.StartTime = (*v1.Time)(unsafe.Pointer(in.StartTime))
-	out.CompletionTime = (*v1.Time)(unsafe.Pointer(in.CompletionTime))
-	out.Message = in.Message
-	out.Retries = in.Retries
+	*out = *(*coordination.InterceptorStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -662,13 +585,7 @@ func Convert_v1alpha1_InterceptorStatus_To_coordination_InterceptorStatus(in *co
 }
 
 func autoConvert_coordination_InterceptorStatus_To_v1alpha1_InterceptorStatus(in *coordination.InterceptorStatus, out *coordinationv1alpha1.InterceptorStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	out.HeartbeatTime = (*v1.Time)(unsafe.Pointer(in.HeartbeatTime))
-	out.ExpectedFinishTime = (*v1.Time)(unsafe.Pointer(in.ExpectedFinishTime))
-	out.StartTime = (*v1.Time)(unsafe.Pointer(in.StartTime))
-	out.CompletionTime = (*v1.Time)(unsafe.Pointer(in.CompletionTime))
-	out.Message = in.Message
-	out.Retries = in.Retries
+	*out = *(*coordinationv1alpha1.InterceptorStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -678,8 +595,7 @@ func Convert_coordination_InterceptorStatus_To_v1alpha1_InterceptorStatus(in *co
 }
 
 func autoConvert_v1alpha1_LocalPodReference_To_coordination_LocalPodReference(in *coordinationv1alpha1.LocalPodReference, out *coordination.LocalPodReference, s conversion.Scope) error {
-	out.Name = in.Name
-	out.UID = in.UID
+	*out = *(*coordination.LocalPodReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -689,8 +605,7 @@ func Convert_v1alpha1_LocalPodReference_To_coordination_LocalPodReference(in *co
 }
 
 func autoConvert_coordination_LocalPodReference_To_v1alpha1_LocalPodReference(in *coordination.LocalPodReference, out *coordinationv1alpha1.LocalPodReference, s conversion.Scope) error {
-	out.Name = in.Name
-	out.UID = in.UID
+	*out = *(*coordinationv1alpha1.LocalPodReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -786,10 +701,7 @@ func Convert_coordination_NodeMaintenanceBudgetList_To_v1alpha1_NodeMaintenanceB
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceBudgetSpec(in *coordinationv1alpha1.NodeMaintenanceBudgetSpec, out *coordination.NodeMaintenanceBudgetSpec, s conversion.Scope) error {
-	out.NodeSelector = (*core.NodeSelector)(unsafe.Pointer(in.NodeSelector))
-	out.MaxUnavailable = (*intstr.IntOrString)(unsafe.Pointer(in.MaxUnavailable))
-	out.Topology = (*coordination.NodeMaintenanceTopology)(unsafe.Pointer(in.Topology))
-	out.Windows = *(*[]coordination.NodeMaintenanceWindow)(unsafe.Pointer(&in.Windows))
+	*out = *(*coordination.NodeMaintenanceBudgetSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -799,10 +711,7 @@ func Convert_v1alpha1_NodeMaintenanceBudgetSpec_To_coordination_NodeMaintenanceB
 }
 
 func autoConvert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceBudgetSpec(in *coordination.NodeMaintenanceBudgetSpec, out *coordinationv1alpha1.NodeMaintenanceBudgetSpec, s conversion.Scope) error {
-	out.NodeSelector = (*corev1.NodeSelector)(unsafe.Pointer(in.NodeSelector))
-	out.MaxUnavailable = (*intstr.IntOrString)(unsafe.Pointer(in.MaxUnavailable))
-	out.Topology = (*coordinationv1alpha1.NodeMaintenanceTopology)(unsafe.Pointer(in.Topology))
-	out.Windows = *(*[]coordinationv1alpha1.NodeMaintenanceWindow)(unsafe.Pointer(&in.Windows))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceBudgetSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -812,15 +721,7 @@ func Convert_coordination_NodeMaintenanceBudgetSpec_To_v1alpha1_NodeMaintenanceB
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanceBudgetStatus(in *coordinationv1alpha1.NodeMaintenanceBudgetStatus, out *coordination.NodeMaintenanceBudgetStatus, s conversion.Scope) error {
-	out.ObservedGeneration = in.ObservedGeneration
-	out.ExpectedNodes = in.ExpectedNodes
-	out.UnavailableNodes = in.UnavailableNodes
-	out.AdmissionsAllowed = in.AdmissionsAllowed
-	out.ActiveDomains = *(*[]string)(unsafe.Pointer(&in.ActiveDomains))
-	out.NextWindowTime = (*v1.Time)(unsafe.Pointer(in.NextWindowTime))
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
-	out.PendingAdmissions = *(*[]coordination.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
-	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	*out = *(*coordination.NodeMaintenanceBudgetStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -830,15 +731,7 @@ func Convert_v1alpha1_NodeMaintenanceBudgetStatus_To_coordination_NodeMaintenanc
 }
 
 func autoConvert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanceBudgetStatus(in *coordination.NodeMaintenanceBudgetStatus, out *coordinationv1alpha1.NodeMaintenanceBudgetStatus, s conversion.Scope) error {
-	out.ObservedGeneration = in.ObservedGeneration
-	out.ExpectedNodes = in.ExpectedNodes
-	out.UnavailableNodes = in.UnavailableNodes
-	out.AdmissionsAllowed = in.AdmissionsAllowed
-	out.ActiveDomains = *(*[]string)(unsafe.Pointer(&in.ActiveDomains))
-	out.NextWindowTime = (*v1.Time)(unsafe.Pointer(in.NextWindowTime))
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
-	out.PendingAdmissions = *(*[]coordinationv1alpha1.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
-	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	*out = *(*coordinationv1alpha1.NodeMaintenanceBudgetStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -848,8 +741,7 @@ func Convert_coordination_NodeMaintenanceBudgetStatus_To_v1alpha1_NodeMaintenanc
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenanceDrainedWhen(in *coordinationv1alpha1.NodeMaintenanceDrainedWhen, out *coordination.NodeMaintenanceDrainedWhen, s conversion.Scope) error {
-	out.Volumes = coordination.NodeMaintenanceVolumes(in.Volumes)
-	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	*out = *(*coordination.NodeMaintenanceDrainedWhen)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -859,8 +751,7 @@ func Convert_v1alpha1_NodeMaintenanceDrainedWhen_To_coordination_NodeMaintenance
 }
 
 func autoConvert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenanceDrainedWhen(in *coordination.NodeMaintenanceDrainedWhen, out *coordinationv1alpha1.NodeMaintenanceDrainedWhen, s conversion.Scope) error {
-	out.Volumes = coordinationv1alpha1.NodeMaintenanceVolumes(in.Volumes)
-	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceDrainedWhen)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -870,10 +761,7 @@ func Convert_coordination_NodeMaintenanceDrainedWhen_To_v1alpha1_NodeMaintenance
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceEscalationStep_To_coordination_NodeMaintenanceEscalationStep(in *coordinationv1alpha1.NodeMaintenanceEscalationStep, out *coordination.NodeMaintenanceEscalationStep, s conversion.Scope) error {
-	out.AfterSeconds = in.AfterSeconds
-	out.Action = core.MaintenanceEscalation(in.Action)
-	out.PodSelector = (*v1.LabelSelector)(unsafe.Pointer(in.PodSelector))
-	out.NamespaceSelector = (*v1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
+	*out = *(*coordination.NodeMaintenanceEscalationStep)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -883,10 +771,7 @@ func Convert_v1alpha1_NodeMaintenanceEscalationStep_To_coordination_NodeMaintena
 }
 
 func autoConvert_coordination_NodeMaintenanceEscalationStep_To_v1alpha1_NodeMaintenanceEscalationStep(in *coordination.NodeMaintenanceEscalationStep, out *coordinationv1alpha1.NodeMaintenanceEscalationStep, s conversion.Scope) error {
-	out.AfterSeconds = in.AfterSeconds
-	out.Action = corev1.MaintenanceEscalation(in.Action)
-	out.PodSelector = (*v1.LabelSelector)(unsafe.Pointer(in.PodSelector))
-	out.NamespaceSelector = (*v1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceEscalationStep)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -918,9 +803,7 @@ func Convert_coordination_NodeMaintenanceList_To_v1alpha1_NodeMaintenanceList(in
 }
 
 func autoConvert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMaintenancePendingAdmission(in *coordinationv1alpha1.NodeMaintenancePendingAdmission, out *coordination.NodeMaintenancePendingAdmission, s conversion.Scope) error {
-	out.NodeName = in.NodeName
-	out.MaintenanceUID = types.UID(in.MaintenanceUID)
-	out.Time = in.Time
+	*out = *(*coordination.NodeMaintenancePendingAdmission)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -930,9 +813,7 @@ func Convert_v1alpha1_NodeMaintenancePendingAdmission_To_coordination_NodeMainte
 }
 
 func autoConvert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMaintenancePendingAdmission(in *coordination.NodeMaintenancePendingAdmission, out *coordinationv1alpha1.NodeMaintenancePendingAdmission, s conversion.Scope) error {
-	out.NodeName = in.NodeName
-	out.MaintenanceUID = types.UID(in.MaintenanceUID)
-	out.Time = in.Time
+	*out = *(*coordinationv1alpha1.NodeMaintenancePendingAdmission)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -942,10 +823,7 @@ func Convert_coordination_NodeMaintenancePendingAdmission_To_v1alpha1_NodeMainte
 }
 
 func autoConvert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePodPolicy(in *coordinationv1alpha1.NodeMaintenancePodPolicy, out *coordination.NodeMaintenancePodPolicy, s conversion.Scope) error {
-	out.Action = coordination.NodeMaintenancePodAction(in.Action)
-	out.PodSelector = (*v1.LabelSelector)(unsafe.Pointer(in.PodSelector))
-	out.NamespaceSelector = (*v1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
-	out.ResourceNames = *(*[]core.ResourceName)(unsafe.Pointer(&in.ResourceNames))
+	*out = *(*coordination.NodeMaintenancePodPolicy)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -955,10 +833,7 @@ func Convert_v1alpha1_NodeMaintenancePodPolicy_To_coordination_NodeMaintenancePo
 }
 
 func autoConvert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePodPolicy(in *coordination.NodeMaintenancePodPolicy, out *coordinationv1alpha1.NodeMaintenancePodPolicy, s conversion.Scope) error {
-	out.Action = coordinationv1alpha1.NodeMaintenancePodAction(in.Action)
-	out.PodSelector = (*v1.LabelSelector)(unsafe.Pointer(in.PodSelector))
-	out.NamespaceSelector = (*v1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
-	out.ResourceNames = *(*[]corev1.ResourceName)(unsafe.Pointer(&in.ResourceNames))
+	*out = *(*coordinationv1alpha1.NodeMaintenancePodPolicy)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -968,12 +843,7 @@ func Convert_coordination_NodeMaintenancePodPolicy_To_v1alpha1_NodeMaintenancePo
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRollout(in *coordinationv1alpha1.NodeMaintenanceRollout, out *coordination.NodeMaintenanceRollout, s conversion.Scope) error {
-	out.MaxConcurrent = (*intstr.IntOrString)(unsafe.Pointer(in.MaxConcurrent))
-	out.Paused = in.Paused
-	out.CompleteNodes = coordination.NodeCompletionPolicy(in.CompleteNodes)
-	out.ReturnTimeoutSeconds = (*int32)(unsafe.Pointer(in.ReturnTimeoutSeconds))
-	out.MaxFailedNodes = (*int32)(unsafe.Pointer(in.MaxFailedNodes))
-	out.Settle = (*coordination.NodeMaintenanceSettle)(unsafe.Pointer(in.Settle))
+	*out = *(*coordination.NodeMaintenanceRollout)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -983,12 +853,7 @@ func Convert_v1alpha1_NodeMaintenanceRollout_To_coordination_NodeMaintenanceRoll
 }
 
 func autoConvert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRollout(in *coordination.NodeMaintenanceRollout, out *coordinationv1alpha1.NodeMaintenanceRollout, s conversion.Scope) error {
-	out.MaxConcurrent = (*intstr.IntOrString)(unsafe.Pointer(in.MaxConcurrent))
-	out.Paused = in.Paused
-	out.CompleteNodes = coordinationv1alpha1.NodeCompletionPolicy(in.CompleteNodes)
-	out.ReturnTimeoutSeconds = (*int32)(unsafe.Pointer(in.ReturnTimeoutSeconds))
-	out.MaxFailedNodes = (*int32)(unsafe.Pointer(in.MaxFailedNodes))
-	out.Settle = (*coordinationv1alpha1.NodeMaintenanceSettle)(unsafe.Pointer(in.Settle))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceRollout)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -998,14 +863,7 @@ func Convert_coordination_NodeMaintenanceRollout_To_v1alpha1_NodeMaintenanceRoll
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenanceRolloutStatus(in *coordinationv1alpha1.NodeMaintenanceRolloutStatus, out *coordination.NodeMaintenanceRolloutStatus, s conversion.Scope) error {
-	out.WaitingNodes = in.WaitingNodes
-	out.AdmittedNodes = in.AdmittedNodes
-	out.DoneNodes = in.DoneNodes
-	out.FailedNodes = in.FailedNodes
-	out.Failed = *(*[]string)(unsafe.Pointer(&in.Failed))
-	out.WaitingFor = *(*[]coordination.NodeMaintenanceWait)(unsafe.Pointer(&in.WaitingFor))
-	out.PendingAdmissions = *(*[]coordination.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
-	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	*out = *(*coordination.NodeMaintenanceRolloutStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1015,14 +873,7 @@ func Convert_v1alpha1_NodeMaintenanceRolloutStatus_To_coordination_NodeMaintenan
 }
 
 func autoConvert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenanceRolloutStatus(in *coordination.NodeMaintenanceRolloutStatus, out *coordinationv1alpha1.NodeMaintenanceRolloutStatus, s conversion.Scope) error {
-	out.WaitingNodes = in.WaitingNodes
-	out.AdmittedNodes = in.AdmittedNodes
-	out.DoneNodes = in.DoneNodes
-	out.FailedNodes = in.FailedNodes
-	out.Failed = *(*[]string)(unsafe.Pointer(&in.Failed))
-	out.WaitingFor = *(*[]coordinationv1alpha1.NodeMaintenanceWait)(unsafe.Pointer(&in.WaitingFor))
-	out.PendingAdmissions = *(*[]coordinationv1alpha1.NodeMaintenancePendingAdmission)(unsafe.Pointer(&in.PendingAdmissions))
-	out.AdmissionResourceVersion = in.AdmissionResourceVersion
+	*out = *(*coordinationv1alpha1.NodeMaintenanceRolloutStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1032,8 +883,7 @@ func Convert_coordination_NodeMaintenanceRolloutStatus_To_v1alpha1_NodeMaintenan
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettle(in *coordinationv1alpha1.NodeMaintenanceSettle, out *coordination.NodeMaintenanceSettle, s conversion.Scope) error {
-	out.Replacements = coordination.NodeMaintenanceReplacements(in.Replacements)
-	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	*out = *(*coordination.NodeMaintenanceSettle)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1043,8 +893,7 @@ func Convert_v1alpha1_NodeMaintenanceSettle_To_coordination_NodeMaintenanceSettl
 }
 
 func autoConvert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettle(in *coordination.NodeMaintenanceSettle, out *coordinationv1alpha1.NodeMaintenanceSettle, s conversion.Scope) error {
-	out.Replacements = coordinationv1alpha1.NodeMaintenanceReplacements(in.Replacements)
-	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceSettle)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1054,14 +903,7 @@ func Convert_coordination_NodeMaintenanceSettle_To_v1alpha1_NodeMaintenanceSettl
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in *coordinationv1alpha1.NodeMaintenanceSpec, out *coordination.NodeMaintenanceSpec, s conversion.Scope) error {
-	out.NodeSelector = (*core.NodeSelector)(unsafe.Pointer(in.NodeSelector))
-	out.Stage = coordination.NodeMaintenanceStage(in.Stage)
-	out.DrainPlan = *(*[]core.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
-	out.Reason = in.Reason
-	out.Rollout = (*coordination.NodeMaintenanceRollout)(unsafe.Pointer(in.Rollout))
-	out.PodPolicies = *(*[]coordination.NodeMaintenancePodPolicy)(unsafe.Pointer(&in.PodPolicies))
-	out.DrainedWhen = (*coordination.NodeMaintenanceDrainedWhen)(unsafe.Pointer(in.DrainedWhen))
-	out.Escalation = *(*[]coordination.NodeMaintenanceEscalationStep)(unsafe.Pointer(&in.Escalation))
+	*out = *(*coordination.NodeMaintenanceSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1071,14 +913,7 @@ func Convert_v1alpha1_NodeMaintenanceSpec_To_coordination_NodeMaintenanceSpec(in
 }
 
 func autoConvert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(in *coordination.NodeMaintenanceSpec, out *coordinationv1alpha1.NodeMaintenanceSpec, s conversion.Scope) error {
-	out.NodeSelector = (*corev1.NodeSelector)(unsafe.Pointer(in.NodeSelector))
-	out.Stage = coordinationv1alpha1.NodeMaintenanceStage(in.Stage)
-	out.DrainPlan = *(*[]corev1.DrainPlanEntry)(unsafe.Pointer(&in.DrainPlan))
-	out.Reason = in.Reason
-	out.Rollout = (*coordinationv1alpha1.NodeMaintenanceRollout)(unsafe.Pointer(in.Rollout))
-	out.PodPolicies = *(*[]coordinationv1alpha1.NodeMaintenancePodPolicy)(unsafe.Pointer(&in.PodPolicies))
-	out.DrainedWhen = (*coordinationv1alpha1.NodeMaintenanceDrainedWhen)(unsafe.Pointer(in.DrainedWhen))
-	out.Escalation = *(*[]coordinationv1alpha1.NodeMaintenanceEscalationStep)(unsafe.Pointer(&in.Escalation))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1088,14 +923,7 @@ func Convert_coordination_NodeMaintenanceSpec_To_v1alpha1_NodeMaintenanceSpec(in
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatus(in *coordinationv1alpha1.NodeMaintenanceStatus, out *coordination.NodeMaintenanceStatus, s conversion.Scope) error {
-	out.StageStatuses = *(*[]coordination.StageStatus)(unsafe.Pointer(&in.StageStatuses))
-	if err := Convert_v1alpha1_DrainStatus_To_coordination_DrainStatus(&in.DrainStatus, &out.DrainStatus, s); err != nil {
-		return err
-	}
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
-	out.ObservedGeneration = in.ObservedGeneration
-	out.SelectedNodes = in.SelectedNodes
-	out.RolloutStatus = (*coordination.NodeMaintenanceRolloutStatus)(unsafe.Pointer(in.RolloutStatus))
+	*out = *(*coordination.NodeMaintenanceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1105,14 +933,7 @@ func Convert_v1alpha1_NodeMaintenanceStatus_To_coordination_NodeMaintenanceStatu
 }
 
 func autoConvert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatus(in *coordination.NodeMaintenanceStatus, out *coordinationv1alpha1.NodeMaintenanceStatus, s conversion.Scope) error {
-	out.StageStatuses = *(*[]coordinationv1alpha1.StageStatus)(unsafe.Pointer(&in.StageStatuses))
-	if err := Convert_coordination_DrainStatus_To_v1alpha1_DrainStatus(&in.DrainStatus, &out.DrainStatus, s); err != nil {
-		return err
-	}
-	out.Conditions = *(*[]v1.Condition)(unsafe.Pointer(&in.Conditions))
-	out.ObservedGeneration = in.ObservedGeneration
-	out.SelectedNodes = in.SelectedNodes
-	out.RolloutStatus = (*coordinationv1alpha1.NodeMaintenanceRolloutStatus)(unsafe.Pointer(in.RolloutStatus))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1122,8 +943,7 @@ func Convert_coordination_NodeMaintenanceStatus_To_v1alpha1_NodeMaintenanceStatu
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTopology(in *coordinationv1alpha1.NodeMaintenanceTopology, out *coordination.NodeMaintenanceTopology, s conversion.Scope) error {
-	out.Key = in.Key
-	out.MaxDomains = in.MaxDomains
+	*out = *(*coordination.NodeMaintenanceTopology)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1133,8 +953,7 @@ func Convert_v1alpha1_NodeMaintenanceTopology_To_coordination_NodeMaintenanceTop
 }
 
 func autoConvert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTopology(in *coordination.NodeMaintenanceTopology, out *coordinationv1alpha1.NodeMaintenanceTopology, s conversion.Scope) error {
-	out.Key = in.Key
-	out.MaxDomains = in.MaxDomains
+	*out = *(*coordinationv1alpha1.NodeMaintenanceTopology)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1144,10 +963,7 @@ func Convert_coordination_NodeMaintenanceTopology_To_v1alpha1_NodeMaintenanceTop
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait(in *coordinationv1alpha1.NodeMaintenanceWait, out *coordination.NodeMaintenanceWait, s conversion.Scope) error {
-	out.Reason = coordination.NodeMaintenanceWaitReason(in.Reason)
-	out.Budget = in.Budget
-	out.NodeCount = in.NodeCount
-	out.UntilTime = (*v1.Time)(unsafe.Pointer(in.UntilTime))
+	*out = *(*coordination.NodeMaintenanceWait)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1157,10 +973,7 @@ func Convert_v1alpha1_NodeMaintenanceWait_To_coordination_NodeMaintenanceWait(in
 }
 
 func autoConvert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait(in *coordination.NodeMaintenanceWait, out *coordinationv1alpha1.NodeMaintenanceWait, s conversion.Scope) error {
-	out.Reason = coordinationv1alpha1.NodeMaintenanceWaitReason(in.Reason)
-	out.Budget = in.Budget
-	out.NodeCount = in.NodeCount
-	out.UntilTime = (*v1.Time)(unsafe.Pointer(in.UntilTime))
+	*out = *(*coordinationv1alpha1.NodeMaintenanceWait)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1170,9 +983,7 @@ func Convert_coordination_NodeMaintenanceWait_To_v1alpha1_NodeMaintenanceWait(in
 }
 
 func autoConvert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindow(in *coordinationv1alpha1.NodeMaintenanceWindow, out *coordination.NodeMaintenanceWindow, s conversion.Scope) error {
-	out.Schedule = in.Schedule
-	out.TimeZone = in.TimeZone
-	out.DurationSeconds = in.DurationSeconds
+	*out = *(*coordination.NodeMaintenanceWindow)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1182,9 +993,7 @@ func Convert_v1alpha1_NodeMaintenanceWindow_To_coordination_NodeMaintenanceWindo
 }
 
 func autoConvert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindow(in *coordination.NodeMaintenanceWindow, out *coordinationv1alpha1.NodeMaintenanceWindow, s conversion.Scope) error {
-	out.Schedule = in.Schedule
-	out.TimeZone = in.TimeZone
-	out.DurationSeconds = in.DurationSeconds
+	*out = *(*coordinationv1alpha1.NodeMaintenanceWindow)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1194,7 +1003,7 @@ func Convert_coordination_NodeMaintenanceWindow_To_v1alpha1_NodeMaintenanceWindo
 }
 
 func autoConvert_v1alpha1_Requester_To_coordination_Requester(in *coordinationv1alpha1.Requester, out *coordination.Requester, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*coordination.Requester)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1204,7 +1013,7 @@ func Convert_v1alpha1_Requester_To_coordination_Requester(in *coordinationv1alph
 }
 
 func autoConvert_coordination_Requester_To_v1alpha1_Requester(in *coordination.Requester, out *coordinationv1alpha1.Requester, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*coordinationv1alpha1.Requester)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1214,8 +1023,7 @@ func Convert_coordination_Requester_To_v1alpha1_Requester(in *coordination.Reque
 }
 
 func autoConvert_v1alpha1_StageStatus_To_coordination_StageStatus(in *coordinationv1alpha1.StageStatus, out *coordination.StageStatus, s conversion.Scope) error {
-	out.Name = coordination.NodeMaintenanceStage(in.Name)
-	out.StartTimestamp = (*v1.Time)(unsafe.Pointer(in.StartTimestamp))
+	*out = *(*coordination.StageStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1225,8 +1033,7 @@ func Convert_v1alpha1_StageStatus_To_coordination_StageStatus(in *coordinationv1
 }
 
 func autoConvert_coordination_StageStatus_To_v1alpha1_StageStatus(in *coordination.StageStatus, out *coordinationv1alpha1.StageStatus, s conversion.Scope) error {
-	out.Name = coordinationv1alpha1.NodeMaintenanceStage(in.Name)
-	out.StartTimestamp = (*v1.Time)(unsafe.Pointer(in.StartTimestamp))
+	*out = *(*coordinationv1alpha1.StageStatus)(unsafe.Pointer(in))
 	return nil
 }
 

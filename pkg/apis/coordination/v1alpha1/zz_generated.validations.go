@@ -32,6 +32,7 @@ import (
 	safe "k8s.io/apimachinery/pkg/api/safe"
 	validate "k8s.io/apimachinery/pkg/api/validate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	types "k8s.io/apimachinery/pkg/types"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
@@ -45,86 +46,136 @@ func init() { localSchemeBuilder.Register(RegisterValidations) }
 // Public to allow building arbitrary schemes.
 func RegisterValidations(scheme *runtime.Scheme) error {
 	// type EvictionRequest
-	scheme.AddValidationFunc((*coordinationv1alpha1.EvictionRequest)(nil), func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
-		switch op.Request.SubresourcePath() {
-		case "/", "/status":
-			return Validate_EvictionRequest(ctx, op, nil /* fldPath */, obj.(*coordinationv1alpha1.EvictionRequest), safe.Cast[*coordinationv1alpha1.EvictionRequest](oldObj))
-		}
-		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
-	})
+	scheme.AddValidationFunc(
+		(*coordinationv1alpha1.EvictionRequest)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_EvictionRequest(
+					ctx, op, nil, /* fldPath */
+					obj.(*coordinationv1alpha1.EvictionRequest),
+					safe.Cast[*coordinationv1alpha1.EvictionRequest](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type NodeMaintenance
-	scheme.AddValidationFunc((*coordinationv1alpha1.NodeMaintenance)(nil), func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
-		switch op.Request.SubresourcePath() {
-		case "/", "/status":
-			return Validate_NodeMaintenance(ctx, op, nil /* fldPath */, obj.(*coordinationv1alpha1.NodeMaintenance), safe.Cast[*coordinationv1alpha1.NodeMaintenance](oldObj))
-		}
-		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
-	})
+	scheme.AddValidationFunc(
+		(*coordinationv1alpha1.NodeMaintenance)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_NodeMaintenance(
+					ctx, op, nil, /* fldPath */
+					obj.(*coordinationv1alpha1.NodeMaintenance),
+					safe.Cast[*coordinationv1alpha1.NodeMaintenance](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	// type NodeMaintenanceBudget
-	scheme.AddValidationFunc((*coordinationv1alpha1.NodeMaintenanceBudget)(nil), func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
-		switch op.Request.SubresourcePath() {
-		case "/", "/status":
-			return Validate_NodeMaintenanceBudget(ctx, op, nil /* fldPath */, obj.(*coordinationv1alpha1.NodeMaintenanceBudget), safe.Cast[*coordinationv1alpha1.NodeMaintenanceBudget](oldObj))
-		}
-		return field.ErrorList{field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath()))}
-	})
+	scheme.AddValidationFunc(
+		(*coordinationv1alpha1.NodeMaintenanceBudget)(nil),
+		func(ctx context.Context, op operation.Operation, obj, oldObj interface{}) field.ErrorList {
+			switch op.Request.SubresourcePath() {
+			case "/", "/status":
+				return Validate_NodeMaintenanceBudget(
+					ctx, op, nil, /* fldPath */
+					obj.(*coordinationv1alpha1.NodeMaintenanceBudget),
+					safe.Cast[*coordinationv1alpha1.NodeMaintenanceBudget](oldObj))
+			}
+			return field.ErrorList{
+				field.InternalError(nil, fmt.Errorf("no validation found for %T, subresource: %v", obj, op.Request.SubresourcePath())),
+			}
+		})
 	return nil
 }
 
 // Validate_DrainBlocker validates an instance of DrainBlocker according
 // to declarative validation rules in the API schema.
-func Validate_DrainBlocker(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlocker) (errs field.ErrorList) {
-	// field coordinationv1alpha1.DrainBlocker.Cause
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerCause, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_DrainBlocker(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.DrainBlocker) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.DrainBlocker.Cause
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.DrainBlockerCause,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("cause"), &obj.Cause, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *coordinationv1alpha1.DrainBlockerCause {
-			return &oldObj.Cause
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlocker) *coordinationv1alpha1.DrainBlockerCause {
+				return &oldObj.Cause
+			})
+		errs = append(errs, fn(fldPath.Child("cause"), &obj.Cause, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.DrainBlocker.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlocker.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *string { return &oldObj.Name }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlocker) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.DrainBlocker.Object
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerObject, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlocker.Object
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.DrainBlockerObject,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -133,266 +184,405 @@ func Validate_DrainBlocker(ctx context.Context, op operation.Operation, fldPath 
 			// call the type's validation function
 			errs = append(errs, Validate_DrainBlockerObject(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("object"), obj.Object, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *coordinationv1alpha1.DrainBlockerObject {
-			return oldObj.Object
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlocker) *coordinationv1alpha1.DrainBlockerObject {
+				return oldObj.Object
+			})
+		errs = append(errs, fn(fldPath.Child("object"), obj.Object, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.DrainBlocker.PodCount has no validation
 	// field coordinationv1alpha1.DrainBlocker.NodeCount has no validation
 
-	// field coordinationv1alpha1.DrainBlocker.Pods
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.DrainBlockerPod, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlocker.Pods
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.DrainBlockerPod,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 5); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 5).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_DrainBlockerPod)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_DrainBlockerPod); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("pods"), obj.Pods, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) []coordinationv1alpha1.DrainBlockerPod {
-			return oldObj.Pods
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlocker) []coordinationv1alpha1.DrainBlockerPod {
+				return oldObj.Pods
+			})
+		errs = append(errs, fn(fldPath.Child("pods"), obj.Pods, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.DrainBlocker.SinceTime has no validation
 	// field coordinationv1alpha1.DrainBlocker.ExpectedFinishTime has no validation
 
-	// field coordinationv1alpha1.DrainBlocker.Message
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlocker.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("message"), &obj.Message, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlocker) *string { return &oldObj.Message }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlocker) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_DrainBlockerObject validates an instance of DrainBlockerObject according
 // to declarative validation rules in the API schema.
-func Validate_DrainBlockerObject(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerObject) (errs field.ErrorList) {
-	// field coordinationv1alpha1.DrainBlockerObject.APIGroup
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_DrainBlockerObject(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.DrainBlockerObject) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.DrainBlockerObject.APIGroup
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("apiGroup"), &obj.APIGroup, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.APIGroup }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string {
+				return &oldObj.APIGroup
+			})
+		errs = append(errs, fn(fldPath.Child("apiGroup"), &obj.APIGroup, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.DrainBlockerObject.Kind
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlockerObject.Kind
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("kind"), &obj.Kind, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.Kind }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string {
+				return &oldObj.Kind
+			})
+		errs = append(errs, fn(fldPath.Child("kind"), &obj.Kind, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.DrainBlockerObject.Namespace
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlockerObject.Namespace
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("namespace"), &obj.Namespace, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.Namespace }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string {
+				return &oldObj.Namespace
+			})
+		errs = append(errs, fn(fldPath.Child("namespace"), &obj.Namespace, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.DrainBlockerObject.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlockerObject.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string { return &oldObj.Name }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlockerObject) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_DrainBlockerPod validates an instance of DrainBlockerPod according
 // to declarative validation rules in the API schema.
-func Validate_DrainBlockerPod(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainBlockerPod) (errs field.ErrorList) {
-	// field coordinationv1alpha1.DrainBlockerPod.Namespace
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63)...)
-			return
-		}(fldPath.Child("namespace"), &obj.Namespace, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerPod) *string { return &oldObj.Namespace }), oldObj != nil)...)
+func Validate_DrainBlockerPod(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.DrainBlockerPod) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.DrainBlockerPod.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainBlockerPod.Namespace
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 63); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainBlockerPod) *string { return &oldObj.Name }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlockerPod) *string {
+				return &oldObj.Namespace
+			})
+		errs = append(errs, fn(fldPath.Child("namespace"), &obj.Namespace, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.DrainBlockerPod.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainBlockerPod) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_DrainStatus validates an instance of DrainStatus according
 // to declarative validation rules in the API schema.
-func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainStatus) (errs field.ErrorList) {
-	// field coordinationv1alpha1.DrainStatus.ReachedDrainTargets
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []v1.DrainPlanEntry, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_DrainStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.DrainStatus) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.DrainStatus.ReachedDrainTargets
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.DrainPlanEntry,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("reachedDrainTargets"), obj.ReachedDrainTargets, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainStatus) []v1.DrainPlanEntry { return oldObj.ReachedDrainTargets }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainStatus) []v1.DrainPlanEntry {
+				return oldObj.ReachedDrainTargets
+			})
+		errs = append(errs, fn(fldPath.Child("reachedDrainTargets"), obj.ReachedDrainTargets, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.DrainStatus.PodsPendingEvictionRequest has no validation
 	// field coordinationv1alpha1.DrainStatus.ActiveEvictionRequests has no validation
 	// field coordinationv1alpha1.DrainStatus.DrainMessage has no validation
 
-	// field coordinationv1alpha1.DrainStatus.DrainPlanPosition
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainStatus.DrainPlanPosition
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("drainPlanPosition"), obj.DrainPlanPosition, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainStatus) *int32 { return oldObj.DrainPlanPosition }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainStatus) *int32 {
+				return oldObj.DrainPlanPosition
+			})
+		errs = append(errs, fn(fldPath.Child("drainPlanPosition"), obj.DrainPlanPosition, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.DrainStatus.DrainedNodes has no validation
 	// field coordinationv1alpha1.DrainStatus.BlockedPods has no validation
 
-	// field coordinationv1alpha1.DrainStatus.Blockers
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.DrainBlocker, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.DrainStatus.Blockers
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.DrainBlocker,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_DrainBlocker)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_DrainBlocker); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("blockers"), obj.Blockers, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.DrainStatus) []coordinationv1alpha1.DrainBlocker {
-			return oldObj.Blockers
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.DrainStatus) []coordinationv1alpha1.DrainBlocker {
+				return oldObj.Blockers
+			})
+		errs = append(errs, fn(fldPath.Child("blockers"), obj.Blockers, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.DrainStatus.BlockerCount has no validation
 	// field coordinationv1alpha1.DrainStatus.SkippedPods has no validation
@@ -402,37 +592,77 @@ func Validate_DrainStatus(ctx context.Context, op operation.Operation, fldPath *
 
 // Validate_EvictionRequest validates an instance of EvictionRequest according
 // to declarative validation rules in the API schema.
-func Validate_EvictionRequest(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequest) (errs field.ErrorList) {
-	// field coordinationv1alpha1.EvictionRequest.TypeMeta has no validation
-	// field coordinationv1alpha1.EvictionRequest.ObjectMeta has no validation
+func Validate_EvictionRequest(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.EvictionRequest) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.EvictionRequest.Spec
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequestSpec, oldValueCorrelated bool) (errs field.ErrorList) {
+	// field coordinationv1alpha1.EvictionRequest.TypeMeta has no validation
+
+	{ // field coordinationv1alpha1.EvictionRequest.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequest) *metav1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.EvictionRequest.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.EvictionRequestSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_EvictionRequestSpec(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("spec"), &obj.Spec, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequestSpec {
-			return &oldObj.Spec
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequestSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequest.Status
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequestStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequest.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.EvictionRequestStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_EvictionRequestStatus(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("status"), &obj.Status, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequestStatus {
-			return &oldObj.Status
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequestStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
@@ -441,25 +671,37 @@ var symbolsForEvictionRequestCancellationPolicy = sets.New(coordinationv1alpha1.
 
 // Validate_EvictionRequestCancellationPolicy validates an instance of EvictionRequestCancellationPolicy according
 // to declarative validation rules in the API schema.
-func Validate_EvictionRequestCancellationPolicy(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequestCancellationPolicy) (errs field.ErrorList) {
-	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForEvictionRequestCancellationPolicy, nil)...)
+func Validate_EvictionRequestCancellationPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.EvictionRequestCancellationPolicy) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForEvictionRequestCancellationPolicy, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
 
 	return errs
 }
 
 // Validate_EvictionRequestSpec validates an instance of EvictionRequestSpec according
 // to declarative validation rules in the API schema.
-func Validate_EvictionRequestSpec(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequestSpec) (errs field.ErrorList) {
-	// field coordinationv1alpha1.EvictionRequestSpec.Target
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionTarget, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_EvictionRequestSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.EvictionRequestSpec) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.EvictionRequestSpec.Target
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.EvictionTarget,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.Immutable(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.Immutable(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -469,218 +711,331 @@ func Validate_EvictionRequestSpec(ctx context.Context, op operation.Operation, f
 			// call the type's validation function
 			errs = append(errs, Validate_EvictionTarget(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("target"), &obj.Target, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestSpec) *coordinationv1alpha1.EvictionTarget {
-			return &oldObj.Target
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestSpec) *coordinationv1alpha1.EvictionTarget {
+				return &oldObj.Target
+			})
+		errs = append(errs, fn(fldPath.Child("target"), &obj.Target, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequestSpec.Requesters
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.Requester, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestSpec.Requesters
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.Requester,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.Requester, b coordinationv1alpha1.Requester) bool { return a.Name == b.Name })...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.Requester, b *coordinationv1alpha1.Requester) bool {
+					return a.Name == b.Name
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.Requester, b coordinationv1alpha1.Requester) bool { return a.Name == b.Name }, validate.DirectEqual, Validate_Requester)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.Requester, b *coordinationv1alpha1.Requester) bool {
+					return a.Name == b.Name
+				}, validate.DirectEqual, Validate_Requester); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("requesters"), obj.Requesters, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestSpec) []coordinationv1alpha1.Requester {
-			return oldObj.Requesters
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestSpec) []coordinationv1alpha1.Requester {
+				return oldObj.Requesters
+			})
+		errs = append(errs, fn(fldPath.Child("requesters"), obj.Requesters, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequestSpec.HeartbeatDeadlineSeconds
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestSpec.HeartbeatDeadlineSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.Immutable(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.Immutable(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 21600)...)
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 120)...)
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 21600); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 120); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("heartbeatDeadlineSeconds"), obj.HeartbeatDeadlineSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestSpec) *int32 { return oldObj.HeartbeatDeadlineSeconds }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestSpec) *int32 {
+				return oldObj.HeartbeatDeadlineSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("heartbeatDeadlineSeconds"), obj.HeartbeatDeadlineSeconds, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_EvictionRequestStatus validates an instance of EvictionRequestStatus according
 // to declarative validation rules in the API schema.
-func Validate_EvictionRequestStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequestStatus) (errs field.ErrorList) {
+func Validate_EvictionRequestStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.EvictionRequestStatus) (errs field.ErrorList) {
+
 	// field coordinationv1alpha1.EvictionRequestStatus.ObservedGeneration has no validation
 
-	// field coordinationv1alpha1.EvictionRequestStatus.Conditions
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []metav1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []metav1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 105); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 105).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a metav1.Condition, b metav1.Condition) bool { return a.Type == b.Type })...)
-			return
-		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []metav1.Condition { return oldObj.Conditions }), oldObj != nil)...)
-
-	// field coordinationv1alpha1.EvictionRequestStatus.TargetInterceptors
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.Interceptor, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *metav1.Condition, b *metav1.Condition) bool { return a.Type == b.Type }); len(e) != 0 {
 				errs = append(errs, e...)
-				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.Interceptor, b coordinationv1alpha1.Interceptor) bool {
-				return a.Name == b.Name
-			})...)
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.Interceptor, b coordinationv1alpha1.Interceptor) bool {
-				return a.Name == b.Name
-			}, validate.DirectEqual, Validate_Interceptor)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *metav1.Condition, b *metav1.Condition) bool { return a.Type == b.Type }, validate.SemanticDeepEqual, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("targetInterceptors"), obj.TargetInterceptors, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []coordinationv1alpha1.Interceptor {
-			return oldObj.TargetInterceptors
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []metav1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequestStatus.ActiveInterceptors
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestStatus.TargetInterceptors
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.Interceptor,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			// lists with map semantics require unique keys
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.Interceptor, b *coordinationv1alpha1.Interceptor) bool {
+					return a.Name == b.Name
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.Interceptor, b *coordinationv1alpha1.Interceptor) bool {
+					return a.Name == b.Name
+				}, validate.DirectEqual, Validate_Interceptor); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []coordinationv1alpha1.Interceptor {
+				return oldObj.TargetInterceptors
+			})
+		errs = append(errs, fn(fldPath.Child("targetInterceptors"), obj.TargetInterceptors, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.EvictionRequestStatus.ActiveInterceptors
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 1).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with set semantics require unique values
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual)...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("activeInterceptors"), obj.ActiveInterceptors, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []string { return oldObj.ActiveInterceptors }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []string {
+				return oldObj.ActiveInterceptors
+			})
+		errs = append(errs, fn(fldPath.Child("activeInterceptors"), obj.ActiveInterceptors, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequestStatus.ProcessedInterceptors
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestStatus.ProcessedInterceptors
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with set semantics require unique values
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual)...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("processedInterceptors"), obj.ProcessedInterceptors, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []string { return oldObj.ProcessedInterceptors }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []string {
+				return oldObj.ProcessedInterceptors
+			})
+		errs = append(errs, fn(fldPath.Child("processedInterceptors"), obj.ProcessedInterceptors, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequestStatus.Interceptors
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.InterceptorStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestStatus.Interceptors
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.InterceptorStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 16).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.InterceptorStatus, b coordinationv1alpha1.InterceptorStatus) bool {
-				return a.Name == b.Name
-			})...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.InterceptorStatus, b *coordinationv1alpha1.InterceptorStatus) bool {
+					return a.Name == b.Name
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.InterceptorStatus, b coordinationv1alpha1.InterceptorStatus) bool {
-				return a.Name == b.Name
-			}, validate.SemanticDeepEqual, Validate_InterceptorStatus)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.InterceptorStatus, b *coordinationv1alpha1.InterceptorStatus) bool {
+					return a.Name == b.Name
+				}, validate.SemanticDeepEqual, Validate_InterceptorStatus); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("interceptors"), obj.Interceptors, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []coordinationv1alpha1.InterceptorStatus {
-			return oldObj.Interceptors
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestStatus) []coordinationv1alpha1.InterceptorStatus {
+				return oldObj.Interceptors
+			})
+		errs = append(errs, fn(fldPath.Child("interceptors"), obj.Interceptors, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.EvictionRequestStatus.EvictionRequestCancellationPolicy
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionRequestCancellationPolicy, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.EvictionRequestStatus.EvictionRequestCancellationPolicy
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.EvictionRequestCancellationPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -689,9 +1044,13 @@ func Validate_EvictionRequestStatus(ctx context.Context, op operation.Operation,
 			// call the type's validation function
 			errs = append(errs, Validate_EvictionRequestCancellationPolicy(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("evictionRequestCancellationPolicy"), &obj.EvictionRequestCancellationPolicy, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionRequestStatus) *coordinationv1alpha1.EvictionRequestCancellationPolicy {
-			return &oldObj.EvictionRequestCancellationPolicy
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionRequestStatus) *coordinationv1alpha1.EvictionRequestCancellationPolicy {
+				return &oldObj.EvictionRequestCancellationPolicy
+			})
+		errs = append(errs, fn(fldPath.Child("evictionRequestCancellationPolicy"), &obj.EvictionRequestCancellationPolicy, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.EvictionRequestStatus.ActivationTime has no validation
 	return errs
@@ -701,24 +1060,34 @@ var unionMembershipFor_k8s_io_api_coordination_v1alpha1_EvictionTarget_ = valida
 
 // Validate_EvictionTarget validates an instance of EvictionTarget according
 // to declarative validation rules in the API schema.
-func Validate_EvictionTarget(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.EvictionTarget) (errs field.ErrorList) {
-	errs = append(errs, validate.Union(ctx, op, fldPath, obj, oldObj, unionMembershipFor_k8s_io_api_coordination_v1alpha1_EvictionTarget_, func(obj *coordinationv1alpha1.EvictionTarget) bool {
-		if obj == nil {
-			return false
-		}
-		return obj.Pod != nil
-	})...)
+func Validate_EvictionTarget(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.EvictionTarget) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.EvictionTarget.Pod
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.LocalPodReference, oldValueCorrelated bool) (errs field.ErrorList) {
+	if e := validate.Union(ctx, op, fldPath, obj, oldObj, unionMembershipFor_k8s_io_api_coordination_v1alpha1_EvictionTarget_,
+		func(obj *coordinationv1alpha1.EvictionTarget) bool {
+			if obj == nil {
+				return false
+			}
+			return obj.Pod != nil
+		}); len(e) != 0 {
+		errs = append(errs, e...)
+	}
+
+	{ // field coordinationv1alpha1.EvictionTarget.Pod
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.LocalPodReference,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -727,26 +1096,37 @@ func Validate_EvictionTarget(ctx context.Context, op operation.Operation, fldPat
 			// call the type's validation function
 			errs = append(errs, Validate_LocalPodReference(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("pod"), obj.Pod, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.EvictionTarget) *coordinationv1alpha1.LocalPodReference {
-			return oldObj.Pod
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.EvictionTarget) *coordinationv1alpha1.LocalPodReference {
+				return oldObj.Pod
+			})
+		errs = append(errs, fn(fldPath.Child("pod"), obj.Pod, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_Interceptor validates an instance of Interceptor according
 // to declarative validation rules in the API schema.
-func Validate_Interceptor(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.Interceptor) (errs field.ErrorList) {
-	// field coordinationv1alpha1.Interceptor.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_Interceptor(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.Interceptor) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.Interceptor.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -754,24 +1134,37 @@ func Validate_Interceptor(ctx context.Context, op operation.Operation, fldPath *
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.Interceptor) *string { return &oldObj.Name }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.Interceptor) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_InterceptorStatus validates an instance of InterceptorStatus according
 // to declarative validation rules in the API schema.
-func Validate_InterceptorStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.InterceptorStatus) (errs field.ErrorList) {
-	// field coordinationv1alpha1.InterceptorStatus.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_InterceptorStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.InterceptorStatus) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.InterceptorStatus.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -779,95 +1172,150 @@ func Validate_InterceptorStatus(ctx context.Context, op operation.Operation, fld
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.InterceptorStatus) *string { return &oldObj.Name }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.InterceptorStatus) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.InterceptorStatus.HeartbeatTime has no validation
 	// field coordinationv1alpha1.InterceptorStatus.ExpectedFinishTime has no validation
 	// field coordinationv1alpha1.InterceptorStatus.StartTime has no validation
 	// field coordinationv1alpha1.InterceptorStatus.CompletionTime has no validation
 
-	// field coordinationv1alpha1.InterceptorStatus.Message
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.InterceptorStatus.Message
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32768)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 32768); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("message"), &obj.Message, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.InterceptorStatus) *string { return &oldObj.Message }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.InterceptorStatus) *string {
+				return &oldObj.Message
+			})
+		errs = append(errs, fn(fldPath.Child("message"), &obj.Message, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.InterceptorStatus.Retries
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.InterceptorStatus.Retries
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("retries"), &obj.Retries, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.InterceptorStatus) *int32 { return &oldObj.Retries }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.InterceptorStatus) *int32 {
+				return &oldObj.Retries
+			})
+		errs = append(errs, fn(fldPath.Child("retries"), &obj.Retries, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_LocalPodReference validates an instance of LocalPodReference according
 // to declarative validation rules in the API schema.
-func Validate_LocalPodReference(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.LocalPodReference) (errs field.ErrorList) {
-	// field coordinationv1alpha1.LocalPodReference.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.LocalPodReference) *string { return &oldObj.Name }), oldObj != nil)...)
+func Validate_LocalPodReference(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.LocalPodReference) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.LocalPodReference.UID
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.LocalPodReference.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.UUID(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("uid"), &obj.UID, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.LocalPodReference) *string { return &oldObj.UID }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.LocalPodReference) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.LocalPodReference.UID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.UUID(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.LocalPodReference) *string {
+				return &oldObj.UID
+			})
+		errs = append(errs, fn(fldPath.Child("uid"), &obj.UID, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
@@ -876,99 +1324,191 @@ var symbolsForNodeCompletionPolicy = sets.New(coordinationv1alpha1.NodeCompletio
 
 // Validate_NodeCompletionPolicy validates an instance of NodeCompletionPolicy according
 // to declarative validation rules in the API schema.
-func Validate_NodeCompletionPolicy(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeCompletionPolicy) (errs field.ErrorList) {
-	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeCompletionPolicy, nil)...)
+func Validate_NodeCompletionPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeCompletionPolicy) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeCompletionPolicy, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenance validates an instance of NodeMaintenance according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenance(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenance) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenance.TypeMeta has no validation
-	// field coordinationv1alpha1.NodeMaintenance.ObjectMeta has no validation
+func Validate_NodeMaintenance(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenance) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.NodeMaintenance.Spec
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec, oldValueCorrelated bool) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenance.TypeMeta has no validation
+
+	{ // field coordinationv1alpha1.NodeMaintenance.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenance) *metav1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.NodeMaintenance.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceSpec(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("spec"), &obj.Spec, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceSpec {
-			return &oldObj.Spec
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenance.Status
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenance.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceStatus(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("status"), &obj.Status, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceStatus {
-			return &oldObj.Status
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenanceStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceBudget validates an instance of NodeMaintenanceBudget according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceBudget(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudget) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceBudget.TypeMeta has no validation
-	// field coordinationv1alpha1.NodeMaintenanceBudget.ObjectMeta has no validation
+func Validate_NodeMaintenanceBudget(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudget) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.NodeMaintenanceBudget.Spec
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec, oldValueCorrelated bool) (errs field.ErrorList) {
+	// field coordinationv1alpha1.NodeMaintenanceBudget.TypeMeta has no validation
+
+	{ // field coordinationv1alpha1.NodeMaintenanceBudget.ObjectMeta
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.ObjectMeta,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call the type's validation function
+			errs = append(errs, validation.Validate_ObjectMeta(ctx, op, fldPath, obj, oldObj)...)
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *metav1.ObjectMeta {
+				return &oldObj.ObjectMeta
+			})
+		errs = append(errs, fn(fldPath.Child("metadata"), &obj.ObjectMeta, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.NodeMaintenanceBudget.Spec
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceBudgetSpec(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("spec"), &obj.Spec, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *coordinationv1alpha1.NodeMaintenanceBudgetSpec {
-			return &oldObj.Spec
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *coordinationv1alpha1.NodeMaintenanceBudgetSpec {
+				return &oldObj.Spec
+			})
+		errs = append(errs, fn(fldPath.Child("spec"), &obj.Spec, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceBudget.Status
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudget.Status
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceBudgetStatus(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("status"), &obj.Status, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
-			return &oldObj.Status
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudget) *coordinationv1alpha1.NodeMaintenanceBudgetStatus {
+				return &oldObj.Status
+			})
+		errs = append(errs, fn(fldPath.Child("status"), &obj.Status, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceBudgetSpec validates an instance of NodeMaintenanceBudgetSpec according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceBudgetSpec(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.NodeSelector
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *v1.NodeSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceBudgetSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetSpec.NodeSelector
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.NodeSelector,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -976,20 +1516,28 @@ func Validate_NodeMaintenanceBudgetSpec(ctx context.Context, op operation.Operat
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("nodeSelector"), obj.NodeSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *v1.NodeSelector {
-			return oldObj.NodeSelector
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *v1.NodeSelector {
+				return oldObj.NodeSelector
+			})
+		errs = append(errs, fn(fldPath.Child("nodeSelector"), obj.NodeSelector, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.MaxUnavailable
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *intstr.IntOrString, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetSpec.MaxUnavailable
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *intstr.IntOrString,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -997,20 +1545,28 @@ func Validate_NodeMaintenanceBudgetSpec(ctx context.Context, op operation.Operat
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("maxUnavailable"), obj.MaxUnavailable, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *intstr.IntOrString {
-			return oldObj.MaxUnavailable
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *intstr.IntOrString {
+				return oldObj.MaxUnavailable
+			})
+		errs = append(errs, fn(fldPath.Child("maxUnavailable"), obj.MaxUnavailable, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.Topology
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceTopology, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetSpec.Topology
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceTopology,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -1019,166 +1575,240 @@ func Validate_NodeMaintenanceBudgetSpec(ctx context.Context, op operation.Operat
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceTopology(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("topology"), obj.Topology, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *coordinationv1alpha1.NodeMaintenanceTopology {
-			return oldObj.Topology
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) *coordinationv1alpha1.NodeMaintenanceTopology {
+				return oldObj.Topology
+			})
+		errs = append(errs, fn(fldPath.Child("topology"), obj.Topology, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceBudgetSpec.Windows
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenanceWindow, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetSpec.Windows
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.NodeMaintenanceWindow,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceWindow)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceWindow); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("windows"), obj.Windows, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) []coordinationv1alpha1.NodeMaintenanceWindow {
-			return oldObj.Windows
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetSpec) []coordinationv1alpha1.NodeMaintenanceWindow {
+				return oldObj.Windows
+			})
+		errs = append(errs, fn(fldPath.Child("windows"), obj.Windows, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceBudgetStatus validates an instance of NodeMaintenanceBudgetStatus according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceBudgetStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) (errs field.ErrorList) {
+func Validate_NodeMaintenanceBudgetStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) (errs field.ErrorList) {
+
 	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ObservedGeneration has no validation
 	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ExpectedNodes has no validation
 	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.UnavailableNodes has no validation
 	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.AdmissionsAllowed has no validation
 
-	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ActiveDomains
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetStatus.ActiveDomains
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("activeDomains"), obj.ActiveDomains, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []string { return oldObj.ActiveDomains }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []string {
+				return oldObj.ActiveDomains
+			})
+		errs = append(errs, fn(fldPath.Child("activeDomains"), obj.ActiveDomains, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.NextWindowTime has no validation
 
-	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.Conditions
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []metav1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []metav1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a metav1.Condition, b metav1.Condition) bool { return a.Type == b.Type })...)
-			return
-		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []metav1.Condition {
-			return oldObj.Conditions
-		}), oldObj != nil)...)
-
-	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.PendingAdmissions
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenancePendingAdmission, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *metav1.Condition, b *metav1.Condition) bool { return a.Type == b.Type }); len(e) != 0 {
 				errs = append(errs, e...)
-				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
-			})...)
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
-			}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *metav1.Condition, b *metav1.Condition) bool { return a.Type == b.Type }, validate.SemanticDeepEqual, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
-			return oldObj.PendingAdmissions
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []metav1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceBudgetStatus.AdmissionResourceVersion
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetStatus.PendingAdmissions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.NodeMaintenancePendingAdmission,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)...)
+			// lists with map semantics require unique keys
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.NodeMaintenancePendingAdmission, b *coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+					return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.NodeMaintenancePendingAdmission, b *coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+					return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
+				}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) *string {
-			return &oldObj.AdmissionResourceVersion
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
+				return oldObj.PendingAdmissions
+			})
+		errs = append(errs, fn(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.NodeMaintenanceBudgetStatus.AdmissionResourceVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceBudgetStatus) *string {
+				return &oldObj.AdmissionResourceVersion
+			})
+		errs = append(errs, fn(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceDrainedWhen validates an instance of NodeMaintenanceDrainedWhen according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceDrainedWhen(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceDrainedWhen.Volumes
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceVolumes, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceDrainedWhen(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceDrainedWhen.Volumes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceVolumes,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -1187,69 +1817,108 @@ func Validate_NodeMaintenanceDrainedWhen(ctx context.Context, op operation.Opera
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceVolumes(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("volumes"), &obj.Volumes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) *coordinationv1alpha1.NodeMaintenanceVolumes {
-			return &oldObj.Volumes
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) *coordinationv1alpha1.NodeMaintenanceVolumes {
+				return &oldObj.Volumes
+			})
+		errs = append(errs, fn(fldPath.Child("volumes"), &obj.Volumes, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceDrainedWhen.TimeoutSeconds
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceDrainedWhen.TimeoutSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 86400)...)
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 86400); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("timeoutSeconds"), obj.TimeoutSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) *int32 { return oldObj.TimeoutSeconds }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen) *int32 {
+				return oldObj.TimeoutSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("timeoutSeconds"), obj.TimeoutSeconds, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceEscalationStep validates an instance of NodeMaintenanceEscalationStep according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceEscalationStep(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.AfterSeconds
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceEscalationStep(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceEscalationStep.AfterSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 31536000)...)
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 31536000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("afterSeconds"), &obj.AfterSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *int32 { return &oldObj.AfterSeconds }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *int32 {
+				return &oldObj.AfterSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("afterSeconds"), &obj.AfterSeconds, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.Action
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *v1.MaintenanceEscalation, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceEscalationStep.Action
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.MaintenanceEscalation,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1257,97 +1926,142 @@ func Validate_NodeMaintenanceEscalationStep(ctx context.Context, op operation.Op
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("action"), &obj.Action, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *v1.MaintenanceEscalation {
-			return &oldObj.Action
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *v1.MaintenanceEscalation {
+				return &oldObj.Action
+			})
+		errs = append(errs, fn(fldPath.Child("action"), &obj.Action, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.PodSelector
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceEscalationStep.PodSelector
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.LabelSelector,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("podSelector"), obj.PodSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *metav1.LabelSelector {
-			return oldObj.PodSelector
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *metav1.LabelSelector {
+				return oldObj.PodSelector
+			})
+		errs = append(errs, fn(fldPath.Child("podSelector"), obj.PodSelector, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceEscalationStep.NamespaceSelector
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceEscalationStep.NamespaceSelector
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.LabelSelector,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("namespaceSelector"), obj.NamespaceSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *metav1.LabelSelector {
-			return oldObj.NamespaceSelector
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceEscalationStep) *metav1.LabelSelector {
+				return oldObj.NamespaceSelector
+			})
+		errs = append(errs, fn(fldPath.Child("namespaceSelector"), obj.NamespaceSelector, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenancePendingAdmission validates an instance of NodeMaintenancePendingAdmission according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenancePendingAdmission(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.NodeName
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
-			return
-		}(fldPath.Child("nodeName"), &obj.NodeName, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) *string { return &oldObj.NodeName }), oldObj != nil)...)
+func Validate_NodeMaintenancePendingAdmission(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.MaintenanceUID
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *types.UID, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenancePendingAdmission.NodeName
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("maintenanceUID"), &obj.MaintenanceUID, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) *types.UID {
-			return &oldObj.MaintenanceUID
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) *string {
+				return &oldObj.NodeName
+			})
+		errs = append(errs, fn(fldPath.Child("nodeName"), &obj.NodeName, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.NodeMaintenancePendingAdmission.MaintenanceUID
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenancePendingAdmission) *types.UID {
+				return &oldObj.MaintenanceUID
+			})
+		errs = append(errs, fn(fldPath.Child("maintenanceUID"), &obj.MaintenanceUID, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.NodeMaintenancePendingAdmission.Time has no validation
 	return errs
@@ -1357,25 +2071,37 @@ var symbolsForNodeMaintenancePodAction = sets.New(coordinationv1alpha1.NodeMaint
 
 // Validate_NodeMaintenancePodAction validates an instance of NodeMaintenancePodAction according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenancePodAction(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePodAction) (errs field.ErrorList) {
-	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenancePodAction, nil)...)
+func Validate_NodeMaintenancePodAction(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenancePodAction) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenancePodAction, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenancePodPolicy validates an instance of NodeMaintenancePodPolicy according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenancePodPolicy(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenancePodPolicy.Action
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenancePodAction, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenancePodPolicy(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenancePodPolicy.Action
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenancePodAction,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1385,73 +2111,101 @@ func Validate_NodeMaintenancePodPolicy(ctx context.Context, op operation.Operati
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenancePodAction(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("action"), &obj.Action, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *coordinationv1alpha1.NodeMaintenancePodAction {
-			return &oldObj.Action
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *coordinationv1alpha1.NodeMaintenancePodAction {
+				return &oldObj.Action
+			})
+		errs = append(errs, fn(fldPath.Child("action"), &obj.Action, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenancePodPolicy.PodSelector
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenancePodPolicy.PodSelector
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.LabelSelector,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("podSelector"), obj.PodSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *metav1.LabelSelector {
-			return oldObj.PodSelector
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *metav1.LabelSelector {
+				return oldObj.PodSelector
+			})
+		errs = append(errs, fn(fldPath.Child("podSelector"), obj.PodSelector, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenancePodPolicy.NamespaceSelector
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *metav1.LabelSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenancePodPolicy.NamespaceSelector
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *metav1.LabelSelector,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("namespaceSelector"), obj.NamespaceSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *metav1.LabelSelector {
-			return oldObj.NamespaceSelector
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) *metav1.LabelSelector {
+				return oldObj.NamespaceSelector
+			})
+		errs = append(errs, fn(fldPath.Child("namespaceSelector"), obj.NamespaceSelector, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenancePodPolicy.ResourceNames
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []v1.ResourceName, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenancePodPolicy.ResourceNames
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.ResourceName,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("resourceNames"), obj.ResourceNames, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) []v1.ResourceName {
-			return oldObj.ResourceNames
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenancePodPolicy) []v1.ResourceName {
+				return oldObj.ResourceNames
+			})
+		errs = append(errs, fn(fldPath.Child("resourceNames"), obj.ResourceNames, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
@@ -1460,64 +2214,94 @@ var symbolsForNodeMaintenanceReplacements = sets.New(coordinationv1alpha1.NodeMa
 
 // Validate_NodeMaintenanceReplacements validates an instance of NodeMaintenanceReplacements according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceReplacements(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceReplacements) (errs field.ErrorList) {
-	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceReplacements, nil)...)
+func Validate_NodeMaintenanceReplacements(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceReplacements) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceReplacements, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceRollout validates an instance of NodeMaintenanceRollout according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceRollout(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRollout) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceRollout.MaxConcurrent
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *intstr.IntOrString, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceRollout(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceRollout) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.MaxConcurrent
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *intstr.IntOrString,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("maxConcurrent"), obj.MaxConcurrent, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *intstr.IntOrString {
-			return oldObj.MaxConcurrent
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *intstr.IntOrString {
+				return oldObj.MaxConcurrent
+			})
+		errs = append(errs, fn(fldPath.Child("maxConcurrent"), obj.MaxConcurrent, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRollout.Paused
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *bool, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.Paused
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *bool,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("paused"), &obj.Paused, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *bool { return &oldObj.Paused }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *bool {
+				return &oldObj.Paused
+			})
+		errs = append(errs, fn(fldPath.Child("paused"), &obj.Paused, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRollout.CompleteNodes
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeCompletionPolicy, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.CompleteNodes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeCompletionPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1527,63 +2311,97 @@ func Validate_NodeMaintenanceRollout(ctx context.Context, op operation.Operation
 			// call the type's validation function
 			errs = append(errs, Validate_NodeCompletionPolicy(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("completeNodes"), &obj.CompleteNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *coordinationv1alpha1.NodeCompletionPolicy {
-			return &oldObj.CompleteNodes
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *coordinationv1alpha1.NodeCompletionPolicy {
+				return &oldObj.CompleteNodes
+			})
+		errs = append(errs, fn(fldPath.Child("completeNodes"), &obj.CompleteNodes, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRollout.ReturnTimeoutSeconds
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.ReturnTimeoutSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 604800)...)
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 604800); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("returnTimeoutSeconds"), obj.ReturnTimeoutSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 { return oldObj.ReturnTimeoutSeconds }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 {
+				return oldObj.ReturnTimeoutSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("returnTimeoutSeconds"), obj.ReturnTimeoutSeconds, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRollout.MaxFailedNodes
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.MaxFailedNodes
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 0)...)
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 0); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("maxFailedNodes"), obj.MaxFailedNodes, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 { return oldObj.MaxFailedNodes }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *int32 {
+				return oldObj.MaxFailedNodes
+			})
+		errs = append(errs, fn(fldPath.Child("maxFailedNodes"), obj.MaxFailedNodes, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRollout.Settle
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSettle, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.Settle
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceSettle,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -1592,138 +2410,196 @@ func Validate_NodeMaintenanceRollout(ctx context.Context, op operation.Operation
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceSettle(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("settle"), obj.Settle, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *coordinationv1alpha1.NodeMaintenanceSettle {
-			return oldObj.Settle
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) *coordinationv1alpha1.NodeMaintenanceSettle {
+				return oldObj.Settle
+			})
+		errs = append(errs, fn(fldPath.Child("settle"), obj.Settle, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceRolloutStatus validates an instance of NodeMaintenanceRolloutStatus according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceRolloutStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) (errs field.ErrorList) {
+func Validate_NodeMaintenanceRolloutStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) (errs field.ErrorList) {
+
 	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.WaitingNodes has no validation
 	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.AdmittedNodes has no validation
 	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.DoneNodes has no validation
 	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.FailedNodes has no validation
 
-	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.Failed
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRolloutStatus.Failed
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("failed"), obj.Failed, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []string { return oldObj.Failed }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []string {
+				return oldObj.Failed
+			})
+		errs = append(errs, fn(fldPath.Child("failed"), obj.Failed, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.WaitingFor
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenanceWait, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRolloutStatus.WaitingFor
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.NodeMaintenanceWait,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceWait)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceWait); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("waitingFor"), obj.WaitingFor, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenanceWait {
-			return oldObj.WaitingFor
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenanceWait {
+				return oldObj.WaitingFor
+			})
+		errs = append(errs, fn(fldPath.Child("waitingFor"), obj.WaitingFor, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.PendingAdmissions
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenancePendingAdmission, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRolloutStatus.PendingAdmissions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.NodeMaintenancePendingAdmission,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
-			})...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.NodeMaintenancePendingAdmission, b *coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+					return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.NodeMaintenancePendingAdmission, b coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
-				return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
-			}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.NodeMaintenancePendingAdmission, b *coordinationv1alpha1.NodeMaintenancePendingAdmission) bool {
+					return a.NodeName == b.NodeName && a.MaintenanceUID == b.MaintenanceUID
+				}, validate.SemanticDeepEqual, Validate_NodeMaintenancePendingAdmission); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
-			return oldObj.PendingAdmissions
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) []coordinationv1alpha1.NodeMaintenancePendingAdmission {
+				return oldObj.PendingAdmissions
+			})
+		errs = append(errs, fn(fldPath.Child("pendingAdmissions"), obj.PendingAdmissions, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.AdmissionResourceVersion
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceRolloutStatus.AdmissionResourceVersion
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 128); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) *string {
-			return &oldObj.AdmissionResourceVersion
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus) *string {
+				return &oldObj.AdmissionResourceVersion
+			})
+		errs = append(errs, fn(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceSettle validates an instance of NodeMaintenanceSettle according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceSettle(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSettle) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceSettle.Replacements
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceReplacements, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceSettle(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceSettle) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceSettle.Replacements
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceReplacements,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1733,48 +2609,73 @@ func Validate_NodeMaintenanceSettle(ctx context.Context, op operation.Operation,
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceReplacements(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("replacements"), &obj.Replacements, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSettle) *coordinationv1alpha1.NodeMaintenanceReplacements {
-			return &oldObj.Replacements
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSettle) *coordinationv1alpha1.NodeMaintenanceReplacements {
+				return &oldObj.Replacements
+			})
+		errs = append(errs, fn(fldPath.Child("replacements"), &obj.Replacements, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSettle.TimeoutSeconds
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSettle.TimeoutSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 86400)...)
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 86400); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("timeoutSeconds"), obj.TimeoutSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSettle) *int32 { return oldObj.TimeoutSeconds }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSettle) *int32 {
+				return oldObj.TimeoutSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("timeoutSeconds"), obj.TimeoutSeconds, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceSpec validates an instance of NodeMaintenanceSpec according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceSpec.NodeSelector
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *v1.NodeSelector, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceSpec(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceSpec) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.NodeSelector
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *v1.NodeSelector,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1782,19 +2683,29 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("nodeSelector"), obj.NodeSelector, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *v1.NodeSelector { return oldObj.NodeSelector }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *v1.NodeSelector {
+				return oldObj.NodeSelector
+			})
+		errs = append(errs, fn(fldPath.Child("nodeSelector"), obj.NodeSelector, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.Stage
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.Stage
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -1804,61 +2715,91 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceStage(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("stage"), &obj.Stage, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceStage {
-			return &oldObj.Stage
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceStage {
+				return &oldObj.Stage
+			})
+		errs = append(errs, fn(fldPath.Child("stage"), &obj.Stage, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.DrainPlan
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []v1.DrainPlanEntry, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.DrainPlan
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []v1.DrainPlanEntry,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("drainPlan"), obj.DrainPlan, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []v1.DrainPlanEntry { return oldObj.DrainPlan }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []v1.DrainPlanEntry {
+				return oldObj.DrainPlan
+			})
+		errs = append(errs, fn(fldPath.Child("drainPlan"), obj.DrainPlan, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.Reason
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 1024); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("reason"), &obj.Reason, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *string { return &oldObj.Reason }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *string {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.Rollout
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRollout, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.Rollout
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceRollout,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -1867,46 +2808,64 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceRollout(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("rollout"), obj.Rollout, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceRollout {
-			return oldObj.Rollout
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceRollout {
+				return oldObj.Rollout
+			})
+		errs = append(errs, fn(fldPath.Child("rollout"), obj.Rollout, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.PodPolicies
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenancePodPolicy, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.PodPolicies
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.NodeMaintenancePodPolicy,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 20).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenancePodPolicy)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenancePodPolicy); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("podPolicies"), obj.PodPolicies, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []coordinationv1alpha1.NodeMaintenancePodPolicy {
-			return oldObj.PodPolicies
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []coordinationv1alpha1.NodeMaintenancePodPolicy {
+				return oldObj.PodPolicies
+			})
+		errs = append(errs, fn(fldPath.Child("podPolicies"), obj.PodPolicies, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.DrainedWhen
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.DrainedWhen
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceDrainedWhen,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -1915,35 +2874,49 @@ func Validate_NodeMaintenanceSpec(ctx context.Context, op operation.Operation, f
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceDrainedWhen(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("drainedWhen"), obj.DrainedWhen, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceDrainedWhen {
-			return oldObj.DrainedWhen
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) *coordinationv1alpha1.NodeMaintenanceDrainedWhen {
+				return oldObj.DrainedWhen
+			})
+		errs = append(errs, fn(fldPath.Child("drainedWhen"), obj.DrainedWhen, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceSpec.Escalation
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.NodeMaintenanceEscalationStep, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceSpec.Escalation
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.NodeMaintenanceEscalationStep,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 10).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceEscalationStep)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, nil, nil, Validate_NodeMaintenanceEscalationStep); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("escalation"), obj.Escalation, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []coordinationv1alpha1.NodeMaintenanceEscalationStep {
-			return oldObj.Escalation
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceSpec) []coordinationv1alpha1.NodeMaintenanceEscalationStep {
+				return oldObj.Escalation
+			})
+		errs = append(errs, fn(fldPath.Child("escalation"), obj.Escalation, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
@@ -1952,98 +2925,150 @@ var symbolsForNodeMaintenanceStage = sets.New(coordinationv1alpha1.NodeMaintenan
 
 // Validate_NodeMaintenanceStage validates an instance of NodeMaintenanceStage according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceStage(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage) (errs field.ErrorList) {
-	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceStage, nil)...)
+func Validate_NodeMaintenanceStage(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceStage, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceStatus validates an instance of NodeMaintenanceStatus according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStatus) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceStatus.StageStatuses
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []coordinationv1alpha1.StageStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceStatus) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceStatus.StageStatuses
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []coordinationv1alpha1.StageStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 4); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 4).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.StageStatus, b coordinationv1alpha1.StageStatus) bool {
-				return a.Name == b.Name
-			})...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.StageStatus, b *coordinationv1alpha1.StageStatus) bool {
+					return a.Name == b.Name
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			// iterate the list and call the type's validation function
-			errs = append(errs, validate.EachSliceVal(ctx, op, fldPath, obj, oldObj, func(a coordinationv1alpha1.StageStatus, b coordinationv1alpha1.StageStatus) bool {
-				return a.Name == b.Name
-			}, validate.SemanticDeepEqual, Validate_StageStatus)...)
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *coordinationv1alpha1.StageStatus, b *coordinationv1alpha1.StageStatus) bool {
+					return a.Name == b.Name
+				}, validate.SemanticDeepEqual, Validate_StageStatus); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("stageStatuses"), obj.StageStatuses, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []coordinationv1alpha1.StageStatus {
-			return oldObj.StageStatuses
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []coordinationv1alpha1.StageStatus {
+				return oldObj.StageStatuses
+			})
+		errs = append(errs, fn(fldPath.Child("stageStatuses"), obj.StageStatuses, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceStatus.DrainStatus
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.DrainStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceStatus.DrainStatus
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.DrainStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call the type's validation function
 			errs = append(errs, Validate_DrainStatus(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("drainStatus"), &obj.DrainStatus, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *coordinationv1alpha1.DrainStatus {
-			return &oldObj.DrainStatus
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *coordinationv1alpha1.DrainStatus {
+				return &oldObj.DrainStatus
+			})
+		errs = append(errs, fn(fldPath.Child("drainStatus"), &obj.DrainStatus, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceStatus.Conditions
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj []metav1.Condition, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceStatus.Conditions
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []metav1.Condition,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 100).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
-			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
 			// lists with map semantics require unique keys
-			errs = append(errs, validate.Unique(ctx, op, fldPath, obj, oldObj, func(a metav1.Condition, b metav1.Condition) bool { return a.Type == b.Type })...)
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj,
+				func(a *metav1.Condition, b *metav1.Condition) bool { return a.Type == b.Type }); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			// iterate the list and call the type's validation function
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj,
+				func(a *metav1.Condition, b *metav1.Condition) bool { return a.Type == b.Type }, validate.SemanticDeepEqual, validation.Validate_Condition); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("conditions"), obj.Conditions, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []metav1.Condition { return oldObj.Conditions }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) []metav1.Condition {
+				return oldObj.Conditions
+			})
+		errs = append(errs, fn(fldPath.Child("conditions"), obj.Conditions, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.NodeMaintenanceStatus.ObservedGeneration has no validation
 	// field coordinationv1alpha1.NodeMaintenanceStatus.SelectedNodes has no validation
 
-	// field coordinationv1alpha1.NodeMaintenanceStatus.RolloutStatus
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceStatus.RolloutStatus
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceRolloutStatus,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && equality.Semantic.DeepEqual(obj, oldObj) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalPointer(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
@@ -2052,55 +3077,86 @@ func Validate_NodeMaintenanceStatus(ctx context.Context, op operation.Operation,
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceRolloutStatus(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("rolloutStatus"), obj.RolloutStatus, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *coordinationv1alpha1.NodeMaintenanceRolloutStatus {
-			return oldObj.RolloutStatus
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceStatus) *coordinationv1alpha1.NodeMaintenanceRolloutStatus {
+				return oldObj.RolloutStatus
+			})
+		errs = append(errs, fn(fldPath.Child("rolloutStatus"), obj.RolloutStatus, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceTopology validates an instance of NodeMaintenanceTopology according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceTopology(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceTopology) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceTopology.Key
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
-			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
-			}
-			// call field-attached validations
-			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
-				errs = append(errs, e...)
-				earlyReturn = true
-			}
-			if earlyReturn {
-				return // do not proceed
-			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 317)...)
-			return
-		}(fldPath.Child("key"), &obj.Key, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *string { return &oldObj.Key }), oldObj != nil)...)
+func Validate_NodeMaintenanceTopology(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceTopology) (errs field.ErrorList) {
 
-	// field coordinationv1alpha1.NodeMaintenanceTopology.MaxDomains
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceTopology.Key
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 1)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 317); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("maxDomains"), &obj.MaxDomains, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *int32 { return &oldObj.MaxDomains }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *string {
+				return &oldObj.Key
+			})
+		errs = append(errs, fn(fldPath.Child("key"), &obj.Key, oldVal, oldObj != nil)...)
+	}
+
+	{ // field coordinationv1alpha1.NodeMaintenanceTopology.MaxDomains
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 1); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceTopology) *int32 {
+				return &oldObj.MaxDomains
+			})
+		errs = append(errs, fn(fldPath.Child("maxDomains"), &obj.MaxDomains, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
@@ -2109,55 +3165,85 @@ var symbolsForNodeMaintenanceVolumes = sets.New(coordinationv1alpha1.NodeMainten
 
 // Validate_NodeMaintenanceVolumes validates an instance of NodeMaintenanceVolumes according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceVolumes(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceVolumes) (errs field.ErrorList) {
-	errs = append(errs, validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceVolumes, nil)...)
+func Validate_NodeMaintenanceVolumes(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceVolumes) (errs field.ErrorList) {
+
+	if e := validate.Enum(ctx, op, fldPath, obj, oldObj, symbolsForNodeMaintenanceVolumes, nil); len(e) != 0 {
+		errs = append(errs, e...)
+	}
 
 	return errs
 }
 
 // Validate_NodeMaintenanceWait validates an instance of NodeMaintenanceWait according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceWait(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceWait) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceWait.Reason
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceWaitReason, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceWait(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceWait) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceWait.Reason
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceWaitReason,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("reason"), &obj.Reason, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWait) *coordinationv1alpha1.NodeMaintenanceWaitReason {
-			return &oldObj.Reason
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceWait) *coordinationv1alpha1.NodeMaintenanceWaitReason {
+				return &oldObj.Reason
+			})
+		errs = append(errs, fn(fldPath.Child("reason"), &obj.Reason, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceWait.Budget
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceWait.Budget
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.OptionalValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 253); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("budget"), &obj.Budget, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWait) *string { return &oldObj.Budget }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceWait) *string {
+				return &oldObj.Budget
+			})
+		errs = append(errs, fn(fldPath.Child("budget"), &obj.Budget, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.NodeMaintenanceWait.NodeCount has no validation
 	// field coordinationv1alpha1.NodeMaintenanceWait.UntilTime has no validation
@@ -2166,85 +3252,133 @@ func Validate_NodeMaintenanceWait(ctx context.Context, op operation.Operation, f
 
 // Validate_NodeMaintenanceWindow validates an instance of NodeMaintenanceWindow according
 // to declarative validation rules in the API schema.
-func Validate_NodeMaintenanceWindow(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceWindow) (errs field.ErrorList) {
-	// field coordinationv1alpha1.NodeMaintenanceWindow.Schedule
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_NodeMaintenanceWindow(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.NodeMaintenanceWindow) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.NodeMaintenanceWindow.Schedule
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 256); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("schedule"), &obj.Schedule, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *string { return &oldObj.Schedule }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *string {
+				return &oldObj.Schedule
+			})
+		errs = append(errs, fn(fldPath.Child("schedule"), &obj.Schedule, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceWindow.TimeZone
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceWindow.TimeZone
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
 			// optional fields with default values are effectively required
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)...)
+			if e := validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("timeZone"), &obj.TimeZone, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *string { return &oldObj.TimeZone }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *string {
+				return &oldObj.TimeZone
+			})
+		errs = append(errs, fn(fldPath.Child("timeZone"), &obj.TimeZone, oldVal, oldObj != nil)...)
+	}
 
-	// field coordinationv1alpha1.NodeMaintenanceWindow.DurationSeconds
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *int32, oldValueCorrelated bool) (errs field.ErrorList) {
+	{ // field coordinationv1alpha1.NodeMaintenanceWindow.DurationSeconds
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *int32,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
 			if earlyReturn {
 				return // do not proceed
 			}
-			errs = append(errs, validate.Maximum(ctx, op, fldPath, obj, oldObj, 31536000)...)
-			errs = append(errs, validate.Minimum(ctx, op, fldPath, obj, oldObj, 60)...)
+			if e := validate.Maximum(ctx, op, fldPath, obj, oldObj, 31536000); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			if e := validate.Minimum(ctx, op, fldPath, obj, oldObj, 60); len(e) != 0 {
+				errs = append(errs, e...)
+			}
 			return
-		}(fldPath.Child("durationSeconds"), &obj.DurationSeconds, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *int32 { return &oldObj.DurationSeconds }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceWindow) *int32 {
+				return &oldObj.DurationSeconds
+			})
+		errs = append(errs, fn(fldPath.Child("durationSeconds"), &obj.DurationSeconds, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_Requester validates an instance of Requester according
 // to declarative validation rules in the API schema.
-func Validate_Requester(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.Requester) (errs field.ErrorList) {
-	// field coordinationv1alpha1.Requester.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *string, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_Requester(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.Requester) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.Requester.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *string,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -2252,24 +3386,37 @@ func Validate_Requester(ctx context.Context, op operation.Operation, fldPath *fi
 				return // do not proceed
 			}
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.Requester) *string { return &oldObj.Name }), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.Requester) *string {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
 	return errs
 }
 
 // Validate_StageStatus validates an instance of StageStatus according
 // to declarative validation rules in the API schema.
-func Validate_StageStatus(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *coordinationv1alpha1.StageStatus) (errs field.ErrorList) {
-	// field coordinationv1alpha1.StageStatus.Name
-	errs = append(errs,
-		func(fldPath *field.Path, obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage, oldValueCorrelated bool) (errs field.ErrorList) {
+func Validate_StageStatus(
+	ctx context.Context, op operation.Operation, fldPath *field.Path,
+	obj, oldObj *coordinationv1alpha1.StageStatus) (errs field.ErrorList) {
+
+	{ // field coordinationv1alpha1.StageStatus.Name
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj *coordinationv1alpha1.NodeMaintenanceStage,
+			oldValueCorrelated bool) (errs field.ErrorList) {
 			// don't revalidate unchanged data
-			if oldValueCorrelated && op.Type == operation.Update && (obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj)) {
-				return nil
+			if oldValueCorrelated && op.Type == operation.Update {
+				if obj == oldObj || (obj != nil && oldObj != nil && *obj == *oldObj) {
+					return nil
+				}
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj); len(e) != 0 {
+			if e := validate.RequiredValue(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -2279,9 +3426,13 @@ func Validate_StageStatus(ctx context.Context, op operation.Operation, fldPath *
 			// call the type's validation function
 			errs = append(errs, Validate_NodeMaintenanceStage(ctx, op, fldPath, obj, oldObj)...)
 			return
-		}(fldPath.Child("name"), &obj.Name, safe.Field(oldObj, func(oldObj *coordinationv1alpha1.StageStatus) *coordinationv1alpha1.NodeMaintenanceStage {
-			return &oldObj.Name
-		}), oldObj != nil)...)
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.StageStatus) *coordinationv1alpha1.NodeMaintenanceStage {
+				return &oldObj.Name
+			})
+		errs = append(errs, fn(fldPath.Child("name"), &obj.Name, oldVal, oldObj != nil)...)
+	}
 
 	// field coordinationv1alpha1.StageStatus.StartTimestamp has no validation
 	return errs

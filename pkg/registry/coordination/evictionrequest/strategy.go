@@ -21,7 +21,6 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/operation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -37,7 +36,7 @@ import (
 // strategy is the strategy of the main endpoint: it updates metadata and spec, and ignores the
 // status.
 type strategy struct {
-	runtime.ObjectTyper
+	rest.DeclarativeValidation
 	names.NameGenerator
 }
 
@@ -52,7 +51,7 @@ type statusStrategy struct {
 
 var (
 	// Strategy applies to creation, update and deletion of EvictionRequests.
-	Strategy = &strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
+	Strategy = &strategy{rest.DeclarativeValidation{Scheme: legacyscheme.Scheme}, names.SimpleNameGenerator}
 
 	// StatusStrategy applies to updates of their status.
 	StatusStrategy = &statusStrategy{strategy: Strategy, Clock: clock.RealClock{}}
@@ -75,15 +74,14 @@ func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	errs := validation.ValidateEvictionRequestCreate(obj.(*coordination.EvictionRequest))
-	return validateDeclaratively(ctx, obj, nil, errs, operation.Create)
+	return validation.ValidateEvictionRequestCreate(obj.(*coordination.EvictionRequest))
 }
 
 func (*strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string { return nil }
 
 func (*strategy) Canonicalize(obj runtime.Object) {}
 
-func (*strategy) AllowCreateOnUpdate() bool { return false }
+func (*strategy) AllowCreateOnUpdate(ctx context.Context) bool { return false }
 
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	request, oldRequest := obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest)
@@ -96,15 +94,14 @@ func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) 
 }
 
 func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateEvictionRequestUpdate(obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest))
-	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+	return validation.ValidateEvictionRequestUpdate(obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest))
 }
 
 func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
 
 // AllowUnconditionalUpdate returns false: a requester that replaces the object without a
 // resourceVersion would remove requesters that were added since it read the object.
-func (*strategy) AllowUnconditionalUpdate() bool { return false }
+func (*strategy) AllowUnconditionalUpdate(ctx context.Context) bool { return false }
 
 // GetResetFields returns the fields that the status endpoint ignores.
 func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
@@ -149,12 +146,5 @@ func truncated(value *metav1.Time) *metav1.Time {
 }
 
 func (s *statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateEvictionRequestStatusUpdate(obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest), s.Clock.Now())
-	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
-}
-
-// validateDeclaratively adds the errors of declarative validation to those of the handwritten
-// validation.
-func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
-	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
+	return validation.ValidateEvictionRequestStatusUpdate(obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest), s.Clock.Now())
 }

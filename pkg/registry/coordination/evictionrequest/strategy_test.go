@@ -103,10 +103,10 @@ func TestStrategyBasics(t *testing.T) {
 	if !Strategy.NamespaceScoped() {
 		t.Error("requests must be namespaced, like pods")
 	}
-	if Strategy.AllowCreateOnUpdate() {
+	if Strategy.AllowCreateOnUpdate(t.Context()) {
 		t.Error("an update must not create a request")
 	}
-	if Strategy.AllowUnconditionalUpdate() || StatusStrategy.AllowUnconditionalUpdate() {
+	if Strategy.AllowUnconditionalUpdate(t.Context()) || StatusStrategy.AllowUnconditionalUpdate(t.Context()) {
 		t.Error("an update without a resourceVersion must be rejected: it could remove other requesters")
 	}
 	request := newRequest()
@@ -283,7 +283,7 @@ func TestValidateCreate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), test.request, Strategy.Validate, test.want)
+			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), test.request, Strategy, test.want)
 		})
 	}
 }
@@ -324,7 +324,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newRequest(), Strategy.ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newRequest(), Strategy, test.want)
 		})
 	}
 }
@@ -402,7 +402,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, test.old, statusStrategyAt(noon).ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, test.old, statusStrategyAt(noon), test.want)
 		})
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/operation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,7 +38,7 @@ import (
 // strategy is the strategy of the main endpoint: it updates metadata and spec, and ignores the
 // status.
 type strategy struct {
-	runtime.ObjectTyper
+	rest.DeclarativeValidation
 	names.NameGenerator
 }
 
@@ -50,7 +49,7 @@ type statusStrategy struct {
 
 var (
 	// Strategy applies to creation, update and deletion of NodeMaintenances.
-	Strategy = &strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
+	Strategy = &strategy{rest.DeclarativeValidation{Scheme: legacyscheme.Scheme}, names.SimpleNameGenerator}
 
 	// StatusStrategy applies to updates of their status.
 	StatusStrategy = &statusStrategy{Strategy}
@@ -74,15 +73,14 @@ func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	errs := validation.ValidateNodeMaintenanceCreate(obj.(*coordination.NodeMaintenance))
-	return validateDeclaratively(ctx, obj, nil, errs, operation.Create)
+	return validation.ValidateNodeMaintenanceCreate(obj.(*coordination.NodeMaintenance))
 }
 
 func (*strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string { return nil }
 
 func (*strategy) Canonicalize(obj runtime.Object) {}
 
-func (*strategy) AllowCreateOnUpdate() bool { return false }
+func (*strategy) AllowCreateOnUpdate(ctx context.Context) bool { return false }
 
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	maintenance, oldMaintenance := obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance)
@@ -94,15 +92,14 @@ func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) 
 }
 
 func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateNodeMaintenanceUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
-	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+	return validation.ValidateNodeMaintenanceUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
 }
 
 func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
 
 // AllowUnconditionalUpdate returns true, as for most kinds: replacing an object without a
 // resourceVersion removes nothing that other clients have added, and stages never go back.
-func (*strategy) AllowUnconditionalUpdate() bool { return true }
+func (*strategy) AllowUnconditionalUpdate(ctx context.Context) bool { return true }
 
 // GetResetFields returns the fields that the status endpoint ignores.
 func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
@@ -122,8 +119,7 @@ func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Ob
 }
 
 func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateNodeMaintenanceStatusUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
-	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+	return validation.ValidateNodeMaintenanceStatusUpdate(obj.(*coordination.NodeMaintenance), old.(*coordination.NodeMaintenance))
 }
 
 // dropDisabledFields drops the fields whose gate is off, unless the stored object has them. The
@@ -170,10 +166,4 @@ func dropDisabledStatus(maintenance, old *coordination.NodeMaintenance) {
 	if len(old.Spec.Escalation) == 0 && old.Status.DrainStatus.EscalatedPods == 0 {
 		maintenance.Status.DrainStatus.EscalatedPods = 0
 	}
-}
-
-// validateDeclaratively adds the errors of declarative validation to those of the handwritten
-// validation.
-func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
-	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
 }

@@ -122,10 +122,10 @@ func TestStrategyBasics(t *testing.T) {
 	if Strategy.NamespaceScoped() {
 		t.Error("maintenances must not be namespaced: nodes are not")
 	}
-	if Strategy.AllowCreateOnUpdate() {
+	if Strategy.AllowCreateOnUpdate(t.Context()) {
 		t.Error("an update must not create a maintenance")
 	}
-	if !Strategy.AllowUnconditionalUpdate() {
+	if !Strategy.AllowUnconditionalUpdate(t.Context()) {
 		t.Error("an update without a resourceVersion must be allowed: kubectl replace sends none")
 	}
 	maintenance := newMaintenance()
@@ -464,7 +464,7 @@ func TestValidateCreate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), test.maintenance, Strategy.Validate, test.want)
+			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), test.maintenance, Strategy, test.want)
 		})
 	}
 }
@@ -498,7 +498,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newMaintenance(), Strategy.ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newMaintenance(), Strategy, test.want)
 		})
 	}
 }
@@ -605,7 +605,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, test.old, StatusStrategy.ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, test.old, StatusStrategy, test.want)
 		})
 	}
 }

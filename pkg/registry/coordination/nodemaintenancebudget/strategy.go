@@ -20,7 +20,6 @@ import (
 	"context"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/operation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -33,7 +32,7 @@ import (
 )
 
 type strategy struct {
-	runtime.ObjectTyper
+	rest.DeclarativeValidation
 	names.NameGenerator
 }
 
@@ -43,7 +42,7 @@ type statusStrategy struct {
 
 var (
 	// Strategy applies to creation, update and deletion of NodeMaintenanceBudgets.
-	Strategy = &strategy{legacyscheme.Scheme, names.SimpleNameGenerator}
+	Strategy = &strategy{rest.DeclarativeValidation{Scheme: legacyscheme.Scheme}, names.SimpleNameGenerator}
 
 	// StatusStrategy applies to updates of their status.
 	StatusStrategy = &statusStrategy{Strategy}
@@ -68,8 +67,7 @@ func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 
 // Validate validates a new object.
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	errs := validation.ValidateNodeMaintenanceBudgetCreate(obj.(*coordination.NodeMaintenanceBudget))
-	return validateDeclaratively(ctx, obj, nil, errs, operation.Create)
+	return validation.ValidateNodeMaintenanceBudgetCreate(obj.(*coordination.NodeMaintenanceBudget))
 }
 
 // WarningsOnCreate returns none.
@@ -79,7 +77,7 @@ func (*strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []str
 func (*strategy) Canonicalize(obj runtime.Object) {}
 
 // AllowCreateOnUpdate returns false: an update that comes after a deletion must fail.
-func (*strategy) AllowCreateOnUpdate() bool { return false }
+func (*strategy) AllowCreateOnUpdate(ctx context.Context) bool { return false }
 
 // PrepareForUpdate keeps the status, and counts generations of the spec.
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
@@ -92,15 +90,14 @@ func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) 
 
 // ValidateUpdate validates an update of metadata and spec.
 func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateNodeMaintenanceBudgetUpdate(obj.(*coordination.NodeMaintenanceBudget), old.(*coordination.NodeMaintenanceBudget))
-	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
+	return validation.ValidateNodeMaintenanceBudgetUpdate(obj.(*coordination.NodeMaintenanceBudget), old.(*coordination.NodeMaintenanceBudget))
 }
 
 // WarningsOnUpdate returns none.
 func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
 
 // AllowUnconditionalUpdate returns true, as for all kinds that people edit.
-func (*strategy) AllowUnconditionalUpdate() bool { return true }
+func (*strategy) AllowUnconditionalUpdate(ctx context.Context) bool { return true }
 
 // GetResetFields returns the fields that the status endpoint ignores.
 func (*statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
@@ -121,10 +118,5 @@ func (*statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Ob
 
 // ValidateUpdate validates an update of the status.
 func (*statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := validation.ValidateNodeMaintenanceBudgetStatusUpdate(obj.(*coordination.NodeMaintenanceBudget), old.(*coordination.NodeMaintenanceBudget))
-	return validateDeclaratively(ctx, obj, old, errs, operation.Update)
-}
-
-func validateDeclaratively(ctx context.Context, obj, old runtime.Object, errs field.ErrorList, op operation.Type) field.ErrorList {
-	return rest.ValidateDeclarativelyWithMigrationChecks(ctx, legacyscheme.Scheme, obj, old, errs, op, rest.WithDeclarativeEnforcement())
+	return validation.ValidateNodeMaintenanceBudgetStatusUpdate(obj.(*coordination.NodeMaintenanceBudget), old.(*coordination.NodeMaintenanceBudget))
 }

@@ -116,10 +116,10 @@ func TestStrategyBasics(t *testing.T) {
 	if Strategy.NamespaceScoped() {
 		t.Error("budgets must not be namespaced: nodes are not")
 	}
-	if Strategy.AllowCreateOnUpdate() {
+	if Strategy.AllowCreateOnUpdate(t.Context()) {
 		t.Error("an update must not create a budget")
 	}
-	if !Strategy.AllowUnconditionalUpdate() {
+	if !Strategy.AllowUnconditionalUpdate(t.Context()) {
 		t.Error("an update without a resourceVersion must be allowed: kubectl replace sends none")
 	}
 	budget := newBudget()
@@ -254,8 +254,8 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			budget := newBudget(test.changes...)
-			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), budget, Strategy.Validate, test.want)
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), budget, newBudget(), Strategy.ValidateUpdate, test.want)
+			apitesting.VerifyValidationEquivalence(t, requestContext("create", ""), budget, Strategy, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), budget, newBudget(), Strategy, test.want)
 		})
 	}
 }
@@ -269,7 +269,7 @@ func TestValidateUpdate(t *testing.T) {
 		"another name": {changed: newBudget(func(b *coordination.NodeMaintenanceBudget) { b.Name = "other" }), want: field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "").MarkFromImperative()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newBudget(), Strategy.ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", ""), test.changed, newBudget(), Strategy, test.want)
 		})
 	}
 }
@@ -321,7 +321,7 @@ func TestValidateStatusUpdate(t *testing.T) {
 		"a future generation":      {changed: newBudget(observed(4)), want: field.ErrorList{field.Invalid(status.Child("observedGeneration"), nil, "").MarkFromImperative()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, newBudget(), StatusStrategy.ValidateUpdate, test.want)
+			apitesting.VerifyUpdateValidationEquivalence(t, requestContext("update", "status"), test.changed, newBudget(), StatusStrategy, test.want)
 		})
 	}
 }

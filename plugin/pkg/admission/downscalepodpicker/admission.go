@@ -51,7 +51,7 @@ func Register(plugins *admission.Plugins) {
 // Plugin checks the pickers of ReplicaSets and Deployments.
 type Plugin struct {
 	*admission.Handler
-	authorizer authorizer.Authorizer
+	authorizer authorizer.UnconditionalAuthorizer
 	client     kubernetes.Interface
 }
 

@@ -175,7 +175,7 @@ func TestSecretsOfPickers(t *testing.T) {
 				client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.unreadable })
 			}
 			plugin := NewPlugin()
-			plugin.SetAuthorizer(test.rights)
+			plugin.SetAuthorizer(authorizer.AuthorizerFunc(test.rights.Authorize))
 			if err := plugin.ValidateInitialization(); err == nil {
 				t.Error("initialized without a client")
 			}

@@ -70,7 +70,7 @@ type Plugin struct {
 	*admission.Handler
 	enabled     bool
 	inspected   bool
-	authorizer  authorizer.Authorizer
+	authorizer  authorizer.UnconditionalAuthorizer
 	client      kubernetes.Interface
 	pods        corelisters.PodLister
 	podsSynced  cache.InformerSynced

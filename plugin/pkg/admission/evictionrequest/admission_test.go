@@ -169,7 +169,7 @@ func (c cluster) newPlugin(t *testing.T, enabled bool) (*Plugin, *rights, *fake.
 	rights := &rights{deletablePods: map[string]string{owner: namespace + "/" + podName}, err: c.authErr}
 	plugin := NewPlugin()
 	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	plugin.SetAuthorizer(rights)
+	plugin.SetAuthorizer(authorizer.AuthorizerFunc(rights.Authorize))
 	plugin.SetExternalKubeClientSet(client)
 	plugin.SetExternalKubeInformerFactory(c.informers(t))
 	plugin.podsSynced = func() bool { return c.synced == nil || c.synced() }
@@ -494,7 +494,7 @@ func TestUnexpectedObjects(t *testing.T) {
 func TestValidateInitialization(t *testing.T) {
 	tests := map[string]struct {
 		enabled, inspected bool
-		rights             authorizer.Authorizer
+		rights             authorizer.UnconditionalAuthorizer
 		client             *fake.Clientset
 		informers          bool
 		wantErr            string
@@ -514,7 +514,7 @@ func TestValidateInitialization(t *testing.T) {
 				plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 			}
 			if test.rights != nil {
-				plugin.SetAuthorizer(test.rights)
+				plugin.SetAuthorizer(authorizer.AuthorizerFunc(test.rights.Authorize))
 			}
 			if test.client != nil {
 				plugin.SetExternalKubeClientSet(test.client)

@@ -176,10 +176,10 @@ func TestValidateStatusUpdate(t *testing.T) {
 	}
 }
 
-func newStatusPlugin(t *testing.T, rights authorizer.Authorizer) *Plugin {
+func newStatusPlugin(t *testing.T, rights authorizer.UnconditionalAuthorizer) *Plugin {
 	t.Helper()
 	plugin, _, _ := cluster{}.newPlugin(t, true)
-	plugin.SetAuthorizer(rights)
+	plugin.SetAuthorizer(authorizer.AuthorizerFunc(rights.Authorize))
 	return plugin
 }
 

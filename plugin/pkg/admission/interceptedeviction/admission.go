@@ -92,7 +92,7 @@ type Plugin struct {
 	*admission.Handler
 	enabled    bool
 	inspected  bool
-	authorizer authorizer.Authorizer
+	authorizer authorizer.UnconditionalAuthorizer
 	client     kubernetes.Interface
 	pods       corelisters.PodLister
 	requests   coordinationlisters.EvictionRequestLister

@@ -91,7 +91,7 @@ func (w world) newPlugin(t *testing.T) (*Plugin, *fake.Clientset) {
 	plugin := NewPlugin()
 	plugin.clock = testingclock.NewFakePassiveClock(noon)
 	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	plugin.SetAuthorizer(w.rights)
+	plugin.SetAuthorizer(authorizer.AuthorizerFunc(w.rights.Authorize))
 	plugin.SetExternalKubeClientSet(client)
 	plugin.SetExternalKubeInformerFactory(factory)
 	if err := plugin.ValidateInitialization(); err != nil {

@@ -57,7 +57,7 @@ type Plugin struct {
 	enabled        bool
 	limited        bool
 	inspected      bool
-	authorizer     authorizer.Authorizer
+	authorizer     authorizer.UnconditionalAuthorizer
 	nodeIdentifier nodeidentifier.NodeIdentifier
 	nodes          corev1listers.NodeLister
 	nodesSynced    cache.InformerSynced

@@ -408,7 +408,7 @@ func TestUnexpectedObjects(t *testing.T) {
 func TestValidateInitialization(t *testing.T) {
 	tests := map[string]struct {
 		enabled, inspected bool
-		rights             authorizer.Authorizer
+		rights             authorizer.UnconditionalAuthorizer
 		factory            informers.SharedInformerFactory
 		wantErr            string
 	}{
@@ -429,7 +429,7 @@ func TestValidateInitialization(t *testing.T) {
 				plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 			}
 			if test.rights != nil {
-				plugin.SetAuthorizer(test.rights)
+				plugin.SetAuthorizer(authorizer.AuthorizerFunc(test.rights.Authorize))
 			}
 			if test.factory != nil {
 				plugin.SetExternalKubeInformerFactory(test.factory)
@@ -462,7 +462,7 @@ type gatesOnly struct{}
 
 func (gatesOnly) Initialize(plugin admission.Interface) {
 	plugin.(*Plugin).InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	plugin.(*Plugin).SetAuthorizer(newRights())
+	plugin.(*Plugin).SetAuthorizer(authorizer.AuthorizerFunc(newRights().Authorize))
 }
 
 func TestRegister(t *testing.T) {

@@ -96,7 +96,7 @@ func nodesRule(names ...string) rbacv1.PolicyRule {
 
 // newRBAC returns the RBAC authorizer on caches, as in kube-apiserver, with the bootstrap policy,
 // the rule for zoneAdmin, and bindings for other users.
-func newRBAC(b *testing.B, rule rbacv1.PolicyRule, otherBindings int) authorizer.Authorizer {
+func newRBAC(b *testing.B, rule rbacv1.PolicyRule, otherBindings int) authorizer.UnconditionalAuthorizer {
 	b.Helper()
 	roles, bindings := append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...), append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...)
 	roles = append(roles, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: zoneAdmin}, Rules: []rbacv1.PolicyRule{rule}})

@@ -106,7 +106,7 @@ func twoZones() []*v1.Node {
 }
 
 // newPlugin returns an initialized plugin with these nodes in its cache.
-func newPlugin(t testing.TB, nodes []*v1.Node, authorizer authorizer.Authorizer) *Plugin {
+func newPlugin(t testing.TB, nodes []*v1.Node, rights authorizer.UnconditionalAuthorizer) *Plugin {
 	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
@@ -114,7 +114,7 @@ func newPlugin(t testing.TB, nodes []*v1.Node, authorizer authorizer.Authorizer)
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	plugin := NewPlugin()
 	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	plugin.SetAuthorizer(authorizer)
+	plugin.SetAuthorizer(authorizer.AuthorizerFunc(rights.Authorize))
 	plugin.SetExternalKubeInformerFactory(factory)
 	if err := plugin.ValidateInitialization(); err != nil {
 		t.Fatalf("initialization: %v", err)

@@ -107,5 +107,5 @@ func (c *Cluster) StartDisruptionController(namespace string) {
 		factory.Apps().V1().Deployments(),
 		factory.Apps().V1().StatefulSets(),
 		c.Client, mapper, scaleClient, c.Client.Discovery())
-	c.Run(ctx, cancel, factory, func() { controller.Run(ctx) })
+	c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 1) })
 }

@@ -60,7 +60,7 @@ const (
 
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:prerelease-lifecycle-gen:introduced=1.37
 // +k8s:supportsSubresource="/status"
 
 // EvictionRequest requests the eviction of one instance of a pod and tracks its progress
@@ -410,7 +410,7 @@ type InterceptorStatus struct {
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:prerelease-lifecycle-gen:introduced=1.37
 
 // EvictionRequestList is a list of EvictionRequests.
 type EvictionRequestList struct {
@@ -460,7 +460,7 @@ const (
 // +genclient
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:prerelease-lifecycle-gen:introduced=1.37
 // +k8s:supportsSubresource="/status"
 
 // NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).
@@ -1302,7 +1302,7 @@ const (
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:prerelease-lifecycle-gen:introduced=1.37
 
 // NodeMaintenanceList is a list of NodeMaintenances.
 type NodeMaintenanceList struct {
@@ -1319,7 +1319,7 @@ type NodeMaintenanceList struct {
 // +genclient
 // +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:prerelease-lifecycle-gen:introduced=1.37
 // +k8s:supportsSubresource="/status"
 
 // NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of
@@ -1504,7 +1504,7 @@ const (
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +k8s:prerelease-lifecycle-gen:introduced=1.36
+// +k8s:prerelease-lifecycle-gen:introduced=1.37
 
 // NodeMaintenanceBudgetList is a list of NodeMaintenanceBudgets.
 type NodeMaintenanceBudgetList struct {

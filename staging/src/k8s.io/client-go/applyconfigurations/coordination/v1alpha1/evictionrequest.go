@@ -42,7 +42,7 @@ import (
 //
 // The request is finished when one of its conditions Evicted or Canceled is True.
 type EvictionRequestApplyConfiguration struct {
-	v1.TypeMetaApplyConfiguration `json:",inline"`
+	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is the UID of the target
 	// pod, so there is at most one request per pod instance; generateName is
 	// rejected. The eviction request controller copies the pod's labels here; where

@@ -39,7 +39,7 @@ import (
 // plans of all of them have reached; if that is none of the remaining pods, the maintenance that
 // is least advanced continues. Deleting the object completes it first.
 type NodeMaintenanceApplyConfiguration struct {
-	v1.TypeMetaApplyConfiguration `json:",inline"`
+	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec selects the nodes, the stage, and the order in which pods are evicted. Written by the

@@ -35,7 +35,7 @@ import (
 // PodDisruptionBudget is for pods. A node that several budgets select needs all of them. Shutdowns
 // of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.
 type NodeMaintenanceBudgetApplyConfiguration struct {
-	v1.TypeMetaApplyConfiguration `json:",inline"`
+	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec says which nodes may be maintained, and when. Written by the administrator.

@@ -34,11 +34,39 @@ import (
 )
 
 // EvictionRequestInformer provides access to a shared informer and lister for
-// EvictionRequests.
+// EvictionRequests. Prefer using the type-safe variant (see [TypedEvictionRequestInformer]).
 type EvictionRequestInformer interface {
 	Informer() cache.SharedIndexInformer
 	Lister() coordinationv1alpha1.EvictionRequestLister
 }
+
+// TypedEvictionRequestInformer provides access to a shared informer and lister for
+// EvictionRequests, including the type-safe TypedInformer variant.
+// It is a superset of EvictionRequestInformer.
+type TypedEvictionRequestInformer interface {
+	Informer() cache.SharedIndexInformer
+	TypedInformer() EvictionRequestIndexInformer
+	Lister() coordinationv1alpha1.EvictionRequestLister
+}
+
+// EvictionRequestIndexInformer is a wrapper around the underlying [cache.SharedIndexInformer]
+// with type-safe variants of several methods.
+type EvictionRequestIndexInformer cache.TypedSharedIndexInformer[*apicoordinationv1alpha1.EvictionRequest]
+
+// EvictionRequestHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerFuncs] for EvictionRequest.
+type EvictionRequestHandlerFuncs = cache.TypedResourceEventHandlerFuncs[*apicoordinationv1alpha1.EvictionRequest]
+
+// EvictionRequestDetailedHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerDetailedFuncs] for EvictionRequest.
+type EvictionRequestDetailedHandlerFuncs = cache.TypedResourceEventHandlerDetailedFuncs[*apicoordinationv1alpha1.EvictionRequest]
+
+// EvictionRequestFilteringHandler is a specialization of [cache.TypedFilteringResourceEventHandler] for EvictionRequest.
+type EvictionRequestFilteringHandler = cache.TypedFilteringResourceEventHandler[*apicoordinationv1alpha1.EvictionRequest]
+
+// EvictionRequestIndexers is a specialization of [cache.TypedIndexers] for EvictionRequest.
+type EvictionRequestIndexers = cache.TypedIndexers[*apicoordinationv1alpha1.EvictionRequest]
+
+// DeletedEvictionRequest is a specialization of [cache.DeletedObject] for EvictionRequest.
+type DeletedEvictionRequest = cache.DeletedObject[*apicoordinationv1alpha1.EvictionRequest]
 
 type evictionRequestInformer struct {
 	factory          internalinterfaces.SharedInformerFactory
@@ -49,25 +77,49 @@ type evictionRequestInformer struct {
 // NewEvictionRequestInformer constructs a new informer for EvictionRequest type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedEvictionRequestInformer]).
 func NewEvictionRequestInformer(client kubernetes.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewEvictionRequestInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers})
+}
+
+// NewTypedEvictionRequestInformer constructs a new informer for EvictionRequest type.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedEvictionRequestInformer(client kubernetes.Interface, namespace string, resyncPeriod time.Duration, indexers EvictionRequestIndexers) EvictionRequestIndexInformer {
+	return NewTypedEvictionRequestInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers)})
 }
 
 // NewFilteredEvictionRequestInformer constructs a new informer for EvictionRequest type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedFilteredEvictionRequestInformer]).
 func NewFilteredEvictionRequestInformer(client kubernetes.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) cache.SharedIndexInformer {
-	return NewEvictionRequestInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
+	return NewTypedEvictionRequestInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
+}
+
+// NewTypedFilteredEvictionRequestInformer constructs a new informer for EvictionRequest type.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedFilteredEvictionRequestInformer(client kubernetes.Interface, namespace string, resyncPeriod time.Duration, indexers EvictionRequestIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) EvictionRequestIndexInformer {
+	return NewTypedEvictionRequestInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers), TweakListOptions: tweakListOptions})
 }
 
 // NewEvictionRequestInformerWithOptions constructs a new informer for EvictionRequest type with additional options.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedEvictionRequestInformerWithOptions]).
 func NewEvictionRequestInformerWithOptions(client kubernetes.Interface, namespace string, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
+	return NewTypedEvictionRequestInformerWithOptions(client, namespace, options)
+}
+
+// NewTypedEvictionRequestInformerWithOptions constructs a new informer for EvictionRequest type with additional options.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedEvictionRequestInformerWithOptions(client kubernetes.Interface, namespace string, options internalinterfaces.InformerOptions) EvictionRequestIndexInformer {
 	gvr := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1alpha1", Resource: "evictionrequests"}
 	identifier := options.InformerName.WithResource(gvr)
 	tweakListOptions := options.TweakListOptions
-	return cache.NewSharedIndexInformerWithOptions(
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.EvictionRequest](cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListFunc: func(opts v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
@@ -100,17 +152,57 @@ func NewEvictionRequestInformerWithOptions(client kubernetes.Interface, namespac
 			Indexers:     options.Indexers,
 			Identifier:   identifier,
 		},
-	)
+	))
 }
 
 func (f *evictionRequestInformer) defaultInformer(client kubernetes.Interface, resyncPeriod time.Duration) cache.SharedIndexInformer {
-	return NewEvictionRequestInformerWithOptions(client, f.namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
+	return NewTypedEvictionRequestInformerWithOptions(client, f.namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
 }
 
 func (f *evictionRequestInformer) Informer() cache.SharedIndexInformer {
-	return f.factory.InformerFor(&apicoordinationv1alpha1.EvictionRequest{}, f.defaultInformer)
+	return f.TypedInformer()
+}
+
+func (f *evictionRequestInformer) TypedInformer() EvictionRequestIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.EvictionRequest](f.factory.InformerFor(&apicoordinationv1alpha1.EvictionRequest{}, f.defaultInformer))
 }
 
 func (f *evictionRequestInformer) Lister() coordinationv1alpha1.EvictionRequestLister {
 	return coordinationv1alpha1.NewEvictionRequestLister(f.Informer().GetIndexer())
+}
+
+// ToTypedEvictionRequestInformer converts an untyped informer into a TypedEvictionRequestInformer.
+//
+// WARNING: this conversion is only safe if the informer handles objects of type
+// *EvictionRequest. If that is not the case, calling type-safe methods of the returned
+// TypedEvictionRequestInformer leads to runtime panics. A safer alternative is to pass
+// around a TypedEvictionRequestInformer instances that was obtained from a
+// SharedInformerFactory.
+func ToTypedEvictionRequestInformer(informer EvictionRequestInformer) TypedEvictionRequestInformer {
+	if informer, ok := informer.(TypedEvictionRequestInformer); ok {
+		return informer
+	}
+	return &evictionRequestTypedInformerAdapter{informer}
+}
+
+type evictionRequestTypedInformerAdapter struct {
+	EvictionRequestInformer
+}
+
+func (a *evictionRequestTypedInformerAdapter) TypedInformer() EvictionRequestIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.EvictionRequest](a.Informer())
+}
+
+// ToEvictionRequestIndexInformer converts an untyped informer into a EvictionRequestIndexInformer.
+//
+// WARNING: this conversion is only safe if the informer handles objects of type
+// *EvictionRequest. If that is not the case, calling type-safe methods of the returned
+// EvictionRequestIndexInformer leads to runtime panics. A safer alternative is to pass
+// around a EvictionRequestIndexInformer instances that was obtained from a
+// SharedInformerFactory.
+func ToEvictionRequestIndexInformer(informer cache.SharedIndexInformer) EvictionRequestIndexInformer {
+	if informer, ok := informer.(EvictionRequestIndexInformer); ok {
+		return informer
+	}
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.EvictionRequest](informer)
 }

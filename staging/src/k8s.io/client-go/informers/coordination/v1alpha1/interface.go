@@ -25,11 +25,11 @@ import (
 // Interface provides access to all the informers in this group version.
 type Interface interface {
 	// EvictionRequests returns a EvictionRequestInformer.
-	EvictionRequests() EvictionRequestInformer
+	EvictionRequests() TypedEvictionRequestInformer
 	// NodeMaintenances returns a NodeMaintenanceInformer.
-	NodeMaintenances() NodeMaintenanceInformer
+	NodeMaintenances() TypedNodeMaintenanceInformer
 	// NodeMaintenanceBudgets returns a NodeMaintenanceBudgetInformer.
-	NodeMaintenanceBudgets() NodeMaintenanceBudgetInformer
+	NodeMaintenanceBudgets() TypedNodeMaintenanceBudgetInformer
 }
 
 type version struct {
@@ -43,17 +43,17 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
 }
 
-// EvictionRequests returns a EvictionRequestInformer.
-func (v *version) EvictionRequests() EvictionRequestInformer {
+// EvictionRequests returns a TypedEvictionRequestInformer.
+func (v *version) EvictionRequests() TypedEvictionRequestInformer {
 	return &evictionRequestInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
-// NodeMaintenances returns a NodeMaintenanceInformer.
-func (v *version) NodeMaintenances() NodeMaintenanceInformer {
+// NodeMaintenances returns a TypedNodeMaintenanceInformer.
+func (v *version) NodeMaintenances() TypedNodeMaintenanceInformer {
 	return &nodeMaintenanceInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
-// NodeMaintenanceBudgets returns a NodeMaintenanceBudgetInformer.
-func (v *version) NodeMaintenanceBudgets() NodeMaintenanceBudgetInformer {
+// NodeMaintenanceBudgets returns a TypedNodeMaintenanceBudgetInformer.
+func (v *version) NodeMaintenanceBudgets() TypedNodeMaintenanceBudgetInformer {
 	return &nodeMaintenanceBudgetInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }

@@ -34,11 +34,39 @@ import (
 )
 
 // NodeMaintenanceInformer provides access to a shared informer and lister for
-// NodeMaintenances.
+// NodeMaintenances. Prefer using the type-safe variant (see [TypedNodeMaintenanceInformer]).
 type NodeMaintenanceInformer interface {
 	Informer() cache.SharedIndexInformer
 	Lister() coordinationv1alpha1.NodeMaintenanceLister
 }
+
+// TypedNodeMaintenanceInformer provides access to a shared informer and lister for
+// NodeMaintenances, including the type-safe TypedInformer variant.
+// It is a superset of NodeMaintenanceInformer.
+type TypedNodeMaintenanceInformer interface {
+	Informer() cache.SharedIndexInformer
+	TypedInformer() NodeMaintenanceIndexInformer
+	Lister() coordinationv1alpha1.NodeMaintenanceLister
+}
+
+// NodeMaintenanceIndexInformer is a wrapper around the underlying [cache.SharedIndexInformer]
+// with type-safe variants of several methods.
+type NodeMaintenanceIndexInformer cache.TypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenance]
+
+// NodeMaintenanceHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerFuncs] for NodeMaintenance.
+type NodeMaintenanceHandlerFuncs = cache.TypedResourceEventHandlerFuncs[*apicoordinationv1alpha1.NodeMaintenance]
+
+// NodeMaintenanceDetailedHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerDetailedFuncs] for NodeMaintenance.
+type NodeMaintenanceDetailedHandlerFuncs = cache.TypedResourceEventHandlerDetailedFuncs[*apicoordinationv1alpha1.NodeMaintenance]
+
+// NodeMaintenanceFilteringHandler is a specialization of [cache.TypedFilteringResourceEventHandler] for NodeMaintenance.
+type NodeMaintenanceFilteringHandler = cache.TypedFilteringResourceEventHandler[*apicoordinationv1alpha1.NodeMaintenance]
+
+// NodeMaintenanceIndexers is a specialization of [cache.TypedIndexers] for NodeMaintenance.
+type NodeMaintenanceIndexers = cache.TypedIndexers[*apicoordinationv1alpha1.NodeMaintenance]
+
+// DeletedNodeMaintenance is a specialization of [cache.DeletedObject] for NodeMaintenance.
+type DeletedNodeMaintenance = cache.DeletedObject[*apicoordinationv1alpha1.NodeMaintenance]
 
 type nodeMaintenanceInformer struct {
 	factory          internalinterfaces.SharedInformerFactory
@@ -48,25 +76,49 @@ type nodeMaintenanceInformer struct {
 // NewNodeMaintenanceInformer constructs a new informer for NodeMaintenance type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedNodeMaintenanceInformer]).
 func NewNodeMaintenanceInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers})
+}
+
+// NewTypedNodeMaintenanceInformer constructs a new informer for NodeMaintenance type.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedNodeMaintenanceInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers NodeMaintenanceIndexers) NodeMaintenanceIndexInformer {
+	return NewTypedNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers)})
 }
 
 // NewFilteredNodeMaintenanceInformer constructs a new informer for NodeMaintenance type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedFilteredNodeMaintenanceInformer]).
 func NewFilteredNodeMaintenanceInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) cache.SharedIndexInformer {
-	return NewNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
+	return NewTypedNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
+}
+
+// NewTypedFilteredNodeMaintenanceInformer constructs a new informer for NodeMaintenance type.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedFilteredNodeMaintenanceInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers NodeMaintenanceIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) NodeMaintenanceIndexInformer {
+	return NewTypedNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers), TweakListOptions: tweakListOptions})
 }
 
 // NewNodeMaintenanceInformerWithOptions constructs a new informer for NodeMaintenance type with additional options.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedNodeMaintenanceInformerWithOptions]).
 func NewNodeMaintenanceInformerWithOptions(client kubernetes.Interface, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
+	return NewTypedNodeMaintenanceInformerWithOptions(client, options)
+}
+
+// NewTypedNodeMaintenanceInformerWithOptions constructs a new informer for NodeMaintenance type with additional options.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedNodeMaintenanceInformerWithOptions(client kubernetes.Interface, options internalinterfaces.InformerOptions) NodeMaintenanceIndexInformer {
 	gvr := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1alpha1", Resource: "nodemaintenances"}
 	identifier := options.InformerName.WithResource(gvr)
 	tweakListOptions := options.TweakListOptions
-	return cache.NewSharedIndexInformerWithOptions(
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenance](cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListFunc: func(opts v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
@@ -99,17 +151,57 @@ func NewNodeMaintenanceInformerWithOptions(client kubernetes.Interface, options 
 			Indexers:     options.Indexers,
 			Identifier:   identifier,
 		},
-	)
+	))
 }
 
 func (f *nodeMaintenanceInformer) defaultInformer(client kubernetes.Interface, resyncPeriod time.Duration) cache.SharedIndexInformer {
-	return NewNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
+	return NewTypedNodeMaintenanceInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
 }
 
 func (f *nodeMaintenanceInformer) Informer() cache.SharedIndexInformer {
-	return f.factory.InformerFor(&apicoordinationv1alpha1.NodeMaintenance{}, f.defaultInformer)
+	return f.TypedInformer()
+}
+
+func (f *nodeMaintenanceInformer) TypedInformer() NodeMaintenanceIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenance](f.factory.InformerFor(&apicoordinationv1alpha1.NodeMaintenance{}, f.defaultInformer))
 }
 
 func (f *nodeMaintenanceInformer) Lister() coordinationv1alpha1.NodeMaintenanceLister {
 	return coordinationv1alpha1.NewNodeMaintenanceLister(f.Informer().GetIndexer())
+}
+
+// ToTypedNodeMaintenanceInformer converts an untyped informer into a TypedNodeMaintenanceInformer.
+//
+// WARNING: this conversion is only safe if the informer handles objects of type
+// *NodeMaintenance. If that is not the case, calling type-safe methods of the returned
+// TypedNodeMaintenanceInformer leads to runtime panics. A safer alternative is to pass
+// around a TypedNodeMaintenanceInformer instances that was obtained from a
+// SharedInformerFactory.
+func ToTypedNodeMaintenanceInformer(informer NodeMaintenanceInformer) TypedNodeMaintenanceInformer {
+	if informer, ok := informer.(TypedNodeMaintenanceInformer); ok {
+		return informer
+	}
+	return &nodeMaintenanceTypedInformerAdapter{informer}
+}
+
+type nodeMaintenanceTypedInformerAdapter struct {
+	NodeMaintenanceInformer
+}
+
+func (a *nodeMaintenanceTypedInformerAdapter) TypedInformer() NodeMaintenanceIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenance](a.Informer())
+}
+
+// ToNodeMaintenanceIndexInformer converts an untyped informer into a NodeMaintenanceIndexInformer.
+//
+// WARNING: this conversion is only safe if the informer handles objects of type
+// *NodeMaintenance. If that is not the case, calling type-safe methods of the returned
+// NodeMaintenanceIndexInformer leads to runtime panics. A safer alternative is to pass
+// around a NodeMaintenanceIndexInformer instances that was obtained from a
+// SharedInformerFactory.
+func ToNodeMaintenanceIndexInformer(informer cache.SharedIndexInformer) NodeMaintenanceIndexInformer {
+	if informer, ok := informer.(NodeMaintenanceIndexInformer); ok {
+		return informer
+	}
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenance](informer)
 }

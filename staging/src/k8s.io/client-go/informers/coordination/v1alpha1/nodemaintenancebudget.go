@@ -34,11 +34,39 @@ import (
 )
 
 // NodeMaintenanceBudgetInformer provides access to a shared informer and lister for
-// NodeMaintenanceBudgets.
+// NodeMaintenanceBudgets. Prefer using the type-safe variant (see [TypedNodeMaintenanceBudgetInformer]).
 type NodeMaintenanceBudgetInformer interface {
 	Informer() cache.SharedIndexInformer
 	Lister() coordinationv1alpha1.NodeMaintenanceBudgetLister
 }
+
+// TypedNodeMaintenanceBudgetInformer provides access to a shared informer and lister for
+// NodeMaintenanceBudgets, including the type-safe TypedInformer variant.
+// It is a superset of NodeMaintenanceBudgetInformer.
+type TypedNodeMaintenanceBudgetInformer interface {
+	Informer() cache.SharedIndexInformer
+	TypedInformer() NodeMaintenanceBudgetIndexInformer
+	Lister() coordinationv1alpha1.NodeMaintenanceBudgetLister
+}
+
+// NodeMaintenanceBudgetIndexInformer is a wrapper around the underlying [cache.SharedIndexInformer]
+// with type-safe variants of several methods.
+type NodeMaintenanceBudgetIndexInformer cache.TypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenanceBudget]
+
+// NodeMaintenanceBudgetHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerFuncs] for NodeMaintenanceBudget.
+type NodeMaintenanceBudgetHandlerFuncs = cache.TypedResourceEventHandlerFuncs[*apicoordinationv1alpha1.NodeMaintenanceBudget]
+
+// NodeMaintenanceBudgetDetailedHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerDetailedFuncs] for NodeMaintenanceBudget.
+type NodeMaintenanceBudgetDetailedHandlerFuncs = cache.TypedResourceEventHandlerDetailedFuncs[*apicoordinationv1alpha1.NodeMaintenanceBudget]
+
+// NodeMaintenanceBudgetFilteringHandler is a specialization of [cache.TypedFilteringResourceEventHandler] for NodeMaintenanceBudget.
+type NodeMaintenanceBudgetFilteringHandler = cache.TypedFilteringResourceEventHandler[*apicoordinationv1alpha1.NodeMaintenanceBudget]
+
+// NodeMaintenanceBudgetIndexers is a specialization of [cache.TypedIndexers] for NodeMaintenanceBudget.
+type NodeMaintenanceBudgetIndexers = cache.TypedIndexers[*apicoordinationv1alpha1.NodeMaintenanceBudget]
+
+// DeletedNodeMaintenanceBudget is a specialization of [cache.DeletedObject] for NodeMaintenanceBudget.
+type DeletedNodeMaintenanceBudget = cache.DeletedObject[*apicoordinationv1alpha1.NodeMaintenanceBudget]
 
 type nodeMaintenanceBudgetInformer struct {
 	factory          internalinterfaces.SharedInformerFactory
@@ -48,25 +76,49 @@ type nodeMaintenanceBudgetInformer struct {
 // NewNodeMaintenanceBudgetInformer constructs a new informer for NodeMaintenanceBudget type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedNodeMaintenanceBudgetInformer]).
 func NewNodeMaintenanceBudgetInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers})
+}
+
+// NewTypedNodeMaintenanceBudgetInformer constructs a new informer for NodeMaintenanceBudget type.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedNodeMaintenanceBudgetInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers NodeMaintenanceBudgetIndexers) NodeMaintenanceBudgetIndexInformer {
+	return NewTypedNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers)})
 }
 
 // NewFilteredNodeMaintenanceBudgetInformer constructs a new informer for NodeMaintenanceBudget type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedFilteredNodeMaintenanceBudgetInformer]).
 func NewFilteredNodeMaintenanceBudgetInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) cache.SharedIndexInformer {
-	return NewNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
+	return NewTypedNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
+}
+
+// NewTypedFilteredNodeMaintenanceBudgetInformer constructs a new informer for NodeMaintenanceBudget type.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedFilteredNodeMaintenanceBudgetInformer(client kubernetes.Interface, resyncPeriod time.Duration, indexers NodeMaintenanceBudgetIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) NodeMaintenanceBudgetIndexInformer {
+	return NewTypedNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers), TweakListOptions: tweakListOptions})
 }
 
 // NewNodeMaintenanceBudgetInformerWithOptions constructs a new informer for NodeMaintenanceBudget type with additional options.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
+// If you really need an independent one, prefer using the type-safe variant (see [NewTypedNodeMaintenanceBudgetInformerWithOptions]).
 func NewNodeMaintenanceBudgetInformerWithOptions(client kubernetes.Interface, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
+	return NewTypedNodeMaintenanceBudgetInformerWithOptions(client, options)
+}
+
+// NewTypedNodeMaintenanceBudgetInformerWithOptions constructs a new informer for NodeMaintenanceBudget type with additional options.
+// Always prefer using an informer factory to get a shared informer instead of getting an independent
+// one. This reduces memory footprint and number of connections to the server.
+func NewTypedNodeMaintenanceBudgetInformerWithOptions(client kubernetes.Interface, options internalinterfaces.InformerOptions) NodeMaintenanceBudgetIndexInformer {
 	gvr := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1alpha1", Resource: "nodemaintenancebudgets"}
 	identifier := options.InformerName.WithResource(gvr)
 	tweakListOptions := options.TweakListOptions
-	return cache.NewSharedIndexInformerWithOptions(
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenanceBudget](cache.NewSharedIndexInformerWithOptions(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListFunc: func(opts v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
@@ -99,17 +151,57 @@ func NewNodeMaintenanceBudgetInformerWithOptions(client kubernetes.Interface, op
 			Indexers:     options.Indexers,
 			Identifier:   identifier,
 		},
-	)
+	))
 }
 
 func (f *nodeMaintenanceBudgetInformer) defaultInformer(client kubernetes.Interface, resyncPeriod time.Duration) cache.SharedIndexInformer {
-	return NewNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
+	return NewTypedNodeMaintenanceBudgetInformerWithOptions(client, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
 }
 
 func (f *nodeMaintenanceBudgetInformer) Informer() cache.SharedIndexInformer {
-	return f.factory.InformerFor(&apicoordinationv1alpha1.NodeMaintenanceBudget{}, f.defaultInformer)
+	return f.TypedInformer()
+}
+
+func (f *nodeMaintenanceBudgetInformer) TypedInformer() NodeMaintenanceBudgetIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenanceBudget](f.factory.InformerFor(&apicoordinationv1alpha1.NodeMaintenanceBudget{}, f.defaultInformer))
 }
 
 func (f *nodeMaintenanceBudgetInformer) Lister() coordinationv1alpha1.NodeMaintenanceBudgetLister {
 	return coordinationv1alpha1.NewNodeMaintenanceBudgetLister(f.Informer().GetIndexer())
+}
+
+// ToTypedNodeMaintenanceBudgetInformer converts an untyped informer into a TypedNodeMaintenanceBudgetInformer.
+//
+// WARNING: this conversion is only safe if the informer handles objects of type
+// *NodeMaintenanceBudget. If that is not the case, calling type-safe methods of the returned
+// TypedNodeMaintenanceBudgetInformer leads to runtime panics. A safer alternative is to pass
+// around a TypedNodeMaintenanceBudgetInformer instances that was obtained from a
+// SharedInformerFactory.
+func ToTypedNodeMaintenanceBudgetInformer(informer NodeMaintenanceBudgetInformer) TypedNodeMaintenanceBudgetInformer {
+	if informer, ok := informer.(TypedNodeMaintenanceBudgetInformer); ok {
+		return informer
+	}
+	return &nodeMaintenanceBudgetTypedInformerAdapter{informer}
+}
+
+type nodeMaintenanceBudgetTypedInformerAdapter struct {
+	NodeMaintenanceBudgetInformer
+}
+
+func (a *nodeMaintenanceBudgetTypedInformerAdapter) TypedInformer() NodeMaintenanceBudgetIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenanceBudget](a.Informer())
+}
+
+// ToNodeMaintenanceBudgetIndexInformer converts an untyped informer into a NodeMaintenanceBudgetIndexInformer.
+//
+// WARNING: this conversion is only safe if the informer handles objects of type
+// *NodeMaintenanceBudget. If that is not the case, calling type-safe methods of the returned
+// NodeMaintenanceBudgetIndexInformer leads to runtime panics. A safer alternative is to pass
+// around a NodeMaintenanceBudgetIndexInformer instances that was obtained from a
+// SharedInformerFactory.
+func ToNodeMaintenanceBudgetIndexInformer(informer cache.SharedIndexInformer) NodeMaintenanceBudgetIndexInformer {
+	if informer, ok := informer.(NodeMaintenanceBudgetIndexInformer); ok {
+		return informer
+	}
+	return cache.NewTypedSharedIndexInformer[*apicoordinationv1alpha1.NodeMaintenanceBudget](informer)
 }
