@@ -38,7 +38,7 @@ const (
 
 // module is one module of the base.
 type module struct {
-	Path, Version, Dir, Sum, Error string
+	Path, Version, Dir, Sum, GoModSum, Error string
 }
 
 // baseSource provides the modules of the base.
@@ -46,6 +46,8 @@ type baseSource interface {
 	pins(root string) ([]module, error)
 	// fetch returns the pinned modules with the directories that hold them.
 	fetch(root string, pins []module) ([]module, error)
+	// download returns modules that nothing pins yet. What cannot be had has an Error.
+	download(root string, modules []module) ([]module, error)
 }
 
 // moduleCache takes the base from Go's module cache, which downloads what is
@@ -89,13 +91,32 @@ func (moduleCache) pins(root string) ([]module, error) {
 	return pins, nil
 }
 
-func (moduleCache) fetch(root string, pins []module) ([]module, error) {
+func (c moduleCache) fetch(root string, pins []module) ([]module, error) {
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {
 		return nil, err
 	}
+	modules, err := c.download(root, pins)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range modules {
+		if m.Error != "" {
+			return nil, fmt.Errorf("downloading %s@%s: %s", m.Path, m.Version, m.Error)
+		}
+		// go mod download adds a missing sum to go.sum by itself; here a
+		// module counts only if the repository vouches for it.
+		line := m.Path + " " + m.Version + " " + m.Sum
+		if !bytes.Contains(sums, []byte(line+"\n")) {
+			return nil, fmt.Errorf("go.sum has no line %q: add it if the module is the one you want", line)
+		}
+	}
+	return modules, nil
+}
+
+func (moduleCache) download(root string, wanted []module) ([]module, error) {
 	args := []string{"download", "-json"}
-	for _, m := range pins {
+	for _, m := range wanted {
 		args = append(args, m.Path+"@"+m.Version)
 	}
 	dec, err := goMod(root, args...)
@@ -107,15 +128,6 @@ func (moduleCache) fetch(root string, pins []module) ([]module, error) {
 		var m module
 		if err := dec.Decode(&m); err != nil {
 			return nil, fmt.Errorf("reading the output of go mod download: %w", err)
-		}
-		if m.Error != "" {
-			return nil, fmt.Errorf("downloading %s@%s: %s", m.Path, m.Version, m.Error)
-		}
-		// go mod download adds a missing sum to go.sum by itself; here a
-		// module counts only if the repository vouches for it.
-		line := m.Path + " " + m.Version + " " + m.Sum
-		if !bytes.Contains(sums, []byte(line+"\n")) {
-			return nil, fmt.Errorf("go.sum has no line %q: add it if the module is the one you want", line)
 		}
 		modules = append(modules, m)
 	}

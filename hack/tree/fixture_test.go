@@ -34,6 +34,8 @@ type fakeSource struct {
 	dir     string
 	version string
 	fetches int
+	// refused are the modules that cannot be had.
+	refused []string
 }
 
 func (s *fakeSource) pins(string) ([]module, error) {
@@ -46,11 +48,20 @@ func (s *fakeSource) pins(string) ([]module, error) {
 
 func (s *fakeSource) fetch(_ string, pins []module) ([]module, error) {
 	s.fetches++
-	pins = slices.Clone(pins)
-	for i := range pins {
-		pins[i].Dir = filepath.Join(s.dir, pins[i].Path+"@"+pins[i].Version)
+	return s.download("", pins)
+}
+
+func (s *fakeSource) download(_ string, wanted []module) ([]module, error) {
+	modules := slices.Clone(wanted)
+	for i, m := range modules {
+		if slices.Contains(s.refused, m.Path) {
+			modules[i].Error = "not available"
+			continue
+		}
+		modules[i].Dir = filepath.Join(s.dir, m.Path+"@"+m.Version)
+		modules[i].Sum, modules[i].GoModSum = "h1:"+m.Path+"=", "h1:mod-"+m.Path+"="
 	}
-	return pins, nil
+	return modules, nil
 }
 
 // numbered is a text with a distinct line for each number.

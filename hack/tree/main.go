@@ -41,6 +41,9 @@ const usage = `usage: tree <command> [-C dir], in the repository or with its dir
   verify    check that refresh has nothing to do, that each patch says why it
             is there, and that PATCHES.md is current
   index     write PATCHES.md
+  pin -to VERSION
+            write go.mod, go.sum and go.work for another version of Kubernetes, and
+            say which of its modules cannot be had; hack/rebase.sh does the rest
 `
 
 func main() {
@@ -54,6 +57,7 @@ var commands = map[string]func(*workspace) (string, error){
 	"merge":   (*workspace).runMerge,
 	"verify":  (*workspace).runVerify,
 	"index":   (*workspace).runIndex,
+	"pin":     (*workspace).runPin,
 }
 
 // parseArgs returns a workspace with the options of the command line.
@@ -68,6 +72,9 @@ func parseArgs(args []string) (*workspace, error) {
 	if args[0] == "tree" {
 		flags.BoolVar(&w.copies, "copies", false, "copies instead of links")
 		flags.BoolVar(&w.discard, "discard", false, "drop edits")
+	}
+	if args[0] == "pin" {
+		flags.StringVar(&w.to, "to", "", "the version")
 	}
 	err := flags.Parse(args[1:])
 	if err == nil && flags.NArg() > 0 {

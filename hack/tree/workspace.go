@@ -39,6 +39,8 @@ type workspace struct {
 	// the tree, and merging merges them, and outgrown patches, instead of failing.
 	copies, discard, merging bool
 
+	to string // the version that pin pins
+
 	// What the repository says, read by planSync.
 	base map[string]entry
 	set  *patchSet

@@ -31,7 +31,11 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-const evictionRequestController = "system:controller:evictionrequest-controller"
+const (
+	evictionRequestController = "system:controller:evictionrequest-controller"
+	// It may patch every object, to have it written in another version.
+	storageVersionMigrator = "system:controller:storage-version-migrator-controller"
+)
 
 // setGates sets the gates of EvictionRequests and of NodeMaintenances. The latter requires the
 // former.
@@ -65,12 +69,14 @@ func rule(verbs, groups, resources []string) rbacv1.PolicyRule {
 
 // All added rules are listed here, so that no permission is added by accident.
 func TestEvictionRequestRules(t *testing.T) {
-	coordination, core := []string{"coordination.k8s.io"}, []string{""}
+	coordination, lifecycle, core := []string{"coordination.k8s.io"}, []string{"lifecycle.k8s.io"}, []string{""}
 	want := map[string][]rbacv1.PolicyRule{
 		"system:aggregate-to-view": {
+			rule([]string{"get", "list", "watch"}, lifecycle, []string{"evictionrequests", "evictions"}), // Upstream's.
 			rule([]string{"get", "list", "watch"}, coordination, []string{"evictionrequests"}),
 		},
 		"system:aggregate-to-edit": {
+			rule([]string{"create", "delete", "deletecollection", "patch", "update"}, lifecycle, []string{"evictionrequests"}), // Upstream's.
 			rule([]string{"create", "delete", "deletecollection", "patch", "update"}, coordination, []string{"evictionrequests"}),
 		},
 		evictionRequestController: {
@@ -144,10 +150,10 @@ func TestNothingAboutEvictionRequestsWithoutTheGate(t *testing.T) {
 
 // The status says what has been done: users who may only request evictions must not write it, not
 // even through a wildcard. The cluster administrator may do everything, and upstream's garbage
-// collector may change every object.
+// collector and storage version migrator may change every object.
 func TestOnlyTheControllerWritesTheStatusOfEvictionRequests(t *testing.T) {
 	writers := statusWriters(rulesByRole(t, true), "evictionrequests/status")
-	if diff := cmp.Diff([]string{"cluster-admin", evictionRequestController, "system:controller:generic-garbage-collector"}, writers); diff != "" {
+	if diff := cmp.Diff([]string{"cluster-admin", evictionRequestController, "system:controller:generic-garbage-collector", storageVersionMigrator}, writers); diff != "" {
 		t.Errorf("unexpected writers (-want, +got):\n%s", diff)
 	}
 }

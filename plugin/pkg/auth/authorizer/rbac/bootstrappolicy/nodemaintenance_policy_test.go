@@ -98,7 +98,7 @@ func TestNodeMaintenanceBudgetRules(t *testing.T) {
 		t.Errorf("the gate changes which roles there are (-off, +on):\n%s", diff)
 	}
 	writers := statusWriters(on, "nodemaintenancebudgets/status")
-	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController}, writers); diff != "" {
+	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController, storageVersionMigrator}, writers); diff != "" {
 		t.Errorf("unexpected writers of the status (-want, +got):\n%s", diff)
 	}
 }
@@ -137,7 +137,7 @@ func TestNothingAboutNodeMaintenancesWithoutTheGate(t *testing.T) {
 // As for the status of EvictionRequests.
 func TestOnlyTheControllerWritesTheStatusOfNodeMaintenances(t *testing.T) {
 	writers := statusWriters(rulesWithMaintenances(t, true), "nodemaintenances/status")
-	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController}, writers); diff != "" {
+	if diff := cmp.Diff([]string{"cluster-admin", "system:controller:generic-garbage-collector", nodeMaintenanceController, storageVersionMigrator}, writers); diff != "" {
 		t.Errorf("unexpected writers (-want, +got):\n%s", diff)
 	}
 }
