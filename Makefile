@@ -186,6 +186,10 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 test-e2e: test-programs ## the demos and the tutorial, on clusters of their own
 	@hack/test.sh e2e
 
+.PHONY: test-all
+test-all: ## what make test leaves out, hours, with a table at the end, as root: PARTS="upgrade node"
+	@hack/test-all.sh $(PARTS)
+
 .PHONY: test-race
 test-race: tree _output/bin/gotestsum _output/bin/etcd ## our tests, unit and integration, under the race detector (needs gcc): WHAT=k8s.io/kubernetes/pkg/...
 	@echo '==> testing for races (about an hour on two cores the first time)'
@@ -445,6 +449,14 @@ index: go-and-git ## write PATCHES.md
 .PHONY: merge
 merge: go-and-git ## three-way merge of patches that do not apply to a new base
 	@$(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree merge
+
+.PHONY: typecheck
+typecheck: tree ## type check the components and all packages of ours with their tests, in a minute, nothing compiled: WHAT=./pkg/kubelet
+	@hack/typecheck.sh $(WHAT)
+
+.PHONY: rebase
+rebase: go-and-git ## move to another version of Kubernetes, and say what is left to a person: TO=v1.37.3
+	@hack/rebase.sh '$(TO)'
 
 .PHONY: update
 update: tree _output/bin/etcd ## regenerate generated code: WHAT="protobuf deepcopy"

@@ -19,10 +19,10 @@
 # version, too, but fails where the sources do not tell it.
 #
 # The version is that of the base in go.mod with "+graceful.N". A tag of git, such as
-# v1.36.3+graceful.2, says what N is; without one it is 0. Of several tags of a commit
+# v1.37.2+graceful.2, says what N is; without one it is 0. Of several tags of a commit
 # the highest counts, and tags of which no file could be named do not. After the tag,
 # the number of commits since and the last of them follow:
-# v1.36.3+graceful.2.5.g0123456789ab. What changes in these is ".dirty". VERSION in the
+# v1.37.2+graceful.2.5.g0123456789ab. What changes in these is ".dirty". VERSION in the
 # environment replaces all that.
 #
 # Revision and date are those of the last commit that touched what goes into a binary,

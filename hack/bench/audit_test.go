@@ -47,7 +47,7 @@ func event(user, agent, verb, resource, subresource string, code int32, took tim
 // Users and user agents of other clients than ours.
 const (
 	admin   = "kubernetes-admin"
-	manager = "kube-controller-manager/v1.36.3"
+	manager = "kube-controller-manager/v1.37.2"
 
 	evictionUser    = controllerUsers + evictionController
 	maintenanceUser = controllerUsers + maintenanceController
@@ -90,7 +90,7 @@ var evictionEvents = requests{
 	event(admin, "kwok/v0.8.0", "patch", "pods", "status", 200, 0),
 	// A request of the API server to itself for an eviction.
 	event("system:apiserver", "kube-apiserver", "update", "poddisruptionbudgets", "status", 409, 0),
-	event(admin, "kubectl/v1.36.3 (linux/amd64)", "create", "pods", "eviction", 429, 0),
+	event(admin, "kubectl/v1.37.2 (linux/amd64)", "create", "pods", "eviction", 429, 0),
 	event(admin, agentBare, "create", "pods", "eviction", 500, 0),
 	event(maintenanceUser, manager, "patch", "nodes", "status", 200, 0),
 	{Verb: "get", RequestURI: "/apis"},

@@ -85,7 +85,8 @@ var refusedVariables = []struct {
 	// but is a value that is what the sandbox does anyway.
 	but string
 }{
-	{"the programs are those in _output/bin", []string{"GO_OUT"}, ""},
+	{"the programs are those in _output/bin", []string{"GO_OUT", "KUBERNETES_SERVER_CACHE_DIR"}, ""},
+	{"the script starts the cluster, and prints no commands for others to run", []string{"DRY_RUN", "ETCD_DRY_RUN"}, ""},
 	{"its files are in the directory of the cluster, and end with it", []string{
 		"CERT_DIR", "ETCD_DIR", "LOG_DIR", "POD_MANIFEST_PATH", "SERVICE_ACCOUNT_KEY", "TMP_DIR",
 	}, ""},

@@ -73,7 +73,7 @@ func TestStartShutdownMaintenance(t *testing.T) {
 			for _, had := range []bool{false, true} {
 				node := &v1.Node{}
 				if had {
-					node.Status.Conditions = []v1.NodeCondition{{Type: nodemaintenance.GracefulNodeShutdownInProgress, Status: v1.ConditionTrue}}
+					node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue}}
 				}
 				for _, set := range kl.setNodeStatusFuncs {
 					if err := set(ctx, node); err != nil {

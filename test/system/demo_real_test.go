@@ -64,7 +64,8 @@ type realDemo struct {
 }
 
 // TestDemoReal drains a node with a real kubelet while an HTTP client sends requests to a Service
-// with a single pod: none fails. The same with kubectl drain loses requests.
+// with a single pod: none fails. The same with kubectl drain loses requests, unless the gate
+// EvictionRequestForEvictions has it wait for the Deployment, too: here it is off.
 func TestDemoReal(t *testing.T) { testDemoReal(ktesting.Init(t)) }
 func testDemoReal(tCtx ktesting.TContext) {
 	if os.Getenv(demoVariable) == "" {
@@ -92,8 +93,10 @@ func testDemoReal(tCtx ktesting.TContext) {
 func newRealDemo(tCtx ktesting.TContext) (ktesting.TContext, *realDemo) {
 	tCtx.Helper()
 	p := findPrograms(tCtx)
+	settings := localcluster.DefaultSettings
+	settings.Gates += ",EvictionRequestForEvictions=false"
 	local := &localcluster.Cluster{
-		Name: os.Getenv(demoVariable), Output: p.output, Bin: p.fork, Nodes: 2,
+		Name: os.Getenv(demoVariable), Output: p.output, Bin: p.fork, Nodes: 2, Settings: &settings,
 		Printf: func(format string, args ...any) { fmt.Printf(format, args...) },
 	}
 	d := &realDemo{

@@ -177,7 +177,7 @@ func cordoned(node *v1.Node) *v1.Node {
 
 // inProgress sets a condition, which any client of an old server can write.
 func inProgress(node *v1.Node) *v1.Node {
-	node.Status.Conditions = []v1.NodeCondition{{Type: coordinationv1alpha1.NodeMaintenanceInProgress, Status: v1.ConditionTrue}}
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue}}
 	return node
 }
 

@@ -63,7 +63,7 @@ func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	if err != nil || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
 		return ""
 	}
-	_, drain := nodeutil.GetNodeCondition(&node.Status, coordinationv1alpha1.NodeDrainInProgress)
+	_, drain := nodeutil.GetNodeCondition(&node.Status, v1.NodeDrainInProgress)
 	if drain == nil || drain.Status != v1.ConditionTrue {
 		return ""
 	}

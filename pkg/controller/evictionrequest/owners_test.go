@@ -46,7 +46,7 @@ func nodeOf(maintenance string, drained v1.ConditionStatus) *v1.Node {
 		Status: v1.NodeStatus{
 			Conditions: []v1.NodeCondition{
 				{Type: v1.NodeReady, Status: v1.ConditionTrue, Message: "kubelet is posting ready status"},
-				{Type: coordinationv1alpha1.NodeDrainInProgress, Status: drained, Message: "NodeMaintenance " + maintenance},
+				{Type: v1.NodeDrainInProgress, Status: drained, Message: "NodeMaintenance " + maintenance},
 			},
 			MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{}}},
 		},

@@ -304,10 +304,10 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 		!strings.Contains(drained.Message, "2 of 3 nodes not cordoned.") {
 		t.Errorf("condition %+v", drained)
 	}
-	if c := nodeCondition(f.node("bad"), coordinationv1alpha1.NodeDrained); c.Status != v1.ConditionFalse {
+	if c := nodeCondition(f.node("bad"), v1.NodeDrained); c.Status != v1.ConditionFalse {
 		t.Errorf("node condition %+v", c)
 	}
-	if c := nodeCondition(f.node("bad"), coordinationv1alpha1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
+	if c := nodeCondition(f.node("bad"), v1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
 		t.Errorf("node condition %+v", c)
 	}
 	if got := f.progress.count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
@@ -423,7 +423,7 @@ func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 	if m := f.maintenance("m"); isDrained(&m.Status) || m.Status.DrainStatus.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed {
 		t.Errorf("maintenance %+v", m.Status)
 	}
-	if c := nodeCondition(f.node("n"), coordinationv1alpha1.NodeDrained); c.Status != v1.ConditionFalse {
+	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
 		t.Errorf("node condition %+v", c)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {

@@ -212,7 +212,7 @@ func daemonOf(ds *appsv1.DaemonSet, ready bool) func(*v1.Pod) {
 func describeNode(node *v1.Node) string {
 	var words []string
 	planned := func(c v1.NodeCondition) bool {
-		return c.Type == coordinationv1alpha1.NodeMaintenancePlanned && c.Status == v1.ConditionTrue
+		return c.Type == v1.NodeMaintenancePlanned && c.Status == v1.ConditionTrue
 	}
 	if slices.ContainsFunc(node.Status.Conditions, planned) {
 		words = append(words, "planned")

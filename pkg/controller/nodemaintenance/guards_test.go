@@ -154,10 +154,10 @@ func TestReplacedNodeIsNotCordoned(t *testing.T) {
 // The patch that removes the last condition of this controller keeps those of the kubelet.
 func TestNodeStatusPatchLeavesOtherConditions(t *testing.T) {
 	node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{
-		{Type: v1.NodeReady, Status: v1.ConditionTrue}, {Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue},
+		{Type: v1.NodeReady, Status: v1.ConditionTrue}, {Type: v1.NodeDrained, Status: v1.ConditionTrue},
 	}}}
 	patch, err := nodeStatusPatch(node, nil, nil)
-	if err != nil || strings.Contains(string(patch), `"conditions":null`) || !strings.Contains(string(patch), `{"$patch":"delete","type":"`+string(coordinationv1alpha1.NodeDrained)+`"}`) {
+	if err != nil || strings.Contains(string(patch), `"conditions":null`) || !strings.Contains(string(patch), `{"$patch":"delete","type":"`+string(v1.NodeDrained)+`"}`) {
 		t.Errorf("patch %s, %v", patch, err)
 	}
 }
@@ -425,7 +425,7 @@ func TestForgedConditions(t *testing.T) {
 		}
 	}
 	f.run(time.Minute)
-	if c := nodeCondition(f.node("n"), coordinationv1alpha1.NodeDrained); c.Status != v1.ConditionFalse {
+	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
 		t.Errorf("the node with pod %s has the condition %+v", pod.Name, c)
 	}
 	if drained := findDrained(&f.maintenance("m").Status); drained == nil || drained.Status != metav1.ConditionFalse {

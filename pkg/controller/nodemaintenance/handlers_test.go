@@ -71,7 +71,7 @@ func TestPodNeedsSync(t *testing.T) {
 // Each relevant change of a node is enough for a sync.
 func TestNodeNeedsSync(t *testing.T) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{
-		Conditions:        []v1.NodeCondition{{Type: v1.NodeReady}, {Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionFalse}},
+		Conditions:        []v1.NodeCondition{{Type: v1.NodeReady}, {Type: v1.NodeDrained, Status: v1.ConditionFalse}},
 		MaintenanceStatus: &v1.MaintenanceStatus{},
 	}}
 	for name, tc := range map[string]struct {
@@ -208,7 +208,7 @@ func TestEventsOfChangesAreEmittedOnce(t *testing.T) {
 	for selected := range int32(2) {
 		write(coordinationv1alpha1.NodeMaintenanceReasonDrained, metav1.ConditionTrue, selected)
 	}
-	drained := []v1.NodeCondition{{Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue}}
+	drained := []v1.NodeCondition{{Type: v1.NodeDrained, Status: v1.ConditionTrue}}
 	w.nodeChanged(&v1.Node{}, drained)
 	w.nodeChanged(&v1.Node{Status: v1.NodeStatus{Conditions: drained}}, drained)
 	want := typedEvents{"Normal StageStarted", "Warning DrainBlocked", "Warning DrainBlocked", "Warning DrainBlocked", "Normal Drained", "Normal NodeDrained"}

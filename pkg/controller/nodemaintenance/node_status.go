@@ -65,10 +65,18 @@ func computeClaim(view *nodeView) *v1.MaintenanceStatus {
 
 // nodeConditionTypes are the conditions that this controller writes, in order.
 var nodeConditionTypes = []v1.NodeConditionType{
-	coordinationv1alpha1.NodeMaintenancePlanned,
-	coordinationv1alpha1.NodeMaintenanceInProgress,
-	coordinationv1alpha1.NodeDrainInProgress,
-	coordinationv1alpha1.NodeDrained,
+	// A maintenance selects the node that is in the stage Idle, or in the stage Drain and waits for
+	// the admission of the node.
+	v1.NodeMaintenancePlanned,
+	// A maintenance in the stage Cordon or Drain selects the node, and neither waits for its admission
+	// nor has given it back.
+	v1.NodeMaintenanceInProgress,
+	// A maintenance in the stage Drain drains the node, which it does once the node is admitted if it
+	// has to be, and the node has pods left or is not cordoned.
+	v1.NodeDrainInProgress,
+	// A maintenance in the stage Drain drains the node, it is cordoned, and no pod is left on it. False
+	// as soon as the work on the node is done.
+	v1.NodeDrained,
 }
 
 // computeConditions returns the desired conditions of this controller: all of them if a maintenance
@@ -78,10 +86,10 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 		return nil
 	}
 	desired := []v1.NodeCondition{
-		condition(coordinationv1alpha1.NodeMaintenancePlanned, len(view.planning) > 0, "MaintenancePlanned", view.planning, "NoMaintenancePlanned"),
-		condition(coordinationv1alpha1.NodeMaintenanceInProgress, view.claimed(), "MaintenanceInProgress", view.claiming, "NoMaintenanceInProgress"),
-		condition(coordinationv1alpha1.NodeDrainInProgress, view.drains() && !view.state.isDrained(), inProgressReason(view), view.draining, "NoDrainInProgress"),
-		condition(coordinationv1alpha1.NodeDrained, view.drains() && view.state.isDrained(), "NoPodsLeft", view.draining, "NotDrained"),
+		condition(v1.NodeMaintenancePlanned, len(view.planning) > 0, "MaintenancePlanned", view.planning, "NoMaintenancePlanned"),
+		condition(v1.NodeMaintenanceInProgress, view.claimed(), "MaintenanceInProgress", view.claiming, "NoMaintenanceInProgress"),
+		condition(v1.NodeDrainInProgress, view.drains() && !view.state.isDrained(), inProgressReason(view), view.draining, "NoDrainInProgress"),
+		condition(v1.NodeDrained, view.drains() && view.state.isDrained(), "NoPodsLeft", view.draining, "NotDrained"),
 	}
 	for i := range desired {
 		at := slices.IndexFunc(current, func(c v1.NodeCondition) bool { return c.Type == desired[i].Type })

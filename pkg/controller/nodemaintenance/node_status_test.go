@@ -68,7 +68,7 @@ func TestBusyAgentDelaysNoDrain(t *testing.T) {
 		"volumes": func(node *v1.Node) { node.Status.VolumesInUse = append(node.Status.VolumesInUse, "volume") },
 		"conditions of the controller": func(node *v1.Node) {
 			writes++
-			node.Status.Conditions = []v1.NodeCondition{{Type: coordinationv1alpha1.NodeDrained, Status: v1.ConditionTrue, Message: fmt.Sprint(writes)}}
+			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeDrained, Status: v1.ConditionTrue, Message: fmt.Sprint(writes)}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) { testBusyAgent(t, change) })

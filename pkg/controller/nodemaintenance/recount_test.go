@@ -225,8 +225,8 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 	wantConditions := map[v1.NodeConditionType]bool{}
 	if len(planning)+len(claiming) > 0 {
 		wantConditions = map[v1.NodeConditionType]bool{
-			coordinationv1alpha1.NodeMaintenancePlanned: len(planning) > 0, coordinationv1alpha1.NodeMaintenanceInProgress: len(claiming) > 0,
-			coordinationv1alpha1.NodeDrainInProgress: len(draining) > 0 && left, coordinationv1alpha1.NodeDrained: len(draining) > 0 && !left,
+			v1.NodeMaintenancePlanned: len(planning) > 0, v1.NodeMaintenanceInProgress: len(claiming) > 0,
+			v1.NodeDrainInProgress: len(draining) > 0 && left, v1.NodeDrained: len(draining) > 0 && !left,
 		}
 	}
 	gotConditions := map[v1.NodeConditionType]bool{}

@@ -107,7 +107,7 @@ func TestIdleTouchesNothing(t *testing.T) {
 	if node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
 		t.Errorf("the node was changed: %+v", node)
 	}
-	if planned := node.Status.Conditions[0]; planned.Type != coordinationv1alpha1.NodeMaintenancePlanned || planned.Status != v1.ConditionTrue || planned.Message != "NodeMaintenance m" {
+	if planned := node.Status.Conditions[0]; planned.Type != v1.NodeMaintenancePlanned || planned.Status != v1.ConditionTrue || planned.Message != "NodeMaintenance m" {
 		t.Errorf("condition %+v", planned)
 	}
 	f.deleteMaintenance("m")

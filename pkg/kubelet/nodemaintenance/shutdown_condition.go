@@ -25,22 +25,19 @@ import (
 )
 
 const (
-	// GracefulNodeShutdownInProgress is the type of a condition of nodes. It is True while the node
-	// shuts down, from the begin of the drain on, and False afterwards. Nodes which have not shut
-	// down do not have it.
-	GracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
-
 	// nodeShutdownReason is the reason when it is True.
 	nodeShutdownReason = "NodeShutdown"
 	// noNodeShutdownReason is the reason when it is False.
 	noNodeShutdownReason = "NoNodeShutdown"
 )
 
-// SetCondition sets the condition GracefulNodeShutdownInProgress of the node.
+// SetCondition sets the condition GracefulNodeShutdownInProgress of the node. It is True while the
+// node shuts down, from the begin of the drain on, and False afterwards. Nodes which have not shut
+// down do not have it.
 func (s *Shutdown) SetCondition(_ context.Context, node *v1.Node) error {
 	now := metav1.NewTime(time.Now())
 	condition := v1.NodeCondition{
-		Type: GracefulNodeShutdownInProgress, Status: v1.ConditionFalse, Reason: noNodeShutdownReason, Message: "The node does not shut down",
+		Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionFalse, Reason: noNodeShutdownReason, Message: "The node does not shut down",
 		LastHeartbeatTime: now, LastTransitionTime: now,
 	}
 	if s.IsInProgress() {

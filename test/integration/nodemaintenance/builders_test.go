@@ -157,8 +157,8 @@ func describeNode(node *v1.Node) string {
 	known, active := 0, []string{}
 	for _, condition := range node.Status.Conditions {
 		switch condition.Type {
-		case coordinationv1alpha1.NodeMaintenancePlanned, coordinationv1alpha1.NodeMaintenanceInProgress,
-			coordinationv1alpha1.NodeDrainInProgress, coordinationv1alpha1.NodeDrained:
+		case v1.NodeMaintenancePlanned, v1.NodeMaintenanceInProgress,
+			v1.NodeDrainInProgress, v1.NodeDrained:
 			known++
 			if condition.Status == v1.ConditionTrue {
 				active = append(active, string(condition.Type))

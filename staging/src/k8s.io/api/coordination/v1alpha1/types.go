@@ -1281,26 +1281,6 @@ const (
 	NodeMaintenanceReasonNotDraining = "NotDraining"
 )
 
-// Conditions of a node that a NodeMaintenance selects. Other nodes do not have them. Written by
-// the node maintenance controller.
-const (
-	// NodeMaintenancePlanned is True while a maintenance selects the node that is in the stage Idle,
-	// or in the stage Drain and waits for the admission of the node.
-	NodeMaintenancePlanned corev1.NodeConditionType = "MaintenancePlanned"
-
-	// NodeMaintenanceInProgress is True while a maintenance in the stage Cordon or Drain selects the
-	// node, and neither waits for its admission nor has given it back.
-	NodeMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
-
-	// NodeDrainInProgress is True while a maintenance in the stage Drain drains the node, which it
-	// does once the node is admitted if it has to be, and the node has pods left or is not cordoned.
-	NodeDrainInProgress corev1.NodeConditionType = "DrainInProgress"
-
-	// NodeDrained is True while a maintenance in the stage Drain drains the node, it is cordoned, and
-	// no pod is left on it. It is False as soon as the work on the node is done.
-	NodeDrained corev1.NodeConditionType = "Drained"
-)
-
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:prerelease-lifecycle-gen:introduced=1.37
 

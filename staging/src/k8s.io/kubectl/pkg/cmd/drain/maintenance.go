@@ -169,7 +169,7 @@ func (m *maintenanceOptions) holdersOf(node *corev1.Node) *holders {
 
 func looksMaintained(node *corev1.Node) bool {
 	return node.Status.MaintenanceStatus != nil || slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == coordinationv1alpha1.NodeMaintenanceInProgress && c.Status == corev1.ConditionTrue
+		return c.Type == corev1.NodeMaintenanceInProgress && c.Status == corev1.ConditionTrue
 	})
 }
 

@@ -130,7 +130,7 @@ func drainingNode(name string, pending, evicting int32, message string) *corev1.
 	if pending+evicting == 0 {
 		drained = corev1.ConditionTrue
 	}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: coordinationv1alpha1.NodeDrained, Status: drained}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeDrained, Status: drained}}
 	return node
 }
 

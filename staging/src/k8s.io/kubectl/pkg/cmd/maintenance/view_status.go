@@ -326,7 +326,7 @@ func nodeViewOf(node *corev1.Node) nodeView {
 		n.Targets, n.Message = status.DrainTargets, status.DrainMessage
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == coordinationv1alpha1.NodeDrained {
+		if condition.Type == corev1.NodeDrained {
 			n.Drained = condition.Status == corev1.ConditionTrue
 		}
 	}
