@@ -36,8 +36,8 @@ import (
 )
 
 const (
-	// outputVariable names the directory with the programs of the fork in bin, and those of the
-	// pristine base in base/bin.
+	// outputVariable names the directory with the programs of the fork in bin, those of the
+	// pristine base in base/bin, and those of the fork on the base before in predecessor/bin.
 	outputVariable = "SYSTEM_TEST_OUTPUT"
 
 	// pollInterval is the pause between two checks of a condition, and pollTimeout is far longer
@@ -55,7 +55,7 @@ const (
 
 // programs contains the directories of the programs.
 type programs struct {
-	output, fork, base string
+	output, fork, base, predecessor string
 }
 
 // findPrograms skips the test if it was not started by make.
@@ -65,7 +65,10 @@ func findPrograms(tCtx ktesting.TContext) programs {
 	if output == "" {
 		tCtx.Skipf("%s is not set: run them with make, see `make help`", outputVariable)
 	}
-	return programs{output: output, fork: filepath.Join(output, "bin"), base: filepath.Join(output, "base", "bin")}
+	return programs{
+		output: output, fork: filepath.Join(output, "bin"),
+		base: filepath.Join(output, "base", "bin"), predecessor: filepath.Join(output, "predecessor", "bin"),
+	}
 }
 
 // TestMain converts SIGTERM to SIGINT, which ktesting handles: a canceled job cleans up, too.

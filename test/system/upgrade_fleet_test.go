@@ -82,6 +82,11 @@ func (u *fleetUpgrade) steps() []step {
 
 func (u *fleetUpgrade) begin(tCtx ktesting.TContext) string {
 	start(tCtx, u.plane, u.on)
+	return u.populate(tCtx)
+}
+
+// populate creates the nodes and the rollout.
+func (u *fleetUpgrade) populate(tCtx ktesting.TContext) string {
 	createNamespace(tCtx)
 	for i := range poolNodes {
 		u.createNode(tCtx, poolNode(i), fmt.Sprintf("zone-%c", 'a'+i%poolZones), true)
@@ -309,16 +314,29 @@ func (u *fleetUpgrade) deleteLone(tCtx ktesting.TContext) string {
 func (u *fleetUpgrade) finish(tCtx ktesting.TContext) string {
 	u.patch(tCtx, `{"spec":{"rollout":{"paused":false}}}`)
 	u.giveBack(tCtx, 0, 1, 2, 5, 8, 11)
+	u.expectAllDone(tCtx)
+	expectStays(tCtx, u.pods[returnedTo(poolNode(0))], 0)
+	if _, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).Get(tCtx, returnedTo(poolNode(1)), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		tCtx.Fatalf("reading the pod of a node that was drained again: %v, must be not found", err)
+	}
+	u.complete(tCtx)
+	return "all 12 nodes are given back, pods that a policy skips are still there. Of two nodes that were given back before the rollback, and that the base wrote, the one without the annotation was drained again."
+}
+
+// expectAllDone fails unless all nodes are given back, with the pods that a policy skips.
+func (u *fleetUpgrade) expectAllDone(tCtx ktesting.TContext) {
+	tCtx.Helper()
 	all := make([]int, 0, poolNodes)
 	for i := range poolNodes {
 		all = append(all, i)
 		getPod(tCtx, u.pods[stayingOn(poolNode(i))])
 	}
 	u.expectProgress(tCtx, nil, all)
-	expectStays(tCtx, u.pods[returnedTo(poolNode(0))], 0)
-	if _, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).Get(tCtx, returnedTo(poolNode(1)), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		tCtx.Fatalf("reading the pod of a node that was drained again: %v, must be not found", err)
-	}
+}
+
+// complete ends the maintenance, and waits until nothing is left of it.
+func (u *fleetUpgrade) complete(tCtx ktesting.TContext) {
+	tCtx.Helper()
 	u.patch(tCtx, `{"spec":{"stage":"Complete"}}`)
 	await(tCtx, "all nodes to be as before", func(tCtx ktesting.TContext) {
 		for _, node := range u.nodes(tCtx) {
@@ -327,7 +345,6 @@ func (u *fleetUpgrade) finish(tCtx ktesting.TContext) string {
 			}
 		}
 	})
-	return "all 12 nodes are given back, pods that a policy skips are still there. Of two nodes that were given back before the rollback, and that the base wrote, the one without the annotation was drained again."
 }
 
 // expectSpec fails if the maintenance or the budget has another spec than when it was remembered.

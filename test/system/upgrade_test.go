@@ -74,16 +74,19 @@ func TestUpgrade(t *testing.T) { testUpgrade(ktesting.Init(t)) }
 func testUpgrade(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
 	tCtx, plane := newControlPlane(tCtx, p, "upgrade")
-	t := &upgradeTest{
-		plane: plane,
-		base:  controlplane.Release{Name: "the pristine base", Bin: p.base},
-		fork:  controlplane.Release{Name: "the fork", Bin: p.fork, FeatureGates: gatesOfWorkloads, RuntimeConfig: runtimeConfig},
-		pods:  map[string]*v1.Pod{}, requested: map[string][]*v1.Pod{}, untouched: map[string][]string{},
-		guard: guard{bounds: map[string]bounds{}},
-	}
+	t := newUpgradeTest(plane, controlplane.Release{Name: "the pristine base", Bin: p.base},
+		controlplane.Release{Name: "the fork", Bin: p.fork, FeatureGates: gatesOfWorkloads, RuntimeConfig: runtimeConfig})
 	runSteps(tCtx, t.steps())
 	t.guard.stop(tCtx)
 	tCtx.Log("Upgrade, rollback and upgrade again: all as expected.")
+}
+
+func newUpgradeTest(plane *controlplane.ControlPlane, base, fork controlplane.Release) *upgradeTest {
+	return &upgradeTest{
+		plane: plane, base: base, fork: fork,
+		pods: map[string]*v1.Pod{}, requested: map[string][]*v1.Pod{}, untouched: map[string][]string{},
+		guard: guard{bounds: map[string]bounds{}},
+	}
 }
 
 // step is a step of the KEP, by its number there, or, with a letter, an additional step that
