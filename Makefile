@@ -204,6 +204,12 @@ test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the f
 	@echo '==> upgrade, rollback, upgrade (about 4 minutes)'
 	@$(call test-system,Test(Picker|Fleet)?Upgrade,20m)
 
+# First: a shallow clone has no predecessor, and says so before the builds.
+.PHONY: test-upgrade-fork
+test-upgrade-fork: predecessor control-plane _output/bin/etcd ## the fork on the base before and the fork in turn, and both API servers at once, on one etcd, with all gates on
+	@echo '==> upgrade from the predecessor, rollback, upgrade (about 2 minutes)'
+	@$(call test-system,TestForkUpgrade,20m)
+
 .PHONY: test-drain
 test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and uncordon against those of the pristine base, on its API server and on ours
 	@echo '==> drain, cordon, uncordon (about 30 seconds)'
@@ -279,6 +285,11 @@ control-plane: tree ## what a local cluster runs, the control plane and kubectl,
 base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes the first time, then seconds)
 	@echo '==> building the pristine base into _output/base/bin (3 to 7 minutes on two cores the first time, then seconds)'
 	@$(FEWER_COLLECTIONS) STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
+
+# It says itself what it builds, only where it builds.
+.PHONY: predecessor
+predecessor: go-and-git ## the control plane and kubectl of the last commit on another minor version of the base (10 minutes, once)
+	@hack/predecessor.sh
 
 # All that a cluster with real nodes has of Kubernetes.
 .PHONY: base-node
@@ -401,7 +412,7 @@ _output/bin/cluster:
 clean: ## remove the built programs, the tree and the base, not the caches of Go
 	@if [[ -e _output/kubernetes ]]; then $(ROOT_GO) run $(BUILD_FLAGS) ./hack/tree verify || \
 		{ echo 'make clean: the tree may hold edits that are not in the repository: run "make refresh" first, or do what verify says' >&2; exit 1; }; fi
-	rm -rf _output/base _output/bin _output/kubernetes
+	rm -rf _output/base _output/bin _output/kubernetes _output/predecessor
 
 ##@ Release
 

@@ -115,7 +115,7 @@ git -C "${SRC}" checkout --quiet --force --detach "${commit}"
 
 # Only the caches are shared: variables of this make, such as VERSION, are not the
 # predecessor's.
-env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u MFLAGS -u VERSION -u GOFLAGS -u GOWORK \
+env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u MFLAGS -u VERSION \
   make -C "${SRC}" --no-print-directory control-plane 9>&-
 
 mkdir -p "${BIN}"

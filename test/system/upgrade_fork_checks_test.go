@@ -19,15 +19,27 @@ package system
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
@@ -67,6 +79,119 @@ func (o storedObject) scenario() bool {
 		return slices.Contains([]string{"nodes", "nodemaintenances", "nodemaintenancebudgets"}, o.resource.Resource)
 	}
 	return !strings.HasPrefix(o.GetNamespace(), "kube-") && o.GetNamespace() != metav1.NamespaceDefault
+}
+
+// filled is the namespace of objects in which all fields of the fork are set.
+const filled = "filled"
+
+// fillStored writes these objects into etcd, as an API server of the fork does: no validation of one
+// would accept all fields at once. They are removed when the test calls the function that it returns.
+func fillStored(tCtx ktesting.TContext, plane *controlplane.ControlPlane) (remove func()) {
+	tCtx.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", plane.Ports()[controlplane.Etcd])}, DialTimeout: 10 * time.Second})
+	tCtx.ExpectNoError(err, "connecting to etcd")
+	encoder := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
+		schema.GroupVersions{v1.SchemeGroupVersion, appsv1.SchemeGroupVersion, coordinationv1alpha1.SchemeGroupVersion})
+
+	pod := newPod(filled)
+	request, maintenance, budget := &coordinationv1alpha1.EvictionRequest{}, &coordinationv1alpha1.NodeMaintenance{}, &coordinationv1alpha1.NodeMaintenanceBudget{}
+	node, deployment := &v1.Node{}, newDeployment(pod, 1)
+	set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Selector: deployment.Spec.Selector, Template: deployment.Spec.Template}}
+	for _, value := range []any{
+		&request.Spec, &request.Status, &maintenance.Spec, &maintenance.Status, &budget.Spec, &budget.Status,
+		&node.Status.MaintenanceStatus, &pod.Spec.EvictionInterceptors, &deployment.Spec.DownscalePodPicker, &set.Spec.DownscalePodPicker,
+	} {
+		fill(reflect.ValueOf(value).Elem(), "f")
+	}
+	var keys []string
+	for prefix, object := range map[string]interface {
+		metav1.Object
+		runtime.Object
+	}{
+		"evictionrequests/" + filled + "/": request, "nodemaintenances/": maintenance, "nodemaintenancebudgets/": budget,
+		"minions/": node, "pods/" + filled + "/": pod, "deployments/" + filled + "/": deployment, "replicasets/" + filled + "/": set,
+	} {
+		object.SetName(filled)
+		object.SetUID(types.UID(filled + "-" + strings.ReplaceAll(prefix, "/", "-")))
+		object.SetCreationTimestamp(metav1.Unix(1_800_000_000, 0))
+		if strings.Contains(prefix, filled) {
+			object.SetNamespace(filled)
+		}
+		data, err := runtime.Encode(encoder, object)
+		tCtx.ExpectNoError(err, "encoding %T", object)
+		key := "/registry/" + prefix + filled
+		_, err = client.Put(tCtx, key, string(data))
+		tCtx.ExpectNoError(err, "writing %s", key)
+		keys = append(keys, key)
+	}
+	return func() {
+		defer client.Close()
+		for _, key := range keys {
+			_, err := client.Delete(tCtx, key)
+			tCtx.ExpectNoError(err, "deleting %s", key)
+		}
+	}
+}
+
+// fill sets all fields of a value, each to another value.
+func fill(value reflect.Value, path string) {
+	switch value.Interface().(type) {
+	case metav1.Time:
+		value.Set(reflect.ValueOf(metav1.Unix(1_700_000_000+int64(len(path)), 0)))
+		return
+	case intstr.IntOrString:
+		value.Set(reflect.ValueOf(intstr.FromString(path)))
+		return
+	}
+	switch value.Kind() {
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		fill(value.Elem(), path)
+	case reflect.Struct:
+		for i := range value.NumField() {
+			fill(value.Field(i), fmt.Sprintf("%s.%d", path, i))
+		}
+	case reflect.Slice:
+		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		fill(value.Index(0), path)
+	case reflect.Map:
+		key, element := reflect.New(value.Type().Key()).Elem(), reflect.New(value.Type().Elem()).Elem()
+		fill(key, path)
+		fill(element, path)
+		value.Set(reflect.MakeMap(value.Type()))
+		value.SetMapIndex(key, element)
+	case reflect.String:
+		value.SetString(path)
+	case reflect.Bool:
+		value.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		value.SetInt(int64(len(path)))
+	case reflect.Uint8:
+		value.SetUint(uint64(len(path)))
+	default:
+		panic(fmt.Sprintf("a field has the kind %s", value.Kind()))
+	}
+}
+
+// compareFilled compares objects in which all fields of the fork are set, and returns how many fields
+// these are.
+func (f *forkUpgrade) compareFilled(tCtx, other ktesting.TContext) int {
+	tCtx.Helper()
+	defer fillStored(tCtx, f.plane)()
+	objects := func(tCtx ktesting.TContext) map[string]storedObject {
+		found := f.read(tCtx)
+		maps.DeleteFunc(found, func(_ string, object storedObject) bool { return object.GetName() != filled })
+		return found
+	}
+	var fields int
+	await(tCtx, "the objects with all fields", func(tCtx ktesting.TContext) {
+		all, missing := countFields(objects(tCtx))
+		if fields = all; len(missing) > 0 {
+			tCtx.Fatalf("of %d fields, no object has %q", all, missing)
+		}
+	})
+	compareStored(tCtx, objects(tCtx), objects(other))
+	return fields
 }
 
 // read returns all objects that the API server of a context shows, by resource, namespace and name.
@@ -178,4 +303,77 @@ func comparable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	object.SetLabels(labels)
 	return object
+}
+
+// ownFields are the fields of the fork, by the resource and field that holds them.
+var ownFields = []struct {
+	resource string
+	at       []string
+	of       reflect.Type
+}{
+	{"evictionrequests", []string{"spec"}, reflect.TypeFor[coordinationv1alpha1.EvictionRequestSpec]()},
+	{"evictionrequests", []string{"status"}, reflect.TypeFor[coordinationv1alpha1.EvictionRequestStatus]()},
+	{"nodemaintenances", []string{"spec"}, reflect.TypeFor[coordinationv1alpha1.NodeMaintenanceSpec]()},
+	{"nodemaintenances", []string{"status"}, reflect.TypeFor[coordinationv1alpha1.NodeMaintenanceStatus]()},
+	{"nodemaintenancebudgets", []string{"spec"}, reflect.TypeFor[coordinationv1alpha1.NodeMaintenanceBudgetSpec]()},
+	{"nodemaintenancebudgets", []string{"status"}, reflect.TypeFor[coordinationv1alpha1.NodeMaintenanceBudgetStatus]()},
+	{"nodes", []string{"status", "maintenanceStatus"}, reflect.TypeFor[v1.MaintenanceStatus]()},
+	{"pods", []string{"spec", "evictionInterceptors"}, reflect.TypeFor[[]v1.EvictionInterceptor]()},
+	{"deployments", []string{"spec", "downscalePodPicker"}, reflect.TypeFor[v1.DownscalePodPicker]()},
+	{"replicasets", []string{"spec", "downscalePodPicker"}, reflect.TypeFor[v1.DownscalePodPicker]()},
+}
+
+// countFields returns how many fields the fork has, and those of them that no object has.
+func countFields(objects map[string]storedObject) (all int, missing []string) {
+	set := map[string]bool{}
+	for _, object := range objects {
+		for _, own := range ownFields {
+			if value, found, err := unstructured.NestedFieldNoCopy(object.Object, own.at...); found && err == nil && object.resource.Resource == own.resource {
+				addFields(set, own.resource+"."+strings.Join(own.at, "."), value)
+			}
+		}
+	}
+	for _, own := range ownFields {
+		for _, field := range fieldsOf(own.resource+"."+strings.Join(own.at, "."), own.of) {
+			all++
+			if !set[field] {
+				missing = append(missing, field)
+			}
+		}
+	}
+	return all, missing
+}
+
+// addFields adds a value and all fields in it.
+func addFields(set map[string]bool, path string, value any) {
+	set[path] = true
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			addFields(set, path, element)
+		}
+	case map[string]any:
+		for name, field := range value {
+			addFields(set, path+"."+name, field)
+		}
+	}
+}
+
+// fieldsOf returns all fields of a type. Those of types that the fork only uses are not among them.
+func fieldsOf(path string, of reflect.Type) []string {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || strings.HasPrefix(of.PkgPath(), "k8s.io/apimachinery/") || of == reflect.TypeFor[v1.NodeSelector]() {
+		return []string{path}
+	}
+	var fields []string
+	for field := range of.Fields() {
+		at := path
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			at += "." + name
+		}
+		fields = append(fields, fieldsOf(at, field.Type)...)
+	}
+	return fields
 }

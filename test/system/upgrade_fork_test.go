@@ -273,8 +273,10 @@ func (f *forkUpgrade) addServer(release *controlplane.Release) func(tCtx ktestin
 		other := f.through(tCtx)
 		compared := compareStored(tCtx, before, f.read(other))
 		compareStored(tCtx, before, f.read(tCtx))
+		fields := f.compareFilled(tCtx, other)
 		written := f.rewrite(tCtx, tCtx, "first") + f.rewrite(tCtx, other, "second")
-		return fmt.Sprintf("they are %s and %s; %s; %d objects were written, and nothing of them is lost.", f.version(tCtx), f.version(other), compared, written)
+		return fmt.Sprintf("they are %s and %s; %s; both show all %d fields of the fork; %d objects were written, and nothing of them is lost.",
+			f.version(tCtx), f.version(other), compared, fields, written)
 	}
 }
 
