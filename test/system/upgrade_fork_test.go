@@ -24,9 +24,12 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
@@ -143,15 +146,15 @@ func (f *forkUpgrade) createCluster(tCtx ktesting.TContext) string {
 	f.requests.guard.start(tCtx)
 	expectServed(tCtx, true)
 	f.resources = listedResources(tCtx)
-	return fmt.Sprintf("it is %s, and serves %d resources.", f.version(tCtx), len(f.resources))
+	return fmt.Sprintf("it is %s, and serves %d resources.", serverVersion(tCtx), len(f.resources))
 }
 
-// version returns the version of the API server of a context.
-func (f *forkUpgrade) version(tCtx ktesting.TContext) string {
+// serverVersion returns the version of the API server of a context.
+func serverVersion(tCtx ktesting.TContext) *version.Info {
 	tCtx.Helper()
-	version, err := tCtx.Client().Discovery().ServerVersion()
+	info, err := tCtx.Client().Discovery().ServerVersion()
 	tCtx.ExpectNoError(err)
-	return version.GitVersion
+	return info
 }
 
 func (f *forkUpgrade) createRequests(tCtx ktesting.TContext) string {
@@ -163,7 +166,21 @@ func (f *forkUpgrade) createRequests(tCtx ktesting.TContext) string {
 	_, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).Patch(tCtx, string(canceled.UID), types.MergePatchType, []byte(`{"spec":{"requesters":null}}`), metav1.PatchOptions{})
 	tCtx.ExpectNoError(err, "withdrawing the request for pod %s", canceled.Name)
 	awaitRequest(tCtx, canceled, isCanceled)
-	return strings.Join(append(observed, "the request for pod canceled is canceled."), " ")
+	f.evictWaiting(tCtx)
+	awaitRequest(tCtx, t.pods["evicted"], isActive)
+	return strings.Join(append(observed, "the request for pod canceled is canceled. An eviction through the API waits for the interceptor of pod evicted."), " ")
+}
+
+// evictWaiting evicts a pod with an interceptor as evictors do, which try again for as long as they are
+// told to wait.
+func (f *forkUpgrade) evictWaiting(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	pod := f.requests.pods["evicted"]
+	err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).EvictV1(tCtx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
+	if !apierrors.IsTooManyRequests(err) || !strings.HasPrefix(err.Error(), coordinationv1alpha1.EvictionInterceptedMessage) {
+		tCtx.Fatalf("evicting pod %s: %v, must wait for its interceptor", pod.Name, err)
+	}
+	expectStays(tCtx, pod, 0)
 }
 
 // maintain returns a step that drains a node with a pod, and completes its maintenance.
@@ -271,12 +288,15 @@ func (f *forkUpgrade) addServer(release *controlplane.Release) func(tCtx ktestin
 		tCtx.ExpectNoError(f.second.StartAPIServer(tCtx, *release))
 		f.secondRuns = true
 		other := f.through(tCtx)
+		if minor := serverVersion(tCtx).Minor; minor == serverVersion(other).Minor {
+			tCtx.Fatalf("both API servers have the minor version %s: is _output/predecessor the predecessor's?", minor)
+		}
 		compared := compareStored(tCtx, before, f.read(other))
 		compareStored(tCtx, before, f.read(tCtx))
 		fields := f.compareFilled(tCtx, other)
 		written := f.rewrite(tCtx, tCtx, "first") + f.rewrite(tCtx, other, "second")
 		return fmt.Sprintf("they are %s and %s; %s; both show all %d fields of the fork; %d objects were written, and nothing of them is lost.",
-			f.version(tCtx), f.version(other), compared, fields, written)
+			serverVersion(tCtx), serverVersion(other), compared, fields, written)
 	}
 }
 
@@ -317,7 +337,7 @@ func (f *forkUpgrade) replaceServers(server, manager *controlplane.Release) func
 		if manager != nil {
 			tCtx.ExpectNoError(f.plane.StartControllerManager(tCtx, *manager))
 		}
-		return fmt.Sprintf("it is %s; %s.", f.version(tCtx), compared)
+		return fmt.Sprintf("it is %s; %s.", serverVersion(tCtx), compared)
 	}
 }
 
@@ -369,6 +389,7 @@ func (f *forkUpgrade) evictNew(round string) func(tCtx ktesting.TContext) string
 			if got := request.Status.ActivationTime; !got.Equal(&f.requests.activation) {
 				tCtx.Fatalf("the interceptor of pod %s was active since %v, and is since %v", walker.Name, f.requests.activation, got)
 			}
+			f.evictWaiting(server)
 		}
 		expectStays(tCtx, f.requests.pods["walker"], 0)
 		f.expectEnded(tCtx)
@@ -466,8 +487,12 @@ func (f *forkUpgrade) finishBlocked(tCtx ktesting.TContext) string {
 }
 
 func (f *forkUpgrade) finishWalks(tCtx ktesting.TContext) string {
-	tCtx.ExpectNoError(report(tCtx, getRequest(tCtx, f.requests.pods["later-pod"]), true))
-	return f.requests.finishWalk(tCtx) + " " + awaitEvicted(tCtx, f.requests.pods["later-pod"])
+	observed := []string{f.requests.finishWalk(tCtx)}
+	for _, name := range []string{"evicted", "later-pod"} {
+		tCtx.ExpectNoError(report(tCtx, getRequest(tCtx, f.requests.pods[name]), true))
+		observed = append(observed, awaitEvicted(tCtx, f.requests.pods[name]))
+	}
+	return strings.Join(observed, " ")
 }
 
 func (f *forkUpgrade) finishSurges(tCtx ktesting.TContext) string {
