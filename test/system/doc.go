@@ -18,6 +18,7 @@ limitations under the License.
 // kube-controller-manager and kubectl as processes, and compare the fork with its pristine base.
 //
 //	make test-upgrade  TestUpgrade, TestPickerUpgrade, TestFleetUpgrade: the base and the fork take turns on one etcd, as in KEP-4563
+//	make test-upgrade-fork  TestForkUpgrade: the same with the fork on the base before, and both at once
 //	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
 //	make test-chaos    TestChaos: components are killed again and again during 200 evictions
 //	make test-surge    TestSurge: workloads leave a node without downtime
@@ -37,7 +38,9 @@ limitations under the License.
 //	eviction_test.go  requests for evictions, and the interceptor that answers them
 //	upgrade_test.go   the steps of KEP-4563; upgrade_surge_test.go has those of the workloads,
 //	                  upgrade_picker_test.go those of downscale pod pickers, upgrade_fleet_test.go those of
-//	                  a rollout over many nodes, and upgrade_fleet_checks_test.go what must be true of it
+//	                  a rollout over many nodes, and upgrade_fleet_checks_test.go what must be true of it;
+//	                  upgrade_fork_test.go runs these scenarios in one cluster, and
+//	                  upgrade_fork_checks_test.go compares what API servers show
 //	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what
 //	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them

@@ -279,7 +279,7 @@ func (f *forkUpgrade) rewrite(first, server ktesting.TContext, label string) int
 			if was.Unstructured == nil || !is.scenario() || was.GetResourceVersion() == is.GetResourceVersion() {
 				continue
 			}
-			was.Unstructured, is.Unstructured = comparable(was.Unstructured), comparable(is.Unstructured)
+			was.Unstructured, is.Unstructured = withoutWrites(was.Unstructured), withoutWrites(is.Unstructured)
 			if !apiequality.Semantic.DeepEqual(was.Object, is.Object) {
 				first.Errorf("%s has lost or got fields (-before +after):\n%s", key, cmp.Diff(was.Object, is.Object))
 			}
@@ -291,8 +291,8 @@ func (f *forkUpgrade) rewrite(first, server ktesting.TContext, label string) int
 	return written
 }
 
-// comparable returns an object without what each write changes.
-func comparable(object *unstructured.Unstructured) *unstructured.Unstructured {
+// withoutWrites returns an object without what each write changes.
+func withoutWrites(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	object.SetManagedFields(nil)
 	object.SetResourceVersion("")
