@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/golangci/golangci-lint/v2 v2.11.4
 	github.com/golangci/plugin-module-register v0.1.2
-	sigs.k8s.io/logtools v0.9.0
+	sigs.k8s.io/logtools v0.10.1
 )
 
 require (
