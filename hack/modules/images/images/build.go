@@ -70,7 +70,7 @@ var architectures = regexp.MustCompile(`^[a-z0-9]+$`)
 // check returns an error for flags of which no release could be made.
 func (r *release) check() error {
 	if !versions.MatchString(r.version) {
-		return fmt.Errorf("-version %q is not of the form v1.36.3+graceful.1", r.version)
+		return fmt.Errorf("-version %q is not of the form v1.37.2+graceful.1", r.version)
 	}
 	if err := checkSource(r.source); err != nil {
 		return err

@@ -17,8 +17,8 @@ limitations under the License.
 // Images makes the images of a release, without a daemon, a registry or a base image, and pushes
 // them. It also writes the SBOMs of programs.
 //
-//	images build -programs _output/release/bin -o _output/release/images -version v1.36.3+graceful.1 ...
-//	images sbom -programs _output/release/bin -o _output/release/sbom -version v1.36.3+graceful.1 ...
+//	images build -programs _output/release/bin -o _output/release/images -version v1.37.2+graceful.1 ...
+//	images sbom -programs _output/release/bin -o _output/release/sbom -version v1.37.2+graceful.1 ...
 //	images push -layout _output/release/images/oci -registry registry.example.com/kubernetes
 //
 // What build writes depends on the programs and the flags alone: who builds a release again gets
@@ -114,7 +114,7 @@ func parseBuild(args []string) (*release, error) {
 	flags.StringVar(&r.programs, "programs", "", "directory with a directory of programs for each platform, such as linux-amd64")
 	flags.StringVar(&r.output, "o", "", "directory to write, replaced if it is there")
 	flags.StringVar(&r.repository, "repository", "localhost", "what names of images begin with in the layout and in the tarballs")
-	flags.StringVar(&r.version, "version", "", "version of the programs, such as v1.36.3+graceful.1")
+	flags.StringVar(&r.version, "version", "", "version of the programs, such as v1.37.2+graceful.1")
 	flags.StringVar(&r.revision, "revision", "", "commit of the sources")
 	flags.StringVar(&r.source, "source", "", "URL of the repository of the sources")
 	created := flags.String("created", "", "time of the images in RFC 3339, such as that of the commit")

@@ -51,8 +51,9 @@ import (
 )
 
 const (
-	version  = "v1.36.3+graceful.7"
-	tag      = "v1.36.3_graceful.7"
+	// version is none of Kubernetes: any will do.
+	version  = "v1.2.3+graceful.7"
+	tag      = "v1.2.3_graceful.7"
 	revision = "0123456789abcdef0123456789abcdef01234567"
 	source   = "https://git.example.com/kubernetes"
 	created  = "2026-11-23T07:23:35Z"
@@ -404,7 +405,7 @@ func TestSBOMs(t *testing.T) {
 	output := build(t)
 	document := readSBOM(t, filepath.Join(output, "sbom", "kube-apiserver-linux-arm64.spdx.json"))
 	for _, want := range []string{
-		"kube-apiserver@" + version, "k8s.io/kubernetes/cmd/small@" + version, "stdlib@", "k8s.io/api@v0.36.3+graceful.7", rootsModule + "@",
+		"kube-apiserver@" + version, "k8s.io/kubernetes/cmd/small@" + version, "stdlib@", "k8s.io/api@v0.2.3+graceful.7", rootsModule + "@",
 	} {
 		if !slices.ContainsFunc(document.Packages, func(p *spdx.Package) bool { return strings.HasPrefix(p.PackageName+"@"+p.PackageVersion, want) }) {
 			t.Errorf("%s is missing", want)
@@ -417,7 +418,7 @@ func TestSBOMs(t *testing.T) {
 			contained = append(contained, string(relationship.RefB.ElementRefID))
 		}
 	}
-	if len(contained) != 3 || contained[0] != "Package-k8s.io-kubernetes-cmd-small-v1.36.3-graceful.7" || !strings.HasPrefix(contained[2], "Package-golang.org-x-crypto-x509roots") {
+	if len(contained) != 3 || contained[0] != "Package-k8s.io-kubernetes-cmd-small-v1.2.3-graceful.7" || !strings.HasPrefix(contained[2], "Package-golang.org-x-crypto-x509roots") {
 		t.Errorf("the image contains %v", contained)
 	}
 	// The artifact in the layout has the same content.
@@ -493,14 +494,14 @@ func TestPackageURLs(t *testing.T) {
 		}
 	}
 	want := []string{
-		"pkg:golang/k8s.io/component-base@v0.36.3%2Bgraceful.7#logs/kube-log-runner Apache-2.0",
+		"pkg:golang/k8s.io/component-base@v0.2.3%2Bgraceful.7#logs/kube-log-runner Apache-2.0",
 		"pkg:golang/stdlib@1.26.8 NOASSERTION",
 		"pkg:golang/k8s.io/klog/v2@v2.140.0 NOASSERTION",
-		"pkg:golang/k8s.io/api@v0.36.3%2Bgraceful.7 Apache-2.0",
+		"pkg:golang/k8s.io/api@v0.2.3%2Bgraceful.7 Apache-2.0",
 		"pkg:golang/github.com/nytimes/gziphandler@v1.1.1 NOASSERTION",
 		"pkg:golang/github.com/coreos/go-oidc@v2.5.0%2Bincompatible NOASSERTION",
 		"pkg:golang/example.com/b@v1.0.1 NOASSERTION",
-		"pkg:golang/k8s.io/kubernetes@v1.36.3%2Bgraceful.7#cmd/kubelet Apache-2.0",
+		"pkg:golang/k8s.io/kubernetes@v1.2.3%2Bgraceful.7#cmd/kubelet Apache-2.0",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("packages\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -679,7 +680,7 @@ func TestErrors(t *testing.T) {
 		{"unknown command", `unknown command "pull"`, []string{"pull"}},
 		{"no programs", "the flag -programs is missing: directory with", []string{"build"}},
 		{"an argument", `unexpected argument "all"`, buildArgs(programsDir, output, "all")},
-		{"version", `-version "1.36" is not of the form v1.36.3+graceful.1`, buildArgs(programsDir, output, "-version", "1.36")},
+		{"version", `-version "1.37" is not of the form v1.37.2+graceful.1`, buildArgs(programsDir, output, "-version", "1.37")},
 		{"time", `-created "yesterday" is not a time such as`, buildArgs(programsDir, output, "-created", "yesterday")},
 		{"source", `-source "here" is not the URL of a repository`, buildArgs(programsDir, output, "-source", "here")},
 		{"repository", `-repository "UPPER case" gives no name of an image`, buildArgs(programsDir, output, "-repository", "UPPER case")},

@@ -73,24 +73,24 @@ func newTree(t *testing.T) *repository {
 	}
 	r.dir = spaced
 	r.write("LICENSE", "a license\n")
-	r.write("CHANGELOG.md", `# Changelog
+	r.write("CHANGELOG.md", strings.ReplaceAll(`# Changelog
 
 ## [Unreleased]
 
 - not yet
 
-## [1.36.3+graceful.20] - 2026-12-01
+## [BASE+graceful.20] - 2026-12-01
 
 - twenty
 
-## [1.36.3+graceful.2] - 2026-11-01
+## [BASE+graceful.2] - 2026-11-01
 
 - two
 
-## [1.36.3+graceful.1] - 2026-10-01
+## [BASE+graceful.1] - 2026-10-01
 
 - one
-`)
+`, "BASE", number))
 	r.write("_output/kubernetes/go.mod", "module k8s.io/kubernetes\n\ngo 1.26\n")
 	for _, program := range components {
 		r.write("_output/kubernetes/cmd/"+program+"/main.go", "package main\n\nfunc main() { println(\""+program+"\") }\n")
@@ -136,18 +136,18 @@ func (r *repository) exists(path string) bool {
 	return err == nil
 }
 
-const releaseDir = "_output/release/" + base + "+graceful.2"
+var releaseDir = "_output/release/" + base + "+graceful.2"
 
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	r := newTree(t)
 	r.run("all", "PLATFORMS=", "SOURCE=https://git.example.com/kubernetes")
 	r.expectComplete([]string{"amd64", "arm64"})
-	if got, want := r.read(releaseDir+"/CHANGELOG.md"), "## [1.36.3+graceful.2] - 2026-11-01\n\n- two\n\n"; got != want {
+	if got, want := r.read(releaseDir+"/CHANGELOG.md"), "## ["+number+"+graceful.2] - 2026-11-01\n\n- two\n\n"; got != want {
 		t.Errorf("CHANGELOG.md %q, want %q", got, want)
 	}
 	sums := r.read(releaseDir + "/SHA256SUMS")
-	if index := r.read(releaseDir + "/images/oci/index.json"); !strings.Contains(index, "localhost/kube-apiserver:v1.36.3_graceful.2") {
+	if index := r.read(releaseDir + "/images/oci/index.json"); !strings.Contains(index, "localhost/kube-apiserver:"+base+"_graceful.2") {
 		t.Errorf("index %s", index)
 	}
 
@@ -220,7 +220,7 @@ func TestReleaseOfUnreleased(t *testing.T) {
 		t.Errorf("CHANGELOG.md %q, want %q", got, want)
 	}
 	index := r.read(dir + "/images/oci/index.json")
-	if !strings.Contains(index, `"registry.example.com/kubernetes/kubectl:v1.36.3_graceful.3"`) {
+	if !strings.Contains(index, `"registry.example.com/kubernetes/kubectl:`+base+`_graceful.3"`) {
 		t.Errorf("index %s", index)
 	}
 	if out := r.run("images"); !strings.Contains(out, "SOURCE=https://... names the repository") {
@@ -268,7 +268,7 @@ func TestReleaseOfBadInput(t *testing.T) {
 		{"REGISTRY=https://registry.example.com/a", `-repository "https://registry.example.com/a" gives no name of an image`},
 		{"REGISTRY=registry.example.com/a b", `-repository "registry.example.com/a b" gives no name of an image`},
 		{"REGISTRY=registry.example.com/'a'", `-repository "registry.example.com/'a'" gives no name of an image`},
-		{"VERSION=v1.36.3", "VERSION=v1.36.3 is not of the form v1.36.3+graceful.1"},
+		{"VERSION=" + base, "VERSION=" + base + " is not of the form " + base + "+graceful.1"},
 		{"VERSION=../../etc", "VERSION=../../etc is not of the form"},
 	} {
 		got := r.release("all", test.variable)

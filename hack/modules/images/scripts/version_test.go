@@ -24,12 +24,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const base = "v1.36.3"
+// base is the version of Kubernetes that the fork patches, number is the same without the "v".
+var (
+	base   = readBase()
+	number = strings.TrimPrefix(base, "v")
+)
+
+// readBase reads go.mod of the fork, so that no test names a version.
+func readBase() string {
+	data, err := os.ReadFile("../../../../go.mod")
+	if err != nil {
+		panic(err)
+	}
+	found := regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes (v\S+)$`).FindSubmatch(data)
+	if found == nil {
+		panic("go.mod requires no version of k8s.io/kubernetes")
+	}
+	return string(found[1])
+}
 
 // repository is a git repository with scripts of ours and files that go into programs.
 type repository struct {
@@ -160,9 +178,9 @@ func (r *repository) expectVersion(want string) {
 func TestVersion(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		// prepare begins with one commit, which v1.36.3+graceful.2 names.
+		// prepare begins with one commit, which the base with +graceful.2 names.
 		prepare func(r *repository)
-		// want is what follows v1.36.3+graceful. HEAD stands for the last commit.
+		// want is what follows the base and +graceful. HEAD stands for the last commit.
 		want string
 	}{
 		{"tag", func(*repository) {}, "2"},
@@ -216,7 +234,7 @@ func TestVersion(t *testing.T) {
 		{"a tag that is no version beside one", func(r *repository) { r.git("tag", base+"+graceful.9/rc") }, "2"},
 		{"tags of others", func(r *repository) {
 			r.commit("docs/a.md")
-			for _, other := range []string{base, "v1.36.2+graceful.5", "v1.36.30+graceful.5", "graceful.5", base + "+other.5"} {
+			for _, other := range []string{base, "v1.0.0+graceful.5", base + "0+graceful.5", "graceful.5", base + "+other.5"} {
 				r.git("tag", other)
 			}
 		}, "2"},
@@ -275,7 +293,7 @@ func TestStamp(t *testing.T) {
 		t.Helper()
 		var want []string
 		for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-			want = append(want, "-X "+p+".gitVersion="+version, "-X "+p+".gitMajor=1", "-X "+p+".gitMinor=36",
+			want = append(want, "-X "+p+".gitVersion="+version, "-X "+p+".gitMajor=1", "-X "+p+".gitMinor="+strings.Split(base, ".")[1],
 				"-X "+p+".gitCommit="+commit, "-X "+p+".gitTreeState="+state, "-X "+p+".buildDate="+date)
 		}
 		if got := r.version(); got != strings.Join(want, " ") {
@@ -299,9 +317,9 @@ func TestVersionThatIsGiven(t *testing.T) {
 	r.env[0] = "VERSION="
 	r.expectVersion(base + "+graceful.2")
 	for _, bad := range []string{
-		"v1.36.4+graceful.2", base, base + "+", base + "+a..b", base + "+.a", base + "+a.", base + "+a b", base + "+a_b", base + "-rc.1+a",
+		"v1.0.0+graceful.2", base + "0+graceful.2", base, base + "+", base + "+a..b", base + "+.a", base + "+a.", base + "+a b", base + "+a_b", base + "-rc.1+a",
 		base + "+a'", base + `+a"`, base + "+$(id)", base + "+a/b", base + "+../a", base + "+a\nb", base + "+a\n", " " + base + "+a",
-		base + "+é", "1.36.3+a", base + "+a+b", base + "+" + strings.Repeat("a", 128-len(base)),
+		base + "+é", number + "+a", base + "+a+b", base + "+" + strings.Repeat("a", 128-len(base)),
 	} {
 		r.env[0] = "VERSION=" + bad
 		for _, argument := range []string{"version", "release", "flags"} {
@@ -448,8 +466,8 @@ func TestVersionErrors(t *testing.T) {
 			t.Errorf("%q: %+v", module, got)
 		}
 	}
-	r.write("go.mod", "module a\n\nrequire (\n\tk8s.io/kubernetes v1.37.0-rc.1\n)\n")
-	if got := r.version(); !slices.Contains(strings.Fields(got), "k8s.io/component-base/version.gitMinor=37") {
+	r.write("go.mod", "module a\n\nrequire (\n\tk8s.io/kubernetes v1.99.0-rc.1\n)\n")
+	if got := r.version(); !slices.Contains(strings.Fields(got), "k8s.io/component-base/version.gitMinor=99") {
 		t.Errorf("%s", got)
 	}
 }
