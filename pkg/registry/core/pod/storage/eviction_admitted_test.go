@@ -60,7 +60,9 @@ func TestAdmittedPod(t *testing.T) {
 		{name: "admission does not mind", want: func(err error) bool { return err == nil }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			ctx := genericapirequest.WithNamespace(genericapirequest.NewContext(), metav1.NamespaceDefault)
+			// Declarative validation asks in which version a pod comes.
+			ctx := genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(genericapirequest.NewContext(), metav1.NamespaceDefault),
+				&genericapirequest.RequestInfo{APIVersion: "v1", Resource: "pods"})
 			storage, _, status, server := newStorage(t)
 			defer server.Terminate(t)
 			defer storage.Store.DestroyFunc()

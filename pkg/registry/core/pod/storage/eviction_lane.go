@@ -18,10 +18,8 @@ package storage
 
 import (
 	"context"
-	"fmt"
 
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/util/dryrun"
@@ -46,18 +44,4 @@ func (r *EvictionREST) decrementInLane(ctx context.Context, pod *api.Pod, budget
 	return true, lane.Decrement(ctx, key, func(client policyclient.PodDisruptionBudgetsGetter, stored policyv1.PodDisruptionBudget) error {
 		return (&EvictionREST{podDisruptionBudgetClient: client}).checkAndDecrement(pod.Namespace, pod.Name, stored, false)
 	})
-}
-
-// isInterrupted is whether the request ended while its pod was read or deleted: retry.OnError returns
-// no error then. What it tried to do is not done, so there may be no pod, or one that needs no budget.
-func isInterrupted(ctx context.Context, pod *api.Pod) bool {
-	return ctx.Err() != nil || pod == nil || canIgnorePDB(pod)
-}
-
-func errorOfInterrupted(ctx context.Context, name string) error {
-	message := fmt.Sprintf("the request ended before pod %q was evicted", name)
-	if cause := context.Cause(ctx); cause != nil {
-		message += ": " + cause.Error()
-	}
-	return errors.NewTimeoutError(message, 0)
 }

@@ -17,19 +17,15 @@ limitations under the License.
 package storage
 
 import (
-	"context"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/registry/rest"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes/fake"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
@@ -79,59 +75,6 @@ func budgetsClient(t *testing.T, budgets []runtime.Object) policyclient.PodDisru
 	}
 	t.Cleanup(func() { evictionlane.Destroy(client) })
 	return client
-}
-
-// interruptedStore fails as a storage whose request ends.
-type interruptedStore struct {
-	rest.StandardStorage
-	pod *api.Pod
-	err error
-}
-
-func (s *interruptedStore) Get(context.Context, string, *metav1.GetOptions) (runtime.Object, error) {
-	if s.pod == nil {
-		return nil, s.err
-	}
-	return s.pod.DeepCopy(), nil
-}
-
-func (s *interruptedStore) Update(context.Context, string, rest.UpdatedObjectInfo, rest.ValidateObjectFunc, rest.ValidateObjectUpdateFunc, bool, *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return nil, false, s.err
-}
-
-// A request that ends while its pod is read or deleted evicts nothing, takes no disruption, and does
-// not make the server panic: retry.OnError has no error for it.
-func TestInterruptedEviction(t *testing.T) {
-	running, pending := &api.Pod{Status: api.PodStatus{Phase: api.PodRunning}}, &api.Pod{Status: api.PodStatus{Phase: api.PodPending}}
-	for _, test := range []struct {
-		name string
-		pod  *api.Pod
-		err  error
-		ends bool
-		want string
-	}{
-		{"canceled while the pod is read", nil, context.Canceled, true, `Timeout: the request ended before pod "foo" was evicted: client disconnected`},
-		{"out of time while the pod is read", nil, context.DeadlineExceeded, false, `Timeout: the request ended before pod "foo" was evicted`},
-		{"canceled after the pod was read", running, nil, true, `Timeout: the request ended before pod "foo" was evicted: client disconnected`},
-		{"out of time while a pending pod is deleted", pending, context.DeadlineExceeded, false, `Timeout: the request ended before pod "foo" was evicted`},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(genericapirequest.NewDefaultContext())
-			if test.ends {
-				cancel(errors.New("client disconnected"))
-			}
-			store := &interruptedStore{pod: test.pod, err: test.err}
-			client := fake.NewClientset()
-			eviction := &policy.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: metav1.NamespaceDefault}}
-			result, err := newEvictionStorage(store, client.PolicyV1()).Create(ctx, "foo", eviction, nil, &metav1.CreateOptions{})
-			if result != nil || !apierrors.IsTimeout(err) || err.Error() != test.want {
-				t.Errorf("%v, %v, want %s", result, err, test.want)
-			}
-			if actions := client.Actions(); len(actions) != 0 {
-				t.Errorf("the budgets are asked for: %v", actions)
-			}
-		})
-	}
 }
 
 // A dry run through the lane writes nothing, and leaves the list alone, which others may be reading.
