@@ -24,6 +24,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -95,7 +96,7 @@ func (l *history) update(status *coordination.EvictionRequestStatus, wantAccepte
 	updated := l.request.DeepCopy()
 	updated.Status = *status
 	l.strategy.PrepareForUpdate(ctx, updated, l.request)
-	if errs := l.strategy.ValidateUpdate(ctx, updated, l.request); len(errs) > 0 {
+	if errs := rest.ValidateUpdate(ctx, updated, l.request, l.strategy); len(errs) > 0 {
 		if wantAccepted {
 			l.t.Fatalf("at %s a valid update was rejected: %v\nfrom %+v\nto %+v", l.clock.Now(), errs.ToAggregate(), l.request.Status, updated.Status)
 		}
