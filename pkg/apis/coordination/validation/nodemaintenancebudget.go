@@ -140,9 +140,10 @@ func validateNodeSelectorSize(selector *core.NodeSelector, fldPath *field.Path) 
 
 // What declarative validation allows; lengths in characters.
 const (
-	maxWindows        = 20
-	maxScheduleLength = 256
-	maxTimeZoneLength = 64
+	maxWindows           = 20
+	maxScheduleLength    = 256
+	maxTimeZoneLength    = 64
+	maxTopologyKeyLength = 317
 )
 
 // validateNumberOrPercentage validates a number of nodes, at least the minimum, or a percentage of
@@ -164,7 +165,7 @@ func validateNumberOrPercentage(value *intstr.IntOrString, minimum int, fldPath 
 
 // validateTopologyKey validates the key of a label.
 func validateTopologyKey(key string, fldPath *field.Path) field.ErrorList {
-	if key == "" {
+	if key == "" || utf8.RuneCountInString(key) > maxTopologyKeyLength {
 		return nil // Reported by declarative validation.
 	}
 	errs := unversionedvalidation.ValidateLabelName(key, fldPath)
