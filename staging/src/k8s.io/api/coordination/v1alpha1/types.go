@@ -240,7 +240,6 @@ type EvictionRequestStatus struct {
 	// +optional
 	// +listType=set
 	// +k8s:optional
-	// +k8s:listType=set
 	// +k8s:maxItems=1
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty" protobuf:"bytes,4,opt,name=activeInterceptors"`
 
