@@ -927,10 +927,6 @@ func Validate_EvictionRequestStatus(
 			if earlyReturn {
 				return // do not proceed
 			}
-			// lists with set semantics require unique values
-			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
-				errs = append(errs, e...)
-			}
 			return
 		}
 		oldVal := safe.Field(oldObj,

@@ -90,9 +90,6 @@ func init() {
 			"status.activeInterceptors": {
 				{ErrorType: "FieldValueTooMany", Origin: "maxItems"},
 			},
-			"status.activeInterceptors[*]": {
-				{ErrorType: "FieldValueDuplicate"},
-			},
 			"status.conditions": {
 				{ErrorType: "FieldValueTooMany", Origin: "maxItems"},
 			},
