@@ -19,13 +19,10 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -213,11 +210,6 @@ func rollingOut(maxConcurrent int32) change {
 	}
 }
 
-// rollout changes a rollout.
-func rollout(change func(*coordination.NodeMaintenanceRollout)) change {
-	return func(m *coordination.NodeMaintenance) { change(m.Spec.Rollout) }
-}
-
 func waiting(nodes int32) change {
 	return having(func(s *coordination.NodeMaintenanceStatus) {
 		s.RolloutStatus = &coordination.NodeMaintenanceRolloutStatus{WaitingNodes: nodes}
@@ -366,97 +358,20 @@ func TestResetFields(t *testing.T) {
 	}
 }
 
-// Declarative and handwritten validation together report each error once. The package validation
-// has more tests of the handwritten part.
+// The tests of the declared rules are in test/declarative_validation; the package validation has
+// more of the handwritten ones.
 func TestValidateCreate(t *testing.T) {
 	spec := field.NewPath("spec")
-	rolloutPath := spec.Child("rollout")
-	unknownStage := field.NotSupported(spec.Child("stage"), coordination.NodeMaintenanceStage("Pause"), []coordination.NodeMaintenanceStage{"Complete", "Cordon", "Drain", "Idle"})
 	tests := map[string]struct {
 		maintenance *coordination.NodeMaintenance
 		want        field.ErrorList
 	}{
-		"valid":                         {maintenance: newMaintenance()},
-		"the maximum number of entries": {maintenance: newMaintenance(withPlan(plan(100)))},
-		"no plan":                       {maintenance: newMaintenance(withPlan(nil))},
-		"the longest reason":            {maintenance: newMaintenance(because(strings.Repeat("é", 1024)))},
-		"no selector":                   {maintenance: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
-		"a selector without terms":      {maintenance: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
-		"an unknown stage":              {maintenance: newMaintenance(inStage("Pause")), want: field.ErrorList{unknownStage}},
-		"no stage, which defaulting prevents": {
-			maintenance: newMaintenance(inStage("")), want: field.ErrorList{field.Required(spec.Child("stage"), "")},
-		},
-		"an entry too many": {
-			maintenance: newMaintenance(withPlan(plan(101))), want: field.ErrorList{field.TooMany(spec.Child("drainPlan"), 101, 100).WithOrigin("maxItems")},
-		},
-		"a reason that is too long": {
-			maintenance: newMaintenance(because(strings.Repeat("é", 1025))), want: field.ErrorList{field.TooLong(spec.Child("reason"), nil, 1024).WithOrigin("maxLength")},
-		},
-		"a rollout": {maintenance: newMaintenance(rollingOut(5))},
-		"a rollout of no node, with unknown words and numbers out of range": {
-			maintenance: newMaintenance(rollingOut(0), rollout(func(r *coordination.NodeMaintenanceRollout) {
-				r.CompleteNodes, r.ReturnTimeoutSeconds, r.MaxFailedNodes = "Never", ptr.To[int32](604801), ptr.To[int32](-1)
-			})),
-			want: field.ErrorList{
-				field.Invalid(rolloutPath.Child("maxConcurrent"), nil, "").MarkFromImperative(),
-				field.NotSupported[string](rolloutPath.Child("completeNodes"), "Never", nil),
-				field.Invalid(rolloutPath.Child("returnTimeoutSeconds"), nil, "").WithOrigin("maximum"),
-				field.Invalid(rolloutPath.Child("maxFailedNodes"), nil, "").WithOrigin("minimum"),
-			},
-		},
-		"a rollout that settles, volumes and policies": {maintenance: newMaintenance(rollingOut(5), skipping, waitingForVolumes, rollout(func(r *coordination.NodeMaintenanceRollout) {
-			r.Settle = &coordination.NodeMaintenanceSettle{Replacements: coordination.NodeMaintenanceReplacementsAvailable, TimeoutSeconds: ptr.To[int32](86400)}
-		}))},
-		"unknown words in them, and numbers out of range": {
-			maintenance: newMaintenance(rollingOut(5), rollout(func(r *coordination.NodeMaintenanceRollout) {
-				r.Settle = &coordination.NodeMaintenanceSettle{Replacements: "Running", TimeoutSeconds: ptr.To[int32](86401)}
-			}), func(m *coordination.NodeMaintenance) {
-				m.Spec.PodPolicies = []coordination.NodeMaintenancePodPolicy{{Action: "Kill", ResourceNames: []core.ResourceName{"gpu"}}, {}}
-				m.Spec.DrainedWhen = &coordination.NodeMaintenanceDrainedWhen{Volumes: "Gone", TimeoutSeconds: ptr.To[int32](0)}
-			}),
-			want: field.ErrorList{
-				field.NotSupported[string](rolloutPath.Child("settle", "replacements"), "Running", nil),
-				field.Invalid(rolloutPath.Child("settle", "timeoutSeconds"), nil, "").WithOrigin("maximum"),
-				field.NotSupported[string](spec.Child("podPolicies").Index(0).Child("action"), "Kill", nil),
-				field.Required(spec.Child("podPolicies").Index(1).Child("action"), ""),
-				field.NotSupported[string](spec.Child("drainedWhen", "volumes"), "Gone", nil),
-				field.Invalid(spec.Child("drainedWhen", "timeoutSeconds"), nil, "").WithOrigin("minimum"),
-			},
-		},
-		"a policy too many": {
-			maintenance: newMaintenance(func(m *coordination.NodeMaintenance) {
-				m.Spec.PodPolicies = slices.Repeat([]coordination.NodeMaintenancePodPolicy{{Action: coordination.NodeMaintenancePodSkip, ResourceNames: []core.ResourceName{"gpu"}}}, 21)
-			}),
-			want: field.ErrorList{field.TooMany(spec.Child("podPolicies"), 21, 20).WithOrigin("maxItems")},
-		},
-		"an escalation":                 {maintenance: newMaintenance(rollingOut(5), escalating(1, 31536000))},
-		"as many steps as there may be": {maintenance: newMaintenance(rollingOut(5), escalating(slices.Repeat([]int32{60}, 10)...))},
-		"a step too many": {
-			maintenance: newMaintenance(rollingOut(5), escalating(slices.Repeat([]int32{60}, 11)...)),
-			want:        field.ErrorList{field.TooMany(spec.Child("escalation"), 11, 10).WithOrigin("maxItems")},
-		},
-		"steps at once and after more than a year": {
-			maintenance: newMaintenance(rollingOut(5), escalating(-1, 31536001)),
-			want: field.ErrorList{
-				field.Invalid(spec.Child("escalation").Index(0).Child("afterSeconds"), nil, "").WithOrigin("minimum"),
-				field.Invalid(spec.Child("escalation").Index(1).Child("afterSeconds"), nil, "").WithOrigin("maximum"),
-			},
-		},
-		"a step without anything": {
-			maintenance: newMaintenance(rollingOut(5), func(m *coordination.NodeMaintenance) {
-				m.Spec.Escalation = []coordination.NodeMaintenanceEscalationStep{{}}
-			}),
-			want: field.ErrorList{
-				field.Required(spec.Child("escalation").Index(0).Child("afterSeconds"), ""),
-				field.Required(spec.Child("escalation").Index(0).Child("action"), ""),
-			},
-		},
+		"valid":                    {maintenance: newMaintenance()},
+		"all there is":             {maintenance: newMaintenance(rollingOut(5), skipping, waitingForVolumes, escalating(60))},
+		"a selector without terms": {maintenance: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
+		"a rollout of no node":     {maintenance: newMaintenance(rollingOut(0)), want: field.ErrorList{field.Invalid(spec.Child("rollout", "maxConcurrent"), nil, "").MarkFromImperative()}},
 		"an escalation without a rollout": {
 			maintenance: newMaintenance(escalating(60)), want: field.ErrorList{field.Forbidden(spec.Child("escalation"), "").MarkFromImperative()},
-		},
-		"a rollout that times out at once": {
-			maintenance: newMaintenance(rollingOut(5), rollout(func(r *coordination.NodeMaintenanceRollout) { r.ReturnTimeoutSeconds = ptr.To[int32](0) })),
-			want:        field.ErrorList{field.Invalid(rolloutPath.Child("returnTimeoutSeconds"), nil, "").WithOrigin("minimum")},
 		},
 		"a duplicate entry": {
 			maintenance: newMaintenance(withPlan(append(plan(1), plan(1)...))), want: field.ErrorList{field.Duplicate(spec.Child("drainPlan").Index(1), nil).MarkFromImperative()},
@@ -483,15 +398,10 @@ func TestValidateUpdate(t *testing.T) {
 		"a stage is skipped":       {changed: newMaintenance(inStage(coordination.NodeMaintenanceStageComplete))},
 		"other nodes":              {changed: newMaintenance(selecting(nodesOf("new")))},
 		"back":                     {changed: newMaintenance(inStage(coordination.NodeMaintenanceStageIdle)), want: handWritten(spec.Child("stage"))},
-		"an unknown stage":         {changed: newMaintenance(inStage("Pause")), want: field.ErrorList{field.NotSupported[string](spec.Child("stage"), "Pause", nil)}},
 		"another plan":             {changed: newMaintenance(withPlan(plan(3))), want: handWritten(spec.Child("drainPlan"))},
 		"a rollout is added":       {changed: newMaintenance(rollingOut(1)), want: field.ErrorList{field.Forbidden(spec.Child("rollout"), "").MarkFromImperative()}},
 		"no plan":                  {changed: newMaintenance(withPlan(nil)), want: handWritten(spec.Child("drainPlan"))},
-		"no selector":              {changed: newMaintenance(selecting(nil)), want: field.ErrorList{field.Required(spec.Child("nodeSelector"), "")}},
 		"a selector without terms": {changed: newMaintenance(selecting(&core.NodeSelector{})), want: field.ErrorList{field.Required(spec.Child("nodeSelector", "nodeSelectorTerms"), "").MarkFromImperative()}},
-		"a reason that is too long": {
-			changed: newMaintenance(because(strings.Repeat("x", 1025))), want: field.ErrorList{field.TooLong(spec.Child("reason"), nil, 1024).WithOrigin("maxLength")},
-		},
 		"another name": {
 			changed: newMaintenance(func(m *coordination.NodeMaintenance) { m.Name = "other" }), want: handWritten(field.NewPath("metadata", "name")),
 		},
@@ -505,103 +415,34 @@ func TestValidateUpdate(t *testing.T) {
 
 func TestValidateStatusUpdate(t *testing.T) {
 	status := field.NewPath("status")
-	stages, conditionsPath, positionPath := status.Child("stageStatuses"), status.Child("conditions"), status.Child("drainStatus", "drainPlanPosition")
-	conditions := func(types ...string) change {
-		return having(func(s *coordination.NodeMaintenanceStatus) {
-			for _, conditionType := range types {
-				s.Conditions = append(s.Conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Reason", LastTransitionTime: metav1.Now()})
-			}
-		})
+	handWritten := func(err *field.Error) field.ErrorList { return field.ErrorList{err.MarkFromImperative()} }
+	negative := func(path *field.Path) field.ErrorList {
+		return handWritten(field.Invalid(path, nil, "").WithOrigin("minimum"))
 	}
 	position := func(position int32) change {
 		return having(func(s *coordination.NodeMaintenanceStatus) { s.DrainStatus.DrainPlanPosition = ptr.To(position) })
 	}
-	rolloutPath := status.Child("rolloutStatus")
-	rolled := func(change func(*coordination.NodeMaintenanceRolloutStatus)) change {
+	condition := func(conditionType string) change {
 		return having(func(s *coordination.NodeMaintenanceStatus) {
-			s.RolloutStatus = &coordination.NodeMaintenanceRolloutStatus{}
-			change(s.RolloutStatus)
+			s.Conditions = []metav1.Condition{{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Reason", LastTransitionTime: metav1.Now()}}
 		})
 	}
-	waits := func(count int) []coordination.NodeMaintenanceWait {
-		return slices.Repeat([]coordination.NodeMaintenanceWait{{Reason: "Budget"}}, count)
-	}
-	pending := func(count int, name string) []coordination.NodeMaintenancePendingAdmission {
-		var list []coordination.NodeMaintenancePendingAdmission
-		for i := range count {
-			list = append(list, coordination.NodeMaintenancePendingAdmission{NodeName: strings.Repeat(name, i+1), MaintenanceUID: "1", Time: metav1.Now()})
-		}
-		return list
-	}
-	nodes := func(count int32) change {
-		return having(func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = count })
-	}
-	numbered := func(count int) []string {
-		var names []string
-		for i := range count {
-			names = append(names, "Number"+strings.Repeat("x", i%50)+string(rune('a'+i/50)))
-		}
-		return names
-	}
-	const idle, cordon, drain, complete = coordination.NodeMaintenanceStageIdle, coordination.NodeMaintenanceStageCordon, coordination.NodeMaintenanceStageDrain, coordination.NodeMaintenanceStageComplete
+	selected := having(func(s *coordination.NodeMaintenanceStatus) { s.SelectedNodes = -1 })
+	waits := having(func(s *coordination.NodeMaintenanceStatus) {
+		s.RolloutStatus = &coordination.NodeMaintenanceRolloutStatus{WaitingFor: []coordination.NodeMaintenanceWait{{Reason: "Budget", NodeCount: -1}}}
+	})
+	idle := started(coordination.NodeMaintenanceStageIdle)
 	tests := map[string]struct {
 		old, changed *coordination.NodeMaintenance
 		want         field.ErrorList
 	}{
-		"unchanged":                  {old: newMaintenance(), changed: newMaintenance()},
-		"every stage":                {old: newMaintenance(started(idle)), changed: newMaintenance(started(idle, cordon, drain, complete))},
-		"a duplicate stage":          {old: newMaintenance(), changed: newMaintenance(started(drain, drain)), want: field.ErrorList{field.Duplicate(stages.Index(1), nil)}},
-		"an unknown stage":           {old: newMaintenance(), changed: newMaintenance(started("Pause")), want: field.ErrorList{field.NotSupported[string](stages.Index(0).Child("name"), "Pause", nil)}},
-		"a stage without a name":     {old: newMaintenance(), changed: newMaintenance(started("")), want: field.ErrorList{field.Required(stages.Index(0).Child("name"), "")}},
-		"a stage is removed":         {old: newMaintenance(started(idle)), changed: newMaintenance(), want: field.ErrorList{field.Forbidden(stages, "").MarkFromImperative()}},
-		"too many stages":            {old: newMaintenance(), changed: newMaintenance(started(idle, cordon, drain, complete, idle)), want: field.ErrorList{field.TooMany(stages, 5, 4).WithOrigin("maxItems")}},
-		"a position":                 {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
-		"a negative position":        {old: newMaintenance(), changed: newMaintenance(position(-1)), want: field.ErrorList{field.Invalid(positionPath, nil, "").WithOrigin("minimum")}},
-		"a lower position":           {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: field.ErrorList{field.Invalid(positionPath, nil, "").MarkFromImperative()}},
-		"a negative number of nodes": {old: newMaintenance(), changed: newMaintenance(nodes(-1)), want: field.ErrorList{field.Invalid(status.Child("selectedNodes"), nil, "").WithOrigin("minimum").MarkFromImperative()}},
-		"a rollout": {old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
-			s.Failed, s.WaitingFor, s.PendingAdmissions = make([]string, 10), waits(10), pending(100, "n")
-			s.AdmissionResourceVersion = strings.Repeat("1", 128)
-		}))},
-		"a rollout with too much of all": {
-			old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
-				s.Failed, s.WaitingFor, s.PendingAdmissions = make([]string, 11), waits(11), pending(101, "n")
-				s.AdmissionResourceVersion = strings.Repeat("1", 129)
-			})),
-			want: field.ErrorList{
-				field.TooMany(rolloutPath.Child("failed"), 11, 10).WithOrigin("maxItems"),
-				field.TooMany(rolloutPath.Child("waitingFor"), 11, 10).WithOrigin("maxItems"),
-				field.TooMany(rolloutPath.Child("pendingAdmissions"), 101, 100).WithOrigin("maxItems"),
-				field.TooLong(rolloutPath.Child("admissionResourceVersion"), nil, 128).WithOrigin("maxLength"),
-			},
-		},
-		"a rollout with words that are too long": {
-			old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
-				s.WaitingFor = []coordination.NodeMaintenanceWait{{Reason: coordination.NodeMaintenanceWaitReason(strings.Repeat("x", 65)), Budget: strings.Repeat("x", 254), NodeCount: -1}}
-				s.PendingAdmissions = []coordination.NodeMaintenancePendingAdmission{{NodeName: strings.Repeat("x", 254), MaintenanceUID: types.UID(strings.Repeat("x", 65))}, {}}
-			})),
-			want: field.ErrorList{
-				field.TooLong(rolloutPath.Child("waitingFor").Index(0).Child("reason"), nil, 64).WithOrigin("maxLength"),
-				field.TooLong(rolloutPath.Child("waitingFor").Index(0).Child("budget"), nil, 253).WithOrigin("maxLength"),
-				field.Invalid(rolloutPath.Child("waitingFor").Index(0).Child("nodeCount"), nil, "").WithOrigin("minimum").MarkFromImperative(),
-				field.TooLong(rolloutPath.Child("pendingAdmissions").Index(0).Child("nodeName"), nil, 253).WithOrigin("maxLength"),
-				field.TooLong(rolloutPath.Child("pendingAdmissions").Index(0).Child("maintenanceUID"), nil, 64).WithOrigin("maxLength"),
-				field.Required(rolloutPath.Child("pendingAdmissions").Index(1).Child("nodeName"), ""),
-				field.Required(rolloutPath.Child("pendingAdmissions").Index(1).Child("maintenanceUID"), ""),
-			},
-		},
-		"a node is admitted twice": {
-			old: newMaintenance(), changed: newMaintenance(rolled(func(s *coordination.NodeMaintenanceRolloutStatus) {
-				s.PendingAdmissions = append(pending(1, "n"), pending(1, "n")...)
-			})),
-			want: field.ErrorList{field.Duplicate(rolloutPath.Child("pendingAdmissions").Index(1), nil)},
-		},
-		"the maximum number of conditions": {old: newMaintenance(), changed: newMaintenance(conditions(numbered(100)...))},
-		"one condition too many":           {old: newMaintenance(), changed: newMaintenance(conditions(numbered(101)...)), want: field.ErrorList{field.TooMany(conditionsPath, 101, 100).WithOrigin("maxItems")}},
-		"a duplicate condition":            {old: newMaintenance(), changed: newMaintenance(conditions("Drained", "Drained")), want: field.ErrorList{field.Duplicate(conditionsPath.Index(1), nil)}},
-		"a condition with an invalid type": {
-			old: newMaintenance(), changed: newMaintenance(conditions("not valid")), want: field.ErrorList{field.Invalid(conditionsPath.Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()},
-		},
+		"unchanged":                            {old: newMaintenance(), changed: newMaintenance()},
+		"a stage is removed":                   {old: newMaintenance(idle), changed: newMaintenance(), want: handWritten(field.Forbidden(status.Child("stageStatuses"), ""))},
+		"a position":                           {old: newMaintenance(position(0)), changed: newMaintenance(position(1))},
+		"a lower position":                     {old: newMaintenance(position(1)), changed: newMaintenance(position(0)), want: handWritten(field.Invalid(status.Child("drainStatus", "drainPlanPosition"), nil, ""))},
+		"a negative number of nodes":           {old: newMaintenance(), changed: newMaintenance(selected), want: negative(status.Child("selectedNodes"))},
+		"a negative number of nodes that wait": {old: newMaintenance(), changed: newMaintenance(waits), want: negative(status.Child("rolloutStatus", "waitingFor").Index(0).Child("nodeCount"))},
+		"a condition with an invalid type":     {old: newMaintenance(), changed: newMaintenance(condition("not valid")), want: handWritten(field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key"))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
