@@ -68,10 +68,6 @@ func deadlineOf(seconds int32) func(*coordination.EvictionRequest) {
 	return func(request *coordination.EvictionRequest) { request.Spec.HeartbeatDeadlineSeconds = &seconds }
 }
 
-func withoutDeadline(request *coordination.EvictionRequest) {
-	request.Spec.HeartbeatDeadlineSeconds = nil
-}
-
 func requestedBy(names ...string) func(*coordination.EvictionRequest) {
 	return func(request *coordination.EvictionRequest) {
 		request.Spec.Requesters = nil
@@ -79,10 +75,6 @@ func requestedBy(names ...string) func(*coordination.EvictionRequest) {
 			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: name})
 		}
 	}
-}
-
-func targetPod(pod *coordination.LocalPodReference) func(*coordination.EvictionRequest) {
-	return func(request *coordination.EvictionRequest) { request.Spec.Target.Pod = pod }
 }
 
 // having changes the status.
@@ -210,75 +202,25 @@ func TestResetFields(t *testing.T) {
 	}
 }
 
+// Declared and handwritten rules together report each error once. The tests of the declared rules
+// are in test/declarative_validation; the package validation has more of the handwritten ones.
 func TestValidateCreate(t *testing.T) {
 	spec := field.NewPath("spec")
-	pod := spec.Child("target", "pod")
-	withUID := func(uid string) func(*coordination.EvictionRequest) {
-		return func(request *coordination.EvictionRequest) {
-			request.Name = uid
-			request.Spec.Target.Pod.UID = uid
-		}
-	}
 	tests := map[string]struct {
 		request *coordination.EvictionRequest
 		want    field.ErrorList
 	}{
-		"valid":                            {request: newRequest()},
-		"the shortest deadline":            {request: newRequest(deadlineOf(120))},
-		"the longest deadline":             {request: newRequest(deadlineOf(21600))},
-		"the maximum number of requesters": {request: newRequest(requestedBy(numbered(100)...))},
-		"without a deadline, which defaulting prevents": {
-			request: newRequest(withoutDeadline),
-			want:    field.ErrorList{field.Required(spec.Child("heartbeatDeadlineSeconds"), "")},
-		},
-		"a deadline that is too short": {
-			request: newRequest(deadlineOf(119)),
-			want:    field.ErrorList{field.Invalid(spec.Child("heartbeatDeadlineSeconds"), nil, "").WithOrigin("minimum")},
-		},
-		"a deadline that is too long": {
-			request: newRequest(deadlineOf(21601)),
-			want:    field.ErrorList{field.Invalid(spec.Child("heartbeatDeadlineSeconds"), nil, "").WithOrigin("maximum")},
-		},
-		"one requester too many": {
-			request: newRequest(requestedBy(numbered(101)...)),
-			want:    field.ErrorList{field.TooMany(spec.Child("requesters"), 101, 100).WithOrigin("maxItems")},
-		},
-		"a duplicate requester": {
-			request: newRequest(requestedBy("a.example.com", "a.example.com")),
-			want:    field.ErrorList{field.Duplicate(spec.Child("requesters").Index(1), nil)},
-		},
-		"a requester without a name": {
-			request: newRequest(requestedBy("")),
-			want:    field.ErrorList{field.Required(spec.Child("requesters").Index(0).Child("name"), "")},
-		},
+		"valid": {request: newRequest()},
 		"no requester": {
 			request: newRequest(requestedBy()),
 			want:    field.ErrorList{field.Required(spec.Child("requesters"), "").MarkFromImperative()},
 		},
-		"no target": {
-			request: newRequest(targetPod(nil)),
-			want:    field.ErrorList{field.Invalid(spec.Child("target"), nil, "").WithOrigin("union")},
-		},
-		"a pod without a name": {
-			request: newRequest(targetPod(&coordination.LocalPodReference{UID: targetUID})),
-			want:    field.ErrorList{field.Required(pod.Child("name"), "")},
-		},
-		"a pod without a UID": {
-			request: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-0"})),
-			want:    field.ErrorList{field.Required(pod.Child("uid"), "")},
-		},
-		"an invalid UID": {
-			request: newRequest(withUID("web-0")),
-			want:    field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid")},
-		},
 		"a UID in upper case": {
-			request: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-0", UID: strings.ToUpper(targetUID)})),
-			want: field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid"),
+			request: newRequest(func(request *coordination.EvictionRequest) {
+				request.Spec.Target.Pod.UID = strings.ToUpper(targetUID)
+			}),
+			want: field.ErrorList{field.Invalid(spec.Child("target", "pod", "uid"), nil, "").WithOrigin("format=k8s-uuid"),
 				field.Invalid(field.NewPath("metadata", "name"), nil, "").MarkFromImperative()},
-		},
-		"a UID that lacks a character": {
-			request: newRequest(withUID(targetUID[:35])),
-			want:    field.ErrorList{field.Invalid(pod.Child("uid"), nil, "").WithOrigin("format=k8s-uuid")},
 		},
 	}
 	for name, test := range tests {
@@ -289,10 +231,6 @@ func TestValidateCreate(t *testing.T) {
 }
 
 func TestValidateUpdate(t *testing.T) {
-	spec := field.NewPath("spec")
-	immutable := func(path *field.Path) field.ErrorList {
-		return field.ErrorList{field.Invalid(path, nil, "").WithOrigin("immutable")}
-	}
 	tests := map[string]struct {
 		changed *coordination.EvictionRequest
 		want    field.ErrorList
@@ -300,23 +238,6 @@ func TestValidateUpdate(t *testing.T) {
 		"unchanged":                     {changed: newRequest()},
 		"a requester is added":          {changed: newRequest(requestedBy("a.example.com", "drain.example.com"))},
 		"the last requester is removed": {changed: newRequest(requestedBy())},
-		"another target": {
-			changed: newRequest(targetPod(&coordination.LocalPodReference{Name: "web-1", UID: targetUID})),
-			want:    immutable(spec.Child("target")),
-		},
-		"no target": {changed: newRequest(targetPod(nil)), want: immutable(spec.Child("target"))},
-		"another deadline": {
-			changed: newRequest(deadlineOf(1201)), want: immutable(spec.Child("heartbeatDeadlineSeconds")),
-		},
-		"no deadline, which defaulting prevents": {
-			changed: newRequest(withoutDeadline),
-			want: append(immutable(spec.Child("heartbeatDeadlineSeconds")),
-				field.Required(spec.Child("heartbeatDeadlineSeconds"), "")),
-		},
-		"one requester too many": {
-			changed: newRequest(requestedBy(numbered(101)...)),
-			want:    field.ErrorList{field.TooMany(spec.Child("requesters"), 101, 100).WithOrigin("maxItems")},
-		},
 		"another name": {
 			changed: newRequest(func(request *coordination.EvictionRequest) { request.Name = "f0e1d2c3-0000-4000-8000-000000000002" }),
 			want:    field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "").MarkFromImperative()},
@@ -329,18 +250,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// The declarative validation of the status, together with the handwritten validation, which has
-// more tests of its own.
 func TestValidateStatusUpdate(t *testing.T) {
-	status := field.NewPath("status")
-	targets, active, processed, reports := status.Child("targetInterceptors"), status.Child("activeInterceptors"), status.Child("processedInterceptors"), status.Child("interceptors")
-	tooMany := func(path *field.Path, actual, most int) *field.Error {
-		return field.TooMany(path, actual, most).WithOrigin("maxItems")
-	}
-	handWritten := func(path *field.Path) *field.Error { return field.Invalid(path, nil, "").MarkFromImperative() }
-	policy := func(policy coordination.EvictionRequestCancellationPolicy) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) { status.EvictionRequestCancellationPolicy = policy })
-	}
+	path := field.NewPath("status", "conditions")
 	conditions := func(types ...string) func(*coordination.EvictionRequest) {
 		return having(func(status *coordination.EvictionRequestStatus) {
 			for _, conditionType := range types {
@@ -349,56 +260,19 @@ func TestValidateStatusUpdate(t *testing.T) {
 			}
 		})
 	}
-	withMessage := func(length int) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) {
-			status.Interceptors[0].Message = strings.Repeat("é", length)
-		})
-	}
-	retried := func(retries int32) func(*coordination.EvictionRequest) {
-		return having(func(status *coordination.EvictionRequestStatus) { status.Interceptors[0].Retries = retries })
-	}
-	const a, imperative = "a.example.com", "imperative-eviction.k8s.io"
-	ready, begun := newRequest(initialized(a, imperative)), newRequest(initialized(a, imperative), activeAfter(a))
-	last := newRequest(initialized(imperative), activeAfter(imperative))
-	all := append(numbered(15), imperative)
-	lastOfAll := newRequest(initialized(all...), activeAfter(imperative, all[:15]...), completed(15))
-	beyond := append(numbered(16), imperative)
-
+	tooMany := field.ErrorList{field.Forbidden(path, "").MarkFromImperative()}
 	tests := map[string]struct {
 		old, changed *coordination.EvictionRequest
 		want         field.ErrorList
 	}{
-		"unchanged":                     {old: newRequest(), changed: newRequest()},
-		"the maximum number of targets": {old: newRequest(), changed: newRequest(initialized(all...))},
-		"one target too many":           {old: newRequest(), changed: newRequest(initialized(beyond...)), want: field.ErrorList{tooMany(targets, 17, 16), tooMany(reports, 17, 16)}},
-		"a duplicate target":            {old: newRequest(), changed: newRequest(initialized(a, a, imperative)), want: field.ErrorList{field.Duplicate(targets.Index(1), nil), field.Duplicate(reports.Index(1), nil)}},
-		"a target without a name":       {old: newRequest(), changed: newRequest(initialized("", imperative)), want: field.ErrorList{field.Required(targets.Index(0).Child("name"), ""), field.Required(reports.Index(0).Child("name"), "")}},
-		"one active":                    {old: ready, changed: begun},
-		"two active": {
-			old: ready, changed: newRequest(initialized(a, imperative), activeAfter(a), having(func(status *coordination.EvictionRequestStatus) {
-				status.ActiveInterceptors = append(status.ActiveInterceptors, imperative)
-			})),
-			want: field.ErrorList{tooMany(active, 2, 1)},
-		},
-		"the maximum number of processed":               {old: lastOfAll, changed: newRequest(initialized(all...), activeAfter("", all...), completed(15))},
-		"one processed too many":                        {old: newRequest(), changed: newRequest(activeAfter("", beyond...)), want: field.ErrorList{tooMany(processed, 17, 16), handWritten(processed)}},
-		"a duplicate processed":                         {old: newRequest(), changed: newRequest(activeAfter("", a, a)), want: field.ErrorList{field.Duplicate(processed.Index(1), nil), handWritten(processed)}},
-		"the longest message":                           {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), withMessage(32768))},
-		"a message that is too long":                    {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), withMessage(32769)), want: field.ErrorList{field.TooLong(reports.Index(0).Child("message"), nil, 32768).WithOrigin("maxLength")}},
-		"a retry":                                       {old: last, changed: newRequest(initialized(imperative), activeAfter(imperative), retried(1))},
-		"negative retries":                              {old: last, changed: newRequest(initialized(imperative), activeAfter(imperative), retried(-1)), want: field.ErrorList{field.Invalid(reports.Index(0).Child("retries"), nil, "").WithOrigin("minimum")}},
-		"cancellation allowed":                          {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), policy("Allow"))},
-		"cancellation forbidden":                        {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), policy("Forbid"))},
-		"another cancellation policy":                   {old: begun, changed: newRequest(initialized(a, imperative), activeAfter(a), policy("Maybe")), want: field.ErrorList{field.NotSupported[string](status.Child("evictionRequestCancellationPolicy"), "Maybe", nil)}},
+		"unchanged":                                     {old: newRequest(), changed: newRequest()},
 		"the maximum number of conditions":              {old: newRequest(), changed: newRequest(conditions(numbered(100)...))},
-		"one foreign condition too many":                {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
+		"one foreign condition too many":                {old: newRequest(), changed: newRequest(conditions(numbered(101)...)), want: tooMany},
 		"all foreign conditions, blocked":               {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive")...))},
 		"all foreign conditions, evicted":               {old: newRequest(conditions(numbered(100)...)), changed: newRequest(conditions(append(numbered(100), "Blocked", "InterceptorUnresponsive", "Evicted")...))},
 		"too many foreign conditions stored, evicted":   {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(append(numbered(101), "Evicted")...))},
-		"too many foreign conditions stored, one added": {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(numbered(102)...)), want: field.ErrorList{field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
-		"far too many conditions":                       {old: newRequest(), changed: newRequest(conditions(numbered(106)...)), want: field.ErrorList{tooMany(status.Child("conditions"), 106, 105), field.Forbidden(status.Child("conditions"), "").MarkFromImperative()}},
-		"a duplicate condition":                         {old: newRequest(), changed: newRequest(conditions("Example", "Example")), want: field.ErrorList{field.Duplicate(status.Child("conditions").Index(1), nil)}},
-		"a condition without a valid type":              {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(status.Child("conditions").Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
+		"too many foreign conditions stored, one added": {old: newRequest(conditions(numbered(101)...)), changed: newRequest(conditions(numbered(102)...)), want: tooMany},
+		"a condition without a valid type":              {old: newRequest(), changed: newRequest(conditions("not valid")), want: field.ErrorList{field.Invalid(path.Index(0).Child("type"), nil, "").WithOrigin("format=k8s-label-key").MarkFromImperative()}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -423,31 +297,16 @@ func initialized(names ...string) func(*coordination.EvictionRequest) {
 	})
 }
 
-// activeAfter makes the named interceptor active, or none, after the processed ones.
-func activeAfter(name string, processed ...string) func(*coordination.EvictionRequest) {
+// activated makes the interceptor active.
+func activated(name string) func(*coordination.EvictionRequest) {
 	return having(func(status *coordination.EvictionRequestStatus) {
-		status.ProcessedInterceptors = processed
-		if len(status.TargetInterceptors) > 0 {
-			status.ActivationTime = &metav1.Time{Time: noon}
-		}
-		if name != "" {
-			status.ActiveInterceptors = []string{name}
-		}
-	})
-}
-
-// completed completes the interceptor with that index.
-func completed(index int) func(*coordination.EvictionRequest) {
-	return having(func(status *coordination.EvictionRequestStatus) {
-		now := &metav1.Time{Time: noon}
-		entry := &status.Interceptors[index]
-		entry.StartTime, entry.HeartbeatTime, entry.CompletionTime = now, now, now
+		status.ActiveInterceptors, status.ActivationTime = []string{name}, &metav1.Time{Time: noon}
 	})
 }
 
 // The strategy uses the injected clock.
 func TestStatusStrategyClock(t *testing.T) {
-	ready, begun := newRequest(initialized("a.example.com", "imperative-eviction.k8s.io")), newRequest(initialized("a.example.com", "imperative-eviction.k8s.io"), activeAfter("a.example.com"))
+	ready, begun := newRequest(initialized("a.example.com", "imperative-eviction.k8s.io")), newRequest(initialized("a.example.com", "imperative-eviction.k8s.io"), activated("a.example.com"))
 	for now, wantErrors := range map[time.Time]int{noon: 0, noon.Add(10 * time.Second): 0, noon.Add(11 * time.Second): 1} {
 		errs := statusStrategyAt(now).ValidateUpdate(requestContext("update", "status"), begun, ready)
 		if len(errs) != wantErrors {
