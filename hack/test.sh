@@ -70,7 +70,7 @@ gates() {
 readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControllerRoles|TestBootstrapControllerRoleBindings)$'
 
 # What phases of unit tests run.
-readonly UNIT_DIRS='cmd hack/auditlog hack/availability hack/bench hack/controlplane hack/docs hack/e2e hack/localcluster hack/realcluster pkg plugin staging test/utils'
+readonly UNIT_DIRS='cmd hack/auditlog hack/availability hack/bench hack/controlplane hack/docs hack/e2e hack/localcluster hack/realcluster pkg plugin staging test/declarative_validation test/utils'
 
 # gotestsum prints a line for each package and every failure; what it counts is
 # added to the totals. Arguments: name, directory, flags and packages of go test.
