@@ -18,6 +18,9 @@ package system
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -188,30 +191,80 @@ func (f *forkUpgrade) maintain(name string) func(tCtx ktesting.TContext) string 
 	return func(tCtx ktesting.TContext) string {
 		f.drain(tCtx, name)
 		patchMaintenance(tCtx, name, `{"spec":{"stage":"Complete"}}`)
-		await(tCtx, "the maintenance of "+name+" to be complete", func(tCtx ktesting.TContext) {
-			m := readMaintenance(tCtx, name)
-			if node := getNode(tCtx, name); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(m.Finalizers) > 0 {
-				tCtx.Fatalf("unschedulable %t, maintenance status %+v, finalizers %q", node.Spec.Unschedulable, node.Status.MaintenanceStatus, m.Finalizers)
-			}
-		})
+		f.expectReleased(tCtx, name)
 		f.maintained = append(f.maintained, name)
 		return "node " + name + " was drained, and is schedulable again."
 	}
 }
 
-// drain drains a node with a pod until the pod is gone.
-func (f *forkUpgrade) drain(tCtx ktesting.TContext, name string, interceptors ...string) {
+// expectReleased waits until the maintenance of a node is complete.
+func (f *forkUpgrade) expectReleased(tCtx ktesting.TContext, name string) {
+	tCtx.Helper()
+	await(tCtx, "the maintenance of "+name+" to be complete", func(tCtx ktesting.TContext) {
+		m := readMaintenance(tCtx, name)
+		if node := getNode(tCtx, name); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(m.Finalizers) > 0 {
+			tCtx.Fatalf("unschedulable %t, maintenance status %+v, finalizers %q", node.Spec.Unschedulable, node.Status.MaintenanceStatus, m.Finalizers)
+		}
+	})
+}
+
+// createWithPod creates a node and a pod on it.
+func createWithPod(tCtx ktesting.TContext, t *upgradeTest, name string, interceptors ...string) {
 	tCtx.Helper()
 	create(tCtx, tCtx.Client().CoreV1().Nodes(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	pod := newPod(name, interceptors...)
 	pod.Spec.NodeName = name
-	f.requests.pods[name] = createReadyPod(tCtx, pod)
+	t.pods[name] = createReadyPod(tCtx, pod)
+}
+
+// drain drains a node with a pod until the pod is gone.
+func (f *forkUpgrade) drain(tCtx ktesting.TContext, name string, interceptors ...string) {
+	tCtx.Helper()
+	createWithPod(tCtx, f.requests, name, interceptors...)
 	create(tCtx, tCtx.Client().CoordinationV1alpha1().NodeMaintenances(), newMaintenance(name, nodeNamed(name).NodeSelectorTerms[0]))
 	if len(interceptors) > 0 {
 		awaitRequest(tCtx, f.requests.pods[name], isActive)
 		return
 	}
 	f.awaitDrained(tCtx, name)
+}
+
+// useKubectl drains nodes with the kubectls of both releases through each API server, and completes
+// their maintenances.
+func (f *forkUpgrade) useKubectl(tCtx ktesting.TContext, round string) string {
+	tCtx.Helper()
+	var names []string
+	for i, server := range f.servers(tCtx) {
+		for _, release := range []controlplane.Release{f.predecessor, f.own} {
+			name := fmt.Sprintf("kubectl-%s-%d", round, len(names))
+			createWithPod(tCtx, f.requests, name)
+			for _, command := range []struct{ args, want string }{
+				{"start " + name + " --name=" + name + " --wait --timeout=1m", ""},
+				{"status " + name, "Drained"},
+				{"complete " + name + " --wait --timeout=1m", ""},
+			} {
+				printed, err := kubectlMaintenance(server, release, command.args)
+				if err != nil || !strings.Contains(printed, command.want) {
+					tCtx.Fatalf("kubectl of %s, API server %d: kubectl maintenance %s: %v, must print %q:\n%s", release.Name, i, command.args, err, command.want, printed)
+				}
+			}
+			f.expectReleased(tCtx, name)
+			f.maintained = append(f.maintained, name)
+			names = append(names, name)
+		}
+	}
+	return fmt.Sprintf("The kubectls of both releases have drained %d nodes.", len(names))
+}
+
+// kubectlMaintenance runs a command of the kubectl of a release against the API server of a context.
+func kubectlMaintenance(server ktesting.TContext, release controlplane.Release, args string) (string, error) {
+	config := server.RESTConfig()
+	command := exec.CommandContext(server, filepath.Join(release.Bin, "kubectl"), append(strings.Fields("maintenance "+args),
+		"--server="+config.Host, "--token="+config.BearerToken, "--certificate-authority="+config.CAFile)...)
+	// The environment must not influence the command.
+	command.Env = []string{"HOME=" + server.TempDir(), "KUBECONFIG=" + os.DevNull}
+	printed, err := command.CombinedOutput()
+	return string(printed), err
 }
 
 func (f *forkUpgrade) awaitDrained(tCtx ktesting.TContext, name string) {
@@ -353,7 +406,7 @@ func (f *forkUpgrade) replaceManager(release *controlplane.Release) func(tCtx kt
 func (f *forkUpgrade) goOn(round string, give, drained, working []int) func(tCtx ktesting.TContext) string {
 	return func(tCtx ktesting.TContext) string {
 		observed := []string{f.evictNew(round)(tCtx), f.maintain("shelf-" + round)(tCtx)}
-		observed = append(observed, f.requests.expectSurging(tCtx), f.scale(tCtx))
+		observed = append(observed, f.useKubectl(tCtx, round), f.requests.expectSurging(tCtx), f.scale(tCtx))
 		f.requests.expectDraining(tCtx)
 
 		rollout := tCtx.WithNamespace(rolloutNamespace)
@@ -497,7 +550,10 @@ func (f *forkUpgrade) finishWalks(tCtx ktesting.TContext) string {
 
 func (f *forkUpgrade) finishSurges(tCtx ktesting.TContext) string {
 	f.finishSurge(tCtx, unprotected)
-	return f.requests.finishDrains(tCtx)
+	observed := f.requests.finishDrains(tCtx)
+	// Its rollout needs further pods to become ready.
+	awaitReplicas(tCtx, "rolling", replicas{2, 2, 2}, makePodsReady)
+	return observed
 }
 
 func (f *forkUpgrade) finishRollout(tCtx ktesting.TContext) string {
@@ -522,5 +578,5 @@ func (f *forkUpgrade) deleteMaintenances(tCtx ktesting.TContext) string {
 			tCtx.Fatalf("node %s is unschedulable: %t, and has the maintenance status %+v", name, node.Spec.Unschedulable, node.Status.MaintenanceStatus)
 		}
 	}
-	return fmt.Sprintf("the maintenances of %s are gone.", strings.Join(f.maintained, ", "))
+	return fmt.Sprintf("%d maintenances are gone.", len(f.maintained))
 }
