@@ -161,7 +161,9 @@ func (u *pickerUpgrade) await(tCtx ktesting.TContext, name string, count int) (n
 	tCtx.Helper()
 	awaitReplicas(tCtx, name, replicas{count, count, count}, makePodsReady)
 	for _, pod := range podsOf(tCtx, name) {
-		names = append(names, pod.Name)
+		if pod.DeletionTimestamp == nil { // One may be about to be gone.
+			names = append(names, pod.Name)
+		}
 	}
 	return names
 }
