@@ -54,17 +54,20 @@ const (
 	// seeds is the number of random lists of objects that go both ways.
 	seeds = 30
 
-	to137 = "--to=lifecycle.k8s.io/v1alpha1"
+	toLifecycle = "--to=lifecycle.k8s.io/v1alpha1"
 )
+
+// programDir is the directory of the program, or empty if no test has needed it.
+var programDir string
 
 // program builds kubectl-maintenance from the tree, with the flags of the Makefile, and returns its
 // path.
-var program = sync.OnceValues(func() (string, error) {
-	directory, err := os.MkdirTemp("", "interop-")
+var program = sync.OnceValues(func() (_ string, err error) {
+	programDir, err = os.MkdirTemp("", "interop-")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(directory, "kubectl-maintenance")
+	path := filepath.Join(programDir, "kubectl-maintenance")
 	build := exec.Command("go", "build", "-C", tree, "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-o", path, "./cmd/kubectl-maintenance")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=")
 	if output, err := build.CombinedOutput(); err != nil {
@@ -75,8 +78,8 @@ var program = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := program(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if programDir != "" {
+		os.RemoveAll(programDir)
 	}
 	os.Exit(code)
 }
@@ -110,10 +113,10 @@ func documents(stream []byte) [][]byte {
 	return all
 }
 
-// decode137 decodes documents as an API server of Kubernetes 1.37 does for a client that wants
-// strict validation, and checks what that release requires of their names and priorities. Its
-// validation cannot be had as a module; the rules are in the comments of its types.
-func decode137(t *testing.T, stream []byte) []runtime.Object {
+// decodeUpstream decodes documents as an API server of upstream does for a client that wants strict
+// validation, and checks what the comments of the types require of names and priorities.
+// cmd/kubectl-maintenance in the tree calls upstream's validation.
+func decodeUpstream(t *testing.T, stream []byte) []runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, lifecyclev1alpha1.AddToScheme} {
@@ -128,7 +131,7 @@ func decode137(t *testing.T, stream []byte) []runtime.Object {
 		if err != nil {
 			t.Fatalf("%v:\n%s", err, document)
 		}
-		if err := check137(object); err != nil {
+		if err := checkUpstream(object); err != nil {
 			t.Errorf("%v:\n%s", err, document)
 		}
 		objects = append(objects, object)
@@ -136,7 +139,7 @@ func decode137(t *testing.T, stream []byte) []runtime.Object {
 	return objects
 }
 
-func check137(object runtime.Object) error {
+func checkUpstream(object runtime.Object) error {
 	var errs field.ErrorList
 	ctx, op, path := context.Background(), operation.Operation{}, field.NewPath("spec")
 	checkName := func(name string) {
@@ -167,21 +170,21 @@ func check137(object runtime.Object) error {
 	return errs.ToAggregate()
 }
 
-// TestGolden decodes what is converted to and from 1.37 in the tests of the command with the types of
-// that release.
+// TestGolden decodes what is converted to and from lifecycle.k8s.io in the tests of the command with
+// upstream's types.
 func TestGolden(t *testing.T) {
 	for _, file := range []string{"lifecycle-requests.yaml", "to-lifecycle.out.yaml"} {
 		data, err := os.ReadFile(filepath.Join(goldenDir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if objects := decode137(t, data); len(objects) < 4 {
+		if objects := decodeUpstream(t, data); len(objects) < 4 {
 			t.Errorf("%s has %d objects", file, len(objects))
 		}
 	}
 }
 
-// names are random names of responders and requesters of 1.37.
+// names are random names of responders and requesters of upstream.
 func names(random *rand.Rand, count int) []string {
 	domains := []string{"example.com", "a.example.com", "b.a.example.com", "example.org", "z.test"}
 	keys := []string{"migrate", "Snapshot", "log_1", "a.b", "drain", "x"}
@@ -224,9 +227,9 @@ func higherDomainFirst(a, b string) int {
 	return cmp.Compare(key(a), key(b))
 }
 
-// TestPodsFrom137 converts pods of 1.37 here and back: all stays but the priorities, whose order
-// stays.
-func TestPodsFrom137(t *testing.T) {
+// TestPodsFromUpstream converts pods with responders to pods with interceptors and back: all stays but
+// the priorities, whose order stays.
+func TestPodsFromUpstream(t *testing.T) {
 	for seed := range uint64(seeds) {
 		random := rand.New(rand.NewPCG(seed, 137))
 		var pods []any
@@ -245,8 +248,8 @@ func TestPodsFrom137(t *testing.T) {
 		if bytes.Contains(here, []byte("evictionResponders")) || strings.Contains(said, "lost:") {
 			t.Fatalf("seed %d: %s\n%s", seed, said, here)
 		}
-		back, _ := convert(t, here, to137)
-		for i, object := range decode137(t, back) {
+		back, _ := convert(t, here, toLifecycle)
+		for i, object := range decodeUpstream(t, back) {
 			got, want := object.(*v1.Pod), pods[i].(*v1.Pod).DeepCopy()
 			slices.SortFunc(want.Spec.EvictionResponders, func(a, b v1.EvictionResponder) int {
 				return cmp.Or(cmp.Compare(*b.Priority, *a.Priority), higherDomainFirst(a.Name, b.Name))
@@ -269,8 +272,8 @@ func TestPodsFrom137(t *testing.T) {
 	}
 }
 
-// TestWorkloadsFrom137 converts the pod templates of all kinds of workloads here and back.
-func TestWorkloadsFrom137(t *testing.T) {
+// TestWorkloadsFromUpstream converts the pod templates of all kinds of workloads and back.
+func TestWorkloadsFromUpstream(t *testing.T) {
 	template := func(first, second int32) v1.PodTemplateSpec {
 		return v1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
@@ -301,9 +304,9 @@ func TestWorkloadsFrom137(t *testing.T) {
 	if bytes.Contains(here, []byte("evictionResponders")) || strings.Contains(said, "lost:") {
 		t.Fatalf("%s\n%s", said, here)
 	}
-	back, _ := convert(t, here, to137)
+	back, _ := convert(t, here, toLifecycle)
 	var got []any
-	for _, object := range decode137(t, back) {
+	for _, object := range decodeUpstream(t, back) {
 		got = append(got, object)
 	}
 	if diff := gocmp.Diff(workloads(template(12000, 11000)), got); diff != "" {
@@ -311,9 +314,10 @@ func TestWorkloadsFrom137(t *testing.T) {
 	}
 }
 
-// TestRequestsFrom137 converts EvictionRequests of 1.37 here and back: the same requesters ask for
-// the same pods. What differs is listed: names of objects, and requesters that have withdrawn.
-func TestRequestsFrom137(t *testing.T) {
+// TestRequestsFromUpstream converts EvictionRequests of lifecycle.k8s.io to ours and back: the same
+// requesters ask for the same pods. What differs is listed: names of objects, and requesters that have
+// withdrawn.
+func TestRequestsFromUpstream(t *testing.T) {
 	type asked struct {
 		namespace, pod, requester string
 		uid                       types.UID
@@ -352,9 +356,9 @@ func TestRequestsFrom137(t *testing.T) {
 				t.Errorf("seed %d: %s is missing in %s", seed, pod.requester, said)
 			}
 		}
-		back, _ := convert(t, here, to137)
+		back, _ := convert(t, here, toLifecycle)
 		var got []asked
-		for _, object := range decode137(t, back) {
+		for _, object := range decodeUpstream(t, back) {
 			request := object.(*lifecyclev1alpha1.EvictionRequest)
 			target := request.Spec.Target.Pod
 			got = append(got, asked{namespace: request.Namespace, pod: target.Name, uid: target.UID, requester: request.Spec.Requester})
@@ -386,8 +390,8 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// TestPodsFromHere converts pods with 0 to 15 interceptors to 1.37 and back. The first ten stay in
-// their order. What is lost is listed: the others, and domain names, which become keys.
+// TestPodsFromHere converts pods with 0 to 15 interceptors to pods with responders and back. The first
+// ten stay in their order. What is lost is listed: the others, and domain names, which become keys.
 func TestPodsFromHere(t *testing.T) {
 	for seed := range uint64(seeds) {
 		random := rand.New(rand.NewPCG(seed, 15))
@@ -416,13 +420,13 @@ func TestPodsFromHere(t *testing.T) {
 			}
 			pods = append(pods, pod)
 		}
-		there, said := convert(t, marshal(t, pods...), to137)
+		there, said := convert(t, marshal(t, pods...), toLifecycle)
 		for _, line := range listed {
 			if !strings.Contains(said, line) {
 				t.Errorf("seed %d: %q is missing in %s", seed, line, said)
 			}
 		}
-		if objects := decode137(t, there); len(objects) != len(pods) {
+		if objects := decodeUpstream(t, there); len(objects) != len(pods) {
 			t.Errorf("seed %d: %d pods", seed, len(objects))
 		}
 		back, said := convert(t, there)

@@ -22,18 +22,21 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// interopFixtures is where the tests of other releases of k8s.io/api find what we store.
+// interopFixtures is where the tests with upstream's k8s.io/api find what we store and serve.
 const interopFixtures = "../../../../hack/interop/testdata"
 
-// TestInteropFixtures checks that the files are what etcd would have of these objects.
-// UPDATE_COMPATIBILITY_FIXTURE_DATA=true writes them.
+// TestInteropFixtures checks that the files are what etcd would have of these objects, and what
+// clients would be sent as JSON. UPDATE_COMPATIBILITY_FIXTURE_DATA=true writes them.
 func TestInteropFixtures(t *testing.T) {
 	pod := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -49,7 +52,7 @@ func TestInteropFixtures(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "node-1"},
 		Status: v1.NodeStatus{
 			Conditions:       []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
-			NodeInfo:         v1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
+			NodeInfo:         v1.NodeSystemInfo{KubeletVersion: "v1.2.3"},
 			DeclaredFeatures: []string{"Feature"},
 			MaintenanceStatus: &v1.MaintenanceStatus{
 				DrainTargets:           []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: 1000}},
@@ -66,13 +69,38 @@ func TestInteropFixtures(t *testing.T) {
 			},
 		},
 	}
-	scheme := runtime.NewScheme()
-	if err := v1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	replicas := int32(3)
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	template := v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}, Spec: pod.Spec}
+	picker := &v1.DownscalePodPicker{HTTP: &v1.HTTPDownscalePodPicker{Host: "picker.example.com", Port: intstr.FromInt32(8443), Path: "/pick"}, MaxRetries: &replicas}
+	deployment := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template, DownscalePodPicker: picker},
 	}
-	for file, object := range map[string]runtime.Object{"pod.pb": pod, "node.pb": node} {
+	replicaSet := &appsv1.ReplicaSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "shop"},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: selector, Template: template, DownscalePodPicker: picker},
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, appsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type fixture struct {
+		object     runtime.Object
+		serializer runtime.Serializer
+	}
+	fixtures := map[string]fixture{}
+	for name, object := range map[string]runtime.Object{"pod": pod, "node": node, "deployment": deployment, "replicaset": replicaSet} {
+		fixtures[name+".pb"] = fixture{object, protobuf.NewSerializer(scheme, scheme)}
+		fixtures[name+".json"] = fixture{object, json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Pretty: true})}
+	}
+	for file, fixture := range fixtures {
 		var encoded bytes.Buffer
-		if err := protobuf.NewSerializer(scheme, scheme).Encode(object, &encoded); err != nil {
+		if err := fixture.serializer.Encode(fixture.object, &encoded); err != nil {
 			t.Fatalf("encoding %s: %v", file, err)
 		}
 		path := filepath.Join(interopFixtures, file)
