@@ -83,6 +83,14 @@ check_start() {
 
 conflicts() { git -C "${TREE}" grep -lE '^(<<<<<<<|>>>>>>>) ' -- . ':!*.md' ':!*/testdata/*' 2>/dev/null || true; }
 
+# Its tests compare the fork with upstream's modules of the same version.
+# shellcheck disable=SC2317 # step calls it
+pin_interop() {
+  local version=v0${TO#v1}
+  GOWORK=off go -C hack/interop get "k8s.io/api@${version}" "k8s.io/apimachinery@${version}" "k8s.io/client-go@${version}" &&
+    GOWORK=off go -C hack/interop mod tidy
+}
+
 # Documents name the version of the base, some in a heading, to which links lead without dots.
 # What happened in the past keeps its own.
 name_version() {
@@ -104,6 +112,7 @@ main() {
     name_version "${from}"
   fi
   touch "${LOGS}/pin.log"
+  step interop pin_interop || left 'hack/interop cannot have modules of this version' "$(cat "${LOGS}/interop.log")"
   step merge tree_tool merge || true
   if [[ -n $(conflicts) ]]; then
     left 'resolve the conflicts in these files of the tree, _output/kubernetes' "$(conflicts)"
