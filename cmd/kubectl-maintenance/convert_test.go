@@ -37,10 +37,13 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/apis/lifecycle"
+	lifecyclevalidation "k8s.io/kubernetes/pkg/apis/lifecycle/validation"
 	"k8s.io/kubernetes/pkg/features"
 
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	_ "k8s.io/kubernetes/pkg/apis/lifecycle/install"
 )
 
 // conversions is the number of random inputs of each kind.
@@ -112,6 +115,16 @@ func (r texts) pod() string {
 		r.participant(), r.IntN(120000), r.participant(), r.IntN(120000))
 }
 
+func (r texts) ownRequest() string {
+	return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: %q, namespace: shop}, spec: {target: {pod: {name: %q, uid: %q}}, requesters: [{name: %q}, {name: %q}]}}`,
+		r.uid(), r.name(), r.uid(), r.participant(), r.participant())
+}
+
+func (r texts) ownPod() string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b, annotations: {interceptor.evictionrequest.coordination.k8s.io/priority_audit.example.com: %q}}, spec: {containers: [{name: c, image: d}], evictionInterceptors: [{name: %q}, {name: %q}]}}`,
+		r.oneOf("0", "5000", "100000", "100001", "x"), r.participant(), r.participant())
+}
+
 func (r texts) script() string {
 	return fmt.Sprintf("kubectl drain '%s' --timeout=%s --dry-run=%s\nkubectl drain -l '%s' --pod-selector='%s' %s\n",
 		r.name(), r.oneOf("5m", "0", "-1s"), r.oneOf("none", "client"), r.selector(), r.selector(), r.oneOf("--force", "--grace-period=3", ""))
@@ -120,19 +133,29 @@ func (r texts) script() string {
 // TestConvertWritesValidObjects validates what is written for random input as the API server does.
 func TestConvertWritesValidObjects(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, true)
-	for name, generate := range map[string]func(texts) string{
-		"medik8s.yaml": texts.medik8s, "nvidia.yaml": texts.nvidia, "request.yaml": texts.request, "pod.yaml": texts.pod, "drain.sh": texts.script,
+	toLifecycle := []string{"--to=lifecycle.k8s.io/v1alpha1"}
+	for name, input := range map[string]struct {
+		generate func(texts) string
+		args     []string
+	}{
+		"medik8s.yaml":     {generate: texts.medik8s},
+		"nvidia.yaml":      {generate: texts.nvidia},
+		"request.yaml":     {generate: texts.request},
+		"pod.yaml":         {generate: texts.pod},
+		"drain.sh":         {generate: texts.script},
+		"own-request.yaml": {generate: texts.ownRequest, args: toLifecycle},
+		"own-pod.yaml":     {generate: texts.ownPod, args: toLifecycle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), name)
 			random := texts{rand.New(rand.NewPCG(37, 36))}
 			written, refused := 0, 0
 			for range conversions {
-				text := generate(random)
+				text := input.generate(random)
 				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				out, succeeded := runConvert(t, "-f", file)
+				out, succeeded := runConvert(t, append([]string{"-f", file}, input.args...)...)
 				if !succeeded {
 					refused++
 					if out != "" {
@@ -178,6 +201,8 @@ func validateWritten(t *testing.T, text, document string) {
 			o.Namespace = "default"
 		}
 		errs = append(errs, validation.ValidateEvictionRequestCreate(o)...)
+	case *lifecycle.EvictionRequest:
+		errs = append(errs, lifecyclevalidation.ValidateEvictionRequest(o)...)
 	case *core.Pod:
 		errs = append(errs, corevalidation.ValidatePodCreate(o, corevalidation.PodValidationOptions{})...)
 	default:

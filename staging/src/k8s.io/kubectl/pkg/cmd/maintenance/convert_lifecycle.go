@@ -37,7 +37,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 )
 
-// lifecycleVersion is the version of the API of Kubernetes 1.37. The tree has no types of it.
+// lifecycleVersion is the version of upstream's API, which appeared in 1.37.
 const lifecycleVersion = "lifecycle.k8s.io/v1alpha1"
 
 var (

@@ -57,7 +57,7 @@ const (
 	annotationsField  = "annotations"
 )
 
-// Limits and priorities of responders in 1.37.
+// Limits and priorities of responders.
 const (
 	maxResponders = 10
 
@@ -75,7 +75,7 @@ const (
 	priorityStep = 1000
 )
 
-// responder is a responder of 1.37.
+// responder is a responder of a pod.
 type responder struct {
 	name     string
 	priority int32
@@ -125,7 +125,8 @@ func (c *converter) convertPod(where source, kind schema.GroupVersionKind, path 
 
 // matches reports errors for fields that the kind does not have.
 func (p *podConversion) matches(kind schema.GroupVersionKind, object map[string]any) bool {
-	if _, both := p.spec[respondersField]; both {
+	_, hasResponders := p.spec[respondersField]
+	if _, both := p.spec[interceptorsField]; hasResponders && both {
 		p.fail(p.where, p.path+"spec."+respondersField, "the pod has %s, too: remove one of them", interceptorsField)
 		return false
 	}
@@ -258,6 +259,10 @@ func (p *podConversion) toResponders() {
 		kept = kept[:maxResponders]
 	}
 	if len(kept) == 0 {
+		return
+	}
+	if _, found := p.spec[respondersField]; found {
+		p.fail(p.where, p.path+"spec."+respondersField, "annotations of the pod register interceptors, too: remove one of them")
 		return
 	}
 	var responders []any

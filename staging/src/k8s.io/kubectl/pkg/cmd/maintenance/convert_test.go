@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"sigs.k8s.io/yaml"
 )
 
 const convertDirectory = "testdata/convert"
@@ -212,7 +214,8 @@ func TestConvertRefuses(t *testing.T) {
 		"responder field":      {text: podWith("evictionResponders: [{name: example.com/a, priority: 2000, role: x}]"), want: []string{`Pod/a: spec: unknown field "evictionResponders[0].role"`}},
 		"too many responders":  {text: many("evictionResponders", 11, "{name: example.com/N, priority: 2000}"), want: []string{"has 11 responders, more than 10"}},
 		"both":                 {text: podWith("evictionResponders: [{name: example.com/a, priority: 2000}], evictionInterceptors: [{name: a.example.com}]"), want: []string{"spec.evictionResponders: the pod has evictionInterceptors, too: remove one of them"}},
-		"a field of 1.37":      {text: podWith("newField: 1"), want: []string{`Pod/a: unknown field "spec.newField"`}},
+		"both, by annotation":  {text: strings.Replace(podWith("evictionResponders: [{name: example.com/a, priority: 2000}]"), "name: a", "name: a, annotations: {interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com: \"5000\"}", 1), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.evictionResponders: annotations of the pod register interceptors, too: remove one of them"}},
+		"an unknown field":     {text: podWith("newField: 1"), want: []string{`Pod/a: unknown field "spec.newField"`}},
 		"no spec":              {text: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {}}", want: []string{"Deployment/a: spec.template.spec: is missing"}},
 		"many interceptors":    {text: many("evictionInterceptors", 16, "{name: N.example.com}"), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"the pod has 16 interceptors, more than 15"}},
 		"interceptor twice":    {text: many("evictionInterceptors", 2, "{name: a.example.com}"), args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.evictionInterceptors[1].name=a.example.com: is there twice"}},
@@ -261,6 +264,24 @@ func TestConvertRefuses(t *testing.T) {
 				t.Errorf("exit code %d, wrote %q", s.code, written)
 			}
 		})
+	}
+}
+
+// TestConvertKeepsConverted converts pods to what they have already.
+func TestConvertKeepsConverted(t *testing.T) {
+	for to, field := range map[string]string{
+		ours:   "evictionInterceptors: [{name: a.example.com}]",
+		theirs: "evictionResponders: [{name: example.com/a, priority: 2000}]",
+	} {
+		pod := "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a}], " + field + "}}"
+		written, said, _ := convertText(t, "in.yaml", pod, "--to="+to)
+		var got, want any
+		if err := errors.Join(yaml.Unmarshal([]byte(written), &got), yaml.Unmarshal([]byte(pod), &want)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, got); diff != "" || said != "" {
+			t.Errorf("--to=%s says %q (-want, +got):\n%s", to, said, diff)
+		}
 	}
 }
 
