@@ -46,7 +46,8 @@ func main() {
 	defer stop()
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
-		klog.Fatalf("reading the kubeconfig: %v", err)
+		klog.Background().Error(err, "Reading the kubeconfig failed")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	evictionrequest.RunOrDie(ctx, evictionrequest.InterceptorConfig{
 		Client: kubernetes.NewForConfigOrDie(config),
