@@ -83,9 +83,19 @@ func (s *uncachedStore) updateStatus(ctx context.Context, key types.NamespacedNa
 		}
 		return internal, policyapiv1.Convert_v1_PodDisruptionBudget_To_policy_PodDisruptionBudget(updated, internal, nil)
 	}
-	_, _, err := s.status.Update(genericapirequest.WithNamespace(ctx, key.Namespace), key.Name, rest.DefaultUpdatedObjectInfo(nil, transform),
+	_, _, err := s.status.Update(withStatusRequest(ctx, key), key.Name, rest.DefaultUpdatedObjectInfo(nil, transform),
 		rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
+}
+
+// withStatusRequest returns the context of a request to the status of a budget, by which declarative
+// validation tells what it validates: the request at hand is one to evict a pod, or none.
+func withStatusRequest(ctx context.Context, key types.NamespacedName) context.Context {
+	gv := policyv1.SchemeGroupVersion
+	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(ctx, key.Namespace), &genericapirequest.RequestInfo{
+		IsResourceRequest: true, Verb: "update", APIPrefix: "apis", APIGroup: gv.Group, APIVersion: gv.Version,
+		Resource: "poddisruptionbudgets", Subresource: "status", Namespace: key.Namespace, Name: key.Name,
+	})
 }
 
 func (s *uncachedStore) destroy() { s.budgets.Destroy() }
