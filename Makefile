@@ -403,6 +403,10 @@ _output/bin/crd-ref-docs: hack/modules/crd-ref-docs/go.mod hack/modules/crd-ref-
 	@echo '==> building crd-ref-docs (a minute, once)'
 	@$(call build-tool,crd-ref-docs,github.com/elastic/crd-ref-docs)
 
+_output/bin/instrumentation: hack/modules/instrumentation/go.mod hack/modules/instrumentation/go.sum | go-and-git
+	@echo "==> building upstream's parser of metrics (seconds, once)"
+	@$(call build-tool,instrumentation,k8s.io/kubernetes/test/instrumentation)
+
 # "make down" builds it only where it is missing: any build stops what any other started.
 _output/bin/cluster:
 	@$(MAKE) tree
@@ -487,8 +491,8 @@ pictures: test-surge monitoring docs-tools ## draw docs/images from a drain of a
 	@hack/pictures.sh
 
 .PHONY: docs-tools
-docs-tools: tree _output/bin/crd-ref-docs
-	@$(call build-in-tree,./hack/docs ./test/instrumentation)
+docs-tools: tree _output/bin/crd-ref-docs _output/bin/instrumentation
+	@$(call build-in-tree,./hack/docs)
 
 ##@ Help
 

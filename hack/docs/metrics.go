@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// metric is an entry of the list that upstream's parser, test/instrumentation, writes.
+// metric is an entry of the list that upstream's parser writes, see hack/modules/instrumentation.
 type metric struct {
 	Subsystem      string   `json:"subsystem"`
 	Name           string   `json:"name"`
