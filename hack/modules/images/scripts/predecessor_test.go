@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	previousBase = "v1.35.7"
+	// The bases of these repositories, whatever that of the fork is.
+	previousBase, currentBase, nextBase = "v1.35.7", "v1.36.3", "v1.37.0"
 
 	// makefile builds programs that say their base, and leaves a line for each build.
 	makefile = `control-plane:
@@ -64,7 +65,7 @@ func newForks(t *testing.T) (*repository, string) {
 	r.require(previousBase)
 	r.commit("pkg/a.go")
 	last := r.commit("pkg/a.go")
-	for _, version := range []string{"v1.36.0", base} {
+	for _, version := range []string{"v1.36.0", currentBase} {
 		r.require(version)
 		r.commit("pkg/a.go")
 		r.commit("docs/a.md")
@@ -78,7 +79,7 @@ func TestPredecessorCommit(t *testing.T) {
 		t.Errorf("failed %t, %s%s, want %s", got.failed, got.stdout, got.stderr, last)
 	}
 	// The next base, before it is committed.
-	r.require("v1.37.0")
+	r.require(nextBase)
 	if got, want := r.try("hack/predecessor.sh", "commit"), r.git("rev-parse", "HEAD"); got.failed || got.stdout != want {
 		t.Errorf("before the commit: failed %t, %s%s, want %s", got.failed, got.stdout, got.stderr, want)
 	}
@@ -138,7 +139,7 @@ func TestPredecessorBuild(t *testing.T) {
 		}
 	}
 	expect("with a clone that is not complete", previousBase, 3)
-	r.require("v1.37.0")
+	r.require(nextBase)
 	r.commit("pkg/a.go")
-	expect("on the next base", base, 4)
+	expect("on the next base", currentBase, 4)
 }
