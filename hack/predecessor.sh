@@ -14,14 +14,14 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Builds the control plane of this fork's predecessor into _output/predecessor/bin: of the
-# last commit in the history of HEAD whose go.mod requires another minor version of
+# Builds programs of this fork's predecessor into _output/predecessor/bin: of the last
+# commit in the history of HEAD whose go.mod requires another minor version of
 # k8s.io/kubernetes than go.mod does now. Clusters are upgraded from it. The sources are a
 # clone that shares the objects of this repository, and are built with their own Makefile
 # and the caches of Go that everything shares. With the argument "commit", it only prints
-# the commit.
+# the commit. $PROGRAMS holds the programs to build, a control plane and kubectl by default.
 #
-# Where the programs are of that commit, nothing is done.
+# Programs that are there, of that commit, are not built.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -32,7 +32,7 @@ case ${what} in
   *) echo "usage: hack/predecessor.sh [build | commit]" >&2; exit 2 ;;
 esac
 
-readonly PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubectl)
+read -ra programs <<<"${PROGRAMS:-kube-apiserver kube-controller-manager kube-scheduler kubectl}"
 DIR=$(pwd -P)/_output/predecessor
 readonly DIR
 readonly SRC=${DIR}/src BIN=${DIR}/bin
@@ -91,19 +91,17 @@ mkdir -p "${DIR}"
 exec 9>"${DIR}/.lock"
 flock 9
 
-is_built() {
-  local program
-  [[ $(cat "${DIR}/commit" 2>/dev/null) == "${commit}" ]] || return 1
-  for program in "${PROGRAMS[@]}"; do
-    [[ -x ${BIN}/${program} ]] || return 1
-  done
-}
-
-if is_built; then
+if [[ $(cat "${DIR}/commit" 2>/dev/null) != "${commit}" ]]; then
+  rm -rf "${DIR}/commit" "${BIN}"
+fi
+missing=()
+for program in "${programs[@]}"; do
+  [[ -x ${BIN}/${program} ]] || missing+=("${program}")
+done
+if [[ ${#missing[@]} == 0 ]]; then
   exit
 fi
-echo "==> building the predecessor $(minor_of "${commit}"), commit ${commit:0:12}, into _output/predecessor/bin (up to 10 minutes on two cores, once)"
-rm -f "${DIR}/commit"
+echo "==> building ${missing[*]} of the predecessor $(minor_of "${commit}"), commit ${commit:0:12}, into _output/predecessor/bin (up to 10 minutes on two cores, once)"
 
 # What a killed run has left is used again if it is of the same commit.
 if [[ $(git -C "${SRC}" rev-parse --show-toplevel HEAD 2>/dev/null) != "${SRC}"$'\n'"${commit}" ]]; then
@@ -114,12 +112,12 @@ fi
 git -C "${SRC}" checkout --quiet --force --detach "${commit}"
 
 # Only the caches are shared: variables of this make, such as VERSION, are not the
-# predecessor's.
-env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u MFLAGS -u VERSION \
-  make -C "${SRC}" --no-print-directory control-plane 9>&-
+# predecessor's. What it calls its control plane are the programs that it builds.
+env -u MAKEFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u MFLAGS -u VERSION -u PROGRAMS \
+  make -C "${SRC}" --no-print-directory control-plane CONTROL_PLANE="${missing[*]}" 9>&-
 
 mkdir -p "${BIN}"
-for program in "${PROGRAMS[@]}"; do
+for program in "${missing[@]}"; do
   ln -f "${SRC}/_output/bin/${program}" "${BIN}/${program}"
 done
 echo "${commit}" >"${DIR}/commit"

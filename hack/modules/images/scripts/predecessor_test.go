@@ -19,6 +19,7 @@ package scripts
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,10 +29,11 @@ const (
 	previousBase, currentBase, nextBase = "v1.35.7", "v1.36.3", "v1.37.0"
 
 	// makefile builds programs that say their base, and leaves a line for each build.
-	makefile = `control-plane:
-	@test -z "$(VERSION)" || { echo 'VERSION is set' >&2; exit 1; }
-	@mkdir -p _output/bin; echo built >>../../builds
-	@for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do \
+	makefile = `CONTROL_PLANE := nothing
+control-plane:
+	@test -z "$(VERSION)$(PROGRAMS)" || { echo 'VERSION or PROGRAMS is set' >&2; exit 1; }
+	@mkdir -p _output/bin; echo "built $(CONTROL_PLANE)" >>../../builds
+	@for program in $(CONTROL_PLANE); do \
 	  { echo '#!/bin/sh'; echo "echo $$(awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)"; } >_output/bin/$$program; \
 	  chmod +x _output/bin/$$program; done
 `
@@ -112,34 +114,60 @@ func TestPredecessorMissing(t *testing.T) {
 
 func TestPredecessorBuild(t *testing.T) {
 	r, _ := newForks(t)
-	expect := func(what, version string, builds int) {
+	expect := func(what, program, version string, builds int) {
 		t.Helper()
 		// As in a make with variables.
 		r.env = []string{"MAKEFLAGS= -- VERSION=v1.36.3+graceful.9", "VERSION=v1.36.3+graceful.9"}
+		if program == "kubelet" {
+			r.env = append(r.env, "PROGRAMS="+program)
+		}
 		got := r.try("hack/predecessor.sh")
 		r.env = nil
-		program := r.try("_output/predecessor/bin/kube-apiserver")
+		says := r.try("_output/predecessor/bin/" + program)
 		log, _ := os.ReadFile(filepath.Join(r.dir, "_output/builds"))
-		if got.failed || program.stdout != version || strings.Count(string(log), "built") != builds {
-			t.Fatalf("%s: failed %t, %s%s; the program says %q, want %q; %q, want %d", what, got.failed, got.stdout, got.stderr, program.stdout, version, log, builds)
+		if got.failed || says.stdout != version || strings.Count(string(log), "built") != builds {
+			t.Fatalf("%s: failed %t, %s%s; %s says %q, want %q; %q, want %d", what, got.failed, got.stdout, got.stderr, program, says.stdout, version, log, builds)
 		}
 	}
-	expect("first", previousBase, 1)
-	expect("again", previousBase, 1)
+	expectPrograms := func(want ...string) {
+		t.Helper()
+		entries, err := os.ReadDir(filepath.Join(r.dir, "_output/predecessor/bin"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, entry := range entries {
+			got = append(got, entry.Name())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("there are %q, want %q", got, want)
+		}
+	}
+	const server = "kube-apiserver"
+	expect("first", server, previousBase, 1)
+	expectPrograms("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+	expect("again", server, previousBase, 1)
 	r.commit("pkg/a.go")
-	expect("after a commit", previousBase, 1)
+	expect("after a commit", server, previousBase, 1)
 	if err := os.Remove(filepath.Join(r.dir, "_output/predecessor/bin/kubectl")); err != nil {
 		t.Fatal(err)
 	}
-	expect("without a program", previousBase, 2)
+	expect("without a program", server, previousBase, 2)
+	expect("another program", "kubelet", previousBase, 3)
+	expect("another program again", "kubelet", previousBase, 3)
+	expect("beside another program", server, previousBase, 3)
+	expectPrograms("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet")
 	// As a killed run leaves it.
 	for _, path := range []string{"commit", "src/.git/HEAD"} {
 		if err := os.Remove(filepath.Join(r.dir, "_output/predecessor", path)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	expect("with a clone that is not complete", previousBase, 3)
+	expect("with a clone that is not complete", server, previousBase, 4)
+	expect("another program after that", "kubelet", previousBase, 5)
 	r.require(nextBase)
 	r.commit("pkg/a.go")
-	expect("on the next base", currentBase, 4)
+	expect("another program on the next base", "kubelet", currentBase, 6)
+	expectPrograms("kubelet")
+	expect("on the next base", server, currentBase, 7)
 }
