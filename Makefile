@@ -72,6 +72,12 @@ SYSTEM_TEST_OUTPUT=$$PWD/_output CGO_ENABLED=0 GOWORK= go test -C _output/kubern
 	-timeout $(2) -v -run '^$(1)$$' ./test/system
 endef
 
+# What hack/test-node.sh runs.
+define build-node-tests
+for dir in hack/realcluster test/system; do \
+	CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o "$$PWD/_output/$${dir##*/}.test" "./$$dir"; done
+endef
+
 # The demos are tests, compiled as a program: go test would take the terminal away from them.
 define build-demo
 $(call build-in-tree,$(DEMO_PROGRAMS)); \
@@ -238,9 +244,15 @@ test-docs: control-plane local-cluster-tools ## run the commands of docs/tutoria
 .PHONY: test-node
 test-node: with-dbus local-up-programs base-node ## clusters with real nodes: static pods in drains, shutdowns, restarts, power, outages, other releases, local-up, and that they leave nothing behind, as root: GROUP=static
 	@echo '==> clusters with real nodes (about 8 minutes)'
-	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/realcluster.test ./hack/realcluster
-	@CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o $$PWD/_output/system.test ./test/system
+	@$(build-node-tests)
 	@hack/test-node.sh $(GROUP)
+
+# First: a shallow clone has no predecessor, and says so before the builds.
+.PHONY: test-node-fork
+test-node-fork: with-dbus predecessor-node real-nodes ## kubelets of the fork on the base before beside ours, and each replaced by the other, on real nodes with our control plane, as root
+	@echo '==> nodes of the predecessor (about 5 minutes)'
+	@$(build-node-tests)
+	@hack/test-node.sh predecessor predecessor-shutdown
 
 .PHONY: test-release
 test-release: ## make a release here and in a clone elsewhere: programs, images and SBOMs must be the same
@@ -290,6 +302,10 @@ base: tree ## the control plane and kubectl of the pristine base (3 to 7 minutes
 .PHONY: predecessor
 predecessor: go-and-git ## the control plane and kubectl of the last commit on another minor version of the base (10 minutes, once)
 	@hack/predecessor.sh
+
+.PHONY: predecessor-node
+predecessor-node: go-and-git
+	@PROGRAMS=kubelet hack/predecessor.sh
 
 # All that a cluster with real nodes has of Kubernetes.
 .PHONY: base-node

@@ -37,6 +37,7 @@ declare -rA TARGETS=(
   [monitoring]='monitoring'
   [release]='test-release'
   [node]='test-node'
+  [node-fork]='test-node-fork'
   [real]='demo-real down-real up-real down-real local-up local-down'
   [rollout]='test-rollout'
   [monitoring-real]='monitoring-real'
@@ -46,7 +47,7 @@ declare -rA TARGETS=(
   [bench]='bench'
 )
 readonly ORDER=(drain docs demos chaos surge upgrade upgrade-fork interop monitoring release
-  node real rollout monitoring-real e2e-upstream simulation race bench)
+  node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 
 usage() {
   echo "usage: make test-all PARTS=\"${ORDER[*]}\" (default: all, hours; none: forget the results)" >&2

@@ -15,7 +15,8 @@
 # limitations under the License.
 
 # Runs the tests of clusters with real nodes, in groups of which three run at a
-# time: they wait most of it. Their programs are built by make test-node.
+# time: they wait most of it. Their programs are built by make test-node, and by
+# make test-node-fork for the groups of the predecessor, which run only if they are asked for.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,6 +27,7 @@ readonly LOGS=${ROOT}/_output/test
 # The longest first. Those of local-up run at the same time. At most 12 nodes run at a time: each needs 9 of the 128
 # instances of inotify that a user may have, and 10 if it shuts down.
 readonly GROUPS_OF_TESTS=(control-plane static shutdown lives local-up) AT_A_TIME=3
+readonly OTHER_GROUPS=(predecessor predecessor-shutdown)
 
 # Arguments: program, directory in the tree, flags of the tests.
 run_tests() {
@@ -42,8 +44,10 @@ run_group() {
     local-up) run_tests realcluster.test hack/realcluster -test.run='^TestNodesLocalUp' ;;
     static) run_tests realcluster.test hack/realcluster -test.run='^TestNodeStaticPods' ;;
     control-plane) run_tests realcluster.test hack/realcluster -test.run='^TestNode' -test.skip='^(TestNodes|TestNodeStaticPods)' ;;
+    predecessor) run_tests realcluster.test hack/realcluster -test.run='^TestForkNode' ;;
+    predecessor-shutdown) run_tests system.test test/system -test.run='^TestForkNode' ;;
     shutdown) run_tests system.test test/system -test.run='^TestNodeShutdown$' ;;
-    *) echo "test-node: no group $1: there are ${GROUPS_OF_TESTS[*]}" >&2 && return 2 ;;
+    *) echo "test-node: no group $1: there are ${GROUPS_OF_TESTS[*]} ${OTHER_GROUPS[*]}" >&2 && return 2 ;;
   esac
 }
 

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -108,6 +109,20 @@ func (c *Cluster) ReplaceKubelet(ctx context.Context, node string, release Kubel
 	if err := c.StopKubelet(ctx, node, unix.SIGTERM); err != nil {
 		return err
 	}
+	if err := c.SetKubelet(node, release); err != nil {
+		return err
+	}
+	return c.StartKubelet(ctx, node)
+}
+
+// recordChange is held by those who change the record of a cluster that runs.
+var recordChange sync.Mutex
+
+// SetKubelet gives a node the kubelet of another release, which runs from its next start on. The node
+// may be without power.
+func (c *Cluster) SetKubelet(node string, release Kubelet) error {
+	recordChange.Lock()
+	defer recordChange.Unlock()
 	r, err := readRecord(c.Local.Dir())
 	if err != nil {
 		return err
@@ -119,10 +134,7 @@ func (c *Cluster) ReplaceKubelet(ctx context.Context, node string, release Kubel
 	if release == (Kubelet{}) {
 		delete(r.Kubelets, node)
 	}
-	if err := r.write(c.Local.Dir()); err != nil {
-		return err
-	}
-	return c.StartKubelet(ctx, node)
+	return r.write(c.Local.Dir())
 }
 
 // KubeletDirectory is what a node has at /var/lib/kubelet. It outlives the node's power.

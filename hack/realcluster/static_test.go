@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/hack/localcluster"
 )
@@ -77,7 +78,7 @@ func TestNodeStaticPods(t *testing.T) {
 // after the maintenance. The kubelet orders those that the drain plan takes at the same time.
 func stopInOrder(n *staticNode) {
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "higher"}, Value: 1000}
-	if _, err := n.client.SchedulingV1().PriorityClasses().Create(n.Context(), class, metav1.CreateOptions{}); err != nil {
+	if _, err := n.client.SchedulingV1().PriorityClasses().Create(n.Context(), class, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		n.Fatal(err)
 	}
 	n.run(

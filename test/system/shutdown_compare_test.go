@@ -43,31 +43,12 @@ type shutdownStory struct {
 // always terminated pods, whatever their budgets and grace periods.
 func (s *shutdownTest) drainBesideBase(tCtx ktesting.TContext) {
 	base, ours := s.newStory(newShutdownNamespace(tCtx), baseNode), s.newStory(tCtx, firstNode)
-	stories := []*shutdownStory{base, ours}
-	for _, story := range stories {
-		awaitWorkers(story.tCtx, story.workers...)
-		story.client = s.openShop(story.tCtx, story.node)
-	}
-	s.shutDown(tCtx, baseNode)
-	s.shutDown(tCtx, firstNode)
-	for _, story := range stories {
-		story.outcome = s.expectDown(tCtx, story.node, logind.LocksReleased)
-	}
-	for _, story := range stories {
-		awaitFacts(story.tCtx, realPodsOn(shop, secondNode, 1))
-	}
-	pause(tCtx, realShopEnd) // Until requests are answered again.
-	for _, story := range stories {
-		s.endStory(story)
-	}
+	s.play(tCtx, base, ours)
 	tCtx.Log("\n" + shutdownTable(base, ours))
-	if ours.requests.failed() > 0 || ours.requests.sent() < 100 {
-		tCtx.Errorf("with a drain: %s", ours.requests)
-	}
+	s.expectServed(tCtx, ours)
 	if base.requests.failed() == 0 {
 		tCtx.Errorf("without a drain: %s", base.requests)
 	}
-	s.expectFinished(tCtx, true, ours.workers...)
 	s.expectFinished(tCtx, true, base.workers[0])
 	s.expectFinished(tCtx, false, base.workers[1:]...)
 
@@ -91,6 +72,28 @@ func (s *shutdownTest) newStory(tCtx ktesting.TContext, node string) *shutdownSt
 	}}
 }
 
+// play shuts the nodes of stories down, at the same time.
+func (s *shutdownTest) play(tCtx ktesting.TContext, stories ...*shutdownStory) {
+	tCtx.Helper()
+	for _, story := range stories {
+		awaitWorkers(story.tCtx, story.workers...)
+		story.client = s.openShop(story.tCtx, story.node)
+	}
+	for _, story := range stories {
+		s.shutDown(tCtx, story.node)
+	}
+	for _, story := range stories {
+		story.outcome = s.expectDown(tCtx, story.node, logind.LocksReleased)
+	}
+	for _, story := range stories {
+		awaitFacts(story.tCtx, realPodsOn(shop, secondNode, 1))
+	}
+	pause(tCtx, realShopEnd) // Until requests are answered again.
+	for _, story := range stories {
+		s.endStory(story)
+	}
+}
+
 func (s *shutdownTest) endStory(story *shutdownStory) {
 	story.requests = story.client.stop()
 	for _, w := range story.workers {
@@ -98,6 +101,16 @@ func (s *shutdownTest) endStory(story *shutdownStory) {
 			story.killed = append(story.killed, w.name)
 		}
 	}
+}
+
+// expectServed expects that no request of a story has failed, and that each pod had the time that it
+// needs.
+func (s *shutdownTest) expectServed(tCtx ktesting.TContext, story *shutdownStory) {
+	tCtx.Helper()
+	if story.requests.failed() > 0 || story.requests.sent() < 100 {
+		tCtx.Errorf("with a drain of %s: %s", story.node, story.requests)
+	}
+	s.expectFinished(tCtx, true, story.workers...)
 }
 
 // shutdownTable compares the stories.

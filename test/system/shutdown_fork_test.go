@@ -1,0 +1,77 @@
+/*
+Copyright The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"testing"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/hack/realcluster"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+)
+
+// TestForkNodeShutdown shuts a node with the kubelet of the predecessor, the fork on the base before,
+// and one with ours down at the same time. Each is replaced by the other while the node is off, and
+// ends the maintenance that the other has begun.
+func TestForkNodeShutdown(t *testing.T) { testForkNodeShutdown(ktesting.Init(t)) }
+func testForkNodeShutdown(tCtx ktesting.TContext) {
+	p := findPrograms(tCtx)
+	// The second node stays up. Its kubelet is ours.
+	const oldNode, newNode = firstNode, "node-2"
+	own := realcluster.Kubelet{Gates: localcluster.DefaultSettings.Gates, Config: ordinaryShutdown + drainFirst}
+	predecessor := realcluster.Kubelet{
+		Bin: p.predecessor, Gates: "DeclarativeNodeMaintenance=true,EvictionRequestAPI=true,NodeMaintenanceAwareKubelet=true", Config: own.Config,
+	}
+	tCtx, s := startShutdownTest(tCtx, p, &realcluster.Cluster{
+		Local:           &localcluster.Cluster{Name: "test-fork-shutdown", Output: p.output, Bin: p.fork, Nodes: 3, Timeout: pollTimeout},
+		InhibitDelayMax: shutdownDelay,
+		Kubelets:        map[string]realcluster.Kubelet{oldNode: predecessor, newNode: own},
+	})
+	oldVersion, newVersion := kubeletVersion(tCtx, oldNode), kubeletVersion(tCtx, newNode)
+	if oldVersion == newVersion {
+		tCtx.Fatalf("both kubelets are %s", oldVersion)
+	}
+
+	stories := []*shutdownStory{s.newStory(newShutdownNamespace(tCtx), oldNode), s.newStory(newShutdownNamespace(tCtx), newNode)}
+	s.play(tCtx, stories...)
+	for _, story := range stories {
+		tCtx.Logf("%s, kubelet %s: %s", story.node, kubeletVersion(tCtx, story.node), story.requests)
+		s.expectServed(tCtx, story)
+		expectStage(tCtx, story.node, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	}
+
+	tCtx.ExpectNoError(s.real.SetKubelet(oldNode, own))
+	tCtx.ExpectNoError(s.real.SetKubelet(newNode, predecessor))
+	for _, story := range stories {
+		s.powerOn(tCtx, story.node)
+		expectStage(tCtx, story.node, coordinationv1alpha1.NodeMaintenanceStageComplete)
+		awaitWorkers(tCtx, story.workers[2:]...) // Those of the DaemonSet and the static pod.
+		tCtx.Logf("%s has its pods again, with kubelet %s", story.node, kubeletVersion(tCtx, story.node))
+	}
+	if got := kubeletVersion(tCtx, oldNode); got != newVersion {
+		tCtx.Errorf("the kubelet of %s is %s, want %s", oldNode, got, newVersion)
+	}
+	if got := kubeletVersion(tCtx, newNode); got != oldVersion {
+		tCtx.Errorf("the kubelet of %s is %s, want %s", newNode, got, oldVersion)
+	}
+}
+
+func kubeletVersion(tCtx ktesting.TContext, node string) string {
+	tCtx.Helper()
+	return getNode(tCtx, node).Status.NodeInfo.KubeletVersion
+}
