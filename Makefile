@@ -250,7 +250,7 @@ test-node: with-dbus local-up-programs base-node ## clusters with real nodes: st
 # First: a shallow clone has no predecessor, and says so before the builds.
 .PHONY: test-node-fork
 test-node-fork: with-dbus predecessor-node real-nodes ## kubelets of the fork on the base before beside ours, and each replaced by the other, on real nodes with our control plane, as root
-	@echo '==> nodes of the predecessor (about 5 minutes)'
+	@echo '==> nodes with the kubelet of the predecessor (about 4 minutes)'
 	@$(build-node-tests)
 	@hack/test-node.sh predecessor predecessor-shutdown
 

@@ -43,8 +43,8 @@ limitations under the License.
 // # The checkpoint
 //
 // Only held and refused pods are in the checkpoint. A kubelet that has crashed during a stop runs
-// the pod again and stops it with its full grace period: kubelets give pods that they do not see at
-// their start a second. The file cannot become the only reason for a stopped control plane: if it
+// the pod again and stops it with its full grace period: kubelets end pods that they do not see at
+// their start without it. The file cannot become the only reason for a stopped control plane: if it
 // is unreadable, pods run, and if it is not writable, they are not stopped.
 //
 // The drain targets are in the status of the node, which the kubelet watches anyway. While the node
