@@ -131,7 +131,7 @@ func replaceDuringStop(n *upgradedNode) {
 }
 
 // replaceWhileRunning replaces the kubelet while a static pod runs. The UID of such a pod is a hash
-// of all fields of a pod, of which each release has others. So it is another pod for the next
+// of all fields of a pod, and the releases differ in these. So it is another pod for the next
 // kubelet, which starts it, and ends the one that it does not know without its grace period.
 func replaceWhileRunning(n *upgradedNode) {
 	n.run(staticPod{name: "plain", ending: 10 * time.Second})
