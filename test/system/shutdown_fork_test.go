@@ -17,6 +17,7 @@ limitations under the License.
 package system
 
 import (
+	"os"
 	"testing"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -26,8 +27,8 @@ import (
 )
 
 // TestForkNodeShutdown shuts a node with the kubelet of the predecessor, the fork on the base before,
-// and one with ours down at the same time. Each is replaced by the other while the node is off, and
-// ends the maintenance that the other has begun.
+// and one with ours down at the same time. Each kubelet is replaced by the other while its node is
+// off, and ends the maintenance that the other has begun.
 func TestForkNodeShutdown(t *testing.T) { testForkNodeShutdown(ktesting.Init(t)) }
 func testForkNodeShutdown(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -57,8 +58,8 @@ func testForkNodeShutdown(tCtx ktesting.TContext) {
 
 	tCtx.ExpectNoError(s.real.SetKubelet(oldNode, own))
 	tCtx.ExpectNoError(s.real.SetKubelet(newNode, predecessor))
+	s.bootWithoutServer(tCtx, stories)
 	for _, story := range stories {
-		s.powerOn(tCtx, story.node)
 		expectStage(tCtx, story.node, coordinationv1alpha1.NodeMaintenanceStageComplete)
 		awaitWorkers(tCtx, story.workers[2:]...) // Those of the DaemonSet and the static pod.
 		tCtx.Logf("%s has its pods again, with kubelet %s", story.node, kubeletVersion(tCtx, story.node))
@@ -68,6 +69,28 @@ func testForkNodeShutdown(tCtx ktesting.TContext) {
 	}
 	if got := kubeletVersion(tCtx, newNode); got != oldVersion {
 		tCtx.Errorf("the kubelet of %s is %s, want %s", newNode, got, oldVersion)
+	}
+}
+
+// bootWithoutServer boots the nodes of stories while the API server does not answer. Their static pods
+// start, because the kubelet before has stored that they were stopped for a shutdown in another boot.
+func (s *shutdownTest) bootWithoutServer(tCtx ktesting.TContext, stories []*shutdownStory) {
+	tCtx.Helper()
+	boots := map[string]string{}
+	for _, story := range stories {
+		boots[story.node] = getNode(tCtx, story.node).Status.NodeInfo.BootID
+	}
+	s.freeze(tCtx)
+	defer s.thaw(tCtx)
+	for _, story := range stories {
+		static := story.workers[len(story.workers)-1]
+		tCtx.ExpectNoError(os.Remove(s.note(static, "started")))
+		tCtx.ExpectNoError(s.real.PowerOn(tCtx, story.node))
+		s.awaitNote(tCtx, static, "started")
+	}
+	s.thaw(tCtx)
+	for _, story := range stories {
+		s.awaitBoot(tCtx, story.node, boots[story.node])
 	}
 }
 

@@ -139,6 +139,12 @@ func (s *shutdownTest) powerOn(tCtx ktesting.TContext, node string) {
 	tCtx.Helper()
 	boot := getNode(tCtx, node).Status.NodeInfo.BootID
 	tCtx.ExpectNoError(s.real.PowerOn(tCtx, node))
+	s.awaitBoot(tCtx, node, boot)
+}
+
+// awaitBoot waits until a node takes pods after the boot with this ID.
+func (s *shutdownTest) awaitBoot(tCtx ktesting.TContext, node, boot string) {
+	tCtx.Helper()
 	await(tCtx, node+" to take pods", func(tCtx ktesting.TContext) {
 		n := getNode(tCtx, node)
 		if n.Status.NodeInfo.BootID == boot {
