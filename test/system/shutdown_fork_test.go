@@ -18,6 +18,8 @@ package system
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -91,6 +93,12 @@ func (s *shutdownTest) bootWithoutServer(tCtx ktesting.TContext, stories []*shut
 	s.thaw(tCtx)
 	for _, story := range stories {
 		s.awaitBoot(tCtx, story.node, boots[story.node])
+		// Static pods would start as well if the kubelet could not read what the one before has stored.
+		log, err := os.ReadFile(filepath.Join(s.real.Local.Logs(), story.node+"-kubelet.log"))
+		tCtx.ExpectNoError(err)
+		if text := string(log); !strings.Contains(text, "Released the static pods that were stopped for the last shutdown") || strings.Contains(text, "Could not read") {
+			tCtx.Errorf("the kubelet of %s does not say that it has released static pods, or could not read something", story.node)
+		}
 	}
 }
 
