@@ -96,7 +96,7 @@ func (d *Dependencies) releaseAfterShutdown(ctx context.Context, holds *nodemain
 }
 
 // releaseRunningStaticPods releases static pods that another kubelet has started since, such as one
-// without the gate: this kubelet would stop them with a second of grace, because it has not seen
+// without the gate: this kubelet would end them without their grace period, because it has not seen
 // them.
 func (d *Dependencies) releaseRunningStaticPods(ctx context.Context, holds *nodemaintenance.Holds) {
 	logger := klog.FromContext(ctx)
