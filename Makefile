@@ -247,7 +247,7 @@ test-node: with-dbus local-up-programs base-node ## clusters with real nodes: st
 	@$(build-node-tests)
 	@hack/test-node.sh $(GROUP)
 
-# First: a shallow clone has no predecessor, and says so before the builds.
+# A shallow clone has no predecessor, and says so before the builds.
 .PHONY: test-node-fork
 test-node-fork: with-dbus predecessor-node real-nodes ## kubelets of the fork on the base before beside ours, and each replaced by the other, on real nodes with our control plane, as root
 	@echo '==> nodes with the kubelet of the predecessor (about 4 minutes)'
@@ -313,9 +313,10 @@ base-node: tree
 	@echo '==> building the nodes and the control plane of the pristine base into _output/base/bin (up to 12 minutes the first time, then seconds)'
 	@$(FEWER_COLLECTIONS) PROGRAMS='$(CONTROL_PLANE) kubelet kube-proxy' STRIP='$(STRIP)' hack/base.sh $(BUILD_FLAGS)
 
+# Before any build.
 .PHONY: with-dbus
 with-dbus:
-	@hack/prerequisites.sh dbus
+	@hack/prerequisites.sh real-nodes dbus
 
 # Checks first: the builds take minutes.
 .PHONY: real-nodes
