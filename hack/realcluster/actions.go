@@ -118,8 +118,8 @@ func (c *Cluster) ReplaceKubelet(ctx context.Context, node string, release Kubel
 // recordChange is held by those who change the record of a cluster that runs.
 var recordChange sync.Mutex
 
-// SetKubelet gives a node the kubelet of another release, which runs from its next start on. The node
-// may be without power.
+// SetKubelet gives a node the kubelet of another release, which runs from its next start on. The
+// node may be without power.
 func (c *Cluster) SetKubelet(node string, release Kubelet) error {
 	recordChange.Lock()
 	defer recordChange.Unlock()

@@ -38,8 +38,8 @@ type upgradedNode struct {
 }
 
 // TestForkNodeStaticPods drains nodes under our control plane while one of them has the kubelet of
-// the predecessor, the fork on the base before, and the other one ours. Then each kubelet is replaced
-// by that of the other release, and back.
+// the predecessor, the fork on the base before, and the other one ours. Then each kubelet is
+// replaced by that of the other release, and back.
 func TestForkNodeStaticPods(t *testing.T) {
 	c := newNamedTestCluster(t, "test-fork")
 	predecessor := Kubelet{Bin: filepath.Join(os.Getenv(outputVariable), "predecessor", "bin"), Gates: kubeletGates}
@@ -72,8 +72,8 @@ func TestForkNodeStaticPods(t *testing.T) {
 }
 
 // replaceWhileHeld replaces the kubelet while static pods are held, and in the next maintenance by
-// the first one again. Each reads what the other has stored: the pods stay away, and start at the end
-// of the maintenance, one with the manifest that it has then.
+// the first one again. Each reads what the other has stored: the pods stay away, and start at the
+// end of the maintenance, one with the manifest that it has then.
 func replaceWhileHeld(n *upgradedNode) {
 	edited := staticPod{name: "edited", ending: 3 * time.Second}
 	n.run(edited, staticPod{name: "critical", ending: 3 * time.Second, priorityClass: "system-node-critical"})
@@ -108,8 +108,9 @@ func replaceWhileHeld(n *upgradedNode) {
 	}
 }
 
-// replaceDuringStop replaces the kubelet while one static pod is held and another one stops. The next
-// kubelet does not know about the latter, as after any restart: it runs the pod, and stops it again.
+// replaceDuringStop replaces the kubelet while one static pod is held and another one stops. The
+// next kubelet does not know about the latter, as after any restart: it runs the pod, and stops it
+// again.
 func replaceDuringStop(n *upgradedNode) {
 	n.run(staticPod{name: "plain", ending: 3 * time.Second}, staticPod{name: "critical", ending: 8 * time.Second, priorityClass: "system-node-critical"})
 	n.drain("drain")
@@ -153,8 +154,8 @@ func replaceWhileRunning(n *upgradedNode) {
 	}
 }
 
-// hasCgroup reports whether there are cgroups of a pod that has no resources. A kubelet removes them
-// when its processes have ended.
+// hasCgroup reports whether there are cgroups of a pod that has no resources. A kubelet removes
+// them when its processes have ended.
 func (n *upgradedNode) hasCgroup(uid string) bool {
 	n.Helper()
 	pod := filepath.Join(nodeCgroup(n.cluster.Local.Dir(), n.name), "kubepods", "besteffort", "pod"+uid)

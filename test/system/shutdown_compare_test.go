@@ -103,8 +103,8 @@ func (s *shutdownTest) endStory(story *shutdownStory) {
 	}
 }
 
-// expectServed expects that no request of a story has failed, and that each pod had the time that it
-// needs.
+// expectServed expects that no request of a story has failed, and that each pod had the time that
+// it needs.
 func (s *shutdownTest) expectServed(tCtx ktesting.TContext, story *shutdownStory) {
 	tCtx.Helper()
 	if story.requests.failed() > 0 || story.requests.sent() < 100 {

@@ -28,9 +28,9 @@ import (
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
-// TestForkNodeShutdown shuts a node with the kubelet of the predecessor, the fork on the base before,
-// and one with ours down at the same time. Each kubelet is replaced by the other while its node is
-// off, and ends the maintenance that the other has begun.
+// TestForkNodeShutdown shuts a node with the kubelet of the predecessor, the fork on the base
+// before, and one with ours down at the same time. Each kubelet is replaced by the other while its
+// node is off, and ends the maintenance that the other has begun.
 func TestForkNodeShutdown(t *testing.T) { testForkNodeShutdown(ktesting.Init(t)) }
 func testForkNodeShutdown(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -74,8 +74,9 @@ func testForkNodeShutdown(tCtx ktesting.TContext) {
 	}
 }
 
-// bootWithoutServer boots the nodes of stories while the API server does not answer. Their static pods
-// start, because the kubelet before has stored that they were stopped for a shutdown in another boot.
+// bootWithoutServer boots the nodes of stories while the API server does not answer. Their static
+// pods start, because the kubelet before has stored that they were stopped for a shutdown in
+// another boot.
 func (s *shutdownTest) bootWithoutServer(tCtx ktesting.TContext, stories []*shutdownStory) {
 	tCtx.Helper()
 	boots := map[string]string{}
