@@ -561,10 +561,11 @@ func (f *forkUpgrade) finishRollout(tCtx ktesting.TContext) string {
 	f.fleet.giveBack(tCtx, 2, 5, 8, 11)
 	f.fleet.expectAllDone(tCtx)
 	f.fleet.complete(tCtx)
-	for _, object := range []deleter{tCtx.Client().CoordinationV1alpha1().NodeMaintenances(), tCtx.Client().CoordinationV1alpha1().NodeMaintenanceBudgets()} {
-		tCtx.ExpectNoError(object.Delete(tCtx, desk, metav1.DeleteOptions{}))
-	}
-	awaitNotFound(tCtx, "the maintenance", desk, tCtx.Client().CoordinationV1alpha1().NodeMaintenances())
+	// One after the other: a controller that sees the budget go first may begin with the node.
+	maintenances := tCtx.Client().CoordinationV1alpha1().NodeMaintenances()
+	tCtx.ExpectNoError(maintenances.Delete(tCtx, desk, metav1.DeleteOptions{}))
+	awaitNotFound(tCtx, "the maintenance", desk, maintenances)
+	tCtx.ExpectNoError(tCtx.Client().CoordinationV1alpha1().NodeMaintenanceBudgets().Delete(tCtx, desk, metav1.DeleteOptions{}))
 	expectStays(tCtx, f.fleet.pods[appOf(desk)], 0)
 	return fmt.Sprintf("all nodes are given back, at most %d at a time; the pod of the node whose budget was frozen is still there.", f.fleet.most.concurrent)
 }
