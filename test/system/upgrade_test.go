@@ -136,7 +136,7 @@ func (t *upgradeTest) steps() []step {
 		{"8a", "Pods with an interceptor have lost the field where the base wrote the pod, and only there.", t.expectFields},
 		{"8b", "The interceptor that was active before continues, within its old deadline, although its pod has lost the field.", t.finishWalk},
 		{"8c", "Request the eviction of the pods that kept and lost the field.", t.requestKeptAndLost},
-		{"8d", "The status of the request whose namespace is gone cannot be written, so the controller deletes it.", t.expectOrphanDeleted},
+		{"8d", "The request whose namespace is gone is finished: since 1.37, what is left there can be updated.", t.expectOrphanFinished},
 		{"8e", "The maintenance of the node continues: it is cordoned again.", t.expectDraining},
 		{"8f", "Delete the maintenance in the middle of the drain.", t.finishMaintenance},
 		{"8g", "The drains of the Deployments continue, where they were not canceled.", t.finishDrains},
@@ -352,9 +352,8 @@ func (t *upgradeTest) deleteDoomed(tCtx ktesting.TContext) string {
 	return "the namespace is gone with its pod; the request is left in etcd, unseen."
 }
 
-func (t *upgradeTest) expectOrphanDeleted(tCtx ktesting.TContext) string {
-	awaitNotFound(tCtx, "the request", string(t.pods[doomed].UID), tCtx.Client().CoordinationV1alpha1().EvictionRequests(doomed))
-	return "it is gone."
+func (t *upgradeTest) expectOrphanFinished(tCtx ktesting.TContext) string {
+	return awaitEvicted(tCtx.WithNamespace(doomed), t.pods[doomed])
 }
 
 // startMaintenance starts a drain that does not finish: its pod waits for an interceptor.
