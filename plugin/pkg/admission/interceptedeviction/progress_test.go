@@ -84,7 +84,9 @@ func static(pod *v1.Pod) { pod.Annotations = map[string]string{v1.MirrorPodAnnot
 
 func inSchedulingGroup(pod *v1.Pod) { pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{} }
 
-func terminating(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: noon} }
+func terminating(pod *v1.Pod) {
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: noon}, ptr.To[int64](30)
+}
 
 func inPhase(phase v1.PodPhase) podOption { return func(pod *v1.Pod) { pod.Status.Phase = phase } }
 

@@ -22,9 +22,11 @@ package admittedpod
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/utils/ptr"
 )
 
 type contextKey struct{}
@@ -50,11 +52,23 @@ func SetCheck(ctx context.Context, check func(*api.Pod) error) {
 
 // Check returns an error if admission has not admitted the eviction of this pod. The storage calls it
 // with what is stored, in the transaction that begins the eviction.
+//
+// A pod that is removed at this moment counts as gone: the transaction would not be written, but turned
+// into a deletion by name, which can meet the successor of the pod.
 func Check(ctx context.Context, pod *api.Pod) error {
-	if a, ok := ctx.Value(contextKey{}).(*admitted); ok && a.check != nil {
-		return a.check(pod)
+	a, ok := ctx.Value(contextKey{}).(*admitted)
+	if !ok || a.check == nil {
+		return nil
 	}
-	return nil
+	if isRemoved(pod) {
+		return apierrors.NewNotFound(api.Resource("pods"), pod.Name)
+	}
+	return a.check(pod)
+}
+
+// isRemoved reports whether a deletion of the pod has begun for which nothing has to be awaited.
+func isRemoved(pod *api.Pod) bool {
+	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0 && len(pod.Finalizers) == 0
 }
 
 // Pin returns the options with which the storage deletes the pod that was checked, and no other one.

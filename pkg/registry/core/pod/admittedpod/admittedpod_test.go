@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	api "k8s.io/kubernetes/pkg/apis/core"
@@ -57,6 +58,34 @@ func TestCheck(t *testing.T) {
 				t.Errorf("got error %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// A pod that is removed at this moment is gone, whatever admission says.
+func TestCheckOfRemovedPod(t *testing.T) {
+	leaving := func(period *int64, finalizers ...string) *api.Pod {
+		leaving := pod.DeepCopy()
+		leaving.DeletionTimestamp, leaving.DeletionGracePeriodSeconds, leaving.Finalizers = ptr.To(metav1.Now()), period, finalizers
+		return leaving
+	}
+	for name, test := range map[string]struct {
+		pod  *api.Pod
+		gone bool
+	}{
+		"it runs":                {pod: pod},
+		"it terminates":          {pod: leaving(ptr.To[int64](30))},
+		"it is removed":          {pod: leaving(ptr.To[int64](0)), gone: true},
+		"it is removed at once":  {pod: leaving(nil), gone: true},
+		"a finalizer retains it": {pod: leaving(ptr.To[int64](0), "example.com/logs")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := Check(checked(NewContext(t.Context()), nil), test.pod); apierrors.IsNotFound(err) != test.gone || (err != nil) != test.gone {
+				t.Errorf("got error %v, want that the pod is gone: %v", err, test.gone)
+			}
+		})
+	}
+	if err := Check(NewContext(t.Context()), leaving(nil)); err != nil {
+		t.Errorf("admission does not mind, and got error %v", err)
 	}
 }
 

@@ -19,6 +19,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,9 +29,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	genericstorage "k8s.io/apiserver/pkg/storage"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	"k8s.io/kubernetes/pkg/registry/core/pod/admittedpod"
+	"k8s.io/utils/ptr"
 )
 
 // replacingStore has something happen just before a pod is deleted.
@@ -42,6 +45,29 @@ type replacingStore struct {
 func (s *replacingStore) Delete(ctx context.Context, name string, validation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	s.before()
 	return s.StandardStorage.Delete(ctx, name, validation, options)
+}
+
+func contextOfEviction() context.Context {
+	// Declarative validation asks in which version a pod comes.
+	return genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(genericapirequest.NewContext(), metav1.NamespaceDefault),
+		&genericapirequest.RequestInfo{APIVersion: "v1", Resource: "pods"})
+}
+
+func createRunningPod(ctx context.Context, t *testing.T, storage *REST, status *StatusREST) *api.Pod {
+	t.Helper()
+	if _, err := storage.Create(ctx, validNewPod(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	run := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
+		pod := stored.DeepCopyObject().(*api.Pod)
+		pod.Status.Phase = api.PodRunning
+		return pod, nil
+	}
+	running, _, err := status.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, run), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return running.(*api.Pod)
 }
 
 // An eviction ends the pod that admission has looked at, or none.
@@ -60,28 +86,11 @@ func TestAdmittedPod(t *testing.T) {
 		{name: "admission does not mind", want: func(err error) bool { return err == nil }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			// Declarative validation asks in which version a pod comes.
-			ctx := genericapirequest.WithRequestInfo(genericapirequest.WithNamespace(genericapirequest.NewContext(), metav1.NamespaceDefault),
-				&genericapirequest.RequestInfo{APIVersion: "v1", Resource: "pods"})
+			ctx := contextOfEviction()
 			storage, _, status, server := newStorage(t)
 			defer server.Terminate(t)
 			defer storage.Store.DestroyFunc()
-			create := func() *api.Pod {
-				t.Helper()
-				if _, err := storage.Create(ctx, validNewPod(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				run := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
-					pod := stored.DeepCopyObject().(*api.Pod)
-					pod.Status.Phase = api.PodRunning
-					return pod, nil
-				}
-				running, _, err := status.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, run), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return running.(*api.Pod)
-			}
+			create := func() *api.Pod { return createRunningPod(ctx, t, storage, status) }
 			admitted := create().UID
 			var successor *api.Pod
 			replace := func() {
@@ -128,5 +137,61 @@ func TestAdmittedPod(t *testing.T) {
 				t.Errorf("pod %q is left, want %q", got, want)
 			}
 		})
+	}
+}
+
+// halfDeletingStore deletes like a deletion without a grace period whose second write comes late: the
+// first one has marked the pod, and the other one removes it.
+type halfDeletingStore struct {
+	rest.StandardStorage
+	remove func()
+}
+
+func (s *halfDeletingStore) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	late := func(_ context.Context, pod, _ runtime.Object) (runtime.Object, error) {
+		s.remove()
+		return pod, nil
+	}
+	return s.StandardStorage.Update(ctx, name, rest.WrapUpdatedObjectInfo(info, late), create, update, forceAllowCreate, options)
+}
+
+// An eviction that meets a pod in the middle of its removal does not end the successor.
+func TestEvictionOfRemovedPod(t *testing.T) {
+	ctx := contextOfEviction()
+	storage, _, status, server := newStorage(t)
+	defer server.Terminate(t)
+	defer storage.Store.DestroyFunc()
+	pod := createRunningPod(ctx, t, storage, status)
+	key, err := storage.KeyFunc(ctx, "foo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := func(stored runtime.Object, _ genericstorage.ResponseMeta) (runtime.Object, *uint64, error) {
+		marked := stored.DeepCopyObject().(*api.Pod)
+		marked.DeletionTimestamp, marked.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To[int64](0)
+		return marked, nil, nil
+	}
+	if err := storage.Storage.GuaranteedUpdate(ctx, key, &api.Pod{}, false, nil, mark, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	var successor *api.Pod
+	remove := sync.OnceFunc(func() {
+		if err := storage.Storage.Delete(ctx, key, &api.Pod{}, genericstorage.NewUIDPreconditions(string(pod.UID)), genericstorage.ValidateAllObjectFunc, false, nil, genericstorage.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		successor = createRunningPod(ctx, t, storage, status)
+	})
+	admit := func(ctx context.Context, _ runtime.Object) error {
+		admittedpod.SetCheck(ctx, func(*api.Pod) error { return nil })
+		return nil
+	}
+
+	eviction := &policy.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: metav1.NamespaceDefault}, DeleteOptions: &metav1.DeleteOptions{}}
+	if _, err := newEvictionStorage(&halfDeletingStore{storage.Store, remove}, budgetsClient(t, nil)).Create(ctx, "foo", eviction, admit, &metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("got error %v, want that the pod is gone", err)
+	}
+	remove()
+	if _, err := storage.Get(ctx, "foo", &metav1.GetOptions{}); err != nil {
+		t.Errorf("the successor %s: %v", successor.UID, err)
 	}
 }
