@@ -114,8 +114,8 @@ func checkDispensable(missing module, present []module) error {
 		missing.Path, missing.Version, strings.Join(needed, ", "), missing.Error)
 }
 
-// writePins writes the three files. go.work is last: without the tree of the new base, nothing
-// reads it.
+// writePins writes the three files. go.mod, which says what is pinned, is last: a run that was
+// killed before has to be repeated, and one that was killed behind it has written all of them.
 func (w *workspace) writePins(modules []module, upstreamWork []byte) error {
 	old, err := os.ReadFile(filepath.Join(w.root, "go.mod"))
 	if err != nil {
@@ -143,9 +143,9 @@ func (w *workspace) writePins(modules []module, upstreamWork []byte) error {
 		fmt.Fprintf(&work, "\t./_output/kubernetes/%s%s\n", stagingDir, m.Path)
 	}
 	for _, file := range []struct{ name, text string }{
-		{"go.mod", mod.String() + ")\n\nreplace (\n" + replace.String() + ")\n"},
-		{"go.sum", sum.String()},
 		{"go.work", work.String() + ")\n"},
+		{"go.sum", sum.String()},
+		{"go.mod", mod.String() + ")\n\nreplace (\n" + replace.String() + ")\n"},
 	} {
 		if _, err := writeFile(filepath.Join(w.root, file.name), content{modeFile, []byte(file.text)}); err != nil {
 			return err

@@ -110,6 +110,28 @@ func TestPinAgain(t *testing.T) {
 	f.wantFiles(map[string]string{"go.mod": oldGoMod})
 }
 
+// TestPinInterrupted: while one of the files is not written, go.mod has the old base, and another
+// run writes all of them.
+func TestPinInterrupted(t *testing.T) {
+	for _, name := range []string{"go.work", "go.sum", "go.mod"} {
+		t.Run(name, func(t *testing.T) {
+			f := newPinFixture(t)
+			// A directory that is not empty, where the file is written before it is renamed.
+			obstacle := filepath.Join(f.root, name+tempSuffix)
+			f.write(filepath.Join(obstacle, "file"), "")
+			if status := f.run("pin", "-to", "v1.2.0"); status != 1 {
+				t.Fatalf("status %d: %s", status, f.err)
+			}
+			f.wantFiles(map[string]string{"go.mod": oldGoMod})
+			if err := os.RemoveAll(obstacle); err != nil {
+				t.Fatal(err)
+			}
+			f.ok("pin", "-to", "v1.2.0")
+			f.wantFiles(map[string]string{"go.mod": newGoMod, "go.sum": newGoSum, "go.work": newGoWork})
+		})
+	}
+}
+
 // TestPinRefused: nothing is written for a base of which no tree can be made.
 func TestPinRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
