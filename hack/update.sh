@@ -276,6 +276,9 @@ run_spec() {
   make() { go -C "$2" install "k8s.io/kubernetes/${3#WHAT=}"; }
   export -f make
   mkdir -p "${WORK}/spec"
+  # Upstream's script builds it before it starts anything. Built now, its ports are chosen
+  # shortly before they are used, and not minutes.
+  make -C "${TREE}" WHAT=cmd/kube-apiserver
   local port
   port=$(free_port 28050)
   ETCD_PORT=$(free_port 23790) API_PORT=${port} TMP_DIR="${WORK}/spec" \
