@@ -16,15 +16,16 @@
 
 # Runs what "make test" leaves out, in parts, and ends with a table of all parts that have
 # run since the last "make test-all PARTS=none", so that it may take several sittings. A
-# part that fails does not keep the others from running. Logs and results are in
-# _output/test-all.
+# part that fails does not keep the others from running. A row of another commit than the
+# present one, or with other changes, says so. Logs and results are in _output/test-all.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly RESULTS=_output/test-all
 
-# Each part is one or more targets of make. The first need no root.
+# Each part is one or more targets of make. After one that fails, the part goes on with those
+# of CLEANUP alone. The first parts need no root.
 declare -rA TARGETS=(
   [drain]='test-drain'
   [docs]='test-docs'
@@ -46,6 +47,7 @@ declare -rA TARGETS=(
   [race]='test-race'
   [bench]='bench'
 )
+readonly CLEANUP=(down down-real local-down)
 readonly ORDER=(drain docs demos chaos surge upgrade upgrade-fork interop monitoring release
   node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 
@@ -66,28 +68,40 @@ count() {
   ' "$1"
 }
 
+# What is tested: a commit, with the mark "+" if the files differ from it.
+commit() { echo "$(git rev-parse --short=12 HEAD)$([[ -z $(git status --porcelain) ]] || echo +)"; }
+
 run_part() {
-  local part=$1 start=${SECONDS} status=ok target
+  local part=$1 start=${SECONDS} status=ok target tested
+  tested=$(commit)
+  # So a part that is killed has no result.
+  rm -f "${RESULTS}/${part}.result"
   : >"${RESULTS}/${part}.log"
   for target in ${TARGETS[${part}]}; do
+    [[ ${status} == ok || " ${CLEANUP[*]} " == *" ${target} "* ]] || continue
     echo "==> make ${target}"
-    make "${target}" >>"${RESULTS}/${part}.log" 2>&1 || { status="failed: make ${target}"; break; }
+    make "${target}" >>"${RESULTS}/${part}.log" 2>&1 || [[ ${status} != ok ]] || status="failed: make ${target}"
   done
-  echo "${part} $(count "${RESULTS}/${part}.log") $((SECONDS - start)) ${status}" >"${RESULTS}/${part}.result"
+  echo "${part} $(count "${RESULTS}/${part}.log") $((SECONDS - start)) ${tested} ${status}" >"${RESULTS}/${part}.result"
 }
 
 table() {
-  local part passed failed skipped seconds status failures=0
+  local part passed failed skipped seconds tested status present failures=0
+  present=$(commit)
   printf '\n%-16s %8s %8s %8s %8s  %s\n' part passed failed skipped seconds status
   for part in "${ORDER[@]}"; do
-    if [[ ! -e ${RESULTS}/${part}.result ]]; then
+    tested=
+    [[ ! -e ${RESULTS}/${part}.result ]] || read -r _ passed failed skipped seconds tested status <"${RESULTS}/${part}.result"
+    # Earlier versions of this script stored no commit.
+    if [[ ! ${tested} =~ ^[0-9a-f]{12,}\+?$ ]]; then
       printf '%-16s %8s %8s %8s %8s  %s\n' "${part}" - - - - 'not run'
       continue
     fi
-    read -r _ passed failed skipped seconds status <"${RESULTS}/${part}.result"
-    printf '%-16s %8d %8d %8d %8d  %s\n' "${part}" "${passed}" "${failed}" "${skipped}" "${seconds}" "${status}"
     [[ ${status} == ok && ${failed} == 0 ]] || failures=1
+    [[ ${tested} == "${present}" ]] || status+=" (of another commit, ${tested})"
+    printf '%-16s %8d %8d %8d %8d  %s\n' "${part}" "${passed}" "${failed}" "${skipped}" "${seconds}" "${status}"
   done
+  echo "The present commit is ${present}$([[ ${present} != *+ ]] || echo ', with changes that are not committed')."
   return "${failures}"
 }
 
