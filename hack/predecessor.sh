@@ -33,7 +33,8 @@ case ${what} in
 esac
 
 read -ra programs <<<"${PROGRAMS:-kube-apiserver kube-controller-manager kube-scheduler kubectl}"
-DIR=$(pwd -P)/_output/predecessor
+# _output may be a link: git names directories without links, and is asked below.
+DIR=$(realpath -m _output/predecessor)
 readonly DIR
 readonly SRC=${DIR}/src BIN=${DIR}/bin
 
