@@ -18,6 +18,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -36,6 +37,8 @@ type fakeSource struct {
 	fetches int
 	// refused are the modules that cannot be had.
 	refused []string
+	// broken is a module at which a download ends.
+	broken string
 }
 
 func (s *fakeSource) pins(string) ([]module, error) {
@@ -54,6 +57,9 @@ func (s *fakeSource) fetch(_ string, pins []module) ([]module, error) {
 func (s *fakeSource) download(_ string, wanted []module) ([]module, error) {
 	modules := slices.Clone(wanted)
 	for i, m := range modules {
+		if m.Path == s.broken {
+			return modules[:i], errors.New("the proxy does not answer")
+		}
 		if slices.Contains(s.refused, m.Path) {
 			modules[i].Error = "not available"
 			continue

@@ -65,7 +65,9 @@ func newPinFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t)
 	work := "go 1.26.0\n\ngodebug default=go1.26\n\nuse (\n\t.\n\t./staging/src/k8s.io/api\n\t./staging/src/k8s.io/sample-cli-plugin\n\t./staging/src/k8s.io/streaming\n)\n"
-	f.addBase("2.0", map[string]string{"go.work": work})
+	// As upstream's: it replaces all staging modules, also those that it does not require.
+	mod := "module k8s.io/kubernetes\n\nrequire (\n\tk8s.io/api v0.0.0\n)\n\nreplace (\n\tk8s.io/api => ./staging/src/k8s.io/api\n\tk8s.io/sample-cli-plugin => ./staging/src/k8s.io/sample-cli-plugin\n)\n"
+	f.addBase("2.0", map[string]string{"go.work": work, "go.mod": mod})
 	f.repo("go.mod", oldGoMod)
 	f.src.refused = []string{"k8s.io/sample-cli-plugin"}
 	for _, m := range []string{"k8s.io/api", "k8s.io/streaming"} {
@@ -139,11 +141,19 @@ func TestPinRefused(t *testing.T) {
 		prepare func(*fixture)
 		want    string
 	}{
-		"no version":      {to: "1.37", want: `-to "1.37" is no version of Kubernetes such as v1.37.3`},
-		"unknown version": {to: "v1.2.0", prepare: func(f *fixture) { f.src.refused = []string{mainModule} }, want: "k8s.io/kubernetes@v1.2.0 cannot be had: not available"},
+		"no version":        {to: "1.37", want: `-to "1.37" is no version of Kubernetes such as v1.37.3`},
+		"version of a fork": {to: "v1.2.0+graceful.1", want: `-to "v1.2.0+graceful.1" is no version of Kubernetes`},
+		"unknown version":   {to: "v1.2.0", prepare: func(f *fixture) { f.src.refused = []string{mainModule} }, want: "k8s.io/kubernetes@v1.2.0 cannot be had: not available"},
 		"module that is required": {to: "v1.2.0", prepare: func(f *fixture) {
 			f.write(filepath.Join(f.src.dir, "k8s.io/streaming@v0.2.0", "go.mod"), "module k8s.io/streaming\n\nrequire (\n\tk8s.io/sample-cli-plugin v0.2.0 // indirect\n)\n")
 		}, want: "k8s.io/sample-cli-plugin@v0.2.0 cannot be had, and is required by k8s.io/streaming: wait until it is published"},
+		"module that Kubernetes requires": {to: "v1.2.0", prepare: func(f *fixture) {
+			f.write(filepath.Join(f.src.dir, mainModule+"@v1.2.0", "go.mod"), "module k8s.io/kubernetes\n\nrequire k8s.io/sample-cli-plugin v0.0.0\n")
+		}, want: "is required by k8s.io/kubernetes: wait until it is published"},
+		"download that fails": {to: "v1.2.0", prepare: func(f *fixture) { f.src.broken = "k8s.io/streaming" }, want: "the proxy does not answer"},
+		"no version of Go": {to: "v1.2.0", prepare: func(f *fixture) {
+			f.write(filepath.Join(f.src.dir, mainModule+"@v1.2.0", "go.work"), "use (\n\t./staging/src/k8s.io/api\n)\n")
+		}, want: "the go.work of the base no version of Go"},
 		"no workspace": {to: "v1.2.0", prepare: func(f *fixture) {
 			f.write(filepath.Join(f.src.dir, mainModule+"@v1.2.0", "go.work"), "go 1.26.0\n")
 		}, want: "names no staging module"},

@@ -404,3 +404,26 @@ func TestModuleCacheDemandsSum(t *testing.T) {
 		t.Errorf("a module that go.sum does not vouch for was accepted: %v", err)
 	}
 }
+
+// A module that cannot be had is for the caller of download to judge; a pinned one must be there.
+func TestModuleCacheWithoutModule(t *testing.T) {
+	f := newFixture(t)
+	for _, v := range f.useProxy() {
+		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GO") {
+			t.Setenv(name, value)
+		}
+	}
+	wanted := []module{{Path: "k8s.io/none", Version: "v0.1.0"}, {Path: "k8s.io/api", Version: "v0.1.0"}}
+	got, err := (moduleCache{}).download(f.root, wanted)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	for _, m := range got {
+		if isThere := m.Dir != "" && m.Sum != "" && m.GoModSum != ""; isThere != (m.Path == "k8s.io/api") || isThere == (m.Error != "") {
+			t.Errorf("unexpected result of a download: %+v", m)
+		}
+	}
+	if _, err := (moduleCache{}).fetch(f.root, wanted); err == nil || !strings.Contains(err.Error(), "downloading k8s.io/none@v0.1.0: ") {
+		t.Errorf("a pinned module that cannot be had: %v", err)
+	}
+}
