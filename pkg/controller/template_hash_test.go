@@ -18,12 +18,15 @@ package controller
 
 import (
 	"bytes"
+	"fmt"
 	"hash"
+	"hash/fnv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/dump"
 )
 
@@ -50,6 +53,11 @@ func TestHashTemplateIsUpstreams(t *testing.T) {
 	if diff := cmp.Diff(strings.Replace(text, ours, "", 1), w.String()); diff != "" {
 		t.Errorf("unexpected text to hash (-want, +got):\n%s", diff)
 	}
+	upstreams := fnv.New32a()
+	fmt.Fprint(upstreams, strings.Replace(text, ours, "", 1))
+	if got, want := ComputeHash(template, nil), rand.SafeEncodeString(fmt.Sprint(upstreams.Sum32())); got != want {
+		t.Errorf("the hash is %s, want %s", got, want)
+	}
 }
 
 // Interceptors count, and so does a text that looks like the end of the dump.
@@ -60,6 +68,7 @@ func TestComputeHashOfInterceptors(t *testing.T) {
 		"one":     {Spec: v1.PodSpec{EvictionInterceptors: []v1.EvictionInterceptor{{Name: "a.example.com"}}}},
 		"another": {Spec: v1.PodSpec{EvictionInterceptors: []v1.EvictionInterceptor{{Name: "b.example.com"}}}},
 		"text":    {Spec: v1.PodSpec{EvictionInterceptors: []v1.EvictionInterceptor{{Name: noInterceptors}}}},
+		"braces":  {Spec: v1.PodSpec{EvictionInterceptors: []v1.EvictionInterceptor{{Name: "}}"}}}},
 	} {
 		hash := ComputeHash(template, nil)
 		if other, found := hashes[hash]; found {
