@@ -23,6 +23,7 @@ import (
 	serveroptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/lifecycle"
 
 	// Registers the versions of the API group.
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
@@ -39,6 +40,22 @@ func TestCoordinationKindsAreStoredAsV1alpha1(t *testing.T) {
 		got, err := factory.ResourceEncodingConfig.StorageEncodingFor(coordination.Resource(resource))
 		if err != nil || got != want {
 			t.Errorf("%s are stored as %v, %v, want %v", resource, got, err, want)
+		}
+	}
+}
+
+// Upstream has a kind of the same resource name in another group. What is stored stays where it is.
+func TestEvictionRequestsHaveTheirOwnPlaces(t *testing.T) {
+	factory, err := NewStorageFactoryConfig().Complete(serveroptions.NewEtcdOptions(&storagebackend.Config{})).New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[schema.GroupResource]string{
+		coordination.Resource("evictionrequests"): "evictionrequests",
+		lifecycle.Resource("evictionrequests"):    "lifecycleevictionrequests",
+	} {
+		if got := factory.ResourcePrefix(resource); got != want {
+			t.Errorf("%s are stored in %s, want %s", resource, got, want)
 		}
 	}
 }
