@@ -48,6 +48,7 @@ func TestScriptEnvironment(t *testing.T) {
 		"refused, but empty":          {set: []string{"CERT_DIR="}},
 		"refused, but what is done":   {set: []string{"ENABLE_DAEMON=false", "CGROUPS_PER_QOS=true", "NODES=1"}},
 		"refused, with another value": {set: []string{"CGROUPS_PER_QOS=false"}, err: []string{"CGROUPS_PER_QOS=false"}},
+		"a dry run":                   {set: []string{"DRY_RUN=true"}, err: []string{"DRY_RUN=true", "prints no commands"}},
 		"two errors":                  {set: []string{"CERT_DIR=/certs", "GATES=A=true"}, err: []string{"CERT_DIR", "FEATURE_GATES"}},
 		"a port":                      {set: []string{"API_SECURE_PORT=6443"}, want: []string{"API_SECURE_PORT=6443"}},
 		"port 0":                      {set: []string{"API_SECURE_PORT=0"}, err: []string{"API_SECURE_PORT=0 is no port"}},
