@@ -78,6 +78,7 @@ func TestValidateNodeMaintenanceBudgetSpec(t *testing.T) {
 	terms, topologyKey, windows := spec.Child("nodeSelector", "nodeSelectorTerms"), spec.Child("topology", "key"), spec.Child("windows")
 	invalid := field.ErrorList{field.Invalid(spec.Child("maxUnavailable"), nil,
 		`must be a number of nodes, at least 0, or a percentage of them from 0% to 100%, such as 2 or "10%"`)}
+	longDomain := strings.Repeat(strings.Repeat("d", 62)+".", 4) + "d"
 	badKey := field.ErrorList{field.Invalid(topologyKey, nil, "must be the name of a label, such as topology.kubernetes.io/zone: ")}
 	schedule := func(detail string) field.ErrorList {
 		return field.ErrorList{field.Invalid(windows.Index(0).Child("schedule"), nil, detail)}
@@ -91,6 +92,8 @@ func TestValidateNodeMaintenanceBudgetSpec(t *testing.T) {
 		"a freeze, in percent": {budget: newBudget(maxUnavailable(intstr.FromString("0%")))},
 		"no limit":             {budget: newBudget(maxUnavailable(intstr.FromString("100%")))},
 		"a label of one word":  {budget: newBudget(domains("rack", 1))},
+		"the longest label":    {budget: newBudget(domains(longDomain+"/"+strings.Repeat("x", 63), 1))},
+		"a label that declarative validation finds too long": {budget: newBudget(domains(longDomain+"/"+strings.Repeat("x", 64), 1))},
 		"left to declarative validation": {budget: newBudget(domains("", 0), window("", "UTC"), limiting(func(s *coordination.NodeMaintenanceBudgetSpec) {
 			s.NodeSelector, s.MaxUnavailable = nil, nil
 			s.Windows[0].DurationSeconds = 0
@@ -106,9 +109,10 @@ func TestValidateNodeMaintenanceBudgetSpec(t *testing.T) {
 		"no term":             {budget: newBudget(budgetOf()), want: field.ErrorList{field.Required(terms, "must have at least one node selector term")}},
 		"an unknown operator": {budget: newBudget(budgetOf(labelled("pool", "Like", "old"))), want: field.ErrorList{field.Invalid(terms.Index(0).Child("matchExpressions").Index(0).Child("operator"), nil, "not a valid selector operator")}},
 
-		"a label with two slashes": {budget: newBudget(domains("topology.kubernetes.io/zone/a", 1)), want: badKey},
-		"a label with a blank":     {budget: newBudget(domains("my zone", 1)), want: badKey},
-		"only a domain":            {budget: newBudget(domains("topology.kubernetes.io/", 1)), want: slices.Concat(badKey, badKey)},
+		"a label with two slashes":       {budget: newBudget(domains("topology.kubernetes.io/zone/a", 1)), want: badKey},
+		"a label as long as the longest": {budget: newBudget(domains(strings.Repeat("x", 317), 1)), want: badKey},
+		"a label with a blank":           {budget: newBudget(domains("my zone", 1)), want: badKey},
+		"only a domain":                  {budget: newBudget(domains("topology.kubernetes.io/", 1)), want: slices.Concat(badKey, badKey)},
 
 		"a date that never occurs":    {budget: newBudget(window("0 0 31 2 *", "UTC")), want: schedule("must occur: there is no such date within five years")},
 		"a time zone in the schedule": {budget: newBudget(window("TZ=UTC 0 0 * * *", "")), want: schedule("must not name a time zone: use timeZone")},
