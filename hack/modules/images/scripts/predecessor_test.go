@@ -164,6 +164,8 @@ func TestPredecessorBuild(t *testing.T) {
 		}
 	}
 	expect("with a clone that is not complete", server, previousBase, 4)
+	// As one who tries something out leaves it.
+	r.write("_output/predecessor/src/go.mod", "\tk8s.io/kubernetes "+nextBase+"\n")
 	expect("another program after that", "kubelet", previousBase, 5)
 	r.require(nextBase)
 	r.commit("pkg/a.go")
