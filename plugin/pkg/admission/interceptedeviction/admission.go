@@ -196,7 +196,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := p.decide(ctx, e); err != nil {
 		return err
 	}
-	admittedpod.SetCheck(ctx, e.check)
+	admittedpod.AddCheck(ctx, e.check)
 	return nil
 }
 

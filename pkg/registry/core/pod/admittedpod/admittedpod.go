@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/utils/ptr"
 )
@@ -33,8 +34,23 @@ type contextKey struct{}
 
 // admitted is in the context of an eviction.
 type admitted struct {
-	// check is nil if admission does not mind which pod is evicted.
-	check func(*api.Pod) error
+	// checks is empty if admission does not mind which pod is evicted.
+	checks []func(*api.Pod) error
+	// confirm is nil if the eviction is wanted until the end.
+	confirm func(context.Context) error
+	// marked is whether the pod had the condition DisruptionTarget before the eviction.
+	marked bool
+	// versioned is whether Pin has pinned the version of the pod, which the caller did not.
+	versioned bool
+}
+
+// of returns what is in the context of an eviction that may be refused, or nil.
+func of(ctx context.Context) *admitted {
+	a, ok := ctx.Value(contextKey{}).(*admitted)
+	if !ok || len(a.checks) == 0 && a.confirm == nil {
+		return nil
+	}
+	return a
 }
 
 // NewContext returns the context with which the storage asks admission about an eviction.
@@ -42,11 +58,20 @@ func NewContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, &admitted{})
 }
 
-// SetCheck is called by admission for an eviction that it admits. check returns an error if it would
+// AddCheck is called by admission for an eviction that it admits. check returns an error if it would
 // not have admitted the eviction of that pod. It may be called several times.
-func SetCheck(ctx context.Context, check func(*api.Pod) error) {
+func AddCheck(ctx context.Context, check func(*api.Pod) error) {
 	if a, ok := ctx.Value(contextKey{}).(*admitted); ok {
-		a.check = check
+		a.checks = append(a.checks, check)
+	}
+}
+
+// SetConfirm is called for an eviction that may stop being wanted. confirm returns an error if it is
+// not wanted any more. The storage calls it when it has marked the pod with the condition
+// DisruptionTarget, before it deletes it.
+func SetConfirm(ctx context.Context, confirm func(context.Context) error) {
+	if a, ok := ctx.Value(contextKey{}).(*admitted); ok {
+		a.confirm = confirm
 	}
 }
 
@@ -56,14 +81,21 @@ func SetCheck(ctx context.Context, check func(*api.Pod) error) {
 // A pod that is removed at this moment counts as gone: the transaction would not be written, but turned
 // into a deletion by name, which can meet the successor of the pod.
 func Check(ctx context.Context, pod *api.Pod) error {
-	a, ok := ctx.Value(contextKey{}).(*admitted)
-	if !ok || a.check == nil {
+	a := of(ctx)
+	switch {
+	case a == nil:
 		return nil
-	}
-	if isRemoved(pod) {
+	case isRemoved(pod):
 		return apierrors.NewNotFound(api.Resource("pods"), pod.Name)
 	}
-	return a.check(pod)
+	_, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
+	a.marked = condition != nil && condition.Status == api.ConditionTrue
+	for _, check := range a.checks {
+		if err := check(pod); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isRemoved reports whether a deletion of the pod has begun for which nothing has to be awaited.
@@ -71,17 +103,36 @@ func isRemoved(pod *api.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0 && len(pod.Finalizers) == 0
 }
 
-// Pin returns the options with which the storage deletes the pod that was checked, and no other one.
-func Pin(ctx context.Context, options *metav1.DeleteOptions, checked runtime.Object) *metav1.DeleteOptions {
-	a, ok := ctx.Value(contextKey{}).(*admitted)
-	if !ok || a.check == nil {
-		return options
+// Pin returns the options with which the storage deletes the pod that was checked and marked, and no
+// other one, or why it must not. unmark is whether the mark is to be taken back then, because the pod
+// did not have it before. If the eviction had to be confirmed, the pod is deleted as it was marked: so
+// the mark is there until then, and of several evictions, one deletes the pod.
+func Pin(ctx context.Context, options *metav1.DeleteOptions, checked runtime.Object) (pinned *metav1.DeleteOptions, unmark bool, err error) {
+	a := of(ctx)
+	if a == nil {
+		return options, false, nil
 	}
-	options = options.DeepCopy()
-	if options.Preconditions == nil {
-		options.Preconditions = &metav1.Preconditions{}
+	if a.confirm != nil {
+		if err := a.confirm(ctx); err != nil {
+			return nil, !a.marked, err
+		}
 	}
-	uid := checked.(*api.Pod).UID
-	options.Preconditions.UID = &uid
-	return options
+	pinned = options.DeepCopy()
+	if pinned.Preconditions == nil {
+		pinned.Preconditions = &metav1.Preconditions{}
+	}
+	pod := checked.(*api.Pod)
+	pinned.Preconditions.UID = &pod.UID
+	if a.confirm != nil && ptr.Deref(pinned.Preconditions.ResourceVersion, "") == "" {
+		pinned.Preconditions.ResourceVersion = &pod.ResourceVersion
+		a.versioned = true
+	}
+	return pinned, false, nil
+}
+
+// IsPinnedVersion reports whether a conflict may come from the version that Pin has pinned, so that the
+// storage can check, mark and delete the pod once more.
+func IsPinnedVersion(ctx context.Context) bool {
+	a := of(ctx)
+	return a != nil && a.versioned
 }

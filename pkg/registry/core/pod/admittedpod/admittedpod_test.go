@@ -37,7 +37,7 @@ const podUID = types.UID("6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91")
 var pod = &api.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: podUID}}
 
 func checked(ctx context.Context, err error) context.Context {
-	SetCheck(ctx, func(*api.Pod) error { return err })
+	AddCheck(ctx, func(*api.Pod) error { return err })
 	return ctx
 }
 
@@ -115,13 +115,66 @@ func TestPin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := test.options.DeepCopy()
-			if diff := cmp.Diff(&test.want, Pin(test.ctx, options, pod)); diff != "" {
-				t.Errorf("unexpected options (-want, +got):\n%s", diff)
+			pinned, unmark, err := Pin(test.ctx, options, pod)
+			if diff := cmp.Diff(&test.want, pinned); diff != "" || unmark || err != nil {
+				t.Errorf("error %v, unmark %t, unexpected options (-want, +got):\n%s", err, unmark, diff)
 			}
 			// The caller may try again, when another pod has the name.
 			if diff := cmp.Diff(&test.options, options); diff != "" {
 				t.Errorf("the options of the caller have changed (-before, +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What confirms an eviction is asked after the pod was marked. The mark is taken back if the eviction
+// has added it.
+func TestPinOfUnwantedEviction(t *testing.T) {
+	errUnwanted := errors.New("the request is canceled")
+	with := func(status api.ConditionStatus) *api.Pod {
+		marked := pod.DeepCopy()
+		marked.ResourceVersion = "8"
+		marked.Status.Conditions = []api.PodCondition{{Type: api.DisruptionTarget, Status: status}}
+		return marked
+	}
+	for name, test := range map[string]struct {
+		// before is the pod when the eviction began.
+		before  *api.Pod
+		confirm error
+		unmark  bool
+	}{
+		"wanted":                       {before: pod},
+		"not wanted":                   {before: pod, confirm: errUnwanted, unmark: true},
+		"not wanted, marked before":    {before: with(api.ConditionTrue), confirm: errUnwanted},
+		"not wanted, was marked once":  {before: with(api.ConditionFalse), confirm: errUnwanted, unmark: true},
+		"wanted, and marked by others": {before: with(api.ConditionTrue)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := NewContext(t.Context())
+			SetConfirm(ctx, func(context.Context) error { return test.confirm })
+			if err := Check(ctx, test.before); err != nil {
+				t.Fatalf("the check does not ask whether it is wanted, and got error %v", err)
+			}
+			pinned, unmark, err := Pin(ctx, &metav1.DeleteOptions{}, with(api.ConditionTrue))
+			if !errors.Is(err, test.confirm) || unmark != test.unmark {
+				t.Errorf("error %v, unmark %t, want error %v, unmark %t", err, unmark, test.confirm, test.unmark)
+			}
+			if isPinned := pinned != nil && *pinned.Preconditions.UID == podUID && *pinned.Preconditions.ResourceVersion == "8"; isPinned != (test.confirm == nil) {
+				t.Errorf("pinned: %t", isPinned)
+			}
+			if got := IsPinnedVersion(ctx); got != (test.confirm == nil) {
+				t.Errorf("the version is pinned: %t", got)
+			}
+		})
+	}
+	ctx := NewContext(t.Context())
+	SetConfirm(ctx, func(context.Context) error { return nil })
+	own := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: ptr.To("7")}}
+	if pinned, _, err := Pin(ctx, own, with(api.ConditionTrue)); err != nil || *pinned.Preconditions.ResourceVersion != "7" || IsPinnedVersion(ctx) {
+		t.Errorf("error %v, options %v, want the version of the caller", err, pinned)
+	}
+	SetConfirm(t.Context(), func(context.Context) error { return errUnwanted })
+	if _, _, err := Pin(t.Context(), &metav1.DeleteOptions{}, pod); err != nil {
+		t.Errorf("not an eviction, and got error %v", err)
 	}
 }

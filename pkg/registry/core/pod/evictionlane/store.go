@@ -22,13 +22,13 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	policyapiv1 "k8s.io/kubernetes/pkg/apis/policy/v1"
+	"k8s.io/kubernetes/pkg/registry/core/pod/internal/uncached"
 	pdbstore "k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget/storage"
 )
 
@@ -40,25 +40,11 @@ type uncachedStore struct {
 }
 
 func newBudgetStore(options generic.RESTOptionsGetter) (budgetStore, error) {
-	budgets, status, err := pdbstore.NewREST(uncached{options})
+	budgets, status, err := pdbstore.NewREST(uncached.Getter{RESTOptionsGetter: options})
 	if err != nil {
 		return nil, err
 	}
 	return &uncachedStore{budgets, status}, nil
-}
-
-// uncached is the configuration of a storage, but without the watch cache, and without counting its
-// objects for metrics, which the storage with the watch cache does.
-type uncached struct {
-	generic.RESTOptionsGetter
-}
-
-// GetRESTOptions returns the options of a storage that always asks etcd.
-func (u uncached) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
-	options, err := u.RESTOptionsGetter.GetRESTOptions(resource, example)
-	options.Decorator = generic.UndecoratedStorage
-	options.CountMetricPollPeriod = 0
-	return options, err
 }
 
 func (s *uncachedStore) list(ctx context.Context, namespace string) (*policyv1.PodDisruptionBudgetList, error) {

@@ -105,7 +105,7 @@ func TestAdmittedPod(t *testing.T) {
 			}
 			admit := func(ctx context.Context, _ runtime.Object) error {
 				if test.check {
-					admittedpod.SetCheck(ctx, func(pod *api.Pod) error {
+					admittedpod.AddCheck(ctx, func(pod *api.Pod) error {
 						if pod.UID != admitted {
 							return errOther
 						}
@@ -155,6 +155,23 @@ func (s *halfDeletingStore) Update(ctx context.Context, name string, info rest.U
 	return s.StandardStorage.Update(ctx, name, rest.WrapUpdatedObjectInfo(info, late), create, update, forceAllowCreate, options)
 }
 
+// markDeleted is the first write of a deletion: the pod terminates, for so many seconds.
+func markDeleted(ctx context.Context, t *testing.T, storage *REST, period int64) {
+	t.Helper()
+	key, err := storage.KeyFunc(ctx, "foo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := func(stored runtime.Object, _ genericstorage.ResponseMeta) (runtime.Object, *uint64, error) {
+		marked := stored.DeepCopyObject().(*api.Pod)
+		marked.DeletionTimestamp, marked.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), &period
+		return marked, nil, nil
+	}
+	if err := storage.Storage.GuaranteedUpdate(ctx, key, &api.Pod{}, false, nil, mark, false, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // An eviction that meets a pod in the middle of its removal does not end the successor.
 func TestEvictionOfRemovedPod(t *testing.T) {
 	ctx := contextOfEviction()
@@ -166,14 +183,7 @@ func TestEvictionOfRemovedPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := func(stored runtime.Object, _ genericstorage.ResponseMeta) (runtime.Object, *uint64, error) {
-		marked := stored.DeepCopyObject().(*api.Pod)
-		marked.DeletionTimestamp, marked.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To[int64](0)
-		return marked, nil, nil
-	}
-	if err := storage.Storage.GuaranteedUpdate(ctx, key, &api.Pod{}, false, nil, mark, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	markDeleted(ctx, t, storage, 0)
 	var successor *api.Pod
 	remove := sync.OnceFunc(func() {
 		if err := storage.Storage.Delete(ctx, key, &api.Pod{}, genericstorage.NewUIDPreconditions(string(pod.UID)), genericstorage.ValidateAllObjectFunc, false, nil, genericstorage.DeleteOptions{}); err != nil {
@@ -182,7 +192,7 @@ func TestEvictionOfRemovedPod(t *testing.T) {
 		successor = createRunningPod(ctx, t, storage, status)
 	})
 	admit := func(ctx context.Context, _ runtime.Object) error {
-		admittedpod.SetCheck(ctx, func(*api.Pod) error { return nil })
+		admittedpod.AddCheck(ctx, func(*api.Pod) error { return nil })
 		return nil
 	}
 

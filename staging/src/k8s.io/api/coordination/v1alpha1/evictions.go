@@ -50,3 +50,25 @@ const (
 	// the pod without its interceptors. It has no effect without the permission.
 	EvictionBypassAnnotation = "coordination.k8s.io/bypass-interceptors"
 )
+
+// Whoever evicts a pod for an EvictionRequest says so in the Eviction. Then kube-apiserver evicts the
+// pod only if the request wants it at that moment (KEP-4563, Eviction), whatever the caller has in its
+// cache.
+const (
+	// EvictionRequestUIDAnnotation, in the metadata of an Eviction, is the metadata.uid of the
+	// EvictionRequest for which the pod is evicted. It requires deleteOptions.preconditions.uid, the
+	// UID of the pod. kube-apiserver reads the request when admission is done, and again when it has
+	// marked the pod with the condition DisruptionTarget, before it deletes it. It refuses with the
+	// status 409 and a cause of the type EvictionNotRequestedCause if the request has another UID or
+	// does not exist, is finished, has no requesters or is being deleted (unless it cannot be
+	// canceled), if another interceptor is active, or if the pod terminates already.
+	EvictionRequestUIDAnnotation = "coordination.k8s.io/eviction-request-uid"
+
+	// EvictionActingInterceptorAnnotation, in the metadata of an Eviction, is the name of the interceptor
+	// that has to be active in that request. The default is EvictionInterceptorImperative.
+	EvictionActingInterceptorAnnotation = "coordination.k8s.io/acting-interceptor"
+
+	// EvictionNotRequestedCause is the type of the cause in the details of that status. Who gets it
+	// waits for a change of the request.
+	EvictionNotRequestedCause = "EvictionNotRequested"
+)

@@ -1,0 +1,184 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package evictionfence ties an eviction to the EvictionRequest for which it is made (KEP-4563,
+// Eviction).
+//
+// Who evicts a pod for a request decides on a cache, and a call takes as long as the webhooks that see
+// it. A controller that was suspended may call hours later. So kube-apiserver reads the request itself:
+// when admission is done, and again between the two writes of an eviction, of which the first one marks
+// the pod with the condition DisruptionTarget, and the second one deletes it.
+//
+// The mark orders the eviction and the end of the request. Whoever withdraws the last requester does
+// so either before the second reading, which then refuses, or after it. In that case the
+// evictionrequest-controller, which reads the pod before it writes that the request is canceled and
+// that the pod stays, finds the mark. Neither needs a lock, or a cache that is current.
+package evictionfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	coordinationapiv1alpha1 "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/kubernetes/pkg/features"
+	requeststore "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
+	"k8s.io/kubernetes/pkg/registry/core/pod/admittedpod"
+	"k8s.io/kubernetes/pkg/registry/core/pod/internal/uncached"
+)
+
+// Fence refuses evictions that their requests do not want. A nil Fence refuses none.
+type Fence struct {
+	get     func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
+	destroy func()
+}
+
+// New returns a Fence that reads requests from etcd, or nil if the feature gate EvictionRequestAPI is
+// off.
+func New(storage generic.RESTOptionsGetter) (*Fence, error) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
+		return nil, nil
+	}
+	requests, _, err := requeststore.NewREST(uncached.Getter{RESTOptionsGetter: storage})
+	if err != nil {
+		return nil, err
+	}
+	return &Fence{get: requests.Get, destroy: requests.Destroy}, nil
+}
+
+// Destroy closes the connections to etcd.
+func (f *Fence) Destroy() {
+	if f != nil {
+		f.destroy()
+	}
+}
+
+// Enter returns an error if the eviction is made for a request that does not want it, and has the
+// storage ask again before it deletes the pod. It is called when admission is done, with the context
+// of admittedpod.
+func (f *Fence) Enter(ctx context.Context, eviction *policy.Eviction) error {
+	if f == nil || eviction.Annotations[coordinationv1alpha1.EvictionRequestUIDAnnotation] == "" {
+		return nil
+	}
+	c, err := callOf(eviction)
+	if err != nil {
+		return err
+	}
+	// Of several callers, such as a controller that was suspended and its successor, one evicts.
+	admittedpod.AddCheck(ctx, func(pod *api.Pod) error {
+		if pod.DeletionTimestamp != nil {
+			return refuse(c, "the pod terminates already")
+		}
+		return nil
+	})
+	confirm := func(ctx context.Context) error { return f.confirm(ctx, c) }
+	admittedpod.SetConfirm(ctx, confirm)
+	return confirm(ctx)
+}
+
+// IsRefusal reports whether the error is that of a Fence. Until the request changes, the same call is
+// refused again.
+func IsRefusal(err error) bool {
+	return apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotRequestedCause)
+}
+
+// call is for what an eviction is made.
+type call struct {
+	podUID      types.UID
+	requestUID  types.UID
+	interceptor string
+}
+
+func callOf(eviction *policy.Eviction) (call, error) {
+	c := call{
+		requestUID:  types.UID(eviction.Annotations[coordinationv1alpha1.EvictionRequestUIDAnnotation]),
+		interceptor: eviction.Annotations[coordinationv1alpha1.EvictionActingInterceptorAnnotation],
+	}
+	if c.interceptor == "" {
+		c.interceptor = coordinationv1alpha1.EvictionInterceptorImperative
+	}
+	if options := eviction.DeleteOptions; options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
+		c.podUID = *options.Preconditions.UID
+	}
+	if c.podUID == "" {
+		required := field.Required(field.NewPath("deleteOptions", "preconditions", "uid"),
+			fmt.Sprintf("set it to the UID of the pod, because the annotation %s names a request", coordinationv1alpha1.EvictionRequestUIDAnnotation))
+		return call{}, apierrors.NewInvalid(policy.Kind("Eviction"), eviction.Name, field.ErrorList{required})
+	}
+	return c, nil
+}
+
+// confirm returns an error if the stored request does not want the eviction.
+func (f *Fence) confirm(ctx context.Context, c call) error {
+	// The name of a request is the UID of its pod.
+	stored, err := f.get(ctx, string(c.podUID), &metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return refuse(c, "it does not exist")
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("reading EvictionRequest %s, for which the pod is evicted: %w", c.podUID, err))
+	}
+	request := &coordinationv1alpha1.EvictionRequest{}
+	if err := coordinationapiv1alpha1.Convert_coordination_EvictionRequest_To_v1alpha1_EvictionRequest(stored.(*coordination.EvictionRequest), request, nil); err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("converting EvictionRequest %s: %w", c.podUID, err))
+	}
+	if reason := reasonNotToEvict(request, c); reason != "" {
+		return refuse(c, reason)
+	}
+	return nil
+}
+
+// reasonNotToEvict returns why the request does not want the eviction, or "".
+func reasonNotToEvict(request *coordinationv1alpha1.EvictionRequest, c call) string {
+	final := evictionrequesttools.FinalCondition(request.Status.Conditions)
+	active := request.Status.ActiveInterceptors
+	switch {
+	case request.UID != c.requestUID:
+		return fmt.Sprintf("it was replaced, and has the UID %s now", request.UID)
+	case final != nil:
+		return "it is finished: " + final.Type
+	case !evictionrequesttools.IsWanted(request):
+		return "it is canceled: it has no requesters, or is being deleted"
+	case len(active) == 0:
+		return "none of its interceptors is active"
+	case active[0] != c.interceptor:
+		return fmt.Sprintf("its active interceptor is %s and not %s", active[0], c.interceptor)
+	}
+	return ""
+}
+
+func refuse(c call, reason string) error {
+	err := apierrors.NewConflict(coordination.Resource("evictionrequests"), string(c.podUID),
+		errors.New("the pod is not evicted for this request with the UID "+string(c.requestUID)+": "+reason))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    coordinationv1alpha1.EvictionNotRequestedCause,
+		Message: reason,
+		Field:   field.NewPath("metadata", "annotations").Key(coordinationv1alpha1.EvictionRequestUIDAnnotation).String(),
+	}}
+	return err
+}

@@ -1,0 +1,316 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package storage
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericstorage "k8s.io/apiserver/pkg/storage"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/policy"
+	"k8s.io/kubernetes/pkg/features"
+	requeststore "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
+	"k8s.io/kubernetes/pkg/registry/core/pod/evictionfence"
+	"k8s.io/kubernetes/pkg/registry/registrytest"
+	"k8s.io/utils/ptr"
+)
+
+const requestUID = "0a1b2c3d-0000-4000-8000-000000000003"
+
+// storedRequests are EvictionRequests in an etcd, and a fence that reads them.
+type storedRequests struct {
+	store *requeststore.REST
+	fence *evictionfence.Fence
+}
+
+func newStoredRequests(t *testing.T) *storedRequests {
+	t.Helper()
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, true)
+	config, server := registrytest.NewEtcdStorageForResource(t, coordination.Resource("evictionrequests"))
+	t.Cleanup(func() { server.Terminate(t) })
+	options := generic.RESTOptions{
+		StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "evictionrequests",
+	}
+	store, _, err := requeststore.NewREST(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Destroy)
+	fence, err := evictionfence.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fence.Destroy)
+	return &storedRequests{store, fence}
+}
+
+// write stores the request of the pod, whatever its strategy says.
+func (s *storedRequests) write(ctx context.Context, t *testing.T, pod *api.Pod, change func(*coordination.EvictionRequest)) {
+	t.Helper()
+	key, err := s.store.KeyFunc(ctx, string(pod.UID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &coordination.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: pod.Namespace, UID: requestUID},
+		Spec: coordination.EvictionRequestSpec{
+			Target:     coordination.EvictionTarget{Pod: &coordination.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Requesters: []coordination.Requester{{Name: "drain.example.com"}},
+		},
+		Status: coordination.EvictionRequestStatus{ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorImperative}},
+	}
+	if change != nil {
+		change(request)
+	}
+	// Whatever is there is replaced.
+	_ = s.store.Storage.Delete(ctx, key, &coordination.EvictionRequest{}, nil, genericstorage.ValidateAllObjectFunc, false, nil, genericstorage.DeleteOptions{})
+	if err := s.store.Storage.Create(ctx, key, request, &coordination.EvictionRequest{}, 0, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// markingStore has something happen when the eviction has marked the pod, before it deletes it. It does
+// so again if that returns true.
+type markingStore struct {
+	rest.StandardStorage
+	marked func(*api.Pod) (again bool)
+}
+
+func (s *markingStore) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	updated, created, err := s.StandardStorage.Update(ctx, name, info, create, update, forceAllowCreate, options)
+	if err == nil && s.marked != nil {
+		marked := s.marked
+		s.marked = nil
+		if marked(updated.(*api.Pod)) {
+			s.marked = marked
+		}
+	}
+	return updated, created, err
+}
+
+// evictionFor returns the eviction of the pod for its request, as the controller makes it.
+func evictionFor(pod *api.Pod) *policy.Eviction {
+	return &policy.Eviction{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace,
+			Annotations: map[string]string{coordinationv1alpha1.EvictionRequestUIDAnnotation: requestUID},
+		},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	}
+}
+
+// A pod is evicted for a request that wants it at that moment, and is as it was otherwise.
+func TestFencedEviction(t *testing.T) {
+	requests := newStoredRequests(t)
+	withdrawn := func(request *coordination.EvictionRequest) { request.Spec.Requesters = nil }
+	final := func(condition coordinationv1alpha1.EvictionRequestConditionType) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			request.Status.Conditions = []metav1.Condition{{Type: string(condition), Status: metav1.ConditionTrue}}
+		}
+	}
+	active := func(names ...string) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) { request.Status.ActiveInterceptors = names }
+	}
+	for name, test := range map[string]struct {
+		// missing is whether there is no request at all.
+		missing bool
+		before  func(*coordination.EvictionRequest)
+		// later is what happens to the request when the pod was marked.
+		later    func(*coordination.EvictionRequest)
+		eviction func(*policy.Eviction)
+		// writes is how often others write to the pod when it was marked. Too often is a conflict.
+		writes   int
+		conflict bool
+		// terminates is whether the pod is deleted with a grace period before.
+		terminates bool
+		// unready pods under a budget are deleted with their version.
+		unready bool
+		// refused is the reason of the refusal, or empty.
+		refused string
+	}{
+		"wanted":              {},
+		"wanted, and unready": {unready: true},
+		"withdrawn":           {before: withdrawn, refused: "it has no requesters"},
+		"withdrawn late":      {later: withdrawn, refused: "it has no requesters"},
+		"withdrawn late, of a pod that is unready": {later: withdrawn, unready: true, refused: "it has no requesters"},
+		"withdrawn, but cannot be canceled": {before: func(request *coordination.EvictionRequest) {
+			request.Spec.Requesters = nil
+			request.Status.EvictionRequestCancellationPolicy = coordination.EvictionRequestCancellationPolicyForbid
+		}},
+		"canceled":                  {before: final(coordinationv1alpha1.EvictionRequestConditionCanceled), refused: "it is finished: Canceled"},
+		"canceled late":             {later: final(coordinationv1alpha1.EvictionRequestConditionCanceled), refused: "it is finished: Canceled"},
+		"evicted":                   {before: final(coordinationv1alpha1.EvictionRequestConditionEvicted), refused: "it is finished: Evicted"},
+		"deleted":                   {missing: true, refused: "it does not exist"},
+		"replaced":                  {before: func(request *coordination.EvictionRequest) { request.UID = "successor" }, refused: "has the UID successor now"},
+		"another is active":         {before: active("other.example.com"), refused: "its active interceptor is other.example.com and not imperative-eviction.k8s.io"},
+		"none is active":            {before: active(), refused: "none of its interceptors is active"},
+		"the one that acts":         {before: active("replicaset.apps.k8s.io"), eviction: actingAs("replicaset.apps.k8s.io")},
+		"one that does not act yet": {eviction: actingAs("replicaset.apps.k8s.io"), refused: "its active interceptor is imperative-eviction.k8s.io"},
+		"for no request":            {missing: true, eviction: func(eviction *policy.Eviction) { eviction.Annotations = nil }},
+		"for no request, of any pod": {missing: true, eviction: func(eviction *policy.Eviction) {
+			eviction.Annotations, eviction.DeleteOptions = nil, nil
+		}},
+		"terminates":                  {terminates: true, refused: "the pod terminates already"},
+		"a dry run":                   {eviction: dryRun},
+		"a dry run that is withdrawn": {before: withdrawn, eviction: dryRun, refused: "it has no requesters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := contextOfEviction()
+			storage, _, status, server := newStorage(t)
+			defer server.Terminate(t)
+			defer storage.Store.DestroyFunc()
+			pod := createRunningPod(ctx, t, storage, status)
+			if !test.missing {
+				requests.write(ctx, t, pod, test.before)
+			}
+			store := &markingStore{StandardStorage: status.store}
+			if test.writes > 0 {
+				store.marked = func(*api.Pod) bool {
+					touch(ctx, t, storage)
+					test.writes--
+					return test.writes > 0
+				}
+			}
+			if test.later != nil {
+				store.marked = func(marked *api.Pod) bool {
+					if !isMarked(marked) {
+						t.Error("the pod is not marked when it is about to be deleted")
+					}
+					requests.write(ctx, t, pod, test.later)
+					return false
+				}
+			}
+			if test.terminates {
+				markDeleted(ctx, t, storage, 30)
+			}
+			var budgets []runtime.Object
+			if test.unready {
+				budgets = append(budgets, &policyv1.PodDisruptionBudget{
+					ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: pod.Namespace},
+					Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow)},
+				})
+			}
+			eviction := evictionFor(pod)
+			if test.eviction != nil {
+				test.eviction(eviction)
+			}
+			_, err := newEvictionStorage(store, budgetsClient(t, budgets)).fencedBy(requests.fence).
+				Create(ctx, pod.Name, eviction, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+
+			if test.conflict {
+				if !isPassingConflict(err) {
+					t.Errorf("got error %v, want a conflict that may pass", err)
+				}
+				return
+			}
+			if test.refused == "" {
+				if err != nil {
+					t.Errorf("not evicted: %v", err)
+				}
+			} else if !apierrors.IsConflict(err) || !evictionfence.IsRefusal(err) || !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("got error %v, want a conflict because %q", err, test.refused)
+			}
+			left, err := storage.Get(ctx, pod.Name, &metav1.GetOptions{})
+			evicted := err != nil || left.(*api.Pod).DeletionTimestamp != nil
+			isDry := eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
+			if test.terminates {
+				return
+			}
+			if want := test.refused == "" && !isDry; evicted != want {
+				t.Fatalf("evicted: %t, want %t", evicted, want)
+			}
+			if !evicted {
+				if diff := cmp.Diff(pod.Status, left.(*api.Pod).Status); diff != "" {
+					t.Errorf("the pod stays, but its status has changed (-before, +after):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// touch writes to the pod.
+func touch(ctx context.Context, t *testing.T, storage *REST) {
+	t.Helper()
+	change := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
+		pod := stored.DeepCopyObject().(*api.Pod)
+		pod.Annotations = map[string]string{"touched": pod.ResourceVersion}
+		return pod, nil
+	}
+	if _, _, err := storage.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, change), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func actingAs(name string) func(*policy.Eviction) {
+	return func(eviction *policy.Eviction) {
+		eviction.Annotations[coordinationv1alpha1.EvictionActingInterceptorAnnotation] = name
+	}
+}
+
+func dryRun(eviction *policy.Eviction) { eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll} }
+
+func isMarked(pod *api.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if isMark(condition) {
+			return true
+		}
+	}
+	return false
+}
+
+// An eviction for a request names its pod by the UID: that is the name of the request.
+func TestFencedEvictionOfAnyPod(t *testing.T) {
+	requests := newStoredRequests(t)
+	for name, options := range map[string]*metav1.DeleteOptions{
+		"no options":       nil,
+		"no preconditions": {},
+		"an empty UID":     {Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(""))}},
+	} {
+		eviction := evictionFor(&api.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: metav1.NamespaceDefault}})
+		eviction.DeleteOptions = options
+		if err := requests.fence.Enter(contextOfEviction(), eviction); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "deleteOptions.preconditions.uid") {
+			t.Errorf("%s: got error %v, want that it names the field", name, err)
+		}
+	}
+}
+
+// Without the API there is nothing to ask.
+func TestFenceWithoutRequests(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, false)
+	fence, err := evictionfence.New(nil)
+	if err != nil || fence != nil {
+		t.Fatalf("got fence %v, error %v", fence, err)
+	}
+	if err := fence.Enter(contextOfEviction(), evictionFor(&api.Pod{})); err != nil {
+		t.Errorf("an eviction is refused: %v", err)
+	}
+	fence.Destroy()
+}
