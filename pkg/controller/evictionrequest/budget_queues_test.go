@@ -490,7 +490,7 @@ func TestRefusedPodDoesNotDelayOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newBudget("web", allowing(5)))
-			f.imperative.evict = func(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+			f.imperative.evict = func(_ context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, pod *v1.Pod) error {
 				f.evicted = append(f.evicted, pod)
 				if pod.UID == "a" {
 					return test.answer
@@ -558,7 +558,7 @@ func TestContentionDelayIsBounded(t *testing.T) {
 func TestChangeDuringTheCall(t *testing.T) {
 	f := newFixture(t, newBudget("web", allowing(1)))
 	request, pod := pair("a", 0)
-	f.imperative.evict = func(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+	f.imperative.evict = func(_ context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, pod *v1.Pod) error {
 		f.evicted = append(f.evicted, pod)
 		if len(f.evicted) == 1 {
 			f.imperative.sync(context.Background(), itemOf(keyOf(request)))
@@ -578,7 +578,7 @@ func TestChangeDuringTheCall(t *testing.T) {
 // change of a pod for which another interceptor is active is not stored.
 func TestPodChangesDuringTheCall(t *testing.T) {
 	f := newFixture(t, newRequest(having(targets(), active(builtIn, 0))), newPod())
-	f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+	f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
 		f.sendUpdate(t, newPod(notReady))
 		return apierrors.NewForbidden(podResource, podName, errUnreachable)
 	}

@@ -371,7 +371,7 @@ func (w *fakeCluster) changeBudget(change func(*policyv1.PodDisruptionBudget)) {
 }
 
 // evictPod simulates an eviction of the API server.
-func (w *fakeCluster) evictPod(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+func (w *fakeCluster) evictPod(_ context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, pod *v1.Pod) error {
 	current := w.pod()
 	switch budget := w.budget(); {
 	case current.UID == "":
@@ -441,7 +441,7 @@ func TestRun(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	evictions := make(chan types.UID, 100)
-	evict := func(ctx context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+	evict := func(ctx context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, pod *v1.Pod) error {
 		evictions <- pod.UID
 		return client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
 	}
@@ -587,7 +587,7 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 		controller.imperative.clock != controller.clock || controller.writer.clock != local {
 		t.Errorf("the clocks are %v and %v, want one that corrects the real one", controller.clock, controller.imperative.clock)
 	}
-	if err := controller.imperative.evict(ctx, newPod(), nil); err != nil {
+	if err := controller.imperative.evict(ctx, newRequest(), coordinationv1alpha1.EvictionInterceptorImperative, newPod()); err != nil {
 		t.Fatalf("unexpected error: %v", err)
 	}
 	if len(server.requests) != 0 || len(evictionServer.requests) != 1 {

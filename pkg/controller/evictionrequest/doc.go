@@ -52,6 +52,8 @@ limitations under the License.
 //     and extends one by at most five minutes.
 //   - A pod is identified by its UID, which is the name of its request. A pod of the same name with
 //     another UID is another pod. Every eviction has the UID as a precondition.
+//   - A pod is evicted only if its stored request wants that: the API server asks it. Canceled is
+//     written only for a pod that stays, as the API server says.
 //   - A pod that is missing from the cache counts as gone only if the cache had it before, or if
 //     the API server confirms it: the cache can be stale.
 //   - An idle request causes no API calls.

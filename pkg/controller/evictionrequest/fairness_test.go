@@ -195,7 +195,7 @@ func (h *hanging) run(t *testing.T, objects ...runtime.Object) (stop func()) {
 	t.Helper()
 	f := newFixture(t, objects...)
 	f.writer.client = hangingClient{f.client, h}
-	f.imperative.evict = func(ctx context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+	f.imperative.evict = func(ctx context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, pod *v1.Pod) error {
 		return h.call(ctx, pod.Namespace, pod.Name)
 	}
 	f.queue, f.limitWorkers = newQueue(f.clock, f.owners.of)
@@ -305,7 +305,7 @@ func TestCallsTimeOut(t *testing.T) {
 			return err
 		}},
 		"eviction": {after: podeviction.Timeout, call: func(ctx context.Context, _ *fixture, client kubernetes.Interface) error {
-			return podeviction.NewEvictor(client)(ctx, newPod(), nil)
+			return podeviction.NewEvictor(client)(ctx, newRequest(), coordinationv1alpha1.EvictionInterceptorImperative, newPod())
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

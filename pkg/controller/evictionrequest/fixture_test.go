@@ -28,7 +28,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,9 +61,10 @@ type fixture struct {
 	events []recordedEvent
 
 	// evicted are the pods that the controller tried to evict; evictErr is the response.
-	evicted       []*v1.Pod
-	preconditions []*metav1.Preconditions
-	evictErr      error
+	evicted []*v1.Pod
+	// callers are the requests and the interceptors for which they were evicted.
+	callers  []string
+	evictErr error
 	// livePods reads pods from the API server.
 	livePods podeviction.Reader
 }
@@ -130,8 +130,8 @@ func (f *fixture) kindOf(object runtime.Object) string {
 	return reference.Kind + " " + reference.Name
 }
 
-func (f *fixture) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
-	f.preconditions = append(f.preconditions, preconditions)
+func (f *fixture) evictPod(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {
+	f.callers = append(f.callers, string(request.UID)+" "+interceptor)
 	f.evicted = append(f.evicted, pod)
 	return f.evictErr
 }

@@ -74,7 +74,7 @@ func nextImperativeStep(now time.Time, request *coordinationv1alpha1.EvictionReq
 	status := &request.Status
 	entry := evictionrequesttools.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative)
 	switch {
-	case evictionrequesttools.IsFinished(status.Conditions) || !isWanted(request):
+	case evictionrequesttools.IsFinished(status.Conditions) || !evictionrequesttools.IsWanted(request):
 		return stepWait, 0
 	case entry == nil || entry.CompletionTime != nil:
 		return stepWait, 0

@@ -64,6 +64,10 @@ const (
 	// Other requests under the same budget are processed in the meantime.
 	maxContentionDelay = time.Minute
 
+	// maxConflictDelay is the maximum delay after a conflict: who writes to the pod all the time must
+	// not be able to keep it.
+	maxConflictDelay = 2 * time.Second
+
 	// minRetryAfter and maxRetryAfter limit the retry delay that a response asks for. Webhooks can
 	// return any value: it must cause neither a busy loop nor an eviction that is never retried.
 	minRetryAfter = time.Second
@@ -351,7 +355,7 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if budget := e.budget(); budget != nil {
 		i.waiting.began(keyOf(budget), began)
 	}
-	err := i.evict(ctx, e.pod, podeviction.Preconditions(e.pod, e.budgets))
+	err := i.evict(ctx, e.request, coordinationv1alpha1.EvictionInterceptorImperative, e.pod)
 	// The call may have taken seconds. The recorded time is the time of the response.
 	now := i.clock.Now()
 	outcome, detail := podeviction.Classify(err, e.budgets)
@@ -371,8 +375,14 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if delay, asked := requestedDelay(err); asked {
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
-	if outcome == podeviction.Retry {
+	switch outcome {
+	case podeviction.Retry:
 		return i.retry(ctx, now, e, err, contended)
+	case podeviction.NotRequested:
+		// The event of that change is on its way.
+		klog.FromContext(ctx).V(2).Info("Not evicted, because the cached request is old", "pod", klog.KObj(e.pod), "err", err)
+		i.queue.AddAfter(itemOf(e.key()), min(i.backoff.When(e.key()), maxContentionDelay))
+		return nil
 	}
 	i.backoff.Forget(e.key())
 	status := e.request.Status.DeepCopy()
@@ -414,18 +424,24 @@ func (i *imperativeInterceptor) confirm(ctx context.Context, e *eviction) error 
 func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *eviction, err error, contended bool) error {
 	item, budget := itemOf(e.key()), e.budget()
 	delay, asked := requestedDelay(err)
-	if !asked && !contended {
+	conflict := apierrors.IsConflict(err)
+	if !asked && !contended && !conflict {
 		return fmt.Errorf("evicting pod %s: %w", e.pod.Name, err)
 	}
 	klog.FromContext(ctx).V(2).Info("Will retry the eviction later", "pod", klog.KObj(e.pod), "err", err)
 	if budget != nil {
-		if contended {
+		switch {
+		case contended:
 			i.waiting.pause(keyOf(budget), now.Add(contentionPause), budget.ResourceVersion)
-		} else {
+		case asked:
 			i.waiting.pause(keyOf(budget), now.Add(min(delay, maxOverloadPause)), "")
 		}
 	}
-	if !asked {
+	switch {
+	case asked:
+	case conflict:
+		delay = min(i.backoff.When(e.key()), maxConflictDelay)
+	default:
 		delay = min(i.backoff.When(e.key()), maxContentionDelay)
 	}
 	i.queue.AddAfter(item, delay)

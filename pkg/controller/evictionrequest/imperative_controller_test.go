@@ -62,6 +62,13 @@ func budgetNotFound() error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web")
 }
 
+// notRequested is the response if the request does not want the eviction any more.
+func notRequested() error {
+	err := apierrors.NewConflict(evictionRequestResource, string(podUID), errors.New("it is canceled"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotRequestedCause}}
+	return err
+}
+
 // negativeBudget is the response if the status of the budget is invalid.
 func negativeBudget() error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New("pdb disruptions allowed is negative"))
@@ -219,23 +226,47 @@ func TestImperativeSyncRequest(t *testing.T) {
 	}
 }
 
-// The preconditions have a resourceVersion only if no budget could lose a disruption by it.
-func TestEvictionPreconditions(t *testing.T) {
-	uid, version := podUID, "7"
-	for name, test := range map[string]struct {
-		budget *policyv1.PodDisruptionBudget
-		want   *metav1.Preconditions
-	}{
-		"no budget": {budget: newBudget("db", selecting("db")), want: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}},
-		"a budget":  {budget: newBudget("web", allowing(1)), want: &metav1.Preconditions{UID: &uid}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, newRequest(imperativeActive()), newPod(func(pod *v1.Pod) { pod.ResourceVersion = version }), test.budget)
-			f.syncEviction(t, requestKeyOfPod)
-			if diff := cmp.Diff([]*metav1.Preconditions{test.want}, f.preconditions); diff != "" {
-				t.Errorf("unexpected preconditions (-want, +got):\n%s", diff)
-			}
-		})
+// The API server is told for which request the pod is evicted.
+func TestEvictionForRequest(t *testing.T) {
+	request := newRequest(imperativeActive())
+	f := newFixture(t, request, newPod())
+	f.syncEviction(t, requestKeyOfPod)
+	if diff := cmp.Diff([]string{string(request.UID) + " imperative-eviction.k8s.io"}, f.callers); diff != "" {
+		t.Errorf("unexpected calls (-want, +got):\n%s", diff)
+	}
+}
+
+// A request that is not what the cache says is not blocked: nothing is reported, and the pod is evicted
+// soon if the request wants it all the same.
+func TestEvictionThatIsNotRequested(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = notRequested()
+	for range 20 {
+		f.syncEviction(t, requestKeyOfPod)
+	}
+	if len(f.evicted) != 20 {
+		t.Errorf("%d attempts, want 20", len(f.evicted))
+	}
+	f.expectWrites(t)
+	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxContentionDelay {
+		t.Errorf("the next attempt is after %s, want at most %s", got, maxContentionDelay)
+	}
+	f.evictErr = nil
+	f.syncEviction(t, requestKeyOfPod)
+	if len(f.imperative.evicted.times) != 1 {
+		t.Error("the pod is not stored as evicted")
+	}
+}
+
+// Who writes to a pod all the time cannot keep it.
+func TestEvictionWithConflicts(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = apierrors.NewConflict(podResource, podName, errUnreachable)
+	for range 20 {
+		f.syncEviction(t, requestKeyOfPod)
+	}
+	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxConflictDelay {
+		t.Errorf("the next attempt after 20 conflicts is after %s, want at most %s", got, maxConflictDelay)
 	}
 }
 
@@ -523,7 +554,7 @@ func delayedViolation(seconds int32) error {
 // If a request is deleted during the call, no event removes the state of its pod.
 func TestEvictionOutlivesItsRequest(t *testing.T) {
 	f := newFixture(t, newRequest(imperativeActive()), newPod())
-	f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+	f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
 		f.sendDelete(t, newRequest(imperativeActive()))
 		return nil
 	}
@@ -582,7 +613,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 		})
 	}
 	f := newFixture(t, newBudget("web", allowing(5)))
-	f.imperative.evict = func(_ context.Context, pod *v1.Pod, _ *metav1.Preconditions) error {
+	f.imperative.evict = func(_ context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, pod *v1.Pod) error {
 		f.evicted = append(f.evicted, pod)
 		if pod.UID == "a" {
 			return apierrors.NewTooManyRequests("migrating", 86400)

@@ -25,9 +25,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -189,7 +189,7 @@ func TestPaceOfABudget(t *testing.T) {
 			f := newFixture(t, newBudget("web", allowing(5)))
 			var inFlight []int
 			now := 0
-			f.imperative.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+			f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
 				now++
 				inFlight = append(inFlight, now)
 				f.runEvictions(t) // Other workers.

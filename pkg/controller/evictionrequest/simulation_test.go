@@ -587,6 +587,10 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 		}
 		written := current.DeepCopy()
 		written.Status = *updated.Status.DeepCopy()
+		if pod := s.pods[targetName(written)]; isCanceled(&written.Status) && isInitialized(&written.Status) &&
+			pod != nil && string(pod.UID) == written.Name && pod.DeletionTimestamp != nil {
+			s.t.Errorf("request %s is canceled, but its pod %s terminates", written.Name, pod.Name)
+		}
 		s.store(written)
 		return true, written.DeepCopy(), nil
 	case clienttesting.PatchAction:
@@ -626,7 +630,7 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 }
 
 // evictPod handles the eviction call of the controller. Other changes happen before it returns.
-func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+func (s *sim) evictPod(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {
 	s.calls++
 	if known := poddisruptionbudget.Applicable(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
 		budget := known[0].Name
@@ -648,34 +652,36 @@ func (s *sim) evictPod(_ context.Context, pod *v1.Pod, preconditions *metav1.Pre
 		case 2:
 			return budgetNotFound()
 		case 3:
-			_ = s.evict(pod, preconditions)
+			_ = s.evict(request, interceptor, pod)
 			return errUnreachable // The eviction succeeded, and the response was lost.
 		}
 	}
-	err := s.evict(pod, preconditions)
+	err := s.evict(request, interceptor, pod)
 	s.record("evict %s: %v", pod.Name, err)
 	return err
 }
 
-// evict simulates the pods/eviction subresource.
-func (s *sim) evict(seen *v1.Pod, preconditions *metav1.Preconditions) error {
-	pod := s.pods[seen.Name]
+// evict simulates the pods/eviction subresource, which evicts for a request that wants it at the moment.
+func (s *sim) evict(request *coordinationv1alpha1.EvictionRequest, interceptor string, seen *v1.Pod) error {
+	pod, stored := s.pods[seen.Name], s.requests[string(seen.UID)]
 	switch {
 	case pod == nil:
 		return notFound(seen.Name)
-	case *preconditions.UID != pod.UID, preconditions.ResourceVersion != nil && *preconditions.ResourceVersion != pod.ResourceVersion:
+	case stored == nil || stored.UID != request.UID || evictionrequesttools.IsFinished(stored.Status.Conditions) ||
+		!evictionrequesttools.IsWanted(stored) || activeInterceptor(&stored.Status) != interceptor:
+		return notRequested()
+	case seen.UID != pod.UID:
 		return apierrors.NewConflict(podResource, pod.Name, errUnreachable)
+	case pod.DeletionTimestamp != nil:
+		return nil
 	case s.refusing[pod.UID]:
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errUnreachable)
 	}
-	if pod.DeletionTimestamp != nil {
-		s.t.Errorf("pod %s terminates and is evicted again", pod.Name)
-	}
 	budgets := s.budgetsOf(pod)
-	if pod.DeletionTimestamp == nil && len(budgets) > 1 {
+	if len(budgets) > 1 {
 		return twoBudgets()
 	}
-	if pod.DeletionTimestamp == nil && len(budgets) == 1 {
+	if len(budgets) == 1 {
 		budget := budgets[0].DeepCopy()
 		always := budget.Spec.UnhealthyPodEvictionPolicy != nil && *budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 		enough := budget.Status.DesiredHealthy > 0 && budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy
@@ -731,10 +737,10 @@ func (s *sim) check(when string, excused func(*eviction) bool) {
 			continue
 		}
 		e := &eviction{request: request, pod: pod, budgets: s.budgetsOf(pod)}
-		if !s.refusing[pod.UID] && isWanted(request) && poddisruptionbudget.AllowEviction(pod, podutil.IsPodReady(pod), e.budgets) && !excused(e) {
+		if !s.refusing[pod.UID] && evictionrequesttools.IsWanted(request) && poddisruptionbudget.AllowEviction(pod, podutil.IsPodReady(pod), e.budgets) && !excused(e) {
 			s.t.Errorf("%s: pod %s (ready %t) is not evicted although the budgets allow it: %+v, budgets %+v", when, pod.Name, isReady(pod), request.Status, e.budgets)
 		}
-		if !isWanted(request) {
+		if !evictionrequesttools.IsWanted(request) && pod.DeletionTimestamp == nil {
 			s.t.Errorf("%s: request %s is not canceled although it has no requesters", when, name)
 		}
 	}

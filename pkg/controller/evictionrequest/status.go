@@ -52,7 +52,10 @@ func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 	case pod.Spec.SchedulingGroup != nil:
 		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
 			fmt.Sprintf("Target Pod %s is part of a scheduling group. Pods of a scheduling group are not evicted individually.", targetName(request)))
-	case !isWanted(request):
+	case isInitialized(status) && isLeaving(request, pod):
+		// Neither canceled, which would say that the pod stays, nor evicted yet.
+		return status, 0
+	case !evictionrequesttools.IsWanted(request):
 		message := "The last requester was removed from spec.requesters."
 		if request.DeletionTimestamp != nil {
 			message = "The request is being deleted."
@@ -75,13 +78,9 @@ func isInitialized(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 	return len(status.TargetInterceptors) > 0
 }
 
-// isWanted reports whether the request has requesters or can no longer be canceled. Deleting the
-// request cancels it as well: this is visible while a finalizer keeps the object.
-func isWanted(request *coordinationv1alpha1.EvictionRequest) bool {
-	if request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
-		return true
-	}
-	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil
+// isLeaving reports whether nobody wants the eviction any more, but the pod terminates already.
+func isLeaving(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
+	return !evictionrequesttools.IsWanted(request) && pod.DeletionTimestamp != nil
 }
 
 // initialize records the interceptors of the pod and activates the first one.

@@ -27,11 +27,13 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
 // safetyInterval is the maximum time between two syncs of a request that waits for an event. It
@@ -85,6 +87,12 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
 	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request)
 	status, nextSync := computeStatus(now, noTimeoutBefore, request, pod)
+	if isCanceled(status) && isInitialized(status) {
+		if stays, err := c.confirmStays(ctx, request); err != nil || !stays {
+			c.queue.AddAfter(key, leaveInterval)
+			return errors.Join(err, labelsErr, callsErr)
+		}
+	}
 	written, err := c.writer.writeStatus(ctx, request, status)
 	if err != nil {
 		c.outages.noteRefused(key)
@@ -95,6 +103,41 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	}
 	c.queue.AddAfter(key, earliest(untilExpiry, earliest(nextSync, safetyDelay())))
 	return errors.Join(labelsErr, callsErr)
+}
+
+const (
+	// evictionMarkReason is the reason of the condition DisruptionTarget that pods/eviction adds.
+	evictionMarkReason = "EvictionByEvictionAPI"
+
+	// leaveInterval is the time between two readings of a pod that is about to be evicted, or not,
+	// although its request is not wanted any more.
+	leaveInterval = 5 * time.Second
+
+	// markTTL is how long the mark of an eviction counts. The disruption controller clears it after
+	// two minutes if the pod does not terminate; this is for clusters in which it does not run.
+	markTTL = 10 * time.Minute
+)
+
+func isCanceled(status *coordinationv1alpha1.EvictionRequestStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+}
+
+// confirmStays reports whether the pod of a request that nobody wants any more stays, as Canceled says.
+// An eviction that has read the request before has marked the pod before that, so the mark is read
+// after the request, and not from a cache (see package evictionfence).
+func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (bool, error) {
+	pod, err := c.pods(ctx, request.Namespace, targetName(request))
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil // The cache will say so.
+	case err != nil:
+		return false, fmt.Errorf("reading pod %s, whose eviction is canceled: %w", targetName(request), err)
+	case string(pod.UID) != request.Name || pod.DeletionTimestamp != nil:
+		return false, nil
+	}
+	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
+	marked := mark != nil && mark.Status == v1.ConditionTrue && mark.Reason == evictionMarkReason
+	return !marked || c.clock.Since(mark.LastTransitionTime.Time) > markTTL, nil
 }
 
 // forget drops the state of this process about a finished request and its pod.

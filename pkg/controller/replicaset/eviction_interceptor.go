@@ -79,17 +79,7 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 		return reason, nil
 	}
 	budgets := podeviction.BudgetsOf(h.budgetLister, pod)
-	err = h.evict(ctx, pod, podeviction.Preconditions(pod, budgets))
-	if apierrors.IsConflict(err) {
-		// The cached version is old, or this instance is gone. The current one may be evicted.
-		if current, readErr := h.read(ctx, pod.Namespace, pod.Name); readErr == nil && current.UID == pod.UID {
-			if reason := reasonNotToEvict(current); reason != "" {
-				return reason, nil
-			}
-			pod = current
-			err = h.evict(ctx, pod, podeviction.Preconditions(pod, budgets))
-		}
-	}
+	err = h.evict(ctx, request, coordinationv1alpha1.EvictionInterceptorReplicaSet, pod)
 	outcome, detail := podeviction.Classify(err, budgets)
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
 		leaving, known, readErr := h.isLeaving(ctx, pod)

@@ -77,8 +77,8 @@ func statusError(code int, message string) error {
 
 // attempt is a call of the pods/eviction subresource.
 type attempt struct {
-	Pod, UID      string
-	Preconditions metav1.Preconditions
+	Pod, UID string
+	For      string
 }
 
 // recordingEvictor records attempts, and gives them all the same answer.
@@ -87,8 +87,8 @@ type recordingEvictor struct {
 	answer   error
 }
 
-func (e *recordingEvictor) evict(_ context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
-	e.attempts = append(e.attempts, attempt{Pod: pod.Namespace + "/" + pod.Name, UID: string(pod.UID), Preconditions: *preconditions})
+func (e *recordingEvictor) evict(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {
+	e.attempts = append(e.attempts, attempt{Pod: pod.Namespace + "/" + pod.Name, UID: string(pod.UID), For: request.Name + " " + interceptor})
 	return e.answer
 }
 
@@ -114,7 +114,6 @@ func TestEvictTarget(t *testing.T) {
 		budgets []runtime.Object
 		answer  error
 		evicts  bool
-		again   bool
 		want    string
 	}{
 		"evicts":                   {pod: controlledPod(), evicts: true, want: "Evicted the pod."},
@@ -183,7 +182,7 @@ func TestEvictTarget(t *testing.T) {
 			want: "Not evicted: the virtual machine migrates",
 		},
 		"the API server has another pod": {
-			pod: controlledPod(), answer: apierrors.NewConflict(pods, "a", errUnreachable), evicts: true, again: true,
+			pod: controlledPod(), answer: apierrors.NewConflict(pods, "a", errUnreachable), evicts: true,
 			want: `Not evicted: Operation cannot be fulfilled on pods "a": unreachable`,
 		},
 	}
@@ -205,13 +204,7 @@ func TestEvictTarget(t *testing.T) {
 			}
 			var want []attempt
 			if test.evicts {
-				want = []attempt{{Pod: "default/a", UID: "a", Preconditions: metav1.Preconditions{UID: ptr.To[types.UID]("a")}}}
-				if len(test.budgets) == 0 {
-					want[0].Preconditions.ResourceVersion = ptr.To("7")
-				}
-			}
-			if test.again {
-				want = append(want, want...)
+				want = []attempt{{Pod: "default/a", UID: "a", For: "a replicaset.apps.k8s.io"}}
 			}
 			if diff := cmp.Diff(want, evictor.attempts); diff != "" {
 				t.Errorf("unexpected attempts (-want +got):\n%s", diff)
@@ -278,44 +271,6 @@ func TestEvictTargetWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// If the cached pod is old, its current version decides, and is evicted.
-func TestEvictTargetWithAnOldCache(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errUnreachable)
-	changed := func(changes ...func(*v1.Pod)) *v1.Pod {
-		pod := controlledPod(changes...)
-		pod.ResourceVersion = "8"
-		return pod
-	}
-	for name, test := range map[string]struct {
-		live     *v1.Pod
-		want     string
-		attempts int
-	}{
-		"changed":     {live: changed(), want: "Evicted the pod.", attempts: 2},
-		"terminating": {live: changed(func(pod *v1.Pod) { pod.DeletionTimestamp = &orderStart }), want: "The pod is terminating.", attempts: 1},
-		"replaced":    {live: changed(func(pod *v1.Pod) { pod.UID = "a2" }), want: `Not evicted: Operation cannot be fulfilled on pods "a": unreachable`, attempts: 1},
-		"unreadable":  {want: `Not evicted: Operation cannot be fulfilled on pods "a": unreachable`, attempts: 1},
-	} {
-		handler := newTestHandler(t, controlledPod())
-		attempts := 0
-		handler.evict = func(_ context.Context, _ *v1.Pod, preconditions *metav1.Preconditions) error {
-			if attempts++; *preconditions.ResourceVersion != "8" {
-				return conflict
-			}
-			return nil
-		}
-		handler.read = func(context.Context, string, string) (*v1.Pod, error) {
-			if test.live == nil {
-				return nil, errUnreachable
-			}
-			return test.live, nil
-		}
-		if message, err := handler.evictTarget(t.Context(), requestOf("a")); err != nil || message != test.want || attempts != test.attempts {
-			t.Errorf("%s: message %q, error %v after %d attempts, want %q after %d", name, message, err, attempts, test.want, test.attempts)
-		}
-	}
-}
-
 // A refusal because of several budgets says what happened.
 func TestEvictTargetDoesNotReadForSeveralBudgets(t *testing.T) {
 	handler := newTestHandler(t, controlledPod(), budget("web"), budget("all"))
@@ -360,7 +315,7 @@ func TestEvictTargetThatCannotBeRead(t *testing.T) {
 func TestEvictTargetWhileStopping(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	handler := newTestHandler(t, controlledPod())
-	handler.evict = func(ctx context.Context, _ *v1.Pod, _ *metav1.Preconditions) error {
+	handler.evict = func(ctx context.Context, _ *coordinationv1alpha1.EvictionRequest, _ string, _ *v1.Pod) error {
 		stop()
 		return ctx.Err()
 	}
@@ -413,7 +368,7 @@ func TestTurn(t *testing.T) {
 				client := fake.NewClientset(turnOf("a"))
 				calls := 0
 				handler := newTestHandler(t, controlledPod())
-				handler.evict = func(context.Context, *v1.Pod, *metav1.Preconditions) error {
+				handler.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
 					time.Sleep(3 * time.Second)
 					calls++
 					return test.answers[calls-1]

@@ -37,12 +37,13 @@ const OutcomeTimedOut = "timed_out"
 var (
 	// imperativeEvictions counts the calls of the pods/eviction subresource by result: evicted,
 	// gone (this instance of the pod no longer existed), blocked (by a PodDisruptionBudget),
-	// refused (for another reason), or error (a response that says nothing about the pod, or none;
-	// the call is retried).
+	// refused (for another reason), not_requested (the request does not want it any more; the cache of
+	// this controller is old), or error (a response that says nothing about the pod, or none; the call
+	// is retried).
 	imperativeEvictions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      subsystem,
 		Name:           "imperative_evictions_total",
-		Help:           "Number of calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.",
+		Help:           "Number of calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused, not_requested or error.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 

@@ -52,7 +52,7 @@ func TestMetrics(t *testing.T) {
 	ObservePodInterceptors(3)
 	ObserveRequestDuration("evicted", 3*time.Second)
 	expect(t, `
-# HELP evictionrequest_controller_imperative_evictions_total [ALPHA] Number of calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused or error.
+# HELP evictionrequest_controller_imperative_evictions_total [ALPHA] Number of calls of the pods/eviction subresource, by result: evicted, gone, blocked, refused, not_requested or error.
 # TYPE evictionrequest_controller_imperative_evictions_total counter
 evictionrequest_controller_imperative_evictions_total{result="blocked"} 1
 evictionrequest_controller_imperative_evictions_total{result="evicted"} 2

@@ -37,8 +37,10 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 )
 
-// Evictor evicts a pod if it meets the preconditions.
-type Evictor func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error
+// Evictor evicts a pod for a request, as the interceptor of that name. kube-apiserver evicts this
+// instance of the pod, and only if the request wants it, and the interceptor is active, at that moment:
+// the caller may have been suspended since it read them (see EvictionRequestUIDAnnotation).
+type Evictor func(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error
 
 // Timeout limits each call. It is longer than the 30 seconds that an admission webhook may take,
 // and longer than the ten seconds for which the API server retries if others update the budget at
@@ -53,7 +55,7 @@ const Timeout = 45 * time.Second
 // A call ends after Timeout. The outcome of a call without a response is unknown: Classify returns
 // Retry.
 func NewEvictor(client clientset.Interface) Evictor {
-	return func(ctx context.Context, pod *v1.Pod, preconditions *metav1.Preconditions) error {
+	return func(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {
 		ctx, cancel := context.WithTimeout(ctx, Timeout)
 		defer cancel()
 		_, err := client.CoreV1().RESTClient().Post().
@@ -62,31 +64,22 @@ func NewEvictor(client clientset.Interface) Evictor {
 			Body(&policyv1.Eviction{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: pod.Namespace, Name: pod.Name,
-					// The interceptors are done. If all controllers are one user who has all verbs,
-					// only this distinguishes them from other evictors.
-					Annotations: map[string]string{coordinationv1alpha1.EvictionBypassAnnotation: "true"},
+					Annotations: map[string]string{
+						// The interceptors are done. If all controllers are one user who has all verbs,
+						// only this distinguishes them from other evictors.
+						coordinationv1alpha1.EvictionBypassAnnotation:            "true",
+						coordinationv1alpha1.EvictionRequestUIDAnnotation:        string(request.UID),
+						coordinationv1alpha1.EvictionActingInterceptorAnnotation: interceptor,
+					},
 				},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
+				// Not the version: a pod that others write to all the time would never be evicted.
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 			}).
 			MaxRetries(0).
 			Do(ctx).
 			Get()
 		return err
 	}
-}
-
-// Preconditions ensures that only this instance of the pod is evicted. Without a budget, the
-// resourceVersion must match as well: a pod that was already evicted by another leader, or by an API
-// server that failed before it responded, is not evicted again. With a budget, such a precondition
-// would do harm: the API server subtracts the pod from the budget before it checks the version, and
-// a pod whose status has just changed would cost the budget one disruption until the disruption
-// controller corrects it after two minutes.
-func Preconditions(pod *v1.Pod, budgets []*policyv1.PodDisruptionBudget) *metav1.Preconditions {
-	preconditions := &metav1.Preconditions{UID: &pod.UID}
-	if len(budgets) == 0 {
-		preconditions.ResourceVersion = &pod.ResourceVersion
-	}
-	return preconditions
 }
 
 // readTimeout limits each call of a Reader. An overloaded API server queues it for up to 15 seconds.
@@ -145,11 +138,14 @@ const (
 	Budget
 	// Refused: something else refuses.
 	Refused
+	// NotRequested: the request does not want the eviction, or not by this interceptor. The cache of
+	// the caller is older than that.
+	NotRequested
 )
 
 // String returns the value of the outcome in the metrics.
 func (o Outcome) String() string {
-	return [...]string{"evicted", "gone", "error", "blocked", "refused"}[o]
+	return [...]string{"evicted", "gone", "error", "blocked", "refused", "not_requested"}[o]
 }
 
 // Classify classifies the response of the pods/eviction subresource. The detail is for users.
@@ -160,11 +156,13 @@ func Classify(err error, budgets []*policyv1.PodDisruptionBudget) (Outcome, stri
 		return Evicted, ""
 	case isPodNotFound(err):
 		return Gone, ""
+	case apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotRequestedCause):
+		return NotRequested, err.Error()
 	case isBudgetRefusal(err):
 		return Budget, budgetDetail(err, budgets)
 	case isOverload(err),
 		apierrors.IsNotFound(err), // Something other than the pod, such as a budget that was just deleted.
-		apierrors.IsConflict(err), // A precondition failed: it is another instance, or it has just changed.
+		apierrors.IsConflict(err), // It is another instance, or has changed all the time during the call.
 		apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
 		return Retry, ""
 	case !errors.As(err, &status):

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,17 @@ var (
 
 func newPod() *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName, UID: podUID, Labels: map[string]string{"app": "web"}}}
+}
+
+func newRequest() *coordinationv1alpha1.EvictionRequest {
+	return &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: string(podUID), UID: "request-uid"}}
+}
+
+// notRequested is the response if the request does not want the eviction any more.
+func notRequested() *apierrors.StatusError {
+	err := apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), string(podUID), errors.New("it is canceled"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotRequestedCause}}
+	return err
 }
 
 func newBudget(name string, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
@@ -164,6 +176,7 @@ func TestEvictor(t *testing.T) {
 		"a proxy without a backend":     {server: &answeringServer{code: http.StatusNotFound, text: "no backend"}, want: Retry},
 		"a server that is not ready":    {server: &answeringServer{code: http.StatusServiceUnavailable, retryAfter: "1", answer: apierrors.NewServiceUnavailable("starting").ErrStatus}, want: Retry},
 		"another instance":              {server: &answeringServer{code: http.StatusConflict, answer: apierrors.NewConflict(podResource, podName, errUnreachable).ErrStatus}, want: Retry},
+		"not requested":                 {server: &answeringServer{code: http.StatusConflict, answer: notRequested().ErrStatus}, want: NotRequested},
 		"the pod is gone":               {server: &answeringServer{code: http.StatusNotFound, answer: apierrors.NewNotFound(podResource, podName).ErrStatus}, want: Gone},
 		"refused by a webhook":          {server: &answeringServer{code: http.StatusForbidden, answer: apierrors.NewForbidden(podResource, podName, errUnreachable).ErrStatus}, want: Refused},
 		"a failure in the body of a successful response": {
@@ -172,7 +185,7 @@ func TestEvictor(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := NewEvictor(test.server.client(t))(context.Background(), newPod(), &metav1.Preconditions{UID: ptr.To(podUID)})
+			err := NewEvictor(test.server.client(t))(context.Background(), newRequest(), "interceptor.example.com", newPod())
 			if got, _ := Classify(err, nil); got != test.want {
 				t.Errorf("got outcome %d of error %v, want %d", got, err, test.want)
 			}
@@ -184,7 +197,11 @@ func TestEvictor(t *testing.T) {
 				TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: namespace, Name: podName,
-					Annotations: map[string]string{"coordination.k8s.io/bypass-interceptors": "true"},
+					Annotations: map[string]string{
+						"coordination.k8s.io/bypass-interceptors":  "true",
+						"coordination.k8s.io/eviction-request-uid": "request-uid",
+						"coordination.k8s.io/acting-interceptor":   "interceptor.example.com",
+					},
 				},
 				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(podUID)}},
 			}
@@ -199,7 +216,7 @@ func TestEvictorStopsWithItsContext(t *testing.T) {
 	server := &answeringServer{code: http.StatusCreated}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := NewEvictor(server.client(t))(ctx, newPod(), nil); !errors.Is(err, context.Canceled) {
+	if err := NewEvictor(server.client(t))(ctx, newRequest(), "interceptor.example.com", newPod()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want that the context is canceled", err)
 	}
 	if len(server.requests) > 0 {
@@ -371,19 +388,6 @@ func TestMayHaveEvicted(t *testing.T) {
 		if got := MayHaveEvicted(test.err); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
-	}
-}
-
-func TestPreconditions(t *testing.T) {
-	pod := newPod()
-	pod.ResourceVersion = "7"
-	uid := &metav1.Preconditions{UID: ptr.To(podUID)}
-	if diff := cmp.Diff(uid, Preconditions(pod, []*policyv1.PodDisruptionBudget{newBudget("web")})); diff != "" {
-		t.Errorf("with a budget (-want, +got):\n%s", diff)
-	}
-	uid.ResourceVersion = ptr.To("7")
-	if diff := cmp.Diff(uid, Preconditions(pod, nil)); diff != "" {
-		t.Errorf("without a budget (-want, +got):\n%s", diff)
 	}
 }
 

@@ -69,6 +69,15 @@ func StateOf(request *coordinationv1alpha1.EvictionRequest) State {
 // Canceled. Requests of all versions of the API have such conditions.
 func IsFinished(conditions []metav1.Condition) bool { return FinalCondition(conditions) != nil }
 
+// IsWanted reports whether the request has requesters or can no longer be canceled. Deleting the
+// request cancels it as well: this is visible while a finalizer keeps the object.
+func IsWanted(request *coordinationv1alpha1.EvictionRequest) bool {
+	if request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid {
+		return true
+	}
+	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil
+}
+
 // FinalCondition returns the condition that ended a request with these conditions, or nil if the
 // request is not finished.
 func FinalCondition(conditions []metav1.Condition) *metav1.Condition {

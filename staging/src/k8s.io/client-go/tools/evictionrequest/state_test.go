@@ -105,6 +105,31 @@ func TestInterceptorStatusOf(t *testing.T) {
 	}
 }
 
+func TestIsWanted(t *testing.T) {
+	now := metav1.Now()
+	drain := []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
+	for name, test := range map[string]struct {
+		requesters []coordinationv1alpha1.Requester
+		deleted    *metav1.Time
+		policy     coordinationv1alpha1.EvictionRequestCancellationPolicy
+		want       bool
+	}{
+		"a requester":                      {requesters: drain, want: true},
+		"no requester":                     {},
+		"being deleted":                    {requesters: drain, deleted: &now},
+		"no requester, final":              {policy: coordinationv1alpha1.EvictionRequestCancellationPolicyForbid, want: true},
+		"being deleted, final":             {requesters: drain, deleted: &now, policy: coordinationv1alpha1.EvictionRequestCancellationPolicyForbid, want: true},
+		"no requester, may be canceled":    {policy: coordinationv1alpha1.EvictionRequestCancellationPolicyAllow},
+		"a requester, and may be canceled": {requesters: drain, policy: coordinationv1alpha1.EvictionRequestCancellationPolicyAllow, want: true},
+	} {
+		request := &coordinationv1alpha1.EvictionRequest{}
+		request.Spec.Requesters, request.DeletionTimestamp, request.Status.EvictionRequestCancellationPolicy = test.requesters, test.deleted, test.policy
+		if got := IsWanted(request); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 // A condition that is False or Unknown does not finish a request.
 func TestIsFinished(t *testing.T) {
 	for _, conditionType := range []coordinationv1alpha1.EvictionRequestConditionType{
