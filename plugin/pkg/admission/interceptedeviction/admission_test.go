@@ -240,6 +240,54 @@ func TestCaches(t *testing.T) {
 	}
 }
 
+// A dry run writes nothing but what the API server does not store, whatever the state of the request.
+func TestDryRun(t *testing.T) {
+	pod := newPod(interceptedBy(first))
+	canceled := newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		want    []string
+	}{
+		"no request":                     {want: []string{"create"}},
+		"a request that is renewed":      {request: newRequest(processing(first, first, imperative), calledAt("")), want: []string{"patch"}},
+		"a request that is kept":         {request: newRequest(processing(imperative, first, imperative), calledAt("")), want: []string{"patch"}},
+		"a request that was called just": {request: newRequest(processing(first, first, imperative))},
+		"a canceled request":             {request: canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}
+			if test.request != nil {
+				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
+			}
+			plugin, client := w.newPlugin(t)
+			eviction := newEviction(nil)
+			eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
+			_ = plugin.Validate(t.Context(), call("pods", "eviction", eviction), nil) // Refused or not: see TestCaches.
+			var writes []string
+			for _, action := range client.Actions() {
+				var dryRun []string
+				switch action := action.(type) {
+				case clienttesting.GetActionImpl:
+					continue
+				case clienttesting.CreateActionImpl:
+					dryRun = action.CreateOptions.DryRun
+				case clienttesting.PatchActionImpl:
+					dryRun = action.PatchOptions.DryRun
+				case clienttesting.DeleteActionImpl:
+					dryRun = action.DeleteOptions.DryRun
+				}
+				writes = append(writes, action.GetVerb())
+				if diff := cmp.Diff([]string{metav1.DryRunAll}, dryRun); diff != "" {
+					t.Errorf("%s %s is no dry run (-want, +got):\n%s", action.GetVerb(), action.GetResource().Resource, diff)
+				}
+			}
+			if diff := cmp.Diff(test.want, writes); diff != "" {
+				t.Errorf("unexpected writes (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestPreconditions: what is written for a call is refused if the request has changed since it was read.
 func TestPreconditions(t *testing.T) {
 	pod := newPod(interceptedBy(first))
