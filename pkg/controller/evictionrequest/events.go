@@ -114,9 +114,16 @@ func recordEvents(recorder events.EventRecorder, request *coordinationv1alpha1.E
 			continue
 		}
 		note := plaintext.Truncate(described.note, maxNoteLength)
-		recorder.Eventf(regarding, pod, described.eventType, described.reason, described.action, "%s", note)
+		part := regarding
+		if c.interceptor != "" {
+			// The recorder counts events that differ in their notes only: the next interceptor would be
+			// a repetition of the one before.
+			part = regarding.DeepCopy()
+			part.FieldPath = fmt.Sprintf("status.interceptors{%s}", c.interceptor)
+		}
+		recorder.Eventf(part, pod, described.eventType, described.reason, described.action, "%s", note)
 		if !described.requestOnly {
-			recorder.Eventf(pod, regarding, described.eventType, described.reason, described.action, "%s", note)
+			recorder.Eventf(pod, part, described.eventType, described.reason, described.action, "%s", note)
 		}
 	}
 }

@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func (f *fixture) kindOf(object runtime.Object) string {
 	if err != nil {
 		return err.Error()
 	}
-	return reference.Kind + " " + reference.Name
+	return strings.TrimSpace(reference.Kind + " " + reference.Name + " " + reference.FieldPath)
 }
 
 func (f *fixture) evictPod(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {

@@ -147,9 +147,9 @@ func TestSetStatus(t *testing.T) {
 		t.Errorf("wrote over version %q, want 17", update.ResourceVersion)
 	}
 	const turn = "Activated interceptor first.example.com."
-	request, pod := "EvictionRequest "+string(podUID), "Pod web-0"
+	turnOf, pod := "EvictionRequest "+string(podUID)+" status.interceptors{first.example.com}", "Pod web-0"
 	want := []recordedEvent{
-		{request, pod, "Normal", "InterceptorActivated", turn},
+		{turnOf, pod, "Normal", "InterceptorActivated", turn},
 	}
 	if diff := cmp.Diff(want, f.events); diff != "" {
 		t.Errorf("unexpected events (-want, +got):\n%s", diff)

@@ -24,6 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	ref "k8s.io/client-go/tools/reference"
@@ -89,6 +90,13 @@ func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string
 	w.record(node, nil, eventType, reason, action, text)
 }
 
+// nodeFor records an event about a node for which a maintenance is the reason. The recorder counts events
+// that differ in their texts only: without the maintenance, the next one would be a repetition.
+func (w *eventWriter) nodeFor(node *v1.Node, maintenance string, uid types.UID, eventType, reason, action, text string) {
+	related := &v1.ObjectReference{APIVersion: coordinationv1alpha1.SchemeGroupVersion.String(), Kind: "NodeMaintenance", Name: maintenance, UID: uid}
+	w.record(node, related, eventType, reason, action, text)
+}
+
 func (w *eventWriter) cordonFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonCordonFailed, "Cordon", err.Error())
 }
@@ -117,7 +125,7 @@ func (w *eventWriter) invalidBudget(b *coordinationv1alpha1.NodeMaintenanceBudge
 }
 
 func (w *eventWriter) cordoned(node *v1.Node, claiming []string) {
-	w.node(node, v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Cordoned the node for NodeMaintenance %s", joinNames(claiming)))
+	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Cordoned the node for NodeMaintenance %s", joinNames(claiming)))
 }
 
 func (w *eventWriter) uncordoned(node *v1.Node) {
@@ -125,7 +133,7 @@ func (w *eventWriter) uncordoned(node *v1.Node) {
 }
 
 func (w *eventWriter) contested(node *v1.Node, claiming []string) {
-	w.node(node, v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
+	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
 		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", joinNames(claiming)))
 }
 
@@ -165,9 +173,9 @@ func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceSta
 		switch {
 		case before == nil:
 		case now.DoneTime != nil && before.DoneTime == nil:
-			w.node(node, v1.EventTypeNormal, reasonGivenBack, "Complete", fmt.Sprintf("NodeMaintenance %s is done with the node", now.MaintenanceName))
+			w.nodeFor(node, now.MaintenanceName, now.MaintenanceUID, v1.EventTypeNormal, reasonGivenBack, "Complete", fmt.Sprintf("NodeMaintenance %s is done with the node", now.MaintenanceName))
 		case now.FailedTime != nil && before.FailedTime == nil:
-			w.node(node, v1.EventTypeWarning, reasonNotBack, "Complete", fmt.Sprintf(
+			w.nodeFor(node, now.MaintenanceName, now.MaintenanceUID, v1.EventTypeWarning, reasonNotBack, "Complete", fmt.Sprintf(
 				"The node did not come back in time for NodeMaintenance %s: %s", now.MaintenanceName, reason(&now)))
 		}
 	}

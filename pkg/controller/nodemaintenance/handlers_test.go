@@ -147,6 +147,32 @@ func TestRequestsOfPods(t *testing.T) {
 	}
 }
 
+// relatedEvents records the reasons of events and the names of the related objects.
+type relatedEvents []string
+
+func (e *relatedEvents) Eventf(_, related runtime.Object, _, reason, _, _ string, _ ...any) {
+	*e = append(*e, reason+" "+related.(*v1.ObjectReference).Kind+" "+related.(*v1.ObjectReference).Name)
+}
+
+// The recorder counts events that differ in their texts only, so the maintenance is a part of them.
+func TestEventsNameTheMaintenance(t *testing.T) {
+	var got relatedEvents
+	w := &eventWriter{recorder: &got}
+	done, failed := metav1.Now(), metav1.Now()
+	node := &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{
+		{MaintenanceName: "a", MaintenanceUID: "1"}, {MaintenanceName: "b", MaintenanceUID: "2"},
+	}}}}
+	status := node.Status.MaintenanceStatus.DeepCopy()
+	status.Admissions[0].DoneTime, status.Admissions[1].FailedTime = &done, &failed
+	w.cordoned(node, []string{"n", "m"})
+	w.contested(node, []string{"m"})
+	w.admissionsChanged(node, status, func(*v1.MaintenanceAdmission) string { return "late" })
+	want := relatedEvents{"NodeCordoned NodeMaintenance m", "CordonContested NodeMaintenance m", "NodeGivenBack NodeMaintenance a", "NodeNotBack NodeMaintenance b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+}
+
 // typedEvents records the types and reasons of events.
 type typedEvents []string
 
