@@ -149,12 +149,19 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		},
 		Pods:          kl.podManager,
 		HasContainers: kl.podWorkers.CouldHaveRunningContainers,
+		IsForgotten:   kl.isForgotten,
 		GetNode:       kl.getNodeFromAPIServer,
 		Merge:         d.PodConfig.MergeStaticPods,
 		Recorder:      d.Recorder,
 		NodeRef:       kl.nodeRef,
 	})
 	go manager.Run(ctx)
+}
+
+// isForgotten reports whether no pod worker knows the pod with this UID, so that HandlePodAdditions
+// admits one that has it. Pods that are not admitted have no allocation, and are not counted.
+func (kl *Kubelet) isForgotten(uid types.UID) bool {
+	return !kl.podWorkers.CouldHaveRunningContainers(uid) && !kl.podWorkers.IsPodTerminationRequested(uid)
 }
 
 // heldMirrorClient deletes the mirror pods of static pods that have stopped when package

@@ -28,6 +28,7 @@ import (
 
 	cadvisorapi "github.com/google/cadvisor/lib/model"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -44,6 +45,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cadvisor"
 	"k8s.io/kubernetes/pkg/kubelet/config"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
 // bootedMachine is a machine in the boot with this ID.
@@ -232,4 +235,45 @@ func TestStartStaticPodMaintenance(t *testing.T) {
 	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds.IsEmpty(), nil }); err != nil {
 		t.Errorf("the pod is not released: %v", err)
 	}
+}
+
+// A static pod that returns once it is forgotten is counted when the kubelet admits other pods.
+func TestReturningStaticPodIsCounted(t *testing.T) {
+	tCtx := ktesting.Init(t)
+	testKubelet := newTestKubelet(t, false)
+	defer testKubelet.Cleanup()
+	kl := testKubelet.kubelet
+	kl.nodeLister = testNodeLister{nodes: []*v1.Node{{
+		ObjectMeta: metav1.ObjectMeta{Name: string(kl.nodeName)},
+		Status: v1.NodeStatus{Allocatable: v1.ResourceList{
+			v1.ResourceMemory: *resource.NewQuantity(100, resource.BinarySI), v1.ResourcePods: *resource.NewQuantity(40, resource.DecimalSI),
+		}},
+	}}}
+	workers, _, _ := createPodWorkers(tCtx.Logger())
+	kl.podWorkers = workers
+	spec := v1.PodSpec{NodeName: string(kl.nodeName), Containers: []v1.Container{{
+		Name: "app", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("90")}},
+	}}}
+	static, other := podWithUIDNameNsSpec("1", "static", "default", spec), podWithUIDNameNsSpec("2", "other", "default", spec)
+	static.Annotations = map[string]string{kubetypes.ConfigSourceAnnotationKey: kubetypes.FileSource}
+	expect := func(when string, want bool) {
+		t.Helper()
+		drainAllWorkers(workers)
+		if got := kl.isForgotten(static.UID); got != want {
+			t.Errorf("%s, the pod is forgotten: %v, want %v", when, got, want)
+		}
+	}
+	kl.HandlePodAdditions(tCtx, []*v1.Pod{static})
+	workers.SyncKnownPods(tCtx.Logger(), []*v1.Pod{static})
+	expect("while it runs", false) // Its removal may still be on its way.
+	kl.HandlePodRemoves(tCtx, []*v1.Pod{static})
+	if kl.isForgotten(static.UID) {
+		t.Error("the pod is forgotten while it ends")
+	}
+	expect("when it has ended", false)
+	workers.SyncKnownPods(tCtx.Logger(), nil)
+	expect("after the next cleanup", true)
+	kl.HandlePodAdditions(tCtx, []*v1.Pod{static})
+	kl.HandlePodAdditions(tCtx, []*v1.Pod{other})
+	checkPodStatus(t, kl, other, v1.PodFailed)
 }

@@ -68,7 +68,7 @@ func TestCheckpointFormat(t *testing.T) {
 	needed.Labels, needed.Spec.Priority = nil, nil
 	other.Namespace = "default"
 	for _, pod := range []*v1.Pod{needed, other} {
-		if err := h.stop(pod); err != nil {
+		if err := h.stop(pod, ""); err != nil {
 			t.Fatal(err)
 		}
 		h.terminate(keyOf(pod))
@@ -100,7 +100,7 @@ func TestCheckpointIsTooLarge(t *testing.T) {
 	stopAndHold(t, h, "web")
 	large := newMirrorPod("large")
 	large.Labels["x"] = strings.Repeat("x", maxCheckpointSize)
-	if err := h.stop(large); err != nil {
+	if err := h.stop(large, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.end(keyOf(large))
@@ -207,7 +207,7 @@ func TestCheckpointIsDirectory(t *testing.T) {
 	if err == nil || !h.IsEmpty() {
 		t.Errorf("pods %v, error %v: want none and an error", h.pods, err)
 	}
-	if err := h.stop(newMirrorPod("web")); err == nil || h.Withheld(newMirrorPod("web")) {
+	if err := h.stop(newMirrorPod("web"), ""); err == nil || h.Withheld(newMirrorPod("web")) {
 		t.Errorf("the pod is stopped although that cannot be stored, error %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestCheckpointAfterCrash(t *testing.T) {
 		t.Errorf("pods %v, error %v: want web", h.pods, err)
 	}
 	// The next write, which is shorter, replaces it.
-	if err := h.stop(newMirrorPod("other")); err != nil {
+	if err := h.stop(newMirrorPod("other"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if h, err = LoadHolds(directory); err != nil || len(h.pods) != 1 {

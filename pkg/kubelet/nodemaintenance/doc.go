@@ -40,6 +40,10 @@ limitations under the License.
 // manifest meanwhile has its effect afterwards. A pod with a new name is a new pod: it starts,
 // its mirror pod gets an EvictionRequest, and it is stopped.
 //
+// A pod that may run again, or is refused, returns when the kubelet has forgotten the one that it
+// ends. If it came back before, with the same UID, the kubelet would run it later without admitting
+// it, and would not count it when it admits other pods.
+//
 // # The checkpoint
 //
 // Only held and refused pods are in the checkpoint. A kubelet that has crashed during a stop runs

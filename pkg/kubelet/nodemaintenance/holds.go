@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -60,6 +61,8 @@ type podState struct {
 	Priority  *int32            `json:"priority,omitempty"`
 	State     state             `json:"state"`
 
+	// UID is that of the static pod whose stop this kubelet has begun.
+	UID types.UID `json:"-"`
 	// Terminated is whether the API server has answered since the containers of a stopping pod
 	// ended.
 	Terminated bool `json:"-"`
@@ -91,6 +94,10 @@ type Holds struct {
 
 	lock sync.Mutex
 	pods map[types.NamespacedName]podState
+	// returning has the UIDs of pods that may run again. They are withheld until the kubelet has
+	// forgotten these: it does not admit a pod again that comes back before, and then does not count
+	// it when it admits others.
+	returning map[types.NamespacedName]types.UID
 	// changed is closed at the next change.
 	changed chan struct{}
 }
@@ -99,7 +106,10 @@ type Holds struct {
 // that all static pods run: pods of the control plane may be among them.
 func LoadHolds(directory string) (*Holds, error) {
 	metrics.Register()
-	h := &Holds{checkpoint: &checkpoint{directory: directory}, pods: map[types.NamespacedName]podState{}, changed: make(chan struct{})}
+	h := &Holds{
+		checkpoint: &checkpoint{directory: directory}, pods: map[types.NamespacedName]podState{},
+		returning: map[types.NamespacedName]types.UID{}, changed: make(chan struct{}),
+	}
 	states, err := h.checkpoint.read()
 	for _, s := range states {
 		h.pods[s.key()] = s
@@ -110,8 +120,15 @@ func LoadHolds(directory string) (*Holds, error) {
 
 // Withheld reports whether the kubelet must not see this static pod.
 func (h *Holds) Withheld(pod *v1.Pod) bool {
-	s, _ := h.observe(keyOf(pod))
-	return s != running && s != refused
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	s, affected := h.pods[keyOf(pod)]
+	return affected && s.State != refused || h.isReturning(keyOf(pod))
+}
+
+func (h *Holds) isReturning(key types.NamespacedName) bool {
+	_, ok := h.returning[key]
+	return ok
 }
 
 // IsEmpty reports whether no maintenance affects a static pod.
@@ -131,7 +148,8 @@ func (h *Holds) observe(key types.NamespacedName) (state, <-chan struct{}) {
 	return running, h.changed
 }
 
-// undecided returns the pods that are being stopped, and whose end is not confirmed.
+// undecided returns the pods that are being stopped and whose end is not confirmed, and those that
+// return.
 func (h *Holds) undecided() (keys []types.NamespacedName) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -140,12 +158,13 @@ func (h *Holds) undecided() (keys []types.NamespacedName) {
 			keys = append(keys, key)
 		}
 	}
-	return keys
+	return slices.AppendSeq(keys, maps.Keys(h.returning))
 }
 
-// stop starts to withhold the pod of a mirror pod. It fails if the kubelet could not store the end
-// of the pod: after a restart, it would start the pod in the middle of the maintenance.
-func (h *Holds) stop(mirror *v1.Pod) error {
+// stop starts to withhold the static pod of a mirror pod, with this UID. It fails if the kubelet
+// could not store the end of the pod: after a restart, it would start the pod in the middle of the
+// maintenance.
+func (h *Holds) stop(mirror *v1.Pod, uid types.UID) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	switch h.pods[keyOf(mirror)].State {
@@ -158,7 +177,7 @@ func (h *Holds) stop(mirror *v1.Pod) error {
 		return fmt.Errorf("the pod is not stopped, because the kubelet could not store that it must stay away: %w", err)
 	}
 	h.pods[keyOf(mirror)] = podState{
-		Namespace: mirror.Namespace, Name: mirror.Name, Labels: mirror.Labels, Priority: mirror.Spec.Priority, State: stopping,
+		Namespace: mirror.Namespace, Name: mirror.Name, Labels: mirror.Labels, Priority: mirror.Spec.Priority, State: stopping, UID: uid,
 	}
 	h.notify()
 	return nil
@@ -175,12 +194,13 @@ func (h *Holds) terminate(key types.NamespacedName) {
 }
 
 // KeepsMirrorPod reports whether the mirror pod must exist a moment longer: controllers process its
-// deletion, and the kubelet compares what they wrote before and after it.
+// deletion, and the kubelet compares what they wrote before and after it. A pod that returns has the
+// same one.
 func (h *Holds) KeepsMirrorPod(key types.NamespacedName) bool {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	s := h.pods[key]
-	return s.State == stopping && !s.Terminated
+	return s.State == stopping && !s.Terminated || h.isReturning(key)
 }
 
 // end notes that a pod which was stopping has ended.
@@ -211,8 +231,9 @@ func (h *Holds) confirm(key types.NamespacedName) error {
 func (h *Holds) giveUp(key types.NamespacedName) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if h.pods[key].State == stopping {
+	if s := h.pods[key]; s.State == stopping {
 		delete(h.pods, key)
+		h.startReturn(s)
 		h.notify()
 	}
 }
@@ -221,11 +242,30 @@ func (h *Holds) giveUp(key types.NamespacedName) {
 func (h *Holds) refuse(key types.NamespacedName) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if s := h.pods[key].State; s != stopping && s != ended {
+	s := h.pods[key]
+	if s.State != stopping && s.State != ended {
 		return nil
 	}
+	h.startReturn(s)
 	h.set(key, refused)
 	return h.store()
+}
+
+// startReturn withholds a pod that may run again a moment longer, if this kubelet has stopped it.
+func (h *Holds) startReturn(s podState) {
+	if s.State != refused && s.UID != "" {
+		h.returning[s.key()] = s.UID
+	}
+}
+
+// endReturns ends the returns of the pods that the kubelet has forgotten, and reports whether there
+// are any.
+func (h *Holds) endReturns(isForgotten func(types.UID) bool) bool {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	before := len(h.returning)
+	maps.DeleteFunc(h.returning, func(_ types.NamespacedName, uid types.UID) bool { return isForgotten(uid) })
+	return len(h.returning) < before
 }
 
 func (h *Holds) set(key types.NamespacedName, to state) {
@@ -275,6 +315,7 @@ func (h *Holds) remove(matches func(podState) bool) (removed []podState, err err
 	for key, s := range h.pods {
 		if matches(s) {
 			delete(h.pods, key)
+			h.startReturn(s)
 			removed = append(removed, s)
 		}
 	}

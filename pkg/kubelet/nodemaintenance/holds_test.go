@@ -69,7 +69,7 @@ func loadHolds(t *testing.T, directory string) *Holds {
 func stopAndHold(t *testing.T, h *Holds, name string) {
 	t.Helper()
 	mirror := newMirrorPod(name)
-	if err := h.stop(mirror); err != nil {
+	if err := h.stop(mirror, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.end(keyOf(mirror))
@@ -85,16 +85,16 @@ func TestHoldsAfterRestart(t *testing.T) {
 		act  func(h *Holds) error
 		want state
 	}{
-		"stopping": {act: func(h *Holds) error { return h.stop(mirror) }, want: running},
-		"ended":    {act: func(h *Holds) error { defer h.end(keyOf(mirror)); return h.stop(mirror) }, want: running},
+		"stopping": {act: func(h *Holds) error { return h.stop(mirror, "") }, want: running},
+		"ended":    {act: func(h *Holds) error { defer h.end(keyOf(mirror)); return h.stop(mirror, "") }, want: running},
 		"held":     {act: func(h *Holds) error { stopAndHold(t, h, "web"); return nil }, want: held},
-		"refused":  {act: func(h *Holds) error { return errors.Join(h.stop(mirror), h.refuse(keyOf(mirror))) }, want: refused},
+		"refused":  {act: func(h *Holds) error { return errors.Join(h.stop(mirror, ""), h.refuse(keyOf(mirror))) }, want: refused},
 		"stopping, while another one is stored": {act: func(h *Holds) error {
 			other := newMirrorPod("other")
-			return errors.Join(h.stop(mirror), h.stop(other), h.refuse(keyOf(other)))
+			return errors.Join(h.stop(mirror, ""), h.stop(other, ""), h.refuse(keyOf(other)))
 		}, want: running},
 		"not asked": {act: func(h *Holds) error { return h.confirm(keyOf(mirror)) }, want: running},
-		"too early": {act: func(h *Holds) error { return errors.Join(h.stop(mirror), h.confirm(keyOf(mirror))) }, want: running},
+		"too early": {act: func(h *Holds) error { return errors.Join(h.stop(mirror, ""), h.confirm(keyOf(mirror))) }, want: running},
 		"held, then refused": {act: func(h *Holds) error {
 			stopAndHold(t, h, "web")
 			return h.refuse(keyOf(mirror))
@@ -136,7 +136,7 @@ func TestHoldsRelease(t *testing.T) {
 			h := loadHolds(t, directory)
 			high := newMirrorPod("high")
 			high.Spec.Priority = ptr.To[int32](10)
-			if err := errors.Join(h.stop(high), h.refuse(keyOf(high))); err != nil {
+			if err := errors.Join(h.stop(high, ""), h.refuse(keyOf(high))); err != nil {
 				t.Fatal(err)
 			}
 			stopAndHold(t, h, "low")
@@ -170,18 +170,18 @@ func TestHoldsIgnoreOtherSteps(t *testing.T) {
 		keeps bool
 	}{
 		"unknown":  {act: func(*Holds) {}, want: running},
-		"stopping": {act: func(h *Holds) { _ = h.stop(mirror) }, want: stopping, keeps: true},
+		"stopping": {act: func(h *Holds) { _ = h.stop(mirror, "") }, want: stopping, keeps: true},
 		"terminated": {act: func(h *Holds) {
-			_ = h.stop(mirror)
+			_ = h.stop(mirror, "")
 			h.terminate(key)
 		}, want: stopping},
 		"ended": {act: func(h *Holds) {
-			_ = h.stop(mirror)
+			_ = h.stop(mirror, "")
 			h.end(key)
 		}, want: ended},
 		"held": {act: func(h *Holds) { stopAndHold(t, h, "web") }, want: held},
 		"refused": {act: func(h *Holds) {
-			_ = h.stop(mirror)
+			_ = h.stop(mirror, "")
 			_ = h.refuse(key)
 		}, want: refused},
 	} {
@@ -197,7 +197,7 @@ func TestHoldsIgnoreOtherSteps(t *testing.T) {
 				h.giveUp(key)
 			}
 			if test.want == held || test.want == ended {
-				_ = h.stop(mirror)
+				_ = h.stop(mirror, "")
 			}
 			other := newMirrorPod("web")
 			other.Namespace = "default"
@@ -230,7 +230,7 @@ func TestHoldsAreCounted(t *testing.T) {
 	h := loadHolds(t, directory)
 	expect(nil)
 	a, b := newMirrorPod("a"), newMirrorPod("b")
-	if err := h.stop(a); err != nil {
+	if err := h.stop(a, ""); err != nil {
 		t.Fatal(err)
 	}
 	expect(map[state]float64{stopping: 1})
@@ -239,7 +239,7 @@ func TestHoldsAreCounted(t *testing.T) {
 	if err := h.confirm(keyOf(a)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(h.stop(b), h.refuse(keyOf(b))); err != nil {
+	if err := errors.Join(h.stop(b, ""), h.refuse(keyOf(b))); err != nil {
 		t.Fatal(err)
 	}
 	expect(map[state]float64{held: 1, refused: 1})
@@ -251,7 +251,7 @@ func TestHoldsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(nil)
-	if err := h.stop(b); err != nil {
+	if err := h.stop(b, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.giveUp(keyOf(b))
@@ -274,11 +274,11 @@ func TestReleaseRunning(t *testing.T) {
 	stopAndHold(t, h, "copied")
 	tenant := newMirrorPod("back")
 	tenant.Namespace = "a-tenant"
-	if err := h.stop(tenant); err != nil {
+	if err := h.stop(tenant, ""); err != nil {
 		t.Fatal(err)
 	}
 	needed := newMirrorPod("needed")
-	if err := errors.Join(h.stop(needed), h.refuse(keyOf(needed))); err != nil {
+	if err := errors.Join(h.stop(needed, ""), h.refuse(keyOf(needed))); err != nil {
 		t.Fatal(err)
 	}
 	released, err := h.ReleaseRunning([]*runtimeapi.PodSandbox{
@@ -301,7 +301,7 @@ func TestHoldsWithoutStorage(t *testing.T) {
 	h := loadHolds(t, directory)
 	mirror, other := newMirrorPod("web"), newMirrorPod("other")
 	stopAndHold(t, h, "first")
-	if err := h.stop(mirror); err != nil {
+	if err := h.stop(mirror, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.end(keyOf(mirror))
@@ -314,7 +314,7 @@ func TestHoldsWithoutStorage(t *testing.T) {
 	if got, _ := h.observe(keyOf(mirror)); got != ended {
 		t.Errorf("state %s, want %s until it is stored", got, ended)
 	}
-	if err := h.stop(other); err == nil || h.Withheld(other) {
+	if err := h.stop(other, ""); err == nil || h.Withheld(other) {
 		t.Errorf("another pod was stopped, error %v", err)
 	}
 	// Pods run even if that cannot be stored.

@@ -120,6 +120,7 @@ func newPodsOfNode(t *testing.T, names ...string) *podsOfNode {
 			defer n.lock.Unlock()
 			return n.containers[string(uid)]
 		},
+		IsForgotten: func(types.UID) bool { return true },
 		GetNode: func(context.Context) (*v1.Node, error) {
 			n.lock.Lock()
 			defer n.lock.Unlock()

@@ -71,6 +71,9 @@ type Config struct {
 	Pods Pods
 	// HasContainers reports whether the static pod with this UID can have running containers.
 	HasContainers func(types.UID) bool
+	// IsForgotten reports whether the kubelet has forgotten the static pod with this UID: if it comes
+	// back, it is admitted as another one.
+	IsForgotten func(types.UID) bool
 	// GetNode asks the API server for the node. It returns an error if the server does not answer
 	// within a few seconds.
 	GetNode func(context.Context) (*v1.Node, error)
@@ -156,6 +159,7 @@ func (m *Manager) step(ctx context.Context, targets maintenance.Targets, known b
 		m.release(ctx, targets)
 	}
 	m.advance(ctx)
+	m.endReturns(ctx)
 	if known && m.current == nil {
 		m.beginNext(ctx)
 	}
@@ -201,6 +205,13 @@ func (m *Manager) release(ctx context.Context, targets maintenance.Targets) {
 	}
 }
 
+// endReturns makes the kubelet see pods that return. That needs neither the node nor the API server.
+func (m *Manager) endReturns(ctx context.Context) {
+	if m.Holds.endReturns(m.IsForgotten) {
+		m.Merge(ctx)
+	}
+}
+
 // advance makes the next step of the current stop.
 func (m *Manager) advance(ctx context.Context) {
 	s := m.current
@@ -233,7 +244,6 @@ func (m *Manager) advance(ctx context.Context) {
 // without the pod. The new mirror pod gets another request, and the pod is stopped again.
 func (m *Manager) startOver(ctx context.Context, s *stop) {
 	m.Holds.giveUp(s.key)
-	m.Merge(ctx)
 	m.current = nil
 	metrics.CountStop(metrics.Released)
 	klog.FromContext(ctx).Info("Running a static pod again: its mirror pod was deleted before it ended", "pod", s.key)
@@ -314,7 +324,6 @@ func (m *Manager) refuse(ctx context.Context, s *stop, cause string) {
 	if err := m.Holds.refuse(s.key); err != nil {
 		m.reportError(ctx, err, fmt.Sprintf("Could not store that static pod %s must not be stopped", s.key))
 	}
-	m.Merge(ctx)
 	m.current = nil
 	metrics.CountStop(metrics.Refused)
 	klog.FromContext(ctx).Error(nil, "Started a static pod again, because the control plane needs it", "pod", s.key, "cause", cause)
@@ -380,7 +389,7 @@ func (m *Manager) begin(ctx context.Context, w *wish) error {
 	if !m.takes(ctx, mirror) {
 		return errReleased
 	}
-	if err := m.Holds.stop(mirror); err != nil {
+	if err := m.Holds.stop(mirror, w.static.UID); err != nil {
 		if !errors.Is(err, errRefused) {
 			m.reportError(ctx, err, fmt.Sprintf("Could not stop static pod %s", keyOf(w.static)))
 		}

@@ -180,6 +180,7 @@ func TestStopsAreReported(t *testing.T) {
 					t.Errorf("%v stops are %s, want %v", got, result, test.counts[result])
 				}
 			}
+			w.run(10) // Until the pod that was stopped last has returned.
 			// Nothing is left to do when the requests are canceled.
 			if err := w.requests.GetIndexer().Replace(nil, ""); err != nil {
 				t.Fatal(err)
@@ -434,6 +435,88 @@ func TestMaintenanceEndsDuringStop(t *testing.T) {
 	w.targets = allTargets
 	w.run(40)
 	w.expectStates(map[string]state{"a": held})
+}
+
+// The kubelet does not see a pod that may run again before it has forgotten the pod that ends: then
+// it would not count the pod when it admits others. Nothing but time must pass until it does.
+func TestPodReturns(t *testing.T) {
+	for name, test := range map[string]struct {
+		act func(w *world)
+		// state is that of the pod when it may run again.
+		state state
+	}{
+		"the maintenance ends":                 {act: func(w *world) { w.targets = nil }, state: running},
+		"the maintenance ends, then an outage": {act: func(w *world) { w.targets = nil; w.run(1); w.frozen = true }, state: running},
+		"the maintenance ends, then the node is unknown": {
+			act: func(w *world) { w.targets = nil; w.run(1); w.node, w.idle = nil, true }, state: running,
+		},
+		"its mirror pod is deleted": {act: func(w *world) { w.pods["a"].mirror, w.idle = nil, true }, state: running},
+		"the control plane needs it": {
+			act: func(w *world) { w.frozen = true; w.runUntil(outageTimeout - time.Second) }, state: refused,
+		},
+		"the kubelet has not processed its end for long": {
+			act: func(w *world) {
+				w.frozen, w.pods["a"].lingers = true, time.Minute
+				w.runUntil(outageTimeout - time.Second)
+			}, state: refused,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newStaticPod("a", 0, 20*time.Second))
+			w.targets = allTargets
+			w.run(5)
+			w.expectStates(map[string]state{"a": stopping})
+			test.act(w)
+			w.run(1)
+			w.expectStates(map[string]state{"a": test.state})
+			pod := w.pods["a"]
+			for seconds := 0; pod.terminating; seconds++ {
+				if !w.manager.Holds.Withheld(pod.object()) || pod.visible {
+					t.Fatal("the pod is seen while the kubelet knows the one that ends")
+				}
+				if !slices.Contains(w.manager.Holds.undecided(), keyOf(pod.object())) {
+					t.Error("the pod has left for good")
+				}
+				if seconds > 100 {
+					t.Fatal("the pod does not end")
+				}
+				w.run(1)
+			}
+			if w.manager.Holds.Withheld(pod.object()) || !pod.visible {
+				t.Error("the pod is not seen when the kubelet has forgotten the one that ended")
+			}
+			w.run(1)
+			w.expectRunning("a")
+			merges := w.merges
+			w.run(5)
+			if w.merges != merges {
+				t.Error("static pods are merged without a reason")
+			}
+		})
+	}
+}
+
+// A pod that returns may be stopped again, and keeps its mirror pod.
+func TestMaintenanceEndsAndBeginsDuringStop(t *testing.T) {
+	w := newWorld(t, newStaticPod("a", 0, 20*time.Second))
+	w.targets = allTargets
+	w.run(5)
+	w.targets = nil
+	w.run(2)
+	w.expectStates(map[string]state{"a": running})
+	mirror := w.pods["a"].mirror
+	w.targets = allTargets
+	for !w.pods["a"].visible {
+		w.run(1)
+	}
+	if w.pods["a"].mirror != mirror {
+		t.Error("the pod that returns has another mirror pod")
+	}
+	w.run(40)
+	w.expectStates(map[string]state{"a": held})
+	w.targets = nil
+	w.run(3)
+	w.expectRunning("a")
 }
 
 func TestKubeletCrashes(t *testing.T) {

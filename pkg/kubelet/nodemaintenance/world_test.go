@@ -57,6 +57,10 @@ type staticPod struct {
 	// containers is whether containers run, terminates when they will have ended.
 	containers bool
 	terminates time.Time
+	// terminating is whether the kubelet ends the pod, or still knows that it has: a second after the
+	// end of its containers, and as long as it lingers.
+	terminating bool
+	lingers     time.Duration
 	// mirror is the mirror pod in the API server.
 	mirror *v1.Pod
 	// finalizer is whether a finalizer keeps the mirror pod in the API server.
@@ -142,9 +146,28 @@ func (w *world) startKubelet() {
 			}
 			return w.apiNode, nil
 		},
-		Merge: func(context.Context) { w.merge() },
+		IsForgotten: func(uid types.UID) bool { pod := w.pods[string(uid)]; return !pod.containers && !pod.terminating },
+		Merge:       func(context.Context) { w.mergeAgain() },
 	})
+	for _, pod := range w.pods {
+		pod.terminating = false
+	}
 	w.merge()
+}
+
+// mergeAgain is a merge for the manager.
+func (w *world) mergeAgain() {
+	w.t.Helper()
+	terminating := map[*staticPod]bool{}
+	for _, pod := range w.pods {
+		terminating[pod] = pod.terminating && !pod.visible
+	}
+	w.merge()
+	for pod := range terminating {
+		if terminating[pod] && pod.visible {
+			w.t.Errorf("%s is back before the kubelet has forgotten it: it is not admitted again", pod.name)
+		}
+	}
 }
 
 func (w *world) merge() {
@@ -222,10 +245,14 @@ func (w *world) runPod(pod *staticPod) {
 		return // A termination is not interrupted.
 	case !pod.terminates.IsZero():
 		pod.containers, pod.terminates = false, time.Time{}
+	case pod.terminating && !pod.containers && pod.lingers > 0:
+		pod.lingers -= time.Second
+	case pod.terminating && !pod.containers:
+		pod.terminating = false
 	case pod.visible:
 		pod.containers = true
 	case pod.containers:
-		pod.terminates = now.Add(pod.grace)
+		pod.terminates, pod.terminating = now.Add(pod.grace), true
 	}
 	switch {
 	case !w.answers():
