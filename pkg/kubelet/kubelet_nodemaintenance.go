@@ -23,7 +23,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/features"
@@ -133,8 +135,7 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		return
 	}
 	if m.loadError != nil {
-		d.Recorder.Eventf(kl.nodeRef, v1.EventTypeWarning, nodemaintenance.FailedReason,
-			"Could not read which static pods were stopped for a maintenance of the node: all static pods run: %v", m.loadError)
+		go kl.reportLoadError(ctx, d.Recorder, m.loadError)
 	}
 	kl.mirrorPodClient = &heldMirrorClient{MirrorClient: kl.mirrorPodClient, keeps: m.holds.KeepsMirrorPod}
 	shutdown := kl.startShutdownMaintenance(ctx, d, m.holds)
@@ -156,6 +157,14 @@ func (kl *Kubelet) startStaticPodMaintenance(ctx context.Context, d *Dependencie
 		NodeRef:       kl.nodeRef,
 	})
 	go manager.Run(ctx)
+}
+
+// reportLoadError waits until the kubelet has seen the node, whose UID kubectl describe looks for.
+func (kl *Kubelet) reportLoadError(ctx context.Context, recorder record.EventRecorder, loadError error) {
+	if wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) { return kl.nodeRefWithUID().UID != "", nil }) == nil {
+		recorder.Eventf(kl.nodeRefWithUID(), v1.EventTypeWarning, nodemaintenance.FailedReason,
+			"Could not read which static pods were stopped for a maintenance of the node: all static pods run: %v", loadError)
+	}
 }
 
 // isForgotten reports whether no pod worker knows the pod with this UID, so that HandlePodAdditions

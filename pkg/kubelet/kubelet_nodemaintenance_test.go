@@ -30,12 +30,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	internalapi "k8s.io/cri-api/pkg/apis"
@@ -196,6 +199,15 @@ func TestNodeOfStaticPodMaintenance(t *testing.T) {
 	})
 }
 
+// uidRecorder adds to events the UID of the object, which kubectl describe needs.
+type uidRecorder struct {
+	*record.FakeRecorder
+}
+
+func (r uidRecorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
+	r.FakeRecorder.Eventf(object, eventType, reason, format+" (UID %q)", append(args, object.(*v1.ObjectReference).UID)...)
+}
+
 // A checkpoint that cannot be read is an event of the node.
 func TestStartStaticPodMaintenance(t *testing.T) {
 	enableStaticPodMaintenance(t, true)
@@ -203,9 +215,11 @@ func TestStartStaticPodMaintenance(t *testing.T) {
 	defer testKubelet.Cleanup()
 	kl := testKubelet.kubelet
 	kl.nodeRef = &v1.ObjectReference{Kind: "Node", Name: string(kl.nodeName)}
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	kl.nodeLister = corelisters.NewNodeLister(nodes)
 	directory := t.TempDir()
 	writeState(t, directory, "node_maintenance_state", "")
-	recorder := record.NewFakeRecorder(10)
+	recorder := uidRecorder{record.NewFakeRecorder(10)}
 	d := &Dependencies{KubeClient: fake.NewClientset(), Recorder: recorder}
 	kl.startStaticPodMaintenance(t.Context(), d)
 	if _, isHeld := kl.mirrorPodClient.(*heldMirrorClient); isHeld {
@@ -213,12 +227,16 @@ func TestStartStaticPodMaintenance(t *testing.T) {
 	}
 	d.loadStaticPodMaintenance(t.Context(), directory)
 	kl.startStaticPodMaintenance(t.Context(), d)
+	// The node is seen later.
+	if err := nodes.Add(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: string(kl.nodeName), UID: "u1"}}); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case event := <-recorder.Events:
-		if !strings.HasPrefix(event, "Warning "+nodemaintenance.FailedReason) {
+		if !strings.HasPrefix(event, "Warning "+nodemaintenance.FailedReason) || !strings.HasSuffix(event, `(UID "u1")`) {
 			t.Errorf("unexpected event %q", event)
 		}
-	default:
+	case <-time.After(time.Minute):
 		t.Error("no event")
 	}
 	if _, isHeld := kl.mirrorPodClient.(*heldMirrorClient); !isHeld {
@@ -228,7 +246,6 @@ func TestStartStaticPodMaintenance(t *testing.T) {
 	const state = `{"version":1,"pods":[{"namespace":"kube-system","name":"away","state":"held"}]}`
 	writeState(t, directory, "node_maintenance_state", state)
 	d.loadStaticPodMaintenance(t.Context(), directory)
-	kl.nodeLister = testNodeLister{nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: string(kl.nodeName)}}}}
 	d.PodConfig = config.NewPodConfig(recorder, nil)
 	kl.startStaticPodMaintenance(t.Context(), d)
 	holds := d.staticPodMaintenance.holds

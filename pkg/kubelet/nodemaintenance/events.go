@@ -68,8 +68,11 @@ func (m *Manager) event(eventType, reason, format string, args ...any) {
 	m.Recorder.Eventf(withUID(m.NodeRef, m.Node), eventType, reason, format, args...)
 }
 
+// NodeReference returns what events of the node refer to.
+func (s *Shutdown) NodeReference() *v1.ObjectReference { return withUID(s.NodeRef, s.Node) }
+
 func (s *Shutdown) event(eventType, reason, format string, args ...any) {
-	s.Recorder.Eventf(withUID(s.NodeRef, s.Node), eventType, reason, format, args...)
+	s.Recorder.Eventf(s.NodeReference(), eventType, reason, format, args...)
 }
 
 func (m *Manager) reportError(ctx context.Context, err error, message string) {

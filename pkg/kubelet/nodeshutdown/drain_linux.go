@@ -175,7 +175,7 @@ func (d *drainingInhibiter) reportLimit() {
 	}
 	d.manager.logger.Error(nil, "The node will not be drained before it shuts down: logind delays a shutdown only as long as the termination of pods may take. Raise its InhibitDelayMaxSec",
 		"inhibitDelay", delay, "shutdownGracePeriod", period)
-	d.manager.recorder.Eventf(d.manager.nodeRef, v1.EventTypeWarning, nodemaintenance.ShutdownDelayTooShortReason,
+	d.manager.recorder.Eventf(d.shutdown.NodeReference(), v1.EventTypeWarning, nodemaintenance.ShutdownDelayTooShortReason,
 		"The node will not be drained before it shuts down: logind delays a shutdown by %v, and the termination of pods may take %v. Raise InhibitDelayMaxSec of logind", delay, period)
 }
 

@@ -81,7 +81,7 @@ func TestDelayIsTooShort(t *testing.T) {
 		n.expectKilled("b/20", "critical/10")
 	})
 	onNode(t, 30*time.Second, func(n *testNode) {
-		n.expectEvent(nodemaintenance.ShutdownDelayTooShortReason) // At the start already.
+		n.expectEvent(`Raise InhibitDelayMaxSec of logind (UID "u1")`) // At the start already.
 		n.logind.say(true)
 		n.expectServing(false)
 	})

@@ -173,6 +173,15 @@ type testNode struct {
 	isAway bool
 }
 
+// uidRecorder adds to events the UID of the object, which kubectl describe needs.
+type uidRecorder struct {
+	*record.FakeRecorder
+}
+
+func (r uidRecorder) Eventf(object apiruntime.Object, eventType, reason, format string, args ...any) {
+	r.FakeRecorder.Eventf(object, eventType, reason, format+" (UID %q)", append(args, object.(*v1.ObjectReference).UID)...)
+}
+
 // onNode runs a test in a bubble. Pods need the given time to terminate.
 func onNode(t *testing.T, delay time.Duration, test func(*testNode)) {
 	t.Helper()
@@ -224,7 +233,7 @@ func (n *testNode) start() {
 	})
 	n.shutdown = shutdown
 	n.manager = NewManager(&Config{
-		Recorder: n.recorder, NodeRef: ref, VolumeManager: volumemanager.NewFakeVolumeManager(nil, 0, nil, false),
+		Recorder: uidRecorder{n.recorder}, NodeRef: ref, VolumeManager: volumemanager.NewFakeVolumeManager(nil, 0, nil, false),
 		GetPodsFunc: n.activePods, KillPodFunc: n.kill, SyncNodeStatusFunc: n.sync, StateDirectory: n.directory,
 		ShutdownGracePeriodRequested: 30 * time.Second, ShutdownGracePeriodCriticalPods: 10 * time.Second,
 	})
@@ -264,7 +273,7 @@ func (n *testNode) connect() (dbusInhibiter, error) {
 
 // node returns a node that a maintenance drains if there is one.
 func (n *testNode) node() (*v1.Node, error) {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}}
 	if n.hasMaintenance("Drain") {
 		node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainMessage: "Draining"}
 	}
