@@ -230,11 +230,11 @@ func detailsOf(err error) *metav1.StatusDetails {
 }
 
 // budgetDetail returns a message that starts with the name of the budget: narrow screens cut off
-// the end of a message.
+// the end of a message. The message of a forbidden eviction has its cause already.
 func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
 	detail := err.Error()
-	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" {
-		detail += " " + strings.TrimSuffix(cause.Message, ".") + "."
+	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" && !apierrors.IsForbidden(err) {
+		detail = strings.TrimSuffix(detail, ".") + ". " + strings.TrimSuffix(cause.Message, ".") + "."
 	}
 	return fmt.Sprintf("PodDisruptionBudget %s: %s", budgetNames(budgets), detail)
 }

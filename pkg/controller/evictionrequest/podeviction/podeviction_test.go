@@ -113,8 +113,12 @@ func refusing429() *apierrors.StatusError {
 }
 
 // unusableBudget is the response of the subresource if the status of a budget is invalid or full.
-func unusableBudget(reason string) *apierrors.StatusError {
-	return apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New(reason))
+func unusableBudget(reason, cause string) *apierrors.StatusError {
+	err := apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, "web", errors.New(reason))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web does not allow evicting pods currently: " + cause,
+	}}
+	return err
 }
 
 // answeringServer sends the same response to each request, and records the requests.
@@ -254,12 +258,15 @@ func TestClassify(t *testing.T) {
 			err: &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}}, budgets: one, want: Retry,
 		},
 		"a budget with a negative allowance": {
-			err: unusableBudget("pdb disruptions allowed is negative"), budgets: one, want: Budget,
+			err:     unusableBudget("pdb disruptions allowed is negative", "pdb disruptions allowed is negative"),
+			budgets: one, want: Budget,
 			detail: `PodDisruptionBudget web: poddisruptionbudget.policy "web" is forbidden: pdb disruptions allowed is negative`,
 		},
 		"a budget with too many disrupted pods": {
-			err: fmt.Errorf("evicting: %w", unusableBudget("DisruptedPods map too big")), budgets: one, want: Budget,
-			detail: `PodDisruptionBudget web: evicting: poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`,
+			err: fmt.Errorf("evicting: %w", unusableBudget("DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+				"too many pending evictions not confirmed by PDB controller")),
+			budgets: one, want: Budget,
+			detail: `PodDisruptionBudget web: evicting: poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller`,
 		},
 		"a budget whose status must not be written": {
 			err:     apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "web", errors.New("a webhook refuses")),
@@ -280,6 +287,10 @@ func TestClassify(t *testing.T) {
 			err:     violation("The disruption budget web needs 3 healthy pods and has 3 currently"),
 			budgets: one, want: Budget,
 			detail: "PodDisruptionBudget web: " + violated + " The disruption budget web needs 3 healthy pods and has 3 currently.",
+		},
+		"a violation whose message is no sentence": {
+			err: fmt.Errorf("%w (evicting)", violation("The disruption budget web needs 3 healthy pods and has 3 currently")), budgets: one, want: Budget,
+			detail: "PodDisruptionBudget web: " + violated + " (evicting). The disruption budget web needs 3 healthy pods and has 3 currently.",
 		},
 		"a budget that is not counted yet": {
 			err: notCounted(), budgets: one, want: Budget,
