@@ -16,7 +16,8 @@
 
 # Type checks the components, and every package that holds one of our files or patches
 # with its tests, by upstream's own test/typecheck. Nothing is compiled, so it tells in a
-# minute what a change of the base breaks. Arguments replace the list of packages.
+# minute what a change of the base breaks. kubelet and kubectl are checked for Windows as
+# well, for the files that Linux does not have. Arguments replace the lists of packages.
 # Errors are printed with paths in the tree.
 
 set -o errexit -o nounset -o pipefail
@@ -35,8 +36,15 @@ packages() {
     sed -n '\#/testdata/#d; s#/[^/]*\.go\(\.patch\)\{0,1\}$##p' | sort -u | sed 's#^staging/src/##; t; s#^#./#'
 }
 
+check() {
+  "${ROOT}/_output/bin/typecheck" "$@" 2>&1 >/dev/null | sed "s#${TREE}/##"
+}
+
 mkdir -p _output/bin
 go build -C "${TREE}" -o "${ROOT}/_output/bin/typecheck" ./test/typecheck
 if [[ $# -gt 0 ]]; then patterns=("$@"); else mapfile -t patterns < <(packages); fi
 cd "${TREE}"
-"${ROOT}/_output/bin/typecheck" -platform "linux/$(go env GOARCH)" "${patterns[@]}" 2>&1 >/dev/null | sed "s#${TREE}/##"
+status=0
+check -platform "linux/$(go env GOARCH)" "${patterns[@]}" || status=1
+[[ $# -gt 0 ]] || check -skip-test -platform windows/amd64 ./cmd/kubelet ./cmd/kubectl || status=1
+exit "${status}"
