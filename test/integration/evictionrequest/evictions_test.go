@@ -375,8 +375,12 @@ func testEvictionWithoutHarm(t *testing.T, c *cluster) {
 		}
 	}
 	c.expectNoRequest(other)
-	c.expectWaits("evicting a pod of this UID", c.evictWith(c.ClientOf(evictor), other, func(eviction *policyv1.Eviction) {
+	c.expectRefused("evicting a pod as it is now", "preconditions.resourceVersion does not request that", c.evictWith(c.ClientOf(evictor), other, func(eviction *policyv1.Eviction) {
 		eviction.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other.UID, ResourceVersion: &other.ResourceVersion}}
+	}))
+	c.expectNoRequest(other)
+	c.expectWaits("evicting a pod of this UID", c.evictWith(c.ClientOf(evictor), other, func(eviction *policyv1.Eviction) {
+		eviction.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other.UID}}
 	}))
 
 	finished := c.createPod(newPod("finished", withInterceptors(first)))

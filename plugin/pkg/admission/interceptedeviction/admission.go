@@ -269,6 +269,11 @@ func mayBeHarmed(pod *v1.Pod, preconditions *metav1.Preconditions) bool {
 	return sameUID && !isPast(preconditions.ResourceVersion, pod.ResourceVersion)
 }
 
+// hasVersion reports whether the caller means the pod only as it is now.
+func (e *eviction) hasVersion() bool {
+	return e.preconditions != nil && e.preconditions.ResourceVersion != nil && *e.preconditions.ResourceVersion != ""
+}
+
 // isPast reports whether the resourceVersion is older than the current one, and so never comes back.
 // One that is not may be that of the next change: versions can be guessed.
 func isPast(version *string, current string) bool {

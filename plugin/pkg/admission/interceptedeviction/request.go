@@ -57,6 +57,9 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 			}
 		case progress == waiting && isActive(request, acting):
 			return p.admit(ctx, e)
+		case e.hasVersion():
+			// The pod may change before its interceptors are done, and would be evicted all the same.
+			return e.waitsForOthers(request)
 		default:
 			var stored *coordinationv1alpha1.EvictionRequest
 			if stored, err = p.write(ctx, e, request, progress); err == nil {
