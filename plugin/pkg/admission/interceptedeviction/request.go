@@ -43,19 +43,18 @@ var fieldManager = evictionrequesttools.FieldManager(coordinationv1alpha1.Evicti
 // is requested and returns the status 429.
 func (p *Plugin) await(ctx context.Context, e *eviction) error {
 	request, live := p.cachedRequest(e), false
-	acting := p.interceptorsOf(ctx, e)
 	for range maxAttempts {
 		progress := progressOf(request, e.pod)
 		var err error
 		switch {
-		case !live && (progress > waiting || progress == waiting && len(acting) > 0):
+		case !live && (progress > waiting || progress == waiting && p.actsAs(ctx, e, e.nextOf(request))):
 			// The cache may have a request that was replaced, whose successor is not done. And it
 			// may not know yet that the caller is active.
 		case progress == done:
 			if err = p.keep(ctx, e, request); err == nil {
 				return p.admit(ctx, e)
 			}
-		case progress == waiting && isActive(request, acting):
+		case live && progress == waiting && p.actsAs(ctx, e, request.Status.ActiveInterceptors):
 			return p.admit(ctx, e)
 		case e.hasVersion():
 			// The pod may change before its interceptors are done, and would be evicted all the same.
@@ -112,9 +111,17 @@ func (p *Plugin) keep(ctx context.Context, e *eviction, request *coordinationv1a
 	return err
 }
 
-// isActive reports whether one of these interceptors is active.
-func isActive(request *coordinationv1alpha1.EvictionRequest, names []string) bool {
-	return slices.ContainsFunc(request.Status.ActiveInterceptors, func(active string) bool { return slices.Contains(names, active) })
+// nextOf returns the interceptors that are active, or may be by now if the request is a little old.
+func (e *eviction) nextOf(request *coordinationv1alpha1.EvictionRequest) []string {
+	status := &request.Status
+	if len(status.TargetInterceptors) == 0 {
+		return e.interceptors[:1]
+	}
+	names := slices.Clone(status.ActiveInterceptors)
+	if next := len(status.ProcessedInterceptors) + len(names); next < len(status.TargetInterceptors) {
+		names = append(names, status.TargetInterceptors[next].Name)
+	}
+	return names
 }
 
 // write makes sure that the eviction is requested, and returns the request that says so, or nil if a

@@ -18,6 +18,7 @@ package interceptedeviction
 
 import (
 	"context"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -42,21 +43,17 @@ func (p *Plugin) mayBypass(ctx context.Context, e *eviction) bool {
 	return p.isAllowedExplicitly(ctx, e, attributes)
 }
 
-// interceptorsOf returns the interceptors of the pod as which the caller acts.
-func (p *Plugin) interceptorsOf(ctx context.Context, e *eviction) []string {
-	var names []string
-	for _, name := range e.interceptors {
-		if p.isAllowedExplicitly(ctx, e, authorizer.AttributesRecord{
+// actsAs reports whether the caller acts as one of these interceptors of the pod.
+func (p *Plugin) actsAs(ctx context.Context, e *eviction, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.Contains(e.interceptors, name) && p.isAllowedExplicitly(ctx, e, authorizer.AttributesRecord{
 			Verb:       coordinationv1alpha1.EvictionInterceptVerb,
 			APIGroup:   coordinationv1alpha1.GroupName,
 			APIVersion: "*", // It is a virtual resource without a version.
 			Resource:   coordinationv1alpha1.EvictionInterceptorResource,
 			Name:       name,
-		}) {
-			names = append(names, name)
-		}
-	}
-	return names
+		})
+	})
 }
 
 // isAllowedExplicitly reports whether the caller has the permission, and not only as one of all.

@@ -19,6 +19,7 @@ package interceptedeviction
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,6 +80,43 @@ func TestRights(t *testing.T) {
 			}
 			if err := plugin.Validate(t.Context(), call("pods", "eviction", eviction), nil); (err == nil) != test.want {
 				t.Errorf("got error %v, want admitted: %t", err, test.want)
+			}
+		})
+	}
+}
+
+// The authorizer may be a webhook. It is asked about the bypass, and about the interceptors whose turn it
+// may be, however many the pod has.
+func TestQuestionsToTheAuthorizer(t *testing.T) {
+	var names []string
+	for i := range 15 {
+		names = append(names, fmt.Sprintf("i-%d.example.com", i))
+	}
+	pod := newPod(interceptedBy(names...))
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		want    int
+	}{
+		"no request":                 {want: 1},
+		"a request that is new":      {request: newRequest(calledAt("")), want: 2},
+		"the first one is active":    {request: newRequest(processing(names[0], append(names, imperative)...)), want: 3},
+		"the last one is active":     {request: newRequest(processing(names[14], append(names, imperative)...)), want: 2},
+		"the built-in one is active": {request: newRequest(processing(imperative, append(names, imperative)...)), want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}
+			if test.request != nil {
+				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
+			}
+			plugin, _ := w.newPlugin(t)
+			asked := 0
+			plugin.SetAuthorizer(authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+				asked++
+				return authorizer.DecisionNoOpinion, "", nil
+			}))
+			_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil) // Refused or not: see TestCaches.
+			if asked != test.want {
+				t.Errorf("asked %d times, want %d", asked, test.want)
 			}
 		})
 	}
