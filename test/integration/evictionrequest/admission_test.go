@@ -71,6 +71,7 @@ func TestAdmission(t *testing.T) {
 		{"the controller may copy labels and no more", testControllerWrites},
 		{"Forbid applies until the pod is gone", testForbid},
 		{"an interceptor may change its own fields and no others", testStatusAuthorization},
+		{"who has all permissions in the namespace does not control requests", testStatusOfNamespaceAdministrator},
 		{"an interceptor of the library needs no other permissions", testLibraryPermissions},
 		{"namespace deletion finishes", testNamespaceDeletion},
 		{"garbage collection of a request follows its owner", testGarbageCollection},

@@ -59,6 +59,25 @@ func (c *cluster) mayIntercept(user, name string) bool {
 	return review.Status.Allowed
 }
 
+// testStatusOfNamespaceAdministrator has a user with all permissions in the namespace, but not in others,
+// who claims that a pod is evicted.
+func testStatusOfNamespaceAdministrator(t *testing.T, c *cluster) {
+	const owner = "owner@example.com"
+	c.grant(owner, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	pod := c.createRunningPod(newPod("kept", withInterceptors(first)), v1.ConditionTrue)
+	c.startController(clock.RealClock{})
+	c.join(pod, drainer)
+	c.awaitRequest(pod, "the interceptor to be active", active(first))
+	forged := c.getRequest(pod)
+	forged.Status.ProcessedInterceptors, forged.Status.ActiveInterceptors = forged.Status.ActiveInterceptors, nil
+	forged.Status.Conditions = append(forged.Status.Conditions, condition("Evicted", metav1.ConditionTrue))
+	_, err := c.requestsOf(owner).UpdateStatus(t.Context(), forged, metav1.UpdateOptions{})
+	c.expectForbidden("claims that the pod is evicted", "status.", err)
+	if err == nil || !strings.Contains(err.Error(), "in all namespaces") {
+		t.Errorf("got error %v, want that it says where the permission counts", err)
+	}
+}
+
 // testStatusAuthorization has a user with the permissions of one interceptor, who tries to change
 // the fields of others.
 func testStatusAuthorization(t *testing.T, c *cluster) {

@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -65,7 +66,7 @@ func (p *Plugin) mayWithdrawEvictions(ctx context.Context, a admission.Attribute
 	allowed, _ := p.isAllowed(ctx, authorizer.AttributesRecord{
 		User:        a.GetUserInfo(),
 		Verb:        coordinationv1alpha1.EvictionRequestControlVerb,
-		Namespace:   a.GetNamespace(),
+		Namespace:   metav1.NamespaceAll,
 		APIGroup:    a.GetResource().Group,
 		APIVersion:  a.GetResource().Version,
 		Resource:    a.GetResource().Resource,

@@ -115,22 +115,23 @@ func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, re
 
 // authorizeEscalation returns an error unless the user may pass over interceptors.
 func (p *Plugin) authorizeEscalation(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
-	return p.authorizeStatus(ctx, a, request, change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, "which passes over interceptors", "")
+	return p.authorizeStatus(ctx, a, request, change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, a.GetNamespace(), "which passes over interceptors", "")
 }
 
-// authorizeControl returns an error unless the user may change all fields.
+// authorizeControl returns an error unless the user may change all fields, in all namespaces: who has all
+// permissions in one could otherwise claim that its pods are evicted, and keep them on nodes in maintenance.
 func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field string) error {
-	return p.authorizeStatus(ctx, a, request, field, coordinationv1alpha1.EvictionRequestControlVerb, "which belongs to the eviction request controller",
+	return p.authorizeStatus(ctx, a, request, field, coordinationv1alpha1.EvictionRequestControlVerb, metav1.NamespaceAll, "which belongs to the eviction request controller",
 		", which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy")
 }
 
 // authorizeStatus returns an error, with why the field is protected and what is possible instead, unless
-// the user has the verb on the status of the request.
-func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field, verb, why, instead string) error {
+// the user has the verb on the status of the request, in the namespace or in all.
+func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field, verb, namespace, why, instead string) error {
 	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
 		User:        a.GetUserInfo(),
 		Verb:        verb,
-		Namespace:   a.GetNamespace(),
+		Namespace:   namespace,
 		APIGroup:    a.GetResource().Group,
 		APIVersion:  a.GetResource().Version,
 		Resource:    a.GetResource().Resource,
@@ -143,8 +144,12 @@ func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, re
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), field, err))
 	}
-	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, %s: this requires the verb %q on the resource %q in API group %q in namespace %q%s",
-		a.GetUserInfo().GetName(), field, why, verb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, a.GetNamespace(), instead))
+	where := "in all namespaces"
+	if namespace != metav1.NamespaceAll {
+		where = fmt.Sprintf("in namespace %q", namespace)
+	}
+	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, %s: this requires the verb %q on the resource %q in API group %q %s%s",
+		a.GetUserInfo().GetName(), field, why, verb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, where, instead))
 }
 
 // statusChangesOf returns the fields that an update of the status changes.

@@ -55,7 +55,12 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 	if a.Verb == r.failing {
 		return authorizer.DecisionNoOpinion, "", errors.New("webhook is unavailable")
 	}
-	if !a.ResourceRequest || a.Namespace != namespace || a.APIGroup != "coordination.k8s.io" {
+	// control is asked for in all namespaces: one in which the user has all permissions is not enough.
+	where := namespace
+	if a.Verb == "control" {
+		where = ""
+	}
+	if !a.ResourceRequest || a.Namespace != where || a.APIGroup != "coordination.k8s.io" {
 		return authorizer.DecisionDeny, "", nil
 	}
 	reports := a.Verb == "intercept" && a.Resource == "evictioninterceptors" && a.Subresource == "" && a.APIVersion == "*" && a.Name == a.User.GetName()
@@ -232,7 +237,7 @@ func TestStatusMessages(t *testing.T) {
 	const grant = `: this requires the verb "intercept" on the resource "evictioninterceptors" in API group "coordination.k8s.io" with the name "saver.example.com" in namespace "shop"; ` +
 		`grant it with the rule {apiGroups: [coordination.k8s.io], resources: [evictioninterceptors], resourceNames: [saver.example.com], verbs: [intercept]}`
 	const control = `, which belongs to the eviction request controller: this requires the verb "control" on the resource "evictionrequests/status" in API group "coordination.k8s.io" ` +
-		`in namespace "shop", which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, ` +
+		`in all namespaces, which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, ` +
 		`status.evictionRequestCancellationPolicy`
 	for name, want := range map[string]string{
 		"report":                     prefix + "status.interceptors[saver.example.com], which belongs to the interceptor saver.example.com" + grant,

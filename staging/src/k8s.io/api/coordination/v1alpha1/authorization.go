@@ -23,7 +23,8 @@ package v1alpha1
 //	status.interceptors                             with the name of that interceptor
 //	status.evictionRequestCancellationPolicy        the same, with the name of the active interceptor
 //	the condition InterceptorsSkipped, set to True  EvictionRequestEscalateVerb on evictionrequests/status
-//	all others; entries that are added or removed   EvictionRequestControlVerb on evictionrequests/status
+//	all others; entries that are added or removed   EvictionRequestControlVerb on evictionrequests/status,
+//	                                                in all namespaces
 //
 // EvictionRequestControlVerb permits changing every field. It is for controllers only.
 const (
@@ -38,6 +39,7 @@ const (
 	EvictionInterceptVerb = "intercept"
 
 	// EvictionRequestControlVerb, on evictionrequests/status, permits changing every field of the
-	// status: activating interceptors and finishing a request.
+	// status: activating interceptors and finishing a request. It counts only if it is granted in all
+	// namespaces.
 	EvictionRequestControlVerb = "control"
 )
