@@ -18,6 +18,7 @@ package scripts
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,8 @@ demo:
 	@echo '--- FAIL: TestDemo (1.00s)'; exit 1
 demo-evictionrequest:
 	@touch not-expected
+down:
+	@touch _output/cleaned
 test-docs:
 	@echo '--- FAIL: TestDocs (1.00s)'
 test-e2e-upstream:
@@ -44,6 +47,8 @@ func TestTestAll(t *testing.T) {
 	}
 	r.write("hack/test-all.sh", string(data))
 	r.write("Makefile", targets)
+	r.write(".gitignore", "/_output\n")
+	r.commit("pkg/a.go")
 	// expect compares the rows without the seconds.
 	expect := func(failed bool, rows []string, parts ...string) {
 		t.Helper()
@@ -71,7 +76,13 @@ func TestTestAll(t *testing.T) {
 	if got := r.git("status", "--short", "not-expected"); got != "" {
 		t.Error("the targets after the one that failed ran as well")
 	}
+	if _, err := os.Stat(filepath.Join(r.dir, "_output/cleaned")); err != nil {
+		t.Errorf("the cluster of the part that failed is left: %v", err)
+	}
 	expect(true, []string{drain, "docs 0 1 0 ok"}, "drain")
+	tested := r.git("rev-parse", "--short=12", "HEAD")
+	r.commit("pkg/a.go")
+	expect(true, []string{drain, e2e + " (of another commit, " + strings.TrimSpace(tested) + ")"}, "drain")
 	if got := r.try("hack/test-all.sh", "drain", "none-of-them"); !got.failed || !strings.Contains(got.stderr, "usage: make test-all") {
 		t.Errorf("an unknown part: failed %t, %s%s", got.failed, got.stdout, got.stderr)
 	}
