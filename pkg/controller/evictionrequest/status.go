@@ -52,9 +52,9 @@ func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 	case pod.Spec.SchedulingGroup != nil:
 		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
 			fmt.Sprintf("Target Pod %s is part of a scheduling group. Pods of a scheduling group are not evicted individually.", targetName(request)))
-	case isInitialized(status) && isLeaving(request, pod):
+	case isLeaving(request, pod):
 		// Neither canceled, which would say that the pod stays, nor evicted yet.
-		return status, 0
+		return leavingStatus(now, request), 0
 	case !evictionrequesttools.IsWanted(request):
 		message := "The last requester was removed from spec.requesters."
 		if request.DeletionTimestamp != nil {
@@ -76,6 +76,17 @@ func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 // isInitialized reports whether the controller has recorded the interceptors of the request.
 func isInitialized(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 	return len(status.TargetInterceptors) > 0
+}
+
+// leavingStatus returns the status of a request that nobody wants any more, but whose pod is evicted all
+// the same: nothing is to be done about it.
+func leavingStatus(now time.Time, request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequestStatus {
+	status := request.Status.DeepCopy()
+	status.ObservedGeneration = request.Generation
+	const leaving = "The request has no requesters any more, and the pod is leaving."
+	clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, coordinationv1alpha1.EvictionRequestReasonNotBlocked, leaving)
+	clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive, coordinationv1alpha1.EvictionRequestReasonHeartbeatInTime, leaving)
+	return status
 }
 
 // isLeaving reports whether nobody wants the eviction any more, but the pod terminates already.

@@ -71,6 +71,18 @@ func TestComputeStatus(t *testing.T) {
 			want:     newStatus(targets(first, second), active(first, 3*time.Second)),
 			nextSync: time.Minute,
 		},
+		"a request that nobody wants any more waits for a pod that terminates, and nothing is wrong with it": {
+			after:   time.Hour,
+			request: newRequest(withoutRequesters, having(targets(first), active(first, 0), blockedByBudget(0))),
+			pod:     newPod(terminatingSince(0)),
+			want: newStatus(targets(first), active(first, 0), condition(coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionFalse,
+				coordinationv1alpha1.EvictionRequestReasonNotBlocked, "The request has no requesters any more, and the pod is leaving.", time.Hour)),
+		},
+		"so does a request that was not initialized": {
+			request: newRequest(withoutRequesters),
+			pod:     newPod(terminatingSince(0)),
+			want:    newStatus(),
+		},
 		"the built-in interceptor, which has no deadline, is activated for a pod without interceptors": {
 			request: newRequest(),
 			pod:     newPod(),

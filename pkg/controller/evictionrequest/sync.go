@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,10 +88,13 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
 	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request)
 	status, nextSync := computeStatus(now, noTimeoutBefore, request, pod)
-	if isCanceled(status) && isInitialized(status) {
-		if stays, err := c.confirmStays(ctx, request); err != nil || !stays {
-			c.queue.AddAfter(key, leaveInterval)
+	if isCanceled(status) && pod != nil && !isExempt(pod) {
+		stays, err := c.confirmStays(ctx, request)
+		if err != nil {
 			return errors.Join(err, labelsErr, callsErr)
+		}
+		if !stays {
+			status, nextSync = leavingStatus(now, request), leaveInterval
 		}
 	}
 	written, err := c.writer.writeStatus(ctx, request, status)
@@ -106,9 +110,6 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 }
 
 const (
-	// evictionMarkReason is the reason of the condition DisruptionTarget that pods/eviction adds.
-	evictionMarkReason = "EvictionByEvictionAPI"
-
 	// leaveInterval is the time between two readings of a pod that is about to be evicted, or not,
 	// although its request is not wanted any more.
 	leaveInterval = 5 * time.Second
@@ -116,6 +117,9 @@ const (
 	// markTTL is how long the mark of an eviction counts. The disruption controller clears it after
 	// two minutes if the pod does not terminate; this is for clusters in which it does not run.
 	markTTL = 10 * time.Minute
+
+	// maxMarkSkew is how far ahead the clock of the API server may be that has marked a pod.
+	maxMarkSkew = time.Minute
 )
 
 func isCanceled(status *coordinationv1alpha1.EvictionRequestStatus) bool {
@@ -136,9 +140,15 @@ func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1al
 		return false, nil
 	}
 	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
-	marked := mark != nil && mark.Status == v1.ConditionTrue && mark.Reason == evictionMarkReason
-	return !marked || c.clock.Since(mark.LastTransitionTime.Time) > markTTL, nil
+	if mark == nil || mark.Status != v1.ConditionTrue || !strings.HasPrefix(mark.Message, evictionrequesttools.EvictionMark(request.UID)) {
+		return true, nil
+	}
+	age := c.clock.Since(mark.LastTransitionTime.Time)
+	return age > markTTL || age < -maxMarkSkew, nil
 }
+
+// isExempt reports whether a request for the pod is canceled for another reason than that nobody wants it.
+func isExempt(pod *v1.Pod) bool { return pod.Spec.SchedulingGroup != nil }
 
 // forget drops the state of this process about a finished request and its pod.
 func (c *Controller) forget(key types.NamespacedName) {

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +36,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/test/integration/framework"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
@@ -228,43 +232,76 @@ func testWithdrawalWhilePodTerminates(t *testing.T, c *cluster) {
 
 // testWithdrawalWhilePodIsMarked: an eviction has marked the pod, and has yet to delete it.
 func testWithdrawalWhilePodIsMarked(t *testing.T, c *cluster) {
-	mark := func(pod *v1.Pod, status v1.ConditionStatus) {
+	mark := func(pod *v1.Pod, status v1.ConditionStatus, request types.UID, when time.Time) {
 		t.Helper()
 		current, err := c.client.CoreV1().Pods(c.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		podutil.UpdatePodCondition(&current.Status, &v1.PodCondition{Type: v1.DisruptionTarget, Status: status, Reason: "EvictionByEvictionAPI"})
+		current.Status.Conditions = slices.DeleteFunc(current.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.DisruptionTarget })
+		current.Status.Conditions = append(current.Status.Conditions, v1.PodCondition{
+			Type: v1.DisruptionTarget, Status: status, Reason: "EvictionByEvictionAPI",
+			Message: evictionrequesttools.EvictionMark(request) + "1", LastTransitionTime: metav1.NewTime(when),
+		})
 		c.setPodStatus(current, current.Status)
 	}
 	c.startController(clock.RealClock{})
-	pod := c.createRunningPod(newPod("marked", withInterceptors(first)), v1.ConditionTrue)
-	c.join(pod, drainer)
-	c.awaitRequest(pod, "the interceptor to be active", func(request *coordinationv1alpha1.EvictionRequest) bool {
-		return len(request.Status.ActiveInterceptors) > 0
-	})
-	mark(pod, v1.ConditionTrue)
-	c.leave(pod, drainer)
-	time.Sleep(500 * time.Millisecond)
-	if request := c.getRequest(pod); canceled(request) {
-		t.Errorf("the request is %q while the pod may be about to be deleted", describe(request))
+	start := func(name string) (*v1.Pod, types.UID) {
+		t.Helper()
+		pod := c.createRunningPod(newPod(name, withInterceptors(first)), v1.ConditionTrue)
+		c.join(pod, drainer)
+		request := c.awaitRequest(pod, "the interceptor to be active", active(first))
+		return pod, request.UID
 	}
-	mark(pod, v1.ConditionFalse)
+	pod, request := start("marked")
+	mark(pod, v1.ConditionTrue, request, time.Now())
+	generation := c.leave(pod, drainer).Generation
+	waiting := c.awaitRequest(pod, "the withdrawal to be seen", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.ObservedGeneration == generation
+	})
+	if canceled(waiting) {
+		t.Errorf("the request is %q while the pod may be about to be deleted", describe(waiting))
+	}
+	mark(pod, v1.ConditionFalse, request, time.Now())
 	c.awaitRequest(pod, "the end of the request", canceled)
+	// What is not the mark of an eviction for this request does not count.
+	for name, test := range map[string]struct {
+		request types.UID
+		when    time.Time
+	}{
+		"another": {request: "7", when: time.Now()},
+		"old":     {when: time.Now().Add(-time.Hour)},
+		"future":  {when: time.Now().Add(time.Hour)},
+	} {
+		pod, request := start(name)
+		if test.request != "" {
+			request = test.request
+		}
+		mark(pod, v1.ConditionTrue, request, test.when)
+		c.leave(pod, drainer)
+		c.awaitRequest(pod, "the end of the request with a mark that is "+name, canceled)
+	}
 }
 
-// testEvictionOfBusyPod has an operator that writes to the pod all the time. No budget selects the pod.
+// testEvictionOfBusyPod has operators that write to the pod all the time, more often than the API server
+// marks and deletes it.
 func testEvictionOfBusyPod(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createRunningPod(newPod("busy", withGracePeriod(3600)), v1.ConditionTrue)
 	ctx, stop := context.WithCancel(t.Context())
-	var writer sync.WaitGroup
-	writer.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
-			c.setAnnotation(pod, "touched", fmt.Sprint(i))
-		}
-	})
-	defer writer.Wait()
+	config := rest.CopyConfig(c.config)
+	config.QPS = -1
+	var writers sync.WaitGroup
+	for i := range 8 {
+		client := clientset.NewForConfigOrDie(config)
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = client.CoreV1().Pods(c.namespace).Patch(ctx, pod.Name, types.MergePatchType,
+					fmt.Appendf(nil, `{"metadata":{"annotations":{"writer-%d":%q}}}`, i, time.Now()), metav1.PatchOptions{})
+			}
+		})
+	}
+	defer writers.Wait()
 	defer stop()
 	c.join(pod, drainer)
 	c.awaitTermination(pod)
@@ -290,7 +327,7 @@ func testFencedCalls(t *testing.T, c *cluster) {
 		text   string
 	}{
 		"no interceptor is active": {uid: string(request.UID), check: apierrors.IsConflict, text: "none of its interceptors is active"},
-		"another request":          {uid: "7", check: apierrors.IsConflict, text: "it was replaced, and has the UID " + string(request.UID) + " now"},
+		"another request":          {uid: "7", check: apierrors.IsConflict, text: "it was replaced by another one"},
 		"any pod of the name": {uid: string(request.UID), check: apierrors.IsInvalid, text: "deleteOptions.preconditions.uid: Required value", change: func(eviction *policyv1.Eviction) {
 			eviction.DeleteOptions = nil
 		}},

@@ -21,10 +21,13 @@ package admittedpod
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
 	podutil "k8s.io/kubernetes/pkg/api/pod"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/utils/ptr"
@@ -38,10 +41,12 @@ type admitted struct {
 	checks []func(*api.Pod) error
 	// confirm is nil if the eviction is wanted until the end.
 	confirm func(context.Context) error
-	// marked is whether the pod had the condition DisruptionTarget before the eviction.
-	marked bool
-	// versioned is whether Pin has pinned the version of the pod, which the caller did not.
-	versioned bool
+	// mark is the message of the condition DisruptionTarget that the eviction adds, if it has to be
+	// confirmed. No other eviction adds the same.
+	mark string
+	// isChecked is whether a pod was checked, and before is the condition that it had then, or nil.
+	isChecked bool
+	before    *api.PodCondition
 }
 
 // of returns what is in the context of an eviction that may be refused, or nil.
@@ -68,10 +73,10 @@ func AddCheck(ctx context.Context, check func(*api.Pod) error) {
 
 // SetConfirm is called for an eviction that may stop being wanted. confirm returns an error if it is
 // not wanted any more. The storage calls it when it has marked the pod with the condition
-// DisruptionTarget, before it deletes it.
-func SetConfirm(ctx context.Context, confirm func(context.Context) error) {
+// DisruptionTarget and this message, before it deletes the pod.
+func SetConfirm(ctx context.Context, mark string, confirm func(context.Context) error) {
 	if a, ok := ctx.Value(contextKey{}).(*admitted); ok {
-		a.confirm = confirm
+		a.mark, a.confirm = mark, confirm
 	}
 }
 
@@ -88,8 +93,12 @@ func Check(ctx context.Context, pod *api.Pod) error {
 	case isRemoved(pod):
 		return apierrors.NewNotFound(api.Resource("pods"), pod.Name)
 	}
-	_, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
-	a.marked = condition != nil && condition.Status == api.ConditionTrue
+	if !a.isChecked {
+		a.isChecked = true
+		if _, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget); condition != nil {
+			a.before = condition.DeepCopy()
+		}
+	}
 	for _, check := range a.checks {
 		if err := check(pod); err != nil {
 			return err
@@ -103,36 +112,78 @@ func isRemoved(pod *api.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) == 0 && len(pod.Finalizers) == 0
 }
 
+// Mark completes the condition that an eviction adds to the pod.
+func Mark(ctx context.Context, pod *api.Pod) {
+	a := of(ctx)
+	if a == nil || a.confirm == nil {
+		return
+	}
+	if _, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget); condition != nil {
+		condition.Message, condition.LastTransitionTime = a.mark, metav1.Now()
+	}
+}
+
 // Pin returns the options with which the storage deletes the pod that was checked and marked, and no
-// other one, or why it must not. unmark is whether the mark is to be taken back then, because the pod
-// did not have it before. If the eviction had to be confirmed, the pod is deleted as it was marked: so
-// the mark is there until then, and of several evictions, one deletes the pod.
-func Pin(ctx context.Context, options *metav1.DeleteOptions, checked runtime.Object) (pinned *metav1.DeleteOptions, unmark bool, err error) {
+// other one, or why it must not.
+func Pin(ctx context.Context, options *metav1.DeleteOptions, checked runtime.Object) (*metav1.DeleteOptions, error) {
 	a := of(ctx)
 	if a == nil {
-		return options, false, nil
+		return options, nil
 	}
 	if a.confirm != nil {
 		if err := a.confirm(ctx); err != nil {
-			return nil, !a.marked, err
+			return nil, err
 		}
 	}
-	pinned = options.DeepCopy()
-	if pinned.Preconditions == nil {
-		pinned.Preconditions = &metav1.Preconditions{}
+	options = options.DeepCopy()
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
 	}
-	pod := checked.(*api.Pod)
-	pinned.Preconditions.UID = &pod.UID
-	if a.confirm != nil && ptr.Deref(pinned.Preconditions.ResourceVersion, "") == "" {
-		pinned.Preconditions.ResourceVersion = &pod.ResourceVersion
-		a.versioned = true
-	}
-	return pinned, false, nil
+	uid := checked.(*api.Pod).UID
+	options.Preconditions.UID = &uid
+	return options, nil
 }
 
-// IsPinnedVersion reports whether a conflict may come from the version that Pin has pinned, so that the
-// storage can check, mark and delete the pod once more.
-func IsPinnedVersion(ctx context.Context) bool {
+// Validation returns what the storage validates in the transaction that deletes the pod: that it has the
+// mark of the eviction. So of several evictions, one deletes the pod, and whoever looks for the mark
+// finds it until then. Others may write to the pod.
+func Validation(ctx context.Context) rest.ValidateObjectFunc {
 	a := of(ctx)
-	return a != nil && a.versioned
+	if a == nil || a.confirm == nil || !a.isChecked { // A dry run marks nothing.
+		return rest.ValidateAllObjectFunc
+	}
+	return func(_ context.Context, stored runtime.Object) error {
+		if pod := stored.(*api.Pod); !a.hasMark(pod) {
+			return apierrors.NewConflict(api.Resource("pods"), pod.Name, errors.New("its condition DisruptionTarget was changed while it was evicted"))
+		}
+		return nil
+	}
+}
+
+// MayRepeat reports whether an eviction may mark the pod once more after a conflict.
+func MayRepeat(ctx context.Context) bool {
+	a := of(ctx)
+	return a != nil && a.confirm != nil
+}
+
+// Unmark returns the pod with the condition that it had before the eviction, or false if the mark is not
+// that of this eviction any more.
+func Unmark(ctx context.Context, pod *api.Pod) (*api.Pod, bool) {
+	a := of(ctx)
+	if a == nil || a.confirm == nil || !a.hasMark(pod) {
+		return nil, false
+	}
+	pod = pod.DeepCopy()
+	i, _ := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
+	if a.before != nil {
+		pod.Status.Conditions[i] = *a.before
+	} else {
+		pod.Status.Conditions = slices.Delete(pod.Status.Conditions, i, i+1)
+	}
+	return pod, true
+}
+
+func (a *admitted) hasMark(pod *api.Pod) bool {
+	_, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
+	return condition != nil && condition.Status == api.ConditionTrue && condition.Message == a.mark
 }

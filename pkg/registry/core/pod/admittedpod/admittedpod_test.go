@@ -20,11 +20,13 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/utils/ptr"
 )
@@ -115,9 +117,9 @@ func TestPin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := test.options.DeepCopy()
-			pinned, unmark, err := Pin(test.ctx, options, pod)
-			if diff := cmp.Diff(&test.want, pinned); diff != "" || unmark || err != nil {
-				t.Errorf("error %v, unmark %t, unexpected options (-want, +got):\n%s", err, unmark, diff)
+			pinned, err := Pin(test.ctx, options, pod)
+			if diff := cmp.Diff(&test.want, pinned); diff != "" || err != nil {
+				t.Errorf("error %v, unexpected options (-want, +got):\n%s", err, diff)
 			}
 			// The caller may try again, when another pod has the name.
 			if diff := cmp.Diff(&test.options, options); diff != "" {
@@ -127,54 +129,95 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// What confirms an eviction is asked after the pod was marked. The mark is taken back if the eviction
-// has added it.
+// What confirms an eviction is asked after the pod was marked.
 func TestPinOfUnwantedEviction(t *testing.T) {
 	errUnwanted := errors.New("the request is canceled")
-	with := func(status api.ConditionStatus) *api.Pod {
-		marked := pod.DeepCopy()
-		marked.ResourceVersion = "8"
-		marked.Status.Conditions = []api.PodCondition{{Type: api.DisruptionTarget, Status: status}}
-		return marked
-	}
-	for name, test := range map[string]struct {
-		// before is the pod when the eviction began.
-		before  *api.Pod
-		confirm error
-		unmark  bool
-	}{
-		"wanted":                       {before: pod},
-		"not wanted":                   {before: pod, confirm: errUnwanted, unmark: true},
-		"not wanted, marked before":    {before: with(api.ConditionTrue), confirm: errUnwanted},
-		"not wanted, was marked once":  {before: with(api.ConditionFalse), confirm: errUnwanted, unmark: true},
-		"wanted, and marked by others": {before: with(api.ConditionTrue)},
-	} {
+	for name, want := range map[string]error{"wanted": nil, "not wanted": errUnwanted} {
 		t.Run(name, func(t *testing.T) {
 			ctx := NewContext(t.Context())
-			SetConfirm(ctx, func(context.Context) error { return test.confirm })
-			if err := Check(ctx, test.before); err != nil {
+			SetConfirm(ctx, "mark", func(context.Context) error { return want })
+			if err := Check(ctx, pod); err != nil {
 				t.Fatalf("the check does not ask whether it is wanted, and got error %v", err)
 			}
-			pinned, unmark, err := Pin(ctx, &metav1.DeleteOptions{}, with(api.ConditionTrue))
-			if !errors.Is(err, test.confirm) || unmark != test.unmark {
-				t.Errorf("error %v, unmark %t, want error %v, unmark %t", err, unmark, test.confirm, test.unmark)
+			pinned, err := Pin(ctx, &metav1.DeleteOptions{}, pod)
+			if !errors.Is(err, want) {
+				t.Errorf("got error %v, want %v", err, want)
 			}
-			if isPinned := pinned != nil && *pinned.Preconditions.UID == podUID && *pinned.Preconditions.ResourceVersion == "8"; isPinned != (test.confirm == nil) {
-				t.Errorf("pinned: %t", isPinned)
-			}
-			if got := IsPinnedVersion(ctx); got != (test.confirm == nil) {
-				t.Errorf("the version is pinned: %t", got)
+			if want == nil && *pinned.Preconditions.UID != podUID {
+				t.Errorf("got options %v, want the UID", pinned)
 			}
 		})
 	}
-	ctx := NewContext(t.Context())
-	SetConfirm(ctx, func(context.Context) error { return nil })
-	own := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: ptr.To("7")}}
-	if pinned, _, err := Pin(ctx, own, with(api.ConditionTrue)); err != nil || *pinned.Preconditions.ResourceVersion != "7" || IsPinnedVersion(ctx) {
-		t.Errorf("error %v, options %v, want the version of the caller", err, pinned)
-	}
-	SetConfirm(t.Context(), func(context.Context) error { return errUnwanted })
-	if _, _, err := Pin(t.Context(), &metav1.DeleteOptions{}, pod); err != nil {
+	SetConfirm(t.Context(), "mark", func(context.Context) error { return errUnwanted })
+	if _, err := Pin(t.Context(), &metav1.DeleteOptions{}, pod); err != nil {
 		t.Errorf("not an eviction, and got error %v", err)
+	}
+}
+
+func conditions(of *api.Pod) []api.PodCondition { return of.Status.Conditions }
+
+// The mark of an eviction is its own: the pod is deleted only with it, whatever else others write, and
+// it is taken back only if it is still there.
+func TestMark(t *testing.T) {
+	long := metav1.NewTime(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
+	ready := api.PodCondition{Type: api.PodReady, Status: api.ConditionTrue}
+	target := func(status api.ConditionStatus, message string) api.PodCondition {
+		return api.PodCondition{Type: api.DisruptionTarget, Status: status, Reason: "EvictionByEvictionAPI", Message: message, LastTransitionTime: long}
+	}
+	with := func(conditions ...api.PodCondition) *api.Pod {
+		changed := pod.DeepCopy()
+		changed.Status.Conditions = conditions
+		return changed
+	}
+	for name, test := range map[string]struct {
+		before, after *api.Pod
+		// marked is the pod with the condition that upstream adds.
+		marked *api.Pod
+	}{
+		"a pod":                         {before: with(ready), marked: with(ready, target(api.ConditionTrue, "Eviction API: evicting"))},
+		"marked before":                 {before: with(target(api.ConditionTrue, "of another")), marked: with(target(api.ConditionTrue, "Eviction API: evicting"))},
+		"marked once, and not any more": {before: with(target(api.ConditionFalse, ""), ready), marked: with(target(api.ConditionTrue, "Eviction API: evicting"), ready)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := NewContext(t.Context())
+			SetConfirm(ctx, "mark", func(context.Context) error { return nil })
+			if err := Check(ctx, test.before); err != nil {
+				t.Fatal(err)
+			}
+			marked := test.marked.DeepCopy()
+			Mark(ctx, marked)
+			_, mark := podutil.GetPodCondition(&marked.Status, api.DisruptionTarget)
+			if mark.Message != "mark" || time.Since(mark.LastTransitionTime.Time) > time.Minute {
+				t.Errorf("the mark is %v, want that of now", mark)
+			}
+			// The eviction may have to mark the pod again: what was before is not its own mark.
+			if err := Check(ctx, marked); err != nil {
+				t.Fatal(err)
+			}
+			written := marked.DeepCopy()
+			written.Labels, written.ResourceVersion = map[string]string{"touched": "yes"}, "9"
+			if err := Validation(ctx)(ctx, written); err != nil {
+				t.Errorf("others have written to the pod, and got error %v", err)
+			}
+			if err := Validation(ctx)(ctx, test.marked); !apierrors.IsConflict(err) {
+				t.Errorf("another eviction has marked the pod, and got error %v", err)
+			}
+			if err := Validation(ctx)(ctx, test.before); !apierrors.IsConflict(err) {
+				t.Errorf("the mark was cleared, and got error %v", err)
+			}
+			restored, ok := Unmark(ctx, written)
+			if diff := cmp.Diff(conditions(test.before), conditions(restored)); !ok || diff != "" {
+				t.Errorf("the mark was taken back: %t (-before, +after):\n%s", ok, diff)
+			}
+			if _, ok := Unmark(ctx, test.marked); ok {
+				t.Error("the mark of another eviction was taken back")
+			}
+		})
+	}
+	plain := NewContext(t.Context())
+	unchanged := with(target(api.ConditionTrue, "Eviction API: evicting"))
+	Mark(plain, unchanged)
+	if message := conditions(unchanged)[0].Message; message != "Eviction API: evicting" || Validation(plain)(plain, pod) != nil || MayRepeat(plain) {
+		t.Errorf("an eviction for no request has the mark %q, or may be refused", message)
 	}
 }

@@ -35,13 +35,16 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	coordinationapiv1alpha1 "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
 	api "k8s.io/kubernetes/pkg/apis/core"
@@ -97,7 +100,7 @@ func (f *Fence) Enter(ctx context.Context, eviction *policy.Eviction) error {
 		return nil
 	})
 	confirm := func(ctx context.Context) error { return f.confirm(ctx, c) }
-	admittedpod.SetConfirm(ctx, confirm)
+	admittedpod.SetConfirm(ctx, evictionrequesttools.EvictionMark(c.requestUID)+string(uuid.NewUUID()), confirm)
 	return confirm(ctx)
 }
 
@@ -106,6 +109,9 @@ func (f *Fence) Enter(ctx context.Context, eviction *policy.Eviction) error {
 func IsRefusal(err error) bool {
 	return apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotRequestedCause)
 }
+
+// maxUIDLength is far more than a UID has. Errors repeat it.
+const maxUIDLength = 128
 
 // call is for what an eviction is made.
 type call struct {
@@ -125,6 +131,16 @@ func callOf(eviction *policy.Eviction) (call, error) {
 	if options := eviction.DeleteOptions; options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
 		c.podUID = *options.Preconditions.UID
 	}
+	uids := map[*field.Path]types.UID{
+		field.NewPath("metadata", "annotations").Key(coordinationv1alpha1.EvictionRequestUIDAnnotation): c.requestUID,
+		field.NewPath("deleteOptions", "preconditions", "uid"):                                          c.podUID,
+	}
+	for path, uid := range uids {
+		if len(uid) > maxUIDLength || len(pathvalidation.IsValidPathSegmentName(string(uid))) > 0 {
+			invalid := field.Invalid(path, plaintext.Truncate(string(uid), maxUIDLength), "is no UID")
+			return call{}, apierrors.NewInvalid(policy.Kind("Eviction"), eviction.Name, field.ErrorList{invalid})
+		}
+	}
 	if c.podUID == "" {
 		required := field.Required(field.NewPath("deleteOptions", "preconditions", "uid"),
 			fmt.Sprintf("set it to the UID of the pod, because the annotation %s names a request", coordinationv1alpha1.EvictionRequestUIDAnnotation))
@@ -141,7 +157,8 @@ func (f *Fence) confirm(ctx context.Context, c call) error {
 		return refuse(c, "it does not exist")
 	}
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("reading EvictionRequest %s, for which the pod is evicted: %w", c.podUID, err))
+		// Not an internal error, which would look like a refusal: the same call may succeed.
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading EvictionRequest %s, for which the pod is evicted: %v", c.podUID, err))
 	}
 	request := &coordinationv1alpha1.EvictionRequest{}
 	if err := coordinationapiv1alpha1.Convert_coordination_EvictionRequest_To_v1alpha1_EvictionRequest(stored.(*coordination.EvictionRequest), request, nil); err != nil {
@@ -159,7 +176,7 @@ func reasonNotToEvict(request *coordinationv1alpha1.EvictionRequest, c call) str
 	active := request.Status.ActiveInterceptors
 	switch {
 	case request.UID != c.requestUID:
-		return fmt.Sprintf("it was replaced, and has the UID %s now", request.UID)
+		return "it was replaced by another one"
 	case final != nil:
 		return "it is finished: " + final.Type
 	case !evictionrequesttools.IsWanted(request):
@@ -167,7 +184,7 @@ func reasonNotToEvict(request *coordinationv1alpha1.EvictionRequest, c call) str
 	case len(active) == 0:
 		return "none of its interceptors is active"
 	case active[0] != c.interceptor:
-		return fmt.Sprintf("its active interceptor is %s and not %s", active[0], c.interceptor)
+		return fmt.Sprintf("its interceptor %s is not active", c.interceptor)
 	}
 	return ""
 }

@@ -18,7 +18,7 @@ package storage
 
 import (
 	"context"
-	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,15 +41,17 @@ func isPassingConflict(err error) bool {
 	return errors.IsConflict(err) && !evictionfence.IsRefusal(err)
 }
 
-// maxDeletions is how often an eviction marks and deletes a pod that others write to at the same time.
-// There are a few milliseconds in between.
+// maxDeletions is how often an eviction marks a pod, if others change the mark before it is deleted.
 const maxDeletions = 10
 
-// markAndDelete is addConditionAndDeletePod, again if others have written to the pod in between.
+// unmarkTimeout limits the time in which the mark of an eviction is taken back.
+const unmarkTimeout = 10 * time.Second
+
+// markAndDelete is addConditionAndDeletePod, again if others have changed the mark in between.
 func (r *EvictionREST) markAndDelete(ctx context.Context, name string, validation rest.ValidateObjectFunc, options *metav1.DeleteOptions) error {
 	for deletions := 1; ; deletions++ {
 		err := addConditionAndDeletePod(r, ctx, name, validation, options)
-		if err == nil || !isPassingConflict(err) || !admittedpod.IsPinnedVersion(ctx) || deletions == maxDeletions {
+		if err == nil || !isPassingConflict(err) || !admittedpod.MayRepeat(ctx) || deletions == maxDeletions {
 			return err
 		}
 	}
@@ -58,30 +60,29 @@ func (r *EvictionREST) markAndDelete(ctx context.Context, name string, validatio
 // pin returns the options with which the pod that was marked is deleted. If the eviction is not wanted
 // any more, it takes the mark back, and returns an error.
 func (r *EvictionREST) pin(ctx context.Context, options *metav1.DeleteOptions, marked runtime.Object) (*metav1.DeleteOptions, error) {
-	pinned, unmark, err := admittedpod.Pin(ctx, options, marked)
-	if unmark {
+	pinned, err := admittedpod.Pin(ctx, options, marked)
+	if err != nil {
 		r.unmark(ctx, marked.(*api.Pod))
 	}
 	return pinned, err
 }
 
-// unmark removes the condition that an eviction has added. If that fails, the disruption controller
-// clears the condition after two minutes.
+// unmark gives the pod the condition back that it had before the eviction, unless another one has marked it
+// since. If that fails, the disruption controller clears the condition after two minutes.
 func (r *EvictionREST) unmark(ctx context.Context, pod *api.Pod) {
-	remove := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
-		latest := stored.DeepCopyObject().(*api.Pod)
-		if latest.UID == pod.UID && latest.DeletionTimestamp == nil {
-			latest.Status.Conditions = slices.DeleteFunc(latest.Status.Conditions, isMark)
+	// The client may have gone away.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unmarkTimeout)
+	defer cancel()
+	restore := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
+		latest := stored.(*api.Pod)
+		// A write to a pod that is being removed would be turned into a deletion by name.
+		if restored, ok := admittedpod.Unmark(ctx, latest); ok && latest.UID == pod.UID && latest.DeletionTimestamp == nil {
+			return restored, nil
 		}
-		return latest, nil
+		return nil, errors.NewNotFound(api.Resource("pods"), pod.Name)
 	}
-	_, _, err := r.store.Update(ctx, pod.Name, rest.DefaultUpdatedObjectInfo(nil, remove), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err := r.store.Update(ctx, pod.Name, rest.DefaultUpdatedObjectInfo(nil, restore), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	if err != nil && !errors.IsNotFound(err) {
 		klog.FromContext(ctx).Error(err, "Failed to remove the condition DisruptionTarget from a pod that is not evicted", "pod", klog.KObj(pod))
 	}
-}
-
-// isMark reports whether the condition is the one that an eviction adds.
-func isMark(condition api.PodCondition) bool {
-	return condition.Type == api.DisruptionTarget && condition.Reason == "EvictionByEvictionAPI"
 }

@@ -32,7 +32,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericstorage "k8s.io/apiserver/pkg/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
@@ -146,8 +148,9 @@ func TestFencedEviction(t *testing.T) {
 		// later is what happens to the request when the pod was marked.
 		later    func(*coordination.EvictionRequest)
 		eviction func(*policy.Eviction)
-		// writes is how often others write to the pod when it was marked. Too often is a conflict.
+		// writes is how often others write to the pod when it was marked. Marking it too often is a conflict.
 		writes   int
+		write    func(context.Context, *testing.T, *StatusREST)
 		conflict bool
 		// terminates is whether the pod is deleted with a grace period before.
 		terminates bool
@@ -169,18 +172,21 @@ func TestFencedEviction(t *testing.T) {
 		"canceled late":             {later: final(coordinationv1alpha1.EvictionRequestConditionCanceled), refused: "it is finished: Canceled"},
 		"evicted":                   {before: final(coordinationv1alpha1.EvictionRequestConditionEvicted), refused: "it is finished: Evicted"},
 		"deleted":                   {missing: true, refused: "it does not exist"},
-		"replaced":                  {before: func(request *coordination.EvictionRequest) { request.UID = "successor" }, refused: "has the UID successor now"},
-		"another is active":         {before: active("other.example.com"), refused: "its active interceptor is other.example.com and not imperative-eviction.k8s.io"},
+		"replaced":                  {before: func(request *coordination.EvictionRequest) { request.UID = "successor" }, refused: "it was replaced by another one"},
+		"another is active":         {before: active("other.example.com"), refused: "its interceptor imperative-eviction.k8s.io is not active"},
 		"none is active":            {before: active(), refused: "none of its interceptors is active"},
 		"the one that acts":         {before: active("replicaset.apps.k8s.io"), eviction: actingAs("replicaset.apps.k8s.io")},
-		"one that does not act yet": {eviction: actingAs("replicaset.apps.k8s.io"), refused: "its active interceptor is imperative-eviction.k8s.io"},
+		"one that does not act yet": {eviction: actingAs("replicaset.apps.k8s.io"), refused: "its interceptor replicaset.apps.k8s.io is not active"},
 		"for no request":            {missing: true, eviction: func(eviction *policy.Eviction) { eviction.Annotations = nil }},
 		"for no request, of any pod": {missing: true, eviction: func(eviction *policy.Eviction) {
 			eviction.Annotations, eviction.DeleteOptions = nil, nil
 		}},
-		"terminates":                  {terminates: true, refused: "the pod terminates already"},
-		"a dry run":                   {eviction: dryRun},
-		"a dry run that is withdrawn": {before: withdrawn, eviction: dryRun, refused: "it has no requesters"},
+		"written to all the time":         {writes: 100, write: touch},
+		"marked by another, three times":  {writes: 3, write: remark},
+		"marked by another, all the time": {writes: 100, write: remark, conflict: true},
+		"terminates":                      {terminates: true, refused: "the pod terminates already"},
+		"a dry run":                       {eviction: dryRun},
+		"a dry run that is withdrawn":     {before: withdrawn, eviction: dryRun, refused: "it has no requesters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := contextOfEviction()
@@ -194,7 +200,7 @@ func TestFencedEviction(t *testing.T) {
 			store := &markingStore{StandardStorage: status.store}
 			if test.writes > 0 {
 				store.marked = func(*api.Pod) bool {
-					touch(ctx, t, storage)
+					test.write(ctx, t, status)
 					test.writes--
 					return test.writes > 0
 				}
@@ -257,14 +263,29 @@ func TestFencedEviction(t *testing.T) {
 }
 
 // touch writes to the pod.
-func touch(ctx context.Context, t *testing.T, storage *REST) {
+func touch(ctx context.Context, t *testing.T, status *StatusREST) {
 	t.Helper()
-	change := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
+	write(ctx, t, status, func(pod *api.Pod) { pod.Status.NominatedNodeName = "node-" + pod.ResourceVersion })
+}
+
+// remark marks the pod as kubectl drain does that evicts it at the same time.
+func remark(ctx context.Context, t *testing.T, status *StatusREST) {
+	t.Helper()
+	write(ctx, t, status, func(pod *api.Pod) {
+		podutil.UpdatePodCondition(&pod.Status, &api.PodCondition{
+			Type: api.DisruptionTarget, Status: api.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+		})
+	})
+}
+
+func write(ctx context.Context, t *testing.T, status *StatusREST, change func(*api.Pod)) {
+	t.Helper()
+	changed := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
 		pod := stored.DeepCopyObject().(*api.Pod)
-		pod.Annotations = map[string]string{"touched": pod.ResourceVersion}
+		change(pod)
 		return pod, nil
 	}
-	if _, _, err := storage.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, change), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+	if _, _, err := status.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, changed), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -278,12 +299,8 @@ func actingAs(name string) func(*policy.Eviction) {
 func dryRun(eviction *policy.Eviction) { eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll} }
 
 func isMarked(pod *api.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if isMark(condition) {
-			return true
-		}
-	}
-	return false
+	_, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
+	return condition != nil && condition.Status == api.ConditionTrue && strings.HasPrefix(condition.Message, evictionrequesttools.EvictionMark(requestUID))
 }
 
 // An eviction for a request names its pod by the UID: that is the name of the request.
@@ -297,6 +314,21 @@ func TestFencedEvictionOfAnyPod(t *testing.T) {
 		eviction := evictionFor(&api.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: metav1.NamespaceDefault}})
 		eviction.DeleteOptions = options
 		if err := requests.fence.Enter(contextOfEviction(), eviction); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "deleteOptions.preconditions.uid") {
+			t.Errorf("%s: got error %v, want that it names the field", name, err)
+		}
+	}
+}
+
+// What is no UID is refused, and not looked for.
+func TestFencedEvictionWithoutUIDs(t *testing.T) {
+	requests := newStoredRequests(t)
+	for name, test := range map[string]struct{ request, pod, field string }{
+		"a path":         {request: requestUID, pod: "a/b", field: "deleteOptions.preconditions.uid"},
+		"a long request": {request: strings.Repeat("7", 1000), pod: "7", field: "metadata.annotations[coordination.k8s.io/eviction-request-uid]"},
+	} {
+		eviction := evictionFor(&api.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: metav1.NamespaceDefault, UID: types.UID(test.pod)}})
+		eviction.Annotations[coordinationv1alpha1.EvictionRequestUIDAnnotation] = test.request
+		if err := requests.fence.Enter(contextOfEviction(), eviction); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.field) || len(err.Error()) > 500 {
 			t.Errorf("%s: got error %v, want that it names the field", name, err)
 		}
 	}

@@ -17,9 +17,12 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"fmt"
+
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // State is a summary of the status of an EvictionRequest for users. No field contains it: it is
@@ -76,6 +79,13 @@ func IsWanted(request *coordinationv1alpha1.EvictionRequest) bool {
 		return true
 	}
 	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil
+}
+
+// EvictionMark returns with what the message of the condition DisruptionTarget begins with which
+// kube-apiserver marks a pod that it is about to delete for the request with this UID. While it is there,
+// the request must not be Canceled, which says that the pod stays.
+func EvictionMark(requestUID types.UID) string {
+	return fmt.Sprintf("Eviction API: evicting for EvictionRequest with UID %s, call ", requestUID)
 }
 
 // FinalCondition returns the condition that ended a request with these conditions, or nil if the
