@@ -29,7 +29,7 @@ readonly RESULTS=_output/test-all
 declare -rA TARGETS=(
   [drain]='test-drain'
   [docs]='test-docs'
-  [demos]='demo demo-evictionrequest demo-podpicker demo-fleet down'
+  [demos]='demo demo-evictionrequest demo-podpicker demo-fleet down down:fleet'
   [chaos]='test-chaos'
   [surge]='test-surge'
   [upgrade]='test-upgrade'
@@ -47,7 +47,8 @@ declare -rA TARGETS=(
   [race]='test-race'
   [bench]='bench'
 )
-readonly CLEANUP=(down down-real local-down)
+# down:fleet is make down NAME=fleet.
+readonly CLEANUP=(down down:fleet down-real local-down)
 readonly ORDER=(drain docs demos chaos surge upgrade upgrade-fork interop monitoring release
   node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 
@@ -80,7 +81,8 @@ run_part() {
   for target in ${TARGETS[${part}]}; do
     [[ ${status} == ok || " ${CLEANUP[*]} " == *" ${target} "* ]] || continue
     echo "==> make ${target}"
-    make "${target}" >>"${RESULTS}/${part}.log" 2>&1 || [[ ${status} != ok ]] || status="failed: make ${target}"
+    # shellcheck disable=SC2086 # a target, and perhaps a name
+    make ${target/:/ NAME=} >>"${RESULTS}/${part}.log" 2>&1 || [[ ${status} != ok ]] || status="failed: make ${target}"
   done
   echo "${part} $(count "${RESULTS}/${part}.log") $((SECONDS - start)) ${tested} ${status}" >"${RESULTS}/${part}.result"
 }

@@ -32,7 +32,7 @@ demo:
 demo-evictionrequest:
 	@touch not-expected
 down:
-	@touch _output/cleaned
+	@touch _output/cleaned$(NAME)
 test-docs:
 	@echo '--- FAIL: TestDocs (1.00s)'
 test-e2e-upstream:
@@ -76,8 +76,10 @@ func TestTestAll(t *testing.T) {
 	if got := r.git("status", "--short", "not-expected"); got != "" {
 		t.Error("the targets after the one that failed ran as well")
 	}
-	if _, err := os.Stat(filepath.Join(r.dir, "_output/cleaned")); err != nil {
-		t.Errorf("the cluster of the part that failed is left: %v", err)
+	for _, cluster := range []string{"", "fleet"} {
+		if _, err := os.Stat(filepath.Join(r.dir, "_output/cleaned"+cluster)); err != nil {
+			t.Errorf("a cluster of the part that failed is left: %v", err)
+		}
 	}
 	expect(true, []string{drain, "docs 0 1 0 ok"}, "drain")
 	tested := r.git("rev-parse", "--short=12", "HEAD")
