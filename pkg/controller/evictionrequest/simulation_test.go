@@ -587,7 +587,7 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 		}
 		written := current.DeepCopy()
 		written.Status = *updated.Status.DeepCopy()
-		if pod := s.pods[targetName(written)]; isCanceled(&written.Status) && isInitialized(&written.Status) &&
+		if pod := s.pods[targetName(written)]; isWithdrawn(&written.Status) &&
 			pod != nil && string(pod.UID) == written.Name && pod.DeletionTimestamp != nil {
 			s.t.Errorf("request %s is canceled, but its pod %s terminates", written.Name, pod.Name)
 		}

@@ -29,6 +29,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -88,7 +89,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
 	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request)
 	status, nextSync := computeStatus(now, noTimeoutBefore, request, pod)
-	if isCanceled(status) && pod != nil && !isExempt(pod) {
+	if isWithdrawn(status) {
 		stays, err := c.confirmStays(ctx, request)
 		if err != nil {
 			return errors.Join(err, labelsErr, callsErr)
@@ -122,8 +123,10 @@ const (
 	maxMarkSkew = time.Minute
 )
 
-func isCanceled(status *coordinationv1alpha1.EvictionRequestStatus) bool {
-	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+// isWithdrawn reports whether the request is canceled because nobody wants it, so that the pod stays.
+func isWithdrawn(status *coordinationv1alpha1.EvictionRequestStatus) bool {
+	canceled := meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters
 }
 
 // confirmStays reports whether the pod of a request that nobody wants any more stays, as Canceled says.
@@ -146,9 +149,6 @@ func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1al
 	age := c.clock.Since(mark.LastTransitionTime.Time)
 	return age > markTTL || age < -maxMarkSkew, nil
 }
-
-// isExempt reports whether a request for the pod is canceled for another reason than that nobody wants it.
-func isExempt(pod *v1.Pod) bool { return pod.Spec.SchedulingGroup != nil }
 
 // forget drops the state of this process about a finished request and its pod.
 func (c *Controller) forget(key types.NamespacedName) {

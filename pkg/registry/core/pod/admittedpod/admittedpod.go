@@ -44,7 +44,8 @@ type admitted struct {
 	// mark is the message of the condition DisruptionTarget that the eviction adds, if it has to be
 	// confirmed. No other eviction adds the same.
 	mark string
-	// isChecked is whether a pod was checked, and before is the condition that it had then, or nil.
+	// isChecked is whether a pod was checked, and before is the condition that it had before the mark, or
+	// nil.
 	isChecked bool
 	before    *api.PodCondition
 }
@@ -93,11 +94,11 @@ func Check(ctx context.Context, pod *api.Pod) error {
 	case isRemoved(pod):
 		return apierrors.NewNotFound(api.Resource("pods"), pod.Name)
 	}
-	if !a.isChecked {
-		a.isChecked = true
-		if _, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget); condition != nil {
-			a.before = condition.DeepCopy()
-		}
+	a.isChecked = true
+	// After a conflict it may be the own mark, or that of another eviction.
+	if !a.hasMark(pod) {
+		_, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
+		a.before = condition.DeepCopy()
 	}
 	for _, check := range a.checks {
 		if err := check(pod); err != nil {

@@ -212,6 +212,14 @@ func TestMark(t *testing.T) {
 			if _, ok := Unmark(ctx, test.marked); ok {
 				t.Error("the mark of another eviction was taken back")
 			}
+			// Another eviction has replaced the mark, and this one marks the pod again.
+			if err := Check(ctx, test.marked); err != nil {
+				t.Fatal(err)
+			}
+			restored, ok = Unmark(ctx, written)
+			if diff := cmp.Diff(conditions(test.marked), conditions(restored)); !ok || diff != "" {
+				t.Errorf("the mark of the other eviction is back: %t (-want, +got):\n%s", ok, diff)
+			}
 		})
 	}
 	plain := NewContext(t.Context())

@@ -131,22 +131,25 @@ func callOf(eviction *policy.Eviction) (call, error) {
 	if options := eviction.DeleteOptions; options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
 		c.podUID = *options.Preconditions.UID
 	}
-	uids := map[*field.Path]types.UID{
-		field.NewPath("metadata", "annotations").Key(coordinationv1alpha1.EvictionRequestUIDAnnotation): c.requestUID,
-		field.NewPath("deleteOptions", "preconditions", "uid"):                                          c.podUID,
-	}
-	for path, uid := range uids {
-		if len(uid) > maxUIDLength || len(pathvalidation.IsValidPathSegmentName(string(uid))) > 0 {
-			invalid := field.Invalid(path, plaintext.Truncate(string(uid), maxUIDLength), "is no UID")
-			return call{}, apierrors.NewInvalid(policy.Kind("Eviction"), eviction.Name, field.ErrorList{invalid})
-		}
-	}
+	podPath := field.NewPath("deleteOptions", "preconditions", "uid")
+	errs := validateUID(field.NewPath("metadata", "annotations").Key(coordinationv1alpha1.EvictionRequestUIDAnnotation), c.requestUID)
+	errs = append(errs, validateUID(podPath, c.podUID)...)
 	if c.podUID == "" {
-		required := field.Required(field.NewPath("deleteOptions", "preconditions", "uid"),
-			fmt.Sprintf("set it to the UID of the pod, because the annotation %s names a request", coordinationv1alpha1.EvictionRequestUIDAnnotation))
-		return call{}, apierrors.NewInvalid(policy.Kind("Eviction"), eviction.Name, field.ErrorList{required})
+		errs = append(errs, field.Required(podPath,
+			fmt.Sprintf("set it to the UID of the pod, because the annotation %s names a request", coordinationv1alpha1.EvictionRequestUIDAnnotation)))
+	}
+	if len(errs) > 0 {
+		return call{}, apierrors.NewInvalid(policy.Kind("Eviction"), eviction.Name, errs)
 	}
 	return c, nil
+}
+
+// validateUID returns an error for what cannot be the UID of an object. The empty one passes.
+func validateUID(path *field.Path, uid types.UID) field.ErrorList {
+	if len(uid) > maxUIDLength || len(pathvalidation.IsValidPathSegmentName(string(uid))) > 0 {
+		return field.ErrorList{field.Invalid(path, plaintext.Truncate(string(uid), maxUIDLength), "is no UID")}
+	}
+	return nil
 }
 
 // confirm returns an error if the stored request does not want the eviction.
