@@ -33,8 +33,13 @@ import (
 )
 
 func (c *Controller) addEventHandlers(logger klog.Logger, requests, pods, budgets cache.SharedIndexInformer) error {
-	if _, err := requests.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    c.enqueueRequest,
+	if _, err := requests.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			if !isInInitialList {
+				c.writer.created(obj.(*coordinationv1alpha1.EvictionRequest))
+			}
+			c.enqueueRequest(obj)
+		},
 		UpdateFunc: func(_, obj any) { c.enqueueRequest(obj) },
 		DeleteFunc: func(obj any) { c.forgetRequest(logger, obj) },
 	}); err != nil {

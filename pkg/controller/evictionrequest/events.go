@@ -60,12 +60,11 @@ type event struct {
 	requestOnly bool
 }
 
-// describeChange returns the event for a change, if there is one. For a pod without interceptors of
-// its own, the activation of the built-in one is not worth an event.
+// describeChange returns the event for a change, if there is one.
 func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus) (event, bool) {
 	switch c.kind {
 	case changeActivated:
-		if len(status.TargetInterceptors) == 1 {
+		if isPlain(status) {
 			return event{}, false
 		}
 		return event{v1.EventTypeNormal, eventInterceptorActivated, "Activate",
@@ -88,6 +87,9 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 	case changeBlocked:
 		return event{v1.EventTypeWarning, eventEvictionBlocked, "Evict", c.message, false}, true
 	case changeEvicted:
+		if isPlain(status) {
+			return event{}, false
+		}
 		return event{v1.EventTypeNormal, eventEvicted, "Evict", c.message, true}, true
 	case changeCanceled:
 		// If the target was not found, there is no pod to record an event for.
@@ -98,6 +100,13 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 			fmt.Sprintf("Withdrew requester %s: pods/eviction was not called for %v.", coordinationv1alpha1.EvictionRequesterEvictions, callTTL), true}, true
 	}
 	return event{}, false
+}
+
+// isPlain reports whether nothing but the built-in interceptor had to do with the request, and nothing
+// has held it up: that it goes as planned is not worth an event, which is a write for each pod of a drain.
+func isPlain(status *coordinationv1alpha1.EvictionRequestStatus) bool {
+	return len(status.TargetInterceptors) == 1 &&
+		meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked)) == nil
 }
 
 // recordEvents records the events for the changes of a request.

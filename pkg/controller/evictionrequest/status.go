@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
@@ -94,14 +95,10 @@ func isLeaving(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool 
 	return !evictionrequesttools.IsWanted(request) && pod.DeletionTimestamp != nil
 }
 
-// initialize records the interceptors of the pod and activates the first one.
+// initialize records the interceptors of the pod and activates the first one. kube-apiserver has done so
+// when it created the request, if it is as new as this controller, and found the pod.
 func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
-	status.TargetInterceptors = computeTargetInterceptors(pod)
-	status.Interceptors = nil
-	for _, interceptor := range status.TargetInterceptors {
-		status.Interceptors = append(status.Interceptors, coordinationv1alpha1.InterceptorStatus{Name: interceptor.Name})
-	}
-	activateNext(now, status)
+	evictioninterceptor.Initialize(status, pod, metav1.Time{Time: now})
 }
 
 // advance activates the next interceptor if the active one has completed or its deadline has passed,
@@ -140,6 +137,14 @@ func activateNext(now time.Time, status *coordinationv1alpha1.EvictionRequestSta
 	}
 	status.ActiveInterceptors = []string{status.TargetInterceptors[next].Name}
 	status.ActivationTime = &metav1.Time{Time: now}
+}
+
+// activeInterceptor returns the name of the active interceptor, or "".
+func activeInterceptor(status *coordinationv1alpha1.EvictionRequestStatus) string {
+	if len(status.ActiveInterceptors) == 0 {
+		return ""
+	}
+	return status.ActiveInterceptors[0]
 }
 
 // deactivate moves the active interceptor to the processed ones.

@@ -401,3 +401,12 @@ func TestTargetName(t *testing.T) {
 		t.Errorf("got %q for a request without a target", got)
 	}
 }
+
+func TestActiveInterceptor(t *testing.T) {
+	if got := activeInterceptor(newStatus(targets(first))); got != "" {
+		t.Errorf("got %q, want none", got)
+	}
+	if got := activeInterceptor(newStatus(targets(first), active(first, 0))); got != first {
+		t.Errorf("got %q, want %q", got, first)
+	}
+}

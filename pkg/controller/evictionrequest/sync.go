@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
@@ -77,7 +78,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		// request no later than its activation. If a webhook refuses the labels, the eviction
 		// continues without them.
 		var labeled *coordinationv1alpha1.EvictionRequest
-		labeled, labelsErr = c.writer.setLabels(ctx, request, missingLabels(request, pod))
+		labeled, labelsErr = c.writer.setLabels(ctx, request, evictioninterceptor.MissingLabels(request.Labels, pod.Labels))
 		switch {
 		case labeled != nil:
 			request = labeled

@@ -129,6 +129,17 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 	return true, nil
 }
 
+// created records what kube-apiserver has done when it created the request: the write of this controller
+// that would be recorded is not needed. A controller that has just started does not record what it finds.
+func (w *requestWriter) created(request *coordinationv1alpha1.EvictionRequest) {
+	if len(request.Status.ProcessedInterceptors)+len(request.Status.Conditions) > 0 {
+		return // The creation was missed.
+	}
+	changes := computeChanges(&coordinationv1alpha1.EvictionRequestStatus{}, &request.Status)
+	recordEvents(w.recorder, request, changes)
+	measure(request, &request.Status, changes, w.clock.Now())
+}
+
 // setLabels adds these labels to the request and returns the updated request, or nil if the request
 // has changed concurrently. It uses a patch, which keeps all other labels.
 func (w *requestWriter) setLabels(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, labels map[string]string) (*coordinationv1alpha1.EvictionRequest, error) {

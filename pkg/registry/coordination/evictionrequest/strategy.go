@@ -38,20 +38,30 @@ import (
 type strategy struct {
 	rest.DeclarativeValidation
 	names.NameGenerator
+
+	// targets reads the pods of new requests. Nil leaves to the controller what depends on them.
+	targets TargetReader
+}
+
+// NewStrategy returns the strategy of a server that stores pods as well.
+func NewStrategy(targets TargetReader) *strategy {
+	s := *Strategy
+	s.targets = targets
+	return &s
 }
 
 // statusStrategy is the strategy of the status endpoint: it updates only the status.
 type statusStrategy struct {
 	*strategy
 
-	// Clock is the clock of the server, with which writers of a status have to agree. A test may
-	// replace it before it starts a server.
+	// Clock is the clock of the server, with which writers of a status have to agree, and from which
+	// the times of new requests are. A test may replace it before it starts a server.
 	Clock clock.PassiveClock
 }
 
 var (
 	// Strategy applies to creation, update and deletion of EvictionRequests.
-	Strategy = &strategy{rest.DeclarativeValidation{Scheme: legacyscheme.Scheme}, names.SimpleNameGenerator}
+	Strategy = &strategy{DeclarativeValidation: rest.DeclarativeValidation{Scheme: legacyscheme.Scheme}, NameGenerator: names.SimpleNameGenerator}
 
 	// StatusStrategy applies to updates of their status.
 	StatusStrategy = &statusStrategy{strategy: Strategy, Clock: clock.RealClock{}}
@@ -67,10 +77,11 @@ func (*strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	}
 }
 
-func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+func (s *strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	request := obj.(*coordination.EvictionRequest)
 	request.Status = coordination.EvictionRequestStatus{}
 	request.Generation = 1
+	s.initialize(ctx, request)
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {

@@ -44,12 +44,7 @@ func ownInterceptors(pod *v1.Pod) []string {
 	if pod.Spec.SchedulingGroup != nil {
 		return nil // Its request would be canceled, so no interceptor ever acts.
 	}
-	var named []string
-	for _, interceptor := range pod.Spec.EvictionInterceptors {
-		named = append(named, interceptor.Name)
-	}
-	all := evictioninterceptor.TargetNames(named, pod.Annotations, nil)
-	return slices.DeleteFunc(all, func(name string) bool { return isBuiltIn(name, pod) })
+	return slices.DeleteFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return isBuiltIn(name, pod) })
 }
 
 // isBuiltIn reports whether the interceptor is one that the pod has even if it does not name it.

@@ -19,6 +19,7 @@ package storage
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,6 +37,13 @@ import (
 // REST serves EvictionRequests.
 type REST struct {
 	*genericregistry.Store
+	targets *targets
+}
+
+// Destroy closes the connections to etcd.
+func (r *REST) Destroy() {
+	r.Store.Destroy()
+	r.targets.destroy()
 }
 
 var _ rest.ShortNamesProvider = &REST{}
@@ -50,8 +58,33 @@ type StatusREST struct {
 
 var _ rest.Patcher = &StatusREST{}
 
-// NewREST returns the main and the status endpoint, which share one store.
-func NewREST(optsGetter generic.RESTOptionsGetter) (*REST, *StatusREST, error) {
+// NewREST returns the main and the status endpoint, which share one store. etcd removes a request when
+// it has been finished for ttl; zero leaves that to the controller.
+func NewREST(optsGetter generic.RESTOptionsGetter, ttl time.Duration) (*REST, *StatusREST, error) {
+	targets, err := newTargets(optsGetter)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := newStore(optsGetter, func(store *genericregistry.Store) {
+		store.CreateStrategy = evictionrequest.NewStrategy(targets.get)
+		store.TTLFunc = evictionrequest.NewTTL(ttl)
+	})
+	if err != nil {
+		targets.destroy()
+		return nil, nil, err
+	}
+	statusStore := *store
+	statusStore.UpdateStrategy = evictionrequest.StatusStrategy
+	statusStore.ResetFieldsStrategy = evictionrequest.StatusStrategy
+	return &REST{store, targets}, &StatusREST{store: &statusStore}, nil
+}
+
+// NewReader returns a store for those who read requests, and only read them.
+func NewReader(optsGetter generic.RESTOptionsGetter) (*genericregistry.Store, error) {
+	return newStore(optsGetter, func(*genericregistry.Store) {})
+}
+
+func newStore(optsGetter generic.RESTOptionsGetter, change func(*genericregistry.Store)) (*genericregistry.Store, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &coordination.EvictionRequest{} },
 		NewListFunc:               func() runtime.Object { return &coordination.EvictionRequestList{} },
@@ -65,14 +98,8 @@ func NewREST(optsGetter generic.RESTOptionsGetter) (*REST, *StatusREST, error) {
 
 		TableConvertor: printerstorage.TableConvertor{TableGenerator: printers.NewTableGenerator().With(printersinternal.AddHandlers)},
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-		return nil, nil, err
-	}
-
-	statusStore := *store
-	statusStore.UpdateStrategy = evictionrequest.StatusStrategy
-	statusStore.ResetFieldsStrategy = evictionrequest.StatusStrategy
-	return &REST{store}, &StatusREST{store: &statusStore}, nil
+	change(store)
+	return store, store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter})
 }
 
 // New returns an empty object.

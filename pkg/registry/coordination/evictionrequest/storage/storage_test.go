@@ -61,7 +61,7 @@ func newEndpoints(t *testing.T) *endpoints {
 	t.Cleanup(func() { server.Terminate(t) })
 	main, status, err := NewREST(generic.RESTOptions{
 		StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "evictionrequests",
-	})
+	}, 0)
 	if err != nil {
 		t.Fatalf("creating the storage: %v", err)
 	}
@@ -335,7 +335,7 @@ func TestDestroyStatus(t *testing.T) {
 }
 
 func TestNewRESTReportsBrokenOptions(t *testing.T) {
-	if _, _, err := NewREST(brokenOptions{}); !errors.Is(err, errBroken) {
+	if _, _, err := NewREST(brokenOptions{}, 0); !errors.Is(err, errBroken) {
 		t.Errorf("got error %v, want %v", err, errBroken)
 	}
 }

@@ -52,7 +52,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	requeststore "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
 	"k8s.io/kubernetes/pkg/registry/core/pod/admittedpod"
-	"k8s.io/kubernetes/pkg/registry/core/pod/internal/uncached"
+	"k8s.io/kubernetes/pkg/registry/internal/uncached"
 )
 
 // Fence refuses evictions that their requests do not want. A nil Fence refuses none.
@@ -67,7 +67,7 @@ func New(storage generic.RESTOptionsGetter) (*Fence, error) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
 		return nil, nil
 	}
-	requests, _, err := requeststore.NewREST(uncached.Getter{RESTOptionsGetter: storage})
+	requests, err := requeststore.NewReader(uncached.Getter{RESTOptionsGetter: storage})
 	if err != nil {
 		return nil, err
 	}

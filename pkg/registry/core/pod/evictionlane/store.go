@@ -28,7 +28,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	policyapiv1 "k8s.io/kubernetes/pkg/apis/policy/v1"
-	"k8s.io/kubernetes/pkg/registry/core/pod/internal/uncached"
+	"k8s.io/kubernetes/pkg/registry/internal/uncached"
 	pdbstore "k8s.io/kubernetes/pkg/registry/policy/poddisruptionbudget/storage"
 )
 

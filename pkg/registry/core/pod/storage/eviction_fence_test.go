@@ -61,7 +61,7 @@ func newStoredRequests(t *testing.T) *storedRequests {
 	options := generic.RESTOptions{
 		StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "evictionrequests",
 	}
-	store, _, err := requeststore.NewREST(options)
+	store, _, err := requeststore.NewREST(options, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

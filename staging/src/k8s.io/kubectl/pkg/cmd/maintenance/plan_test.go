@@ -31,6 +31,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -239,7 +240,7 @@ func TestInterceptorsOf(t *testing.T) {
 		{"static", newPod("a", "n").static(), []string{"kubelet.k8s.io", last}},
 		{"DaemonSet, registered", newPod("a", "n", "a.example.com").ownedBy("DaemonSet").registering("daemonset.apps.k8s.io=10000/controller"), []string{"a.example.com", "daemonset.apps.k8s.io", last}},
 	} {
-		if diff := cmp.Diff(tc.want, interceptorsOf(tc.pod.Pod)); diff != "" {
+		if diff := cmp.Diff(tc.want, evictioninterceptor.Targets(tc.pod.Pod)); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -226,7 +227,7 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 	p := podPlan{
 		Namespace: pod.Namespace, Name: pod.Name,
 		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod),
-		Interceptors: interceptorsOf(pod),
+		Interceptors: evictioninterceptor.Targets(pod),
 		Budgets:      budgetNames(budgets),
 		Remarks:      notesOf(pod),
 	}

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/utils/ptr"
 )
 
@@ -75,7 +76,7 @@ func (s *podSnapshot) awaitsSurge(pod *corev1.Pod) bool {
 	}
 	request := s.requests[string(pod.UID)]
 	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) || len(request.Status.TargetInterceptors) == 0 {
-		return slices.Contains(interceptorsOf(pod), name)
+		return slices.Contains(evictioninterceptor.Targets(pod), name)
 	}
 	// After it has finished, it does nothing more for this pod.
 	return slices.Contains(request.Status.TargetInterceptors, coordinationv1alpha1.Interceptor{Name: name}) &&

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package uncached is how evictions read from etcd what must not be old.
+// Package uncached is how storages read from etcd what must not be old.
 package uncached
 
 import (

@@ -1,0 +1,226 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package storage
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericstorage "k8s.io/apiserver/pkg/storage"
+	podtest "k8s.io/kubernetes/pkg/api/pod/testing"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/registry/registrytest"
+
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+)
+
+// storages has requests and pods in an etcd of their own each.
+type storages map[string]generic.RESTOptions
+
+func (s storages) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+	return s[resource.Resource], nil
+}
+
+// cluster has endpoints that read pods, and a client of the etcd of the requests.
+type cluster struct {
+	*endpoints
+	pods genericstorage.Interface
+	etcd *clientv3.Client
+}
+
+func newCluster(t *testing.T, ttl time.Duration) *cluster {
+	t.Helper()
+	c := &cluster{}
+	options := storages{}
+	for _, resource := range []schema.GroupResource{coordination.Resource("evictionrequests"), api.Resource("pods")} {
+		config, server := registrytest.NewEtcdStorageForResource(t, resource)
+		t.Cleanup(func() { server.Terminate(t) })
+		options[resource.Resource] = generic.RESTOptions{
+			StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: resource.Resource,
+		}
+		if c.etcd == nil {
+			c.etcd = server.V3Client.Client
+		}
+	}
+	main, status, err := NewREST(options, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(main.Destroy)
+	c.endpoints = &endpoints{REST: main, status: status}
+	c.pods = main.targets.pods
+	return c
+}
+
+func (c *cluster) createPod(t *testing.T, change func(*api.Pod)) {
+	t.Helper()
+	pod := podtest.MakePod("web-0", podtest.SetNamespace("prod"), podtest.SetLabels(map[string]string{"tier": "x"}))
+	pod.UID = targetUID
+	if change != nil {
+		change(pod)
+	}
+	if err := c.pods.Create(context.Background(), "/pods/prod/web-0", pod, &api.Pod{}, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request is complete from its first version on, whichever way it is created.
+func TestCreateForPod(t *testing.T) {
+	c := newCluster(t, 0)
+	c.createPod(t, func(pod *api.Pod) { pod.Spec.EvictionInterceptors = []api.EvictionInterceptor{{Name: "a.example.com"}} })
+	dryRun, err := c.Create(requestContext("create", ""), newRequest(targetUID), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(request *coordination.EvictionRequest) {
+		t.Helper()
+		var names []string
+		for _, interceptor := range request.Status.TargetInterceptors {
+			names = append(names, interceptor.Name)
+		}
+		if diff := cmp.Diff([]string{"a.example.com", "imperative-eviction.k8s.io"}, names); diff != "" {
+			t.Errorf("unexpected interceptors (-want, +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"a.example.com"}, request.Status.ActiveInterceptors); diff != "" || request.Status.ActivationTime == nil {
+			t.Errorf("activated at %v, unexpected active interceptors (-want, +got):\n%s", request.Status.ActivationTime, diff)
+		}
+		if request.Labels["tier"] != "x" || request.Labels["app"] != targetUID[:1] {
+			t.Errorf("got the labels %v, want those of the pod and of the requester", request.Labels)
+		}
+	}
+	expect(dryRun.(*coordination.EvictionRequest))
+	c.create(t, newRequest(targetUID))
+	expect(c.get(t, targetUID))
+
+	// What the controller writes next is an update of the status like any other.
+	changed, now := c.get(t, targetUID), &metav1.Time{Time: time.Now().Truncate(time.Second)}
+	first := &changed.Status.Interceptors[0]
+	first.StartTime, first.HeartbeatTime, first.CompletionTime = now, now, now
+	changed.Status.ActiveInterceptors, changed.Status.ProcessedInterceptors = []string{"imperative-eviction.k8s.io"}, []string{"a.example.com"}
+	if _, err := update(c.status, "status", changed); err != nil {
+		t.Errorf("activating the next interceptor: %v", err)
+	}
+
+	// That of another pod of this name is left to the controller, which cancels it.
+	c.create(t, newRequest(anotherUID))
+	if other := c.get(t, anotherUID); len(other.Status.TargetInterceptors) > 0 || other.Labels["tier"] != "" {
+		t.Errorf("a request for a pod that does not exist has the labels %v and the status %+v", other.Labels, other.Status)
+	}
+}
+
+func (c *cluster) lease(t *testing.T, uid string) int64 {
+	t.Helper()
+	key, err := c.KeyFunc(requestContext("get", ""), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := c.etcd.Get(context.Background(), "/", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range stored.Kvs {
+		if strings.HasSuffix(string(kv.Key), key) {
+			return kv.Lease
+		}
+	}
+	t.Fatalf("%s is not in etcd", key)
+	return 0
+}
+
+func (c *cluster) finish(t *testing.T, uid string) *coordination.EvictionRequest {
+	t.Helper()
+	request := c.get(t, uid)
+	request.Status.Conditions = []metav1.Condition{{Type: "Evicted", Status: metav1.ConditionTrue, Reason: "PodDeleted", LastTransitionTime: metav1.Now()}}
+	request.Status.ActiveInterceptors = nil
+	request.Status.ProcessedInterceptors = []string{"imperative-eviction.k8s.io"}
+	finished, err := update(c.status, "status", request)
+	if err != nil {
+		t.Fatalf("finishing the request: %v", err)
+	}
+	return finished
+}
+
+// etcd removes a finished request, and tells the watches.
+func TestFinishedRequestsExpire(t *testing.T) {
+	c := newCluster(t, time.Second)
+	c.createPod(t, nil)
+	created := c.create(t, newRequest(targetUID))
+	if lease := c.lease(t, targetUID); lease != 0 {
+		t.Errorf("a request that is not finished has the lease %x", lease)
+	}
+	watching, err := c.Watch(requestContext("watch", ""), &metainternalversion.ListOptions{ResourceVersion: created.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	c.finish(t, targetUID)
+	timeout := time.After(time.Minute)
+	for {
+		select {
+		case event := <-watching.ResultChan():
+			if event.Type == watch.Deleted {
+				if got := event.Object.(*coordination.EvictionRequest); got.Name != targetUID || len(got.Status.Conditions) != 1 {
+					t.Errorf("got the last version %+v, want the finished one", got)
+				}
+				return
+			}
+		case <-timeout:
+			t.Fatal("the finished request is still there after a minute")
+		}
+	}
+}
+
+// Who has set a finalizer is waited for, and counts from when it is gone.
+func TestFinishedRequestsWithFinalizers(t *testing.T) {
+	c := newCluster(t, time.Hour)
+	c.createPod(t, nil)
+	request := newRequest(targetUID)
+	request.Finalizers = []string{"example.com/x"}
+	c.create(t, request)
+	finished := c.finish(t, targetUID)
+	if lease := c.lease(t, targetUID); lease != 0 {
+		t.Errorf("a request with a finalizer has the lease %x", lease)
+	}
+	finished.Finalizers = nil
+	finished, err := update(c.REST, "", finished)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted, err := c.etcd.TimeToLive(context.Background(), clientv3.LeaseID(c.lease(t, targetUID)))
+	if err != nil || granted.GrantedTTL < 3500 || granted.GrantedTTL > 3700 {
+		t.Errorf("got the lease %+v and error %v, want one of an hour", granted, err)
+	}
+	finished.Finalizers = []string{"example.com/y"}
+	if _, err := update(c.REST, "", finished); err != nil {
+		t.Fatal(err)
+	}
+	if lease := c.lease(t, targetUID); lease != 0 {
+		t.Errorf("a request that has got another finalizer has the lease %x", lease)
+	}
+}
