@@ -290,7 +290,7 @@ build: tree _output/bin/etcd ## the default: all components and etcd, into _outp
 
 .PHONY: control-plane
 control-plane: tree ## what a local cluster runs, the control plane and kubectl, and what starts it
-	@echo '==> building $(CONTROL_PLANE) (up to 7 minutes on two cores the first time, then seconds)'
+	@echo '==> building $(CONTROL_PLANE) (up to 10 minutes on two cores the first time, then seconds)'
 	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%) ./hack/cluster)
 
 .PHONY: base

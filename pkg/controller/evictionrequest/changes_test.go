@@ -108,6 +108,20 @@ func TestChangesAndEvents(t *testing.T) {
 			old:     newStatus(targets(), blockedBecause("DisruptionBudget")),
 			updated: newStatus(targets(), condition(blocked, metav1.ConditionFalse, "NotBlocked", "", 0)),
 		},
+		"a pod without interceptors is gone": {
+			old:     newStatus(targets(), active(builtIn, 0)),
+			updated: newStatus(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
+			want: []change{{kind: changeProcessed, interceptor: builtIn, outcome: "evicted"},
+				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
+		},
+		"a pod without interceptors is gone that was blocked": {
+			old: newStatus(targets(), active(builtIn, 0), blockedBecause("DisruptionBudget")),
+			updated: newStatus(targets(), processed(builtIn), condition(blocked, metav1.ConditionFalse, "NotBlocked", "", 0),
+				condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),
+			want: []change{{kind: changeProcessed, interceptor: builtIn, outcome: "evicted"},
+				{kind: changeEvicted, reason: "PodDeleted", message: deleted}},
+			events: requestOnly("Normal Evicted: " + deleted),
+		},
 		"the pod is gone": {
 			old:     newStatus(targets(first), active(first, 0)),
 			updated: newStatus(targets(first), processed(first), condition(evicted, metav1.ConditionTrue, "PodDeleted", deleted, 0)),

@@ -77,6 +77,35 @@ func TestRequestEvents(t *testing.T) {
 	}
 }
 
+// The activation that kube-apiserver has written with a new request is told like one of the controller,
+// once.
+func TestCreatedRequestsAreTold(t *testing.T) {
+	told := []string{"EvictionRequest: Normal InterceptorActivated: Activated interceptor first.example.com."}
+	created := newRequest(having(targets(first), active(first, 0)))
+	tests := map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		initial bool
+		want    []string
+	}{
+		"created":                                {request: created, want: told},
+		"found by a controller that has started": {request: created, initial: true},
+		"created by an older kube-apiserver":     {request: newRequest()},
+		"created for a pod without interceptors": {request: newRequest(imperativeActive())},
+		"in progress when it is first seen":      {request: newRequest(having(targets(first, second), processed(first), active(second, 0)))},
+		"blocked when it is first seen":          {request: newRequest(having(targets(first), active(first, 0), condition(blocked, metav1.ConditionTrue, "EvictionRefused", "No.", 0)))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.requests.handler.OnAdd(test.request, test.initial)
+			f.requests.handler.OnUpdate(test.request, test.request)
+			if diff := cmp.Diff(test.want, eventLines(f)); diff != "" {
+				t.Errorf("unexpected events (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Stored state of a request must not outlive the request: that would leak memory.
 func TestRequestsAreForgotten(t *testing.T) {
 	finished := newRequest(having(targets(), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0)))

@@ -248,8 +248,16 @@ func (s *sim) ranksFor(b *batch) map[string]int {
 	name, v := b.view.rs.Name, b.view
 	var tries int
 	calls := s.calls[name][:b.lastCall]
-	for i := len(calls) - 1; i >= 0 && calls[i].key == v.question && calls[i].path == v.rs.Spec.DownscalePodPicker.HTTP.Path; i-- {
+	isOwn := func(c *call) bool { return c.key == v.question && c.path == v.rs.Spec.DownscalePodPicker.HTTP.Path }
+	for i := len(calls) - 1; i >= 0; i-- {
 		c := calls[i]
+		if !isOwn(c) {
+			// A call that was given up may arrive after the one that has replaced it at the same time.
+			if slices.ContainsFunc(calls[:i], func(other *call) bool { return isOwn(other) && other.at.Equal(c.at) }) {
+				continue
+			}
+			break
+		}
 		if tries == 0 && c.ranks != nil && !c.answered.IsZero() && !c.answered.After(b.at) {
 			return c.ranks
 		}

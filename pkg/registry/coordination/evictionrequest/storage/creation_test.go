@@ -18,12 +18,14 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -222,5 +224,117 @@ func TestFinishedRequestsWithFinalizers(t *testing.T) {
 	}
 	if lease := c.lease(t, targetUID); lease != 0 {
 		t.Errorf("a request that has got another finalizer has the lease %x", lease)
+	}
+}
+
+// applied is what a server-side apply makes of what is stored: an object of its own if there is none.
+func applied(requester string) rest.UpdatedObjectInfo {
+	return rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		request := old.(*coordination.EvictionRequest).DeepCopy()
+		if request.UID == "" {
+			request = newRequest(targetUID)
+			request.Spec.Requesters = nil
+		}
+		request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: requester})
+		return request, nil
+	})
+}
+
+func (c *cluster) cancel(t *testing.T, uid, reason string) {
+	t.Helper()
+	request := c.get(t, uid)
+	request.Spec.Requesters = nil
+	if _, err := update(c.REST, "", request); err != nil {
+		t.Fatal(err)
+	}
+	request = c.get(t, uid)
+	request.Status.Conditions = []metav1.Condition{{Type: "Canceled", Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Now()}}
+	request.Status.ActiveInterceptors = nil
+	request.Status.ProcessedInterceptors = []string{"imperative-eviction.k8s.io"}
+	if _, err := update(c.status, "status", request); err != nil {
+		t.Fatalf("canceling the request: %v", err)
+	}
+}
+
+func TestApplyAsksAgain(t *testing.T) {
+	errForbidden := errors.New("must not evict")
+	tests := map[string]struct {
+		reason     string
+		finalizers []string
+		cancel     bool
+		create     bool
+		dryRun     []string
+		forbidden  error
+		isNew      bool
+	}{
+		"canceled":                           {cancel: true, reason: "NoRequesters", create: true, isNew: true},
+		"canceled for another reason":        {cancel: true, reason: "ValidationFailed", create: true},
+		"canceled, with a finalizer":         {cancel: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}},
+		"canceled, by a client that updates": {cancel: true, reason: "NoRequesters"},
+		"canceled, in a dry run":             {cancel: true, reason: "NoRequesters", create: true, dryRun: []string{metav1.DryRunAll}},
+		"canceled, by who may not evict":     {cancel: true, reason: "NoRequesters", create: true, forbidden: errForbidden},
+		"not canceled":                       {create: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, time.Hour)
+			c.createPod(t, nil)
+			request := newRequest(targetUID)
+			request.Finalizers = test.finalizers
+			first := c.create(t, request)
+			if test.cancel {
+				c.cancel(t, targetUID, test.reason)
+			}
+			got, created, err := c.Update(requestContext("patch", ""), targetUID, applied("again.example.com"), rest.ValidateAllObjectFunc,
+				func(context.Context, runtime.Object, runtime.Object) error { return test.forbidden }, test.create, &metav1.UpdateOptions{DryRun: test.dryRun})
+			if !errors.Is(err, test.forbidden) {
+				t.Fatalf("got error %v, want %v", err, test.forbidden)
+			}
+			stored := c.get(t, targetUID)
+			if created != test.isNew || (stored.UID != first.UID) != test.isNew {
+				t.Errorf("created: %t, another UID: %t, want %t", created, stored.UID != first.UID, test.isNew)
+			}
+			if !test.isNew {
+				return
+			}
+			if diff := cmp.Diff(stored, got); diff != "" {
+				t.Errorf("unexpected answer (-stored, +got):\n%s", diff)
+			}
+			if len(stored.Spec.Requesters) != 1 || len(stored.Status.Conditions) > 0 || len(stored.Status.ActiveInterceptors) != 1 {
+				t.Errorf("the new request is %+v", stored)
+			}
+		})
+	}
+}
+
+// Whoever cancels at the same time does not make an apply fail that could succeed, nor run for ever.
+func TestApplyAsksAgainConcurrently(t *testing.T) {
+	c := newCluster(t, time.Hour)
+	c.createPod(t, nil)
+	c.create(t, newRequest(targetUID))
+	c.cancel(t, targetUID, "NoRequesters")
+	calls := 0
+	apply := func(cancels int) error {
+		calls = 0
+		_, _, err := c.Update(requestContext("patch", ""), targetUID, applied("again.example.com"), rest.ValidateAllObjectFunc,
+			func(context.Context, runtime.Object, runtime.Object) error {
+				if calls++; calls <= cancels {
+					// Another one removes it, asks, and cancels, before this one removes it.
+					if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+						t.Error(err)
+					}
+					c.create(t, newRequest(targetUID))
+					c.cancel(t, targetUID, "NoRequesters")
+				}
+				return nil
+			}, true, &metav1.UpdateOptions{})
+		return err
+	}
+	if err := apply(2); err != nil {
+		t.Errorf("got error %v after two others", err)
+	}
+	c.cancel(t, targetUID, "NoRequesters")
+	if err := apply(100); !apierrors.IsConflict(err) || calls != maxReplacements+1 {
+		t.Errorf("got error %v after %d attempts, want a conflict after %d", err, calls, maxReplacements+1)
 	}
 }

@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package storage
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+// maxReplacements is how often an update replaces a request that others cancel again at the same time.
+const maxReplacements = 3
+
+// errAskedAgain ends an update of a canceled request, which is to be a new one.
+var errAskedAgain = errors.New("the request was canceled, and is requested again")
+
+// Update updates metadata and spec. An apply to a request that was canceled because nobody wanted it any
+// more asks again: the pod has one name for its requests, so the new one takes the place of the canceled
+// one, as it does when the controller removes that first. Clients that do not apply cannot mean another
+// object than the one they have read; they create the new one.
+func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	if !forceAllowCreate || len(options.DryRun) > 0 {
+		return r.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	}
+	for replaced := 0; ; replaced++ {
+		var canceled *coordination.EvictionRequest
+		unlessAskedAgain := rest.WrapUpdatedObjectInfo(objInfo, func(ctx context.Context, newObject, oldObject runtime.Object) (runtime.Object, error) {
+			request, old := newObject.(*coordination.EvictionRequest), oldObject.(*coordination.EvictionRequest)
+			if !asksAgain(request, old) {
+				return newObject, nil
+			}
+			// Who may not request the eviction must not remove what is left of another one.
+			if updateValidation != nil {
+				if err := updateValidation(ctx, newObject, oldObject); err != nil {
+					return nil, err
+				}
+			}
+			canceled = old.DeepCopy()
+			return nil, errAskedAgain
+		})
+		updated, created, err := r.Store.Update(ctx, name, unlessAskedAgain, createValidation, updateValidation, forceAllowCreate, options)
+		switch {
+		case !errors.Is(err, errAskedAgain):
+			return updated, created, err
+		case replaced == maxReplacements:
+			return nil, false, apierrors.NewConflict(coordination.Resource("evictionrequests"), name,
+				errors.New("the request is canceled again and again: read it, and try again"))
+		}
+		if err := r.removeCanceled(ctx, canceled); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// asksAgain reports whether an update adds a requester to a request that is canceled because it had none.
+// One with finalizers keeps the name until those are gone who have set them.
+func asksAgain(request, old *coordination.EvictionRequest) bool {
+	canceled := evictionrequesttools.FinalCondition(old.Status.Conditions)
+	return canceled != nil && canceled.Type == string(coordination.EvictionRequestConditionCanceled) &&
+		canceled.Reason == coordination.EvictionRequestReasonNoRequesters &&
+		old.DeletionTimestamp == nil && len(old.Finalizers) == 0 &&
+		len(old.Spec.Requesters) == 0 && len(request.Spec.Requesters) > 0
+}
+
+func (r *REST) removeCanceled(ctx context.Context, canceled *coordination.EvictionRequest) error {
+	_, _, err := r.Store.Delete(ctx, canceled.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &canceled.UID, ResourceVersion: &canceled.ResourceVersion},
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // Whatever it is now, the next attempt sees it.
+	}
+	return err
+}
