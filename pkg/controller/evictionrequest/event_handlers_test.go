@@ -31,7 +31,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 )
 
 // deletedUnseen is what an informer delivers if it missed a deletion.
@@ -77,33 +79,50 @@ func TestRequestEvents(t *testing.T) {
 	}
 }
 
-// The activation that kube-apiserver has written with a new request is told like one of the controller,
-// once.
-func TestCreatedRequestsAreTold(t *testing.T) {
-	told := []string{"EvictionRequest: Normal InterceptorActivated: Activated interceptor first.example.com."}
-	created := newRequest(having(targets(first), active(first, 0)))
+// What kube-apiserver has written with a new request is measured like a write of the controller, once, and
+// is no event.
+func TestCreatedRequestsAreMeasured(t *testing.T) {
 	tests := map[string]struct {
 		request *coordinationv1alpha1.EvictionRequest
 		initial bool
-		want    []string
+		want    uint64
 	}{
-		"created":                                {request: created, want: told},
-		"found by a controller that has started": {request: created, initial: true},
-		"created by an older kube-apiserver":     {request: newRequest()},
-		"created for a pod without interceptors": {request: newRequest(imperativeActive())},
-		"in progress when it is first seen":      {request: newRequest(having(targets(first, second), processed(first), active(second, 0)))},
-		"blocked when it is first seen":          {request: newRequest(having(targets(first), active(first, 0), condition(blocked, metav1.ConditionTrue, "EvictionRefused", "No.", 0)))},
+		"created":                                {request: newRequest(imperativeActive()), want: 1},
+		"found by a controller that has started": {request: newRequest(imperativeActive()), initial: true},
+		"left to the controller":                 {request: newRequest()},
+		"finished when it is first seen":         {request: newRequest(having(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0)))},
+		"blocked when it is first seen":          {request: newRequest(imperativeActive(), having(condition(blocked, metav1.ConditionTrue, "EvictionRefused", "No.", 0)))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
+			before := measuredRequests(t)
 			f.requests.handler.OnAdd(test.request, test.initial)
 			f.requests.handler.OnUpdate(test.request, test.request)
-			if diff := cmp.Diff(test.want, eventLines(f)); diff != "" {
-				t.Errorf("unexpected events (-want, +got):\n%s", diff)
+			if got := measuredRequests(t) - before; got != test.want {
+				t.Errorf("measured %d requests, want %d", got, test.want)
+			}
+			if lines := eventLines(f); len(lines) > 0 {
+				t.Errorf("unexpected events %q", lines)
 			}
 		})
 	}
+}
+
+// measuredRequests returns for how many requests the number of interceptors was observed.
+func measuredRequests(t *testing.T) uint64 {
+	t.Helper()
+	metrics.Register()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "evictionrequest_controller_pod_interceptors" {
+			return family.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	return 0
 }
 
 // Stored state of a request must not outlive the request: that would leak memory.

@@ -129,14 +129,13 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 	return true, nil
 }
 
-// created records what kube-apiserver has done when it created the request: the write of this controller
-// that would be recorded is not needed. A controller that has just started does not record what it finds.
+// created measures what kube-apiserver has written when it created the request, instead of a write of
+// this controller. One that has just started does not measure what it finds.
 func (w *requestWriter) created(request *coordinationv1alpha1.EvictionRequest) {
 	if len(request.Status.ProcessedInterceptors)+len(request.Status.Conditions) > 0 {
 		return // The creation was missed.
 	}
 	changes := computeChanges(&coordinationv1alpha1.EvictionRequestStatus{}, &request.Status)
-	recordEvents(w.recorder, request, changes)
 	measure(request, &request.Status, changes, w.clock.Now())
 }
 

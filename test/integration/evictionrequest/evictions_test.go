@@ -447,7 +447,8 @@ func testEvictionAfterCancellation(t *testing.T, c *cluster) {
 	c.expectUntouched(pod)
 }
 
-// testEvictionBesideFinalizer has a canceled request that another client keeps.
+// testEvictionBesideFinalizer has a canceled request that another client keeps: that must not keep others
+// from asking again.
 func testEvictionBesideFinalizer(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createRunningPod(newPod("kept", withInterceptors(first)), v1.ConditionTrue)
@@ -455,13 +456,26 @@ func testEvictionBesideFinalizer(t *testing.T, c *cluster) {
 	c.addFinalizer(pod)
 	c.leave(pod, drainer)
 	c.awaitRequest(pod, "the end of the request", canceled)
-	c.expectRefused("evicting", "kept by its finalizers", c.evict(pod))
-	c.expectUntouched(pod)
-	if _, err := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).
-		Patch(t.Context(), string(pod.UID), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatalf("removing the finalizer: %v", err)
-	}
+	old := c.getRequest(pod)
 	c.expectWaits("evicting", c.evict(pod))
+	request := c.getRequest(pod)
+	if request.UID == old.UID || len(request.Finalizers) > 0 {
+		t.Errorf("the canceled request is still there, or its finalizers are: %s", describe(request))
+	}
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
+	c.expectUntouched(pod)
+
+	// The same while it is being deleted, for a requester.
+	c.addFinalizer(pod)
+	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
+	if err := requests.Delete(t.Context(), request.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitRequest(pod, "the end of the request", canceled)
+	if again := c.join(pod, drainer); again.UID == request.UID || again.DeletionTimestamp != nil {
+		t.Errorf("the deleted request is still there: %s", describe(again))
+	}
+	c.awaitRequest(pod, "the first interceptor to be active again", active(first))
 }
 
 func testEvictionForbidsCancellation(t *testing.T, c *cluster) {

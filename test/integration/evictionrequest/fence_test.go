@@ -326,8 +326,10 @@ func testFencedCalls(t *testing.T, c *cluster) {
 		check  func(error) bool
 		text   string
 	}{
-		"no interceptor is active": {uid: string(request.UID), check: apierrors.IsConflict, text: "none of its interceptors is active"},
-		"another request":          {uid: "7", check: apierrors.IsConflict, text: "it was replaced by another one"},
+		"another interceptor is active": {uid: string(request.UID), check: apierrors.IsConflict, text: "its interceptor first.example.com is not active", change: func(eviction *policyv1.Eviction) {
+			eviction.Annotations[coordinationv1alpha1.EvictionActingInterceptorAnnotation] = first
+		}},
+		"another request": {uid: "7", check: apierrors.IsConflict, text: "it was replaced by another one"},
 		"any pod of the name": {uid: string(request.UID), check: apierrors.IsInvalid, text: "deleteOptions.preconditions.uid: Required value", change: func(eviction *policyv1.Eviction) {
 			eviction.DeleteOptions = nil
 		}},
@@ -340,6 +342,15 @@ func testFencedCalls(t *testing.T, c *cluster) {
 		}
 		c.expectUntouched(pod)
 	}
+	waiting := c.createRunningPod(newPod("waiting", withInterceptors(first)), v1.ConditionTrue)
+	waitingRequest := c.join(waiting, drainer)
+	if err := c.evictWith(c.client, waiting, func(eviction *policyv1.Eviction) {
+		eviction.Annotations = map[string]string{coordinationv1alpha1.EvictionRequestUIDAnnotation: string(waitingRequest.UID)}
+		eviction.DeleteOptions = &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(waiting.UID))}
+	}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "none of its interceptors is active") {
+		t.Errorf("before any interceptor is active: got error %v", err)
+	}
+	c.expectUntouched(waiting)
 	stop := c.startController(clock.RealClock{})
 	c.awaitTermination(pod)
 	stop()

@@ -290,11 +290,16 @@ func testEvents(t *testing.T, c *cluster) {
 	c.expectEvents("EvictionRequest", string(pod.UID), "InterceptorActivated", "InterceptorCompleted", "EvictionBlocked", "Evicted")
 	c.expectEvents("Pod", pod.Name, "EvictionBlocked")
 
-	// A pod without interceptors has only one event.
+	// One without interceptors that nothing blocks has none.
 	plain := c.createPod(newPod("plain"))
 	c.join(plain, drainer)
 	c.awaitRequest(plain, "the end of the request", evicted)
-	c.expectEvents("EvictionRequest", string(plain.UID), "Evicted")
+	// Events are sent in their order: this one comes after those of the other pod would.
+	last := c.createRunningPod(newPod("last"), v1.ConditionTrue)
+	c.createBudget("guard", last, 1, policyv1.IfHealthyBudget)
+	c.join(last, drainer)
+	c.expectEvents("Pod", last.Name, "EvictionBlocked")
+	c.expectEvents("EvictionRequest", string(plain.UID))
 	c.expectEvents("Pod", plain.Name)
 }
 

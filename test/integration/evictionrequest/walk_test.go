@@ -53,8 +53,7 @@ func testWalk(t *testing.T, c *cluster) {
 		t.Errorf("final status (-want +got):\n%s", diff)
 	}
 	want := []string{
-		"active= processed=",
-		"active= processed=",      // The labels of the pod, written by the controller.
+		"active= processed=",      // With the labels of the pod.
 		"active=first processed=", // Written by the controller.
 		"active=first processed= first=started",
 		"active=first processed= first=completed",

@@ -67,7 +67,7 @@ func TestPrepareForCreateInitializes(t *testing.T) {
 		labels map[string]string
 	}{
 		"a pod":                       {pod: pod(), status: initialized(builtIn), labels: merged},
-		"a pod with interceptors":     {pod: pod(func(pod *v1.Pod) { pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "a.example.com"}} }), status: initialized("a.example.com", builtIn), labels: merged},
+		"a pod with interceptors":     {pod: pod(func(pod *v1.Pod) { pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "a.example.com"}} }), labels: merged},
 		"a terminating pod":           {pod: pod(func(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }), status: initialized(builtIn), labels: merged},
 		"no pod":                      {labels: own},
 		"a pod that cannot be read":   {pod: pod(), err: errors.New("broken"), labels: own},

@@ -65,8 +65,10 @@ const (
 	done
 	// canceled: no interceptor acts any more, and the pod stays. A new request is needed.
 	canceled
-	// deleting: finalizers keep a request that counts as canceled.
+	// deleting: finalizers keep a request that counts as canceled, and will be.
 	deleting
+	// replaceable: finalizers keep a canceled request that is being deleted. A new one takes its name.
+	replaceable
 )
 
 // progressOf returns how far the request is. The request is nil if there is none.
@@ -81,10 +83,12 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 	switch {
 	case isTrue(coordinationv1alpha1.EvictionRequestConditionEvicted):
 		return done
-	case request.DeletionTimestamp != nil && !forbidsCancellation:
-		return deleting
+	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled) && request.DeletionTimestamp != nil:
+		return replaceable
 	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled):
 		return canceled
+	case request.DeletionTimestamp != nil && !forbidsCancellation:
+		return deleting
 	}
 	if len(request.Status.TargetInterceptors) == 0 {
 		return waiting

@@ -208,7 +208,7 @@ func TestProgressOf(t *testing.T) {
 		"evicted, while deleting":                {request: newRequest(having(isEvicted), beingDeleted), want: done},
 		"canceled":                               {request: newRequest(processing("", first, imperative), having(isCanceled)), want: canceled},
 		"canceled before the controller saw it":  {request: newRequest(having(isCanceled)), want: canceled},
-		"canceled, while deleting":               {request: newRequest(having(isCanceled), beingDeleted), want: deleting},
+		"canceled, while deleting":               {request: newRequest(having(isCanceled), beingDeleted), want: replaceable},
 		"deleting":                               {request: newRequest(processing(imperative, first, imperative), beingDeleted), want: deleting},
 		"deleting, cancellation forbidden":       {request: newRequest(processing(first, first, imperative), beingDeleted, cancellationForbidden), want: waiting},
 		"all processed, cancellation forbidden":  {request: newRequest(processing(imperative, first, imperative), cancellationForbidden), want: done},

@@ -19,6 +19,7 @@ package interceptedeviction
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -128,7 +129,7 @@ func (e *eviction) nextOf(request *coordinationv1alpha1.EvictionRequest) []strin
 // dry run does not request it.
 func (p *Plugin) write(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest, progress progress) (*coordinationv1alpha1.EvictionRequest, error) {
 	switch progress {
-	case missing:
+	case missing, replaceable:
 		created, err := p.create(ctx, e)
 		if len(e.dryRun) > 0 {
 			return nil, err
@@ -137,7 +138,7 @@ func (p *Plugin) write(ctx context.Context, e *eviction, request *coordinationv1
 	case canceled:
 		return nil, p.replace(ctx, e, request)
 	case deleting:
-		return nil, fmt.Errorf("a canceled request for the pod is being deleted, and kept by its finalizers %q", request.Finalizers)
+		return nil, errors.New("the request for the pod is being deleted: the next one can follow when the controller has canceled it")
 	}
 	return request, p.renew(ctx, e, request)
 }

@@ -19,6 +19,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,35 @@ import (
 
 // maxReplacements is how often an update replaces a request that others cancel again at the same time.
 const maxReplacements = 3
+
+// Create creates a request. One that was canceled because nobody wanted it any more is as good as absent,
+// also if it is being deleted: finalizers on it must not keep others from requesting the eviction, and
+// everybody can set some who may delete the pod. The controllers that have set them see the deletion.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	for replaced := 0; ; replaced++ {
+		// An attempt changes the object.
+		created, err := r.Store.Create(ctx, obj.DeepCopyObject(), createValidation, options)
+		if !apierrors.IsAlreadyExists(err) || replaced == maxReplacements || len(options.DryRun) > 0 {
+			return created, err
+		}
+		// Admission has allowed the new request, or the error would be another one.
+		name := obj.(*coordination.EvictionRequest).Name
+		stored, getErr := r.Store.Get(ctx, name, &metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(getErr):
+			continue
+		case getErr != nil:
+			return nil, getErr
+		}
+		old := stored.(*coordination.EvictionRequest)
+		if !isSuperseded(old) {
+			return nil, err
+		}
+		if err := r.removeCanceled(ctx, old); err != nil {
+			return nil, err
+		}
+	}
+}
 
 // errAskedAgain ends an update of a canceled request, which is to be a new one.
 var errAskedAgain = errors.New("the request was canceled, and is requested again")
@@ -72,20 +102,40 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	}
 }
 
-// asksAgain reports whether an update adds a requester to a request that is canceled because it had none.
-// One with finalizers keeps the name until those are gone who have set them.
+// asksAgain reports whether an apply is that of a requester of a request that a new one may replace. One
+// that is being deleted may have requesters, and is also written by those who have set its finalizers.
 func asksAgain(request, old *coordination.EvictionRequest) bool {
-	canceled := evictionrequesttools.FinalCondition(old.Status.Conditions)
-	return canceled != nil && canceled.Type == string(coordination.EvictionRequestConditionCanceled) &&
-		canceled.Reason == coordination.EvictionRequestReasonNoRequesters &&
-		old.DeletionTimestamp == nil && len(old.Finalizers) == 0 &&
-		len(old.Spec.Requesters) == 0 && len(request.Spec.Requesters) > 0
+	if !isSuperseded(old) || len(request.Spec.Requesters) == 0 {
+		return false
+	}
+	if old.DeletionTimestamp != nil {
+		return slices.Equal(request.Finalizers, old.Finalizers)
+	}
+	return len(old.Spec.Requesters) == 0
 }
 
+// isSuperseded reports whether a new request may replace this one: it was canceled because nobody wanted
+// it, and no finalizers keep it, or it is deleted but for these.
+func isSuperseded(request *coordination.EvictionRequest) bool {
+	final := evictionrequesttools.FinalCondition(request.Status.Conditions)
+	return final != nil && final.Type == string(coordination.EvictionRequestConditionCanceled) &&
+		final.Reason == coordination.EvictionRequestReasonNoRequesters &&
+		(request.DeletionTimestamp != nil || len(request.Finalizers) == 0)
+}
+
+// removeCanceled removes a request that is superseded, unless it has changed.
 func (r *REST) removeCanceled(ctx context.Context, canceled *coordination.EvictionRequest) error {
-	_, _, err := r.Store.Delete(ctx, canceled.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &canceled.UID, ResourceVersion: &canceled.ResourceVersion},
-	})
+	var err error
+	if canceled.DeletionTimestamp == nil {
+		_, _, err = r.Store.Delete(ctx, canceled.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &canceled.UID, ResourceVersion: &canceled.ResourceVersion},
+		})
+	} else {
+		// The last finalizer that goes ends the deletion.
+		released := canceled.DeepCopy()
+		released.Finalizers = nil
+		_, _, err = r.Store.Update(ctx, canceled.Name, rest.DefaultUpdatedObjectInfo(released), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // Whatever it is now, the next attempt sees it.
 	}

@@ -38,6 +38,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/registry/registrytest"
+	"k8s.io/utils/ptr"
 
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 )
@@ -95,22 +96,20 @@ func (c *cluster) createPod(t *testing.T, change func(*api.Pod)) {
 // A request is complete from its first version on, whichever way it is created.
 func TestCreateForPod(t *testing.T) {
 	c := newCluster(t, 0)
-	c.createPod(t, func(pod *api.Pod) { pod.Spec.EvictionInterceptors = []api.EvictionInterceptor{{Name: "a.example.com"}} })
+	c.createPod(t, nil)
 	dryRun, err := c.Create(requestContext("create", ""), newRequest(targetUID), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	expect := func(request *coordination.EvictionRequest) {
 		t.Helper()
-		var names []string
-		for _, interceptor := range request.Status.TargetInterceptors {
-			names = append(names, interceptor.Name)
+		const builtIn = "imperative-eviction.k8s.io"
+		want := coordination.EvictionRequestStatus{
+			ObservedGeneration: 1, TargetInterceptors: []coordination.Interceptor{{Name: builtIn}}, ActiveInterceptors: []string{builtIn},
+			Interceptors: []coordination.InterceptorStatus{{Name: builtIn}}, ActivationTime: request.Status.ActivationTime,
 		}
-		if diff := cmp.Diff([]string{"a.example.com", "imperative-eviction.k8s.io"}, names); diff != "" {
-			t.Errorf("unexpected interceptors (-want, +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"a.example.com"}, request.Status.ActiveInterceptors); diff != "" || request.Status.ActivationTime == nil {
-			t.Errorf("activated at %v, unexpected active interceptors (-want, +got):\n%s", request.Status.ActivationTime, diff)
+		if diff := cmp.Diff(want, request.Status); diff != "" || request.Status.ActivationTime == nil {
+			t.Errorf("activated at %v, unexpected status (-want, +got):\n%s", request.Status.ActivationTime, diff)
 		}
 		if request.Labels["tier"] != "x" || request.Labels["app"] != targetUID[:1] {
 			t.Errorf("got the labels %v, want those of the pod and of the requester", request.Labels)
@@ -121,18 +120,35 @@ func TestCreateForPod(t *testing.T) {
 	expect(c.get(t, targetUID))
 
 	// What the controller writes next is an update of the status like any other.
-	changed, now := c.get(t, targetUID), &metav1.Time{Time: time.Now().Truncate(time.Second)}
-	first := &changed.Status.Interceptors[0]
-	first.StartTime, first.HeartbeatTime, first.CompletionTime = now, now, now
-	changed.Status.ActiveInterceptors, changed.Status.ProcessedInterceptors = []string{"imperative-eviction.k8s.io"}, []string{"a.example.com"}
-	if _, err := update(c.status, "status", changed); err != nil {
-		t.Errorf("activating the next interceptor: %v", err)
-	}
+	c.finish(t, targetUID)
 
 	// That of another pod of this name is left to the controller, which cancels it.
 	c.create(t, newRequest(anotherUID))
 	if other := c.get(t, anotherUID); len(other.Status.TargetInterceptors) > 0 || other.Labels["tier"] != "" {
 		t.Errorf("a request for a pod that does not exist has the labels %v and the status %+v", other.Labels, other.Status)
+	}
+}
+
+// The pod is read from etcd, with the interceptors that were named or registered just before.
+func TestCreateForPodWithInterceptors(t *testing.T) {
+	for name, change := range map[string]func(*api.Pod){
+		"in the spec": func(pod *api.Pod) { pod.Spec.EvictionInterceptors = []api.EvictionInterceptor{{Name: "a.example.com"}} },
+		"by annotation": func(pod *api.Pod) {
+			pod.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_a.example.com": "5000"}
+		},
+		"by its kind": func(pod *api.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1", Controller: ptr.To(true)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 0)
+			c.createPod(t, change)
+			c.create(t, newRequest(targetUID))
+			request := c.get(t, targetUID)
+			if diff := cmp.Diff(coordination.EvictionRequestStatus{}, request.Status); diff != "" || request.Labels["tier"] != "x" {
+				t.Errorf("got the labels %v, and the status (-want, +got):\n%s", request.Labels, diff)
+			}
+		})
 	}
 }
 
@@ -265,8 +281,12 @@ func TestApplyAsksAgain(t *testing.T) {
 		create     bool
 		dryRun     []string
 		forbidden  error
+		delete     bool
+		released   bool
 		isNew      bool
 	}{
+		"deleted, with a finalizer":                        {cancel: true, delete: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}, isNew: true},
+		"deleted, with a finalizer that the apply removes": {cancel: true, delete: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x", "example.com/y"}, released: true},
 		"canceled":                           {cancel: true, reason: "NoRequesters", create: true, isNew: true},
 		"canceled for another reason":        {cancel: true, reason: "ValidationFailed", create: true},
 		"canceled, with a finalizer":         {cancel: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}},
@@ -285,7 +305,19 @@ func TestApplyAsksAgain(t *testing.T) {
 			if test.cancel {
 				c.cancel(t, targetUID, test.reason)
 			}
-			got, created, err := c.Update(requestContext("patch", ""), targetUID, applied("again.example.com"), rest.ValidateAllObjectFunc,
+			if test.delete {
+				if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			apply := applied("again.example.com")
+			if test.released {
+				apply = rest.WrapUpdatedObjectInfo(apply, func(_ context.Context, request, _ runtime.Object) (runtime.Object, error) {
+					request.(*coordination.EvictionRequest).Finalizers = test.finalizers[:1]
+					return request, nil
+				})
+			}
+			got, created, err := c.Update(requestContext("patch", ""), targetUID, apply, rest.ValidateAllObjectFunc,
 				func(context.Context, runtime.Object, runtime.Object) error { return test.forbidden }, test.create, &metav1.UpdateOptions{DryRun: test.dryRun})
 			if !errors.Is(err, test.forbidden) {
 				t.Fatalf("got error %v, want %v", err, test.forbidden)
@@ -336,5 +368,54 @@ func TestApplyAsksAgainConcurrently(t *testing.T) {
 	c.cancel(t, targetUID, "NoRequesters")
 	if err := apply(100); !apierrors.IsConflict(err) || calls != maxReplacements+1 {
 		t.Errorf("got error %v after %d attempts, want a conflict after %d", err, calls, maxReplacements+1)
+	}
+}
+
+// A canceled request is as good as absent, unless somebody has yet to do something about it.
+func TestCreateReplacesCanceled(t *testing.T) {
+	tests := map[string]struct {
+		cancel, delete bool
+		reason         string
+		finalizers     []string
+		dryRun         []string
+		forbidden      error
+		isNew          bool
+	}{
+		"canceled":                                    {cancel: true, reason: "NoRequesters", isNew: true},
+		"canceled for another reason":                 {cancel: true, reason: "ValidationFailed"},
+		"canceled, with a finalizer":                  {cancel: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}},
+		"canceled and deleted, with a finalizer":      {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, isNew: true},
+		"deleted, with a finalizer, not yet canceled": {delete: true, finalizers: []string{"example.com/x"}},
+		"not canceled":                                {},
+		"in a dry run":                                {cancel: true, reason: "NoRequesters", dryRun: []string{metav1.DryRunAll}},
+		"by who may not evict":                        {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, forbidden: errors.New("must not evict")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, time.Hour)
+			c.createPod(t, nil)
+			request := newRequest(targetUID)
+			request.Finalizers = test.finalizers
+			first := c.create(t, request)
+			if test.cancel {
+				c.cancel(t, targetUID, test.reason)
+			}
+			if test.delete {
+				if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := newRequest(targetUID)
+			_, err := c.Create(requestContext("create", ""), again, func(context.Context, runtime.Object) error { return test.forbidden }, &metav1.CreateOptions{DryRun: test.dryRun})
+			stored := c.get(t, targetUID)
+			switch {
+			case (stored.UID != first.UID) != test.isNew:
+				t.Errorf("another UID: %t, want %t", stored.UID != first.UID, test.isNew)
+			case test.isNew && (err != nil || len(stored.Status.Conditions)+len(stored.Finalizers) > 0 || len(stored.Status.ActiveInterceptors) != 1):
+				t.Errorf("got error %v, and the new request %+v", err, stored)
+			case test.forbidden != nil && !errors.Is(err, test.forbidden), test.forbidden == nil && !test.isNew && !apierrors.IsAlreadyExists(err):
+				t.Errorf("got error %v", err)
+			}
+		})
 	}
 }
