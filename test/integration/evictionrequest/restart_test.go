@@ -50,10 +50,10 @@ type flow struct {
 
 // flows cover all ways in which a request can end.
 var flows = []flow{
-	{name: "evicted after two interceptors and a budget", minWrites: 9, evictions: 1, play: (*cluster).playBlockedEviction},
-	{name: "canceled while an interceptor is active", minWrites: 3, play: (*cluster).playCanceled},
-	{name: "canceled while blocked by a budget", minWrites: 7, play: (*cluster).playCanceledWhileBlocked},
-	{name: "deleted by an interceptor", minWrites: 3, play: (*cluster).playDeleted},
+	{name: "evicted after two interceptors and a budget", minWrites: 8, evictions: 1, play: (*cluster).playBlockedEviction},
+	{name: "canceled while an interceptor is active", minWrites: 2, play: (*cluster).playCanceled},
+	{name: "canceled while blocked by a budget", minWrites: 6, play: (*cluster).playCanceledWhileBlocked},
+	{name: "deleted by an interceptor", minWrites: 2, play: (*cluster).playDeleted},
 	{name: "canceled after a silent interceptor", minWrites: 4, play: (*cluster).playSilent, fakeClock: true},
 }
 

@@ -80,7 +80,7 @@ var stages = []struct {
 // createAtStage creates a request and applies the writes up to that stage.
 func (c *cluster) createAtStage(pod, stage string) *coordinationv1alpha1.EvictionRequest {
 	c.t.Helper()
-	request := c.createRequest(newRequest(c.createPod(newPod(pod)), withDeadline(120)))
+	request := c.createRequest(newRequest(c.createPod(newPod(pod, withInterceptors(first, second))), withDeadline(120)))
 	for _, next := range stages {
 		var err error
 		if request, err = c.writeStatus(request, next.write); err != nil {

@@ -103,8 +103,22 @@ type statusUpdate struct {
 	now time.Time
 }
 
+// isUntouched reports whether a status is the one with which the API server creates the request of a pod
+// that has no other interceptor than the built-in one.
+func isUntouched(status *coordination.EvictionRequestStatus) bool {
+	return slices.Equal(status.TargetInterceptors, []coordination.Interceptor{{Name: imperativeInterceptor}}) &&
+		slices.Equal(status.ActiveInterceptors, []string{imperativeInterceptor}) && len(status.ProcessedInterceptors) == 0 &&
+		slices.Equal(status.Interceptors, []coordination.InterceptorStatus{{Name: imperativeInterceptor}}) &&
+		len(status.Conditions) == 0 && status.EvictionRequestCancellationPolicy == ""
+}
+
 func newStatusUpdate(request, oldRequest *coordination.EvictionRequest, now time.Time) *statusUpdate {
 	old, status := &oldRequest.Status, &request.Status
+	if isUntouched(old) && len(status.TargetInterceptors) > 0 && !slices.Equal(status.TargetInterceptors, old.TargetInterceptors) {
+		// The API server has left nothing to do to a controller that does it all the same, such as one
+		// that knows of other interceptors.
+		old = &coordination.EvictionRequestStatus{ObservedGeneration: old.ObservedGeneration}
+	}
 	deactivated := without(old.ActiveInterceptors, status.ActiveInterceptors)
 	processed := slices.Concat(old.ProcessedInterceptors, deactivated)
 	return &statusUpdate{

@@ -356,6 +356,42 @@ func TestFinalConditions(t *testing.T) {
 	runStatusTests(t, tests)
 }
 
+// What the API server has written when it created the request does not bind a controller that initializes
+// it, as long as nothing has come of it.
+func TestUntouchedStatus(t *testing.T) {
+	untouched := all(initialized(imperative), active(imperative), activatedAt(at(0)))
+	reset := func(s *coordination.EvictionRequestStatus) { *s = coordination.EvictionRequestStatus{} }
+	again := all(reset, initialized(first, imperative), active(first), activatedAt(at(0)))
+	fixed := invalid(targetsPath, "is immutable once set")
+	tests := map[string]statusTest{
+		"other interceptors":                     {old: untouched, change: again},
+		"other interceptors, none active":        {old: untouched, change: all(reset, initialized(first, imperative))},
+		"the same, completed":                    {old: untouched, change: completedAt(imperative, 0)},
+		"other interceptors, the last activated": {old: untouched, change: all(reset, initialized(first, imperative), active(imperative), activatedAt(at(0))), want: anyError},
+		"none":                                   {old: untouched, change: reset, want: anyError},
+		"started":                                {old: all(untouched, startedAt(imperative, 0)), change: again, want: anyError},
+		"blocked":                                {old: all(untouched, condition("Blocked", metav1.ConditionTrue)), change: again, want: anyError},
+		"not active any more":                    {old: all(initialized(imperative), activatedAt(at(0))), change: again, want: fixed},
+		"of others":                              {old: all(initialized(first, imperative), active(first), activatedAt(at(0))), change: all(reset, initialized(second, imperative), active(second), activatedAt(at(0))), want: anyError},
+		"that can no longer be canceled": {old: all(untouched, func(s *coordination.EvictionRequestStatus) {
+			s.EvictionRequestCancellationPolicy = coordination.EvictionRequestCancellationPolicyForbid
+		}), change: again, want: anyError},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old := stored(test.old)
+			request := old.DeepCopy()
+			test.change(&request.Status)
+			if errs := ValidateEvictionRequestStatusUpdate(request, old, noon); (len(errs) > 0) != (len(test.want) > 0) {
+				t.Errorf("got %v", errs)
+			}
+		})
+	}
+}
+
+// anyError says that there is one, or several.
+var anyError = field.ErrorList{field.Invalid(nil, nil, "")}
+
 func TestTargetInterceptors(t *testing.T) {
 	name := func(i int) *field.Path { return targetsPath.Index(i).Child("name") }
 	cleared := func(s *coordination.EvictionRequestStatus) { s.TargetInterceptors = nil }
