@@ -154,7 +154,7 @@ func TestSlowNamespacesHaveAShareTogether(t *testing.T) {
 	q.expectNext("a quick answer", "new/1")
 	q.end("c/0")
 	q.end("d/1")
-	q.expectNext("the next slow one", "c/1", "new/2")
+	q.expectNext("the next slow one, and of two others the one that has waited for longer", "c/1", "d/3")
 }
 
 // set replaces the waiting writes of a node.

@@ -29,7 +29,8 @@ limitations under the License.
 //     quarters, so that many new tenants whose calls hang also leave places free.
 //
 // Each of these limits is at least one place. The tenant with the fewest places gets the next one,
-// tenants with the same number take turns, and the items of one tenant keep their order.
+// tenants with the same number take turns, and the items of one tenant keep their order. A tenant
+// that is at a limit keeps its turn.
 //
 // Beyond that, the work may belong to flows, such as maintenances, which each concern many tenants.
 // The flow with the fewest places gets the next one, and the rules above apply within it: three

@@ -17,10 +17,8 @@ limitations under the License.
 package fairshare
 
 import (
-	"cmp"
-	"container/heap"
 	"container/list"
-	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -63,8 +61,8 @@ const (
 // Owner says to whom an item belongs.
 type Owner struct {
 	// Flow is for what the work is done, such as a maintenance, which concerns many tenants. Flows
-	// have equal shares. There should be few at a time: each Pop reads all of them. A tenant must not
-	// be able to choose among many, because each one adds to its share.
+	// have equal shares. A tenant must not be able to choose among many, because each one adds to its
+	// share.
 	Flow string
 	// Tenant is whose webhooks can make the work slow, such as a namespace. The limits are for tenants,
 	// in all flows together.
@@ -80,6 +78,13 @@ type Owner struct {
 // one tenant, are limited to one or more. So when a limit holds back a waiting item, an item that
 // counts toward this limit has a place, and its Release allows the next one. The number of free
 // places also changes with Pop and Release only.
+//
+// The cost of an item grows with the number of places, and hardly with those of flows, tenants and
+// items. No state says which tenants may have another place: that depends on all places, and a
+// tenant may be in thousands of flows. Instead, next skips tenants that may not, of which there are
+// at most as many as places: a tenant without a place may have one, if its class may. The flows that
+// wait with the same tenants are a group, which is skipped at once, because the tenants of thousands
+// of flows may have no more. Only a change of the class of a tenant costs time for each of its flows.
 type Line[T comparable] struct {
 	clock            clock.PassiveClock
 	total, perTenant int // See Limit.
@@ -92,10 +97,13 @@ type Line[T comparable] struct {
 	mostWaiting int
 	// running has the items with a place, in the order of Begin, or of Pop before Begin.
 	running []*work[T]
-	// places counts them by the class of their tenants.
-	places [numClasses]int
-	// turns numbers flows and queues in the order in which they became ready.
+	// places counts them by the class of their tenants, and idle the tenants that wait without a place.
+	places, idle [numClasses]int
+	// turns numbers flows and queues in the order in which they began to wait or were last served.
 	turns uint64
+	// groups has the groups by class, in the order of the first flow of each, and bySet by set.
+	groups [numClasses]ordered[*group[T]]
+	bySet  [numClasses]map[uint64]*group[T]
 	// recent has the tenants with such an item in the window, the oldest first.
 	recent [unknown]list.List
 }
@@ -110,15 +118,15 @@ type work[T comparable] struct {
 }
 
 type tenant[T comparable] struct {
-	name   string
+	name string
+	// id is random. See part.set.
+	id     uint64
 	class  class
 	places int
-	// queues has the waiting items by flow; none of them is empty. shared has those in flows of
-	// several tenants, where their order depends on places: one tenant may be in thousands of flows.
+	// queues has the waiting items by flow; none of them is empty.
 	queues map[*flow[T]]*queue[T]
-	shared map[*queue[T]]struct{}
-	// ready is whether the tenant is below its own limit.
-	ready bool
+	// idle is whether it counts in Line.idle.
+	idle bool
 	// slowWork counts the slow items in progress. timesSlow counts the slow items in the window,
 	// and lastSlow is when it last increased.
 	slowWork, timesSlow int
@@ -132,10 +140,28 @@ type flow[T comparable] struct {
 	name   string
 	places int
 	// turn is the order among flows with the same number of places.
-	turn uint64
-	// ready holds the queues of the tenants that are below their own limit, and queues has all.
-	ready  [numClasses]readyQueues[T]
-	queues map[*queue[T]]struct{}
+	turn  uint64
+	parts [numClasses]part[T]
+}
+
+// part has the queues of a flow whose tenants are of one class.
+type part[T comparable] struct {
+	flow *flow[T]
+	// queues is in the order of turn. The places of tenants change too often.
+	queues ordered[*queue[T]]
+	// set identifies the tenants of the queues: it is the exclusive or of their random numbers. That
+	// two sets have the same one is as good as impossible, and then some flows only wait for a place
+	// of a tenant that they do not have.
+	set   uint64
+	group *group[T]
+	index int // In group.parts.
+}
+
+// group holds the parts of flows that have the same tenants. If the first one has no queue that may
+// have another place, none has.
+type group[T comparable] struct {
+	parts ordered[*part[T]] // In the order of their flows.
+	index int               // In Line.groups.
 }
 
 // queue holds the waiting items of one tenant in one flow.
@@ -147,10 +173,10 @@ type queue[T comparable] struct {
 	first   list.List
 	sources map[string]*source
 	turns   list.List
-	// ready is the index in flow.ready, or -1. turn is the order among queues whose tenants have the
-	// same number of places.
-	ready int
+	// turn is the order among queues whose tenants have the same number of places. A queue keeps it
+	// while its tenant may have no more places.
 	turn  uint64
+	index int // In part.queues.
 }
 
 // source holds the waiting items of one source in a queue.
@@ -202,43 +228,23 @@ func (q *queue[T]) remove(at position[T]) {
 
 func (q *queue[T]) isEmpty() bool { return q.first.Len()+q.turns.Len() == 0 }
 
-// readyQueues is a heap: the tenant of the first queue has the fewest places, and the queue the
-// earliest turn of those with the same number.
-type readyQueues[T comparable] []*queue[T]
+// rank is the order of the queue within its flow.
+func (q *queue[T]) rank() rank { return rank{q.tenant.places, q.turn} }
 
-func (r readyQueues[T]) Len() int           { return len(r) }
-func (r readyQueues[T]) Less(i, j int) bool { return r[i].compare(r[j]) < 0 }
-func (r readyQueues[T]) Swap(i, j int) {
-	r[i], r[j] = r[j], r[i]
-	r[i].ready, r[j].ready = i, j
-}
+// rank is the order of the flow.
+func (f *flow[T]) rank() rank { return rank{f.places, f.turn} }
 
-func (r *readyQueues[T]) Push(x any) {
-	q := x.(*queue[T])
-	q.ready = len(*r)
-	*r = append(*r, q)
-}
-
-func (r *readyQueues[T]) Pop() any {
-	last := len(*r) - 1
-	q := (*r)[last]
-	(*r)[last] = nil
-	*r = (*r)[:last]
-	q.ready = -1
-	return q
-}
-
-func (q *queue[T]) compare(other *queue[T]) int {
-	return cmp.Or(cmp.Compare(q.tenant.places, other.tenant.places), cmp.Compare(q.turn, other.turn))
-}
-
-func (f *flow[T]) compare(other *flow[T]) int {
-	return cmp.Or(cmp.Compare(f.places, other.places), cmp.Compare(f.turn, other.turn))
-}
+func (q *queue[T]) heapIndex() *int { return &q.index }
+func (p *part[T]) heapIndex() *int  { return &p.index }
+func (g *group[T]) heapIndex() *int { return &g.index }
 
 // NewLine returns a line with an unlimited number of places.
 func NewLine[T comparable](clock clock.PassiveClock) *Line[T] {
-	return &Line[T]{clock: clock, slowAfter: slowThreshold, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}}
+	l := &Line[T]{clock: clock, slowAfter: slowThreshold, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}}
+	for s := range numClasses {
+		l.bySet[s] = map[uint64]*group[T]{}
+	}
+	return l
 }
 
 // Limit sets the total number of places and the maximum for one tenant. If total is zero, there is
@@ -248,9 +254,6 @@ func (l *Line[T]) Limit(total, perTenant int) {
 		perTenant = 0
 	}
 	l.total, l.perTenant = total, perTenant
-	for _, name := range slices.Sorted(maps.Keys(l.tenants)) {
-		l.update(l.tenants[name])
-	}
 }
 
 // Push adds an item after the other items of its owner.
@@ -270,36 +273,30 @@ func (l *Line[T]) wait(item T, at position[T]) {
 	l.waiting[item] = at
 	l.mostWaiting = max(l.mostWaiting, len(l.waiting))
 	l.update(at.queue.tenant)
-	l.makeReady(at.queue)
 }
 
 // queue returns the queue of the tenant in the flow. It creates what does not exist.
 func (l *Line[T]) queue(owner Owner) *queue[T] {
 	t := l.tenants[owner.Tenant]
 	if t == nil {
-		t = &tenant[T]{name: owner.Tenant, class: unknown, queues: map[*flow[T]]*queue[T]{}, shared: map[*queue[T]]struct{}{}}
+		t = &tenant[T]{name: owner.Tenant, id: rand.Uint64(), class: unknown, queues: map[*flow[T]]*queue[T]{}}
 		l.tenants[owner.Tenant] = t
 	}
 	f := l.flows[owner.Flow]
 	if f == nil {
 		l.turns++
-		f = &flow[T]{name: owner.Flow, turn: l.turns, queues: map[*queue[T]]struct{}{}}
+		f = &flow[T]{name: owner.Flow, turn: l.turns}
+		for s := range f.parts {
+			f.parts[s].flow = f
+		}
 		l.flows[owner.Flow] = f
 	}
 	q := t.queues[f]
 	if q == nil {
-		q = &queue[T]{tenant: t, flow: f, sources: map[string]*source{}, ready: -1}
+		l.turns++
+		q = &queue[T]{tenant: t, flow: f, sources: map[string]*source{}, turn: l.turns}
 		t.queues[f] = q
-		f.queues[q] = struct{}{}
-		switch len(f.queues) {
-		case 1:
-		case 2:
-			for both := range f.queues {
-				both.tenant.shared[both] = struct{}{}
-			}
-		default:
-			t.shared[q] = struct{}{}
-		}
+		l.add(q)
 	}
 	return q
 }
@@ -310,6 +307,7 @@ func (l *Line[T]) Len() int { return len(l.waiting) }
 // Pop returns the next item that may have a place. It keeps the place until Release. It belongs to
 // the flow with the fewest places of those with such an item, and there to the tenant with the
 // fewest places. Flows and tenants with the same number take turns, and so do the sources of a tenant.
+// Who may have no more places keeps its turn: it is next before those that came or had an item later.
 func (l *Line[T]) Pop() (item T, found bool) {
 	q := l.next()
 	if q == nil {
@@ -320,18 +318,16 @@ func (l *Line[T]) Pop() (item T, found bool) {
 	if s := l.waiting[item].source; s != nil {
 		q.turns.MoveToBack(s.turn)
 	}
-	l.drop(item)
-	l.removeReady(q) // It is added again as the last in turn.
 	l.turns++
-	f.turn = l.turns
+	f.turn, q.turn = l.turns, l.turns
+	f.parts[t.class].queues.set(q, rank{turn: q.turn})
+	l.drop(item)
 	l.running = append(l.running, &work[T]{tenant: t, flow: f, item: item})
 	t.places++
 	f.places++
 	l.places[t.class]++
+	l.reorder(f)
 	l.update(t)
-	if !q.isEmpty() {
-		l.makeReady(q)
-	}
 	return item, true
 }
 
@@ -353,21 +349,70 @@ func (l *Line[T]) drop(item T) {
 	}
 	q := at.queue
 	if q.remove(at); q.isEmpty() {
-		l.removeReady(q)
+		l.remove(q)
 		delete(q.tenant.queues, q.flow)
-		delete(q.tenant.shared, q)
-		delete(q.flow.queues, q)
-		if len(q.flow.queues) == 1 {
-			for left := range q.flow.queues {
-				delete(left.tenant.shared, left)
-			}
-		}
 	}
 }
 
 func (l *Line[T]) tidyFlow(f *flow[T]) {
-	if len(f.queues)+f.places == 0 {
+	waiting := 0
+	for s := range f.parts {
+		waiting += len(f.parts[s].queues)
+	}
+	if waiting+f.places == 0 {
 		delete(l.flows, f.name)
+	}
+}
+
+// add adds the queue to the part of its flow that is for its tenant. The class of the tenant must
+// not change before remove.
+func (l *Line[T]) add(q *queue[T]) {
+	p := &q.flow.parts[q.tenant.class]
+	p.queues.add(q, rank{turn: q.turn})
+	l.regroup(p, q.tenant)
+}
+
+func (l *Line[T]) remove(q *queue[T]) {
+	p := &q.flow.parts[q.tenant.class]
+	p.queues.remove(q)
+	l.regroup(p, q.tenant)
+}
+
+// regroup moves the part to the group of its tenants, after one was added or removed.
+func (l *Line[T]) regroup(p *part[T], changed *tenant[T]) {
+	groups, bySet := &l.groups[changed.class], l.bySet[changed.class]
+	if g := p.group; g != nil {
+		if g.parts.remove(p); len(g.parts) > 0 {
+			groups.set(g, g.parts[0].rank)
+		} else {
+			groups.remove(g)
+			delete(bySet, p.set)
+		}
+	}
+	p.group = nil
+	p.set ^= changed.id
+	if len(p.queues) == 0 {
+		return
+	}
+	r := p.flow.rank()
+	g := bySet[p.set]
+	if g == nil {
+		g = &group[T]{}
+		bySet[p.set] = g
+		groups.add(g, r)
+	}
+	g.parts.add(p, r)
+	groups.set(g, g.parts[0].rank)
+	p.group = g
+}
+
+// reorder is called after the places or the turn of the flow have changed.
+func (l *Line[T]) reorder(f *flow[T]) {
+	for s := range f.parts {
+		if p := &f.parts[s]; p.group != nil {
+			p.group.parts.set(p, f.rank())
+			l.groups[s].set(p.group, p.group.parts[0].rank)
+		}
 	}
 }
 
@@ -396,6 +441,7 @@ func (l *Line[T]) Release(item T) {
 	w.tenant.places--
 	w.flow.places--
 	l.places[w.tenant.class]--
+	l.reorder(w.flow)
 	if !w.began.IsZero() {
 		l.recordDuration(w, now)
 	}
@@ -411,34 +457,72 @@ func (l *Line[T]) place(item T) int {
 // next returns the queue whose first item gets the next place, or nil.
 func (l *Line[T]) next() *queue[T] {
 	l.refresh(l.clock.Now())
-	if l.total > 0 && len(l.running) >= l.total {
+	if l.total > 0 && len(l.running) >= l.total || !l.mayServe() {
+		return nil
+	}
+	var first *flow[T]
+	for s := range numClasses {
+		if !l.belowClassLimit(s) {
+			continue
+		}
+		l.groups[s].walk(func(g *group[T]) bool {
+			p := g.parts[0].element
+			if first != nil && first.rank().compare(p.flow.rank()) <= 0 {
+				return false
+			}
+			if l.nextOf(p) == nil {
+				return true
+			}
+			first = p.flow
+			return false
+		})
+	}
+	if first == nil {
 		return nil
 	}
 	var next *queue[T]
-	for _, f := range l.flows {
-		if next != nil && f.compare(next.flow) > 0 {
+	for s := range numClasses {
+		if !l.belowClassLimit(s) {
 			continue
 		}
-		if q := l.nextOf(f); q != nil {
+		if q := l.nextOf(&first.parts[s]); q != nil && (next == nil || q.rank().compare(next.rank()) < 0) {
 			next = q
 		}
 	}
 	return next
 }
 
-// nextOf returns the queue of the flow that gets the next place, or nil.
-func (l *Line[T]) nextOf(f *flow[T]) *queue[T] {
-	var next *queue[T]
+// mayServe reports whether an item may have a place. Most calls of Pop end here: there may be
+// thousands of groups of the same few tenants, none of which may have more.
+func (l *Line[T]) mayServe() bool {
 	for s := range numClasses {
-		if len(f.ready[s]) == 0 || !l.belowClassLimit(s) {
-			continue
-		}
-		// If the tenant with the fewest places may not have more, no other tenant of the class may.
-		if q := f.ready[s][0]; l.leavesReserve(q.tenant) && (next == nil || q.compare(next) < 0) {
-			next = q
+		if l.idle[s] > 0 && l.belowClassLimit(s) {
+			return true
 		}
 	}
+	return slices.ContainsFunc(l.running, func(w *work[T]) bool {
+		return len(w.tenant.queues) > 0 && l.belowClassLimit(w.tenant.class) && l.mayHaveMore(w.tenant)
+	})
+}
+
+// nextOf returns the queue of the part that gets the next place if the class may have more, or nil.
+func (l *Line[T]) nextOf(p *part[T]) (next *queue[T]) {
+	p.queues.walk(func(q *queue[T]) bool {
+		if next != nil && next.tenant.places == 0 && next.turn < q.turn {
+			return false
+		}
+		if l.mayHaveMore(q.tenant) && (next == nil || q.rank().compare(next.rank()) < 0) {
+			next = q
+		}
+		return q.tenant.places > 0
+	})
 	return next
+}
+
+// mayHaveMore reports whether the tenant may have another place as far as its own places matter. It
+// may have its first one.
+func (l *Line[T]) mayHaveMore(t *tenant[T]) bool {
+	return l.perTenant == 0 || t.places == 0 || t.places < l.maxPlaces(t) && l.leavesReserve(t)
 }
 
 // belowClassLimit reports whether the tenants of the class may have another place. Slow tenants
@@ -460,7 +544,7 @@ func (l *Line[T]) belowClassLimit(s class) bool {
 // tenants may hang next. Network switches share their buffers by similar dynamic thresholds.
 func (l *Line[T]) leavesReserve(t *tenant[T]) bool {
 	free := l.total - len(l.running) - 1
-	return l.perTenant == 0 || t.places == 0 || t.places*min(l.perTenant, l.total-l.perTenant) <= l.perTenant*free
+	return t.places*min(l.perTenant, l.total-l.perTenant) <= l.perTenant*free
 }
 
 // maxPlaces returns how many places the tenant may have. A tenant without a quick item in the
@@ -535,43 +619,24 @@ func (l *Line[T]) update(t *tenant[T]) {
 	case t.recent[quick] != nil:
 		now = quick
 	}
-	ready := l.perTenant == 0 || t.places < l.maxPlaces(t)
-	changed := ready != t.ready || now != t.class
-	if changed {
+	if t.idle {
+		l.idle[t.class]--
+	}
+	if now != t.class {
 		for _, q := range t.queues {
-			l.removeReady(q)
+			l.remove(q)
+		}
+		l.places[t.class] -= t.places
+		l.places[now] += t.places
+		t.class = now
+		for _, q := range t.queues {
+			l.add(q)
 		}
 	}
-	l.places[t.class] -= t.places
-	l.places[now] += t.places
-	t.class, t.ready = now, ready
-	if changed {
-		for _, q := range t.queues {
-			l.makeReady(q)
-		}
-	}
-	for q := range t.shared {
-		if q.ready >= 0 {
-			heap.Fix(&q.flow.ready[now], q.ready) // The number of places may have changed.
-		}
+	if t.idle = t.places == 0 && len(t.queues) > 0; t.idle {
+		l.idle[t.class]++
 	}
 	if len(t.queues)+t.places == 0 && t.recent == [unknown]*list.Element{} {
 		delete(l.tenants, t.name)
-	}
-}
-
-// makeReady adds the queue as the last in turn, if its tenant is below its limit.
-func (l *Line[T]) makeReady(q *queue[T]) {
-	if q.ready < 0 && q.tenant.ready {
-		l.turns++
-		q.turn = l.turns
-		heap.Push(&q.flow.ready[q.tenant.class], q)
-	}
-}
-
-// removeReady is called before the class of the tenant changes.
-func (l *Line[T]) removeReady(q *queue[T]) {
-	if q.ready >= 0 {
-		heap.Remove(&q.flow.ready[q.tenant.class], q.ready)
 	}
 }

@@ -18,7 +18,6 @@ package fairshare
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -301,23 +300,13 @@ func TestTenantsAreForgotten(t *testing.T) {
 func (l *lineTest) expectEmpty() {
 	l.t.Helper()
 	l.popAll()
-	if len(l.tenants)+len(l.flows)+len(l.running)+l.Len()+l.recent[slow].Len()+l.recent[quick].Len() > 0 || l.places != [numClasses]int{} {
+	none := [numClasses]int{}
+	if len(l.tenants)+len(l.flows)+len(l.running)+l.Len()+l.recent[slow].Len()+l.recent[quick].Len() > 0 || l.places != none || l.idle != none {
 		l.t.Errorf("tenants %v with places %v and recent items %v remain", l.tenants, l.places, l.recent)
 	}
-}
-
-// expectShared checks that tenants know which of their queues are in flows of several tenants: a Pop
-// that updates all others would take long for a tenant in thousands of flows.
-func (l *lineTest) expectShared(seed uint64) {
-	l.t.Helper()
-	for _, t := range l.tenants {
-		for f, q := range t.queues {
-			if _, shared := t.shared[q]; shared != (len(f.queues) > 1) {
-				l.t.Fatalf("seed %d: the queue of tenant %q in flow %q, which has %d tenants, is shared: %t", seed, t.name, f.name, len(f.queues), shared)
-			}
-		}
-		if len(t.shared) > len(t.queues) {
-			l.t.Fatalf("seed %d: tenant %q has %d queues, and shares %d", seed, t.name, len(t.queues), len(t.shared))
+	for s := range numClasses {
+		if len(l.groups[s])+len(l.bySet[s]) > 0 {
+			l.t.Errorf("groups %v, %v remain", l.groups[s], l.bySet[s])
 		}
 	}
 }
@@ -404,171 +393,4 @@ func TestLineForgetsManyItems(t *testing.T) {
 			t.Errorf("%d items: %d wait, at most %d in this map, want none and %d", count, l.Len(), l.mostWaiting, want)
 		}
 	}
-}
-
-// In random histories, no limit is exceeded, and each waiting item is held back by one of them.
-func TestLineInRandomHistories(t *testing.T) {
-	for seed := range uint64(300) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		total := 1 + random.IntN(20)
-		perTenant, flows := 1+random.IntN(total), 1+random.IntN(3)
-		l := newLineTest(t, total, perTenant, "")
-		m := &lineModel{waiting: map[string][]string{}, slow: map[string][]time.Time{}, quick: map[string]time.Time{}}
-		for next := range 400 {
-			l.clock.Step([]time.Duration{0, time.Millisecond, slowThreshold, quickWindow / 3, slowWindow / 3}[max(0, random.IntN(15)-10)])
-			m.now = l.clock.Now()
-			switch name := string(rune('a' + random.IntN(6))); random.IntN(6) {
-			case 0, 1:
-				flow := string(rune('1' + random.IntN(flows)))
-				item := fmt.Sprintf("%s%s %d", name, flow, next)
-				l.PushFlow(flow, name, item)
-				m.waiting[item[:2]] = append(m.waiting[item[:2]], item)
-			case 2, 3:
-				item, found := l.Line.Pop()
-				if err := m.pop(item, found, total, perTenant); err != nil {
-					t.Fatalf("seed %d, %d places, %d for a tenant: %v", seed, total, perTenant, err)
-				}
-			case 4:
-				if len(m.running) > 0 {
-					i := random.IntN(len(m.running))
-					l.Release(m.running[i].item)
-					m.release(i)
-				}
-			case 5:
-				if len(m.running) > 0 {
-					w := &m.running[random.IntN(len(m.running))]
-					l.Begin(w.item)
-					if w.began.IsZero() {
-						w.began = m.now
-					}
-				}
-			}
-			l.expectShared(seed)
-		}
-		for _, items := range m.waiting {
-			for _, item := range items {
-				l.Remove(item)
-			}
-		}
-		for _, w := range m.running {
-			l.Release(w.item)
-		}
-		l.clock.Step(slowWindow)
-		l.expectEmpty()
-	}
-}
-
-// lineModel is a simple implementation of the rules of a line. Items start with their tenant and
-// their flow, one character each.
-type lineModel struct {
-	now     time.Time
-	waiting map[string][]string // By tenant and flow.
-	running []work[string]
-	slow    map[string][]time.Time // When slow items were counted, and the last slow item.
-	quick   map[string]time.Time   // The last quick item.
-}
-
-func (m *lineModel) release(i int) {
-	w := m.running[i]
-	m.running = append(m.running[:i:i], m.running[i+1:]...)
-	name := w.item[:1]
-	switch times := m.slow[name]; {
-	case w.began.IsZero():
-	case m.now.Sub(w.began) < slowThreshold:
-		m.quick[name] = m.now
-	case len(times) == 0 || m.now.Sub(times[len(times)-1]) >= slowWindow:
-		m.slow[name] = []time.Time{m.now, m.now}
-	case w.began.Sub(times[len(times)-2]) < time.Minute:
-		times[len(times)-1] = m.now
-	default:
-		m.slow[name] = append(times[:len(times)-1:len(times)-1], m.now, m.now)
-	}
-}
-
-func (m *lineModel) isQuick(name string) bool {
-	at, found := m.quick[name]
-	return found && m.now.Sub(at) < quickWindow
-}
-
-func (m *lineModel) isSlow(name string) bool {
-	for _, w := range m.running {
-		if w.item[:1] == name && !w.began.IsZero() && m.now.Sub(w.began) >= slowThreshold {
-			return true
-		}
-	}
-	times := m.slow[name]
-	return len(times) > 2 && m.now.Sub(times[len(times)-1]) < slowWindow
-}
-
-func (m *lineModel) places(name string) (places int) {
-	for _, w := range m.running {
-		if w.item[:1] == name {
-			places++
-		}
-	}
-	return places
-}
-
-func (m *lineModel) placesOfFlow(flow string) (places int) {
-	for _, w := range m.running {
-		if w.item[1:2] == flow {
-			places++
-		}
-	}
-	return places
-}
-
-// mayBegin reports whether the limits allow a tenant another place.
-func (m *lineModel) mayBegin(name string, total, perTenant int) bool {
-	slow, unknown := 0, 0
-	for _, w := range m.running {
-		switch other := w.item[:1]; {
-		case m.isSlow(other):
-			slow++
-		case !m.isQuick(other):
-			unknown++
-		}
-	}
-	own, left := m.places(name), total-len(m.running)-1
-	isSlow, isQuick := m.isSlow(name), m.isQuick(name)
-	return left >= 0 && own < perTenant &&
-		(own == 0 || own <= left || own*(total-perTenant) <= perTenant*left) &&
-		(isQuick || own < max(1, total/8)) &&
-		(!isSlow || slow < max(1, total/2)) &&
-		(isQuick && !isSlow || slow+unknown < max(1, total*3/4))
-}
-
-func (m *lineModel) pop(item string, found bool, total, perTenant int) error {
-	if !found {
-		for name, items := range m.waiting {
-			if len(items) > 0 && m.mayBegin(name[:1], total, perTenant) {
-				return fmt.Errorf("took nothing although %s may begin", items[0])
-			}
-			if len(items) > 0 && len(m.running) == 0 {
-				return fmt.Errorf("%s waits, and nothing is running", items[0])
-			}
-		}
-		return nil
-	}
-	name, flow := item[:1], item[1:2]
-	if !m.mayBegin(name, total, perTenant) {
-		return fmt.Errorf("took %s, which may not begin", item)
-	}
-	if want := m.waiting[item[:2]][0]; item != want {
-		return fmt.Errorf("took %s, want %s", item, want)
-	}
-	for other, items := range m.waiting {
-		if len(items) == 0 || !m.mayBegin(other[:1], total, perTenant) {
-			continue
-		}
-		if m.placesOfFlow(other[1:]) < m.placesOfFlow(flow) {
-			return fmt.Errorf("took %s although flow %s has fewer places", item, other[1:])
-		}
-		if other[1:] == flow && m.places(other[:1]) < m.places(name) {
-			return fmt.Errorf("took %s although %s has fewer places", item, other)
-		}
-	}
-	m.waiting[item[:2]] = m.waiting[item[:2]][1:]
-	m.running = append(m.running, work[string]{item: item})
-	return nil
 }

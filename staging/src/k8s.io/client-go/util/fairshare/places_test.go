@@ -105,14 +105,14 @@ func TestAcquire(t *testing.T) {
 		if places.TryAcquire("d") != nil {
 			t.Error("got a place although none is free")
 		}
-		holders["a1"].Release()
-		expect("a1", "b1", "c1")
-		holders["c1"].Release()
-		expect("a1", "b1", "c1", "a2")
-		holders["b1"].Release()
-		expect("a1", "b1", "c1", "a2", "b2")
+		holders["a1"].Release() // a2 has waited for longer than c1.
+		expect("a1", "b1", "a2")
 		holders["a2"].Release()
-		expect("a1", "b1", "c1", "a2", "b2", "a3")
+		expect("a1", "b1", "a2", "c1")
+		holders["b1"].Release()
+		expect("a1", "b1", "a2", "c1", "b2")
+		holders["c1"].Release()
+		expect("a1", "b1", "a2", "c1", "b2", "a3")
 	})
 }
 
