@@ -548,7 +548,11 @@ func (l *Line[T]) leavesReserve(t *tenant[T]) bool {
 }
 
 // maxPlaces returns how many places the tenant may have. A tenant without a quick item in the
-// window gets few, so that only many such tenants can fill their common limit.
+// window gets few, so that only many such tenants can fill their common limit. With less than 16
+// places, this is one, so its other items wait while the first one hangs. A second place would
+// seldom help, because what hangs is most often the webhook for all of them. And it would let half
+// as many such tenants fill the common limit: two of them with four places. Then all others that
+// have done nothing for a while would wait as well, which are most tenants of a small cluster.
 func (l *Line[T]) maxPlaces(t *tenant[T]) int {
 	if t.recent[quick] == nil {
 		return max(1, min(l.perTenant, l.total/8))

@@ -282,6 +282,23 @@ func TestUnknownTenants(t *testing.T) {
 	l.expect("a place for an unknown tenant, and none for slow ones", "z0", "q1")
 }
 
+// With few places, unknown tenants have one each until the first quick item: two of them whose items
+// hang neither hold up another one nor a quick tenant.
+func TestUnknownTenantsWithFewPlaces(t *testing.T) {
+	l := newLineTest(t, 4, 3, "q")
+	l.fill("aaaabb")
+	l.expect("one each", "a0", "b4")
+	l.clock.Step(slowThreshold)
+	l.fill("cq")
+	l.expect("others, while both hang", "c0", "q1")
+	l.releaseAll("c0", "q1")
+	l.expect("none, until an item ends")
+	l.Release("a0")
+	l.expect("the next one, after an item that has hung", "a1")
+	l.Release("a1")
+	l.expect("several, after a quick one", "a2", "a3")
+}
+
 // A tenant is dropped when its last item is older than the window.
 func TestTenantsAreForgotten(t *testing.T) {
 	l := newLineTest(t, 8, 6, "ab")
