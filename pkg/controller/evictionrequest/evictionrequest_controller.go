@@ -42,6 +42,7 @@ import (
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
@@ -124,6 +125,10 @@ func newController(
 	ttlAfterFinished time.Duration,
 	localClock clock.WithTicker,
 ) (*Controller, error) {
+	budgets, err := poddisruptionbudget.IndexOf(budgetInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	clock := newServerClock(localClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
@@ -146,6 +151,7 @@ func newController(
 		requestLister: c.requestLister,
 		podLister:     c.podLister,
 		budgetLister:  budgetInformer.Lister(),
+		budgetIndex:   budgets,
 		evict:         evict,
 		pods:          c.pods,
 		writer:        writer,

@@ -86,6 +86,7 @@ type imperativeInterceptor struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
 	budgetLister  policylisters.PodDisruptionBudgetLister
+	budgetIndex   budgetIndex
 
 	evict podeviction.Evictor
 	// pods reads the current state of a pod that may have been evicted.
@@ -135,11 +136,19 @@ func (i *imperativeInterceptor) ownerOf(item evictionItem) fairshare.Owner {
 	return i.owners.of(i.waiting.first(item.budget))
 }
 
+// budgetIndex is a poddisruptionbudget.Index.
+type budgetIndex interface {
+	For(pod *v1.Pod) []*policyv1.PodDisruptionBudget
+	Version() poddisruptionbudget.Version
+}
+
 // eviction is a request with its pod and its budgets, as read from the caches.
 type eviction struct {
 	request *coordinationv1alpha1.EvictionRequest
 	pod     *v1.Pod
 	budgets []*policyv1.PodDisruptionBudget
+	// version is that of the cache of budgets, or an older one.
+	version poddisruptionbudget.Version
 }
 
 func (e *eviction) key() types.NamespacedName { return keyOf(e.request) }
@@ -187,7 +196,8 @@ func (i *imperativeInterceptor) read(key types.NamespacedName) (*eviction, error
 	if err != nil {
 		return nil, fmt.Errorf("reading pod %s: %w", targetName(request), err)
 	}
-	return &eviction{request, pod, podeviction.BudgetsOf(i.budgetLister, pod)}, nil
+	version := i.budgetIndex.Version()
+	return &eviction{request, pod, i.budgetIndex.For(pod), version}, nil
 }
 
 // syncRequest does the next step for one request. If that is an eviction under a budget, the
@@ -264,9 +274,11 @@ func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativ
 		i.enqueueBudget(keyOf(budget))
 	}
 	// A budget event that was handled before the request was placed did not find the request.
-	again := eviction{e.request, e.pod, podeviction.BudgetsOf(i.budgetLister, e.pod)}
-	if !slices.Equal(keys, again.budgetKeys()) {
-		i.queue.Add(itemOf(e.key()))
+	if i.budgetIndex.Version() != e.version {
+		again := eviction{request: e.request, pod: e.pod, budgets: i.budgetIndex.For(e.pod)}
+		if !slices.Equal(keys, again.budgetKeys()) {
+			i.queue.Add(itemOf(e.key()))
+		}
 	}
 	return taken
 }

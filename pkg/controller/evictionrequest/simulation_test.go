@@ -44,7 +44,6 @@ import (
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/kubernetes/test/utils/simulation"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -632,7 +631,7 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 // evictPod handles the eviction call of the controller. Other changes happen before it returns.
 func (s *sim) evictPod(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {
 	s.calls++
-	if known := poddisruptionbudget.Applicable(pod, podeviction.BudgetsOf(s.imperative.budgetLister, pod)); len(known) == 1 {
+	if known := poddisruptionbudget.Applicable(pod, s.imperative.budgetIndex.For(pod)); len(known) == 1 {
 		budget := known[0].Name
 		s.inFlight[budget]++
 		defer func() { s.inFlight[budget]-- }()

@@ -30,6 +30,7 @@ import (
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
@@ -67,11 +68,15 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 ) (run func(ctx context.Context), err error) {
+	budgets, err := poddisruptionbudget.IndexOf(budgetInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	handler := evictionHandler{
-		podLister:    rsc.podLister,
-		budgetLister: budgetInformer.Lister(),
-		evict:        podeviction.NewEvictor(evictionClient),
-		read:         podeviction.NewReader(evictionClient),
+		podLister: rsc.podLister,
+		budgets:   budgets,
+		evict:     podeviction.NewEvictor(evictionClient),
+		read:      podeviction.NewReader(evictionClient),
 	}
 	interceptor, err := evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
 		Client:        reportClient,

@@ -27,8 +27,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
@@ -40,9 +40,9 @@ import (
 // increasing delays for as long as necessary. Retrying here as well would delay the interceptors
 // in between.
 type evictionHandler struct {
-	podLister    corelisters.PodLister
-	budgetLister policylisters.PodDisruptionBudgetLister
-	evict        podeviction.Evictor
+	podLister corelisters.PodLister
+	budgets   *poddisruptionbudget.Index
+	evict     podeviction.Evictor
 	// read reads a pod that may have been evicted.
 	read podeviction.Reader
 }
@@ -78,7 +78,7 @@ func (h evictionHandler) evictTarget(ctx context.Context, request *coordinationv
 	if reason := reasonNotToEvict(pod); reason != "" {
 		return reason, nil
 	}
-	budgets := podeviction.BudgetsOf(h.budgetLister, pod)
+	budgets := h.budgets.For(pod)
 	err = h.evict(ctx, request, coordinationv1alpha1.EvictionInterceptorReplicaSet, pod)
 	outcome, detail := podeviction.Classify(err, budgets)
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {

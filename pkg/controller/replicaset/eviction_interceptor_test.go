@@ -39,10 +39,10 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/utils/ptr"
 )
 
@@ -529,9 +529,13 @@ func newTestHandler(t *testing.T, objects ...runtime.Object) evictionHandler {
 			t.Fatalf("caching %T: %v", object, err)
 		}
 	}
+	index, err := poddisruptionbudget.IndexOf(budgets)
+	if err != nil {
+		t.Fatal(err)
+	}
 	lister := corelisters.NewPodLister(pods)
 	return evictionHandler{
-		podLister: lister, budgetLister: policylisters.NewPodDisruptionBudgetLister(budgets),
+		podLister: lister, budgets: index,
 		// The cache is current.
 		read: func(_ context.Context, namespace, name string) (*v1.Pod, error) {
 			return lister.Pods(namespace).Get(name)

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +33,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 )
 
 // Evictor evicts a pod for a request, as the interceptor of that name. kube-apiserver evicts this
@@ -112,16 +110,6 @@ func IsLeaving(ctx context.Context, read Reader, pod *v1.Pod) (bool, error) {
 		return false, err
 	}
 	return current.UID != pod.UID || current.DeletionTimestamp != nil, nil
-}
-
-// BudgetsOf returns the budgets that select the pod, sorted by name.
-func BudgetsOf(lister policylisters.PodDisruptionBudgetLister, pod *v1.Pod) []*policyv1.PodDisruptionBudget {
-	budgets, err := lister.GetPodPodDisruptionBudgets(pod)
-	if err != nil {
-		return nil // The lister returns an error if there are none.
-	}
-	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
-	return budgets
 }
 
 // Outcome is the outcome of an attempt to evict a pod.

@@ -35,9 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 )
 
@@ -76,10 +74,6 @@ func newBudget(name string, changes ...func(*policyv1.PodDisruptionBudget)) *pol
 		change(budget)
 	}
 	return budget
-}
-
-func selecting(selector *metav1.LabelSelector) func(*policyv1.PodDisruptionBudget) {
-	return func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = selector }
 }
 
 // violation is the response of the pods/eviction subresource if a budget allows no disruption.
@@ -340,34 +334,6 @@ func TestClassify(t *testing.T) {
 				t.Errorf("got detail %q, want %q", detail, test.detail)
 			}
 		})
-	}
-}
-
-func TestBudgetsOf(t *testing.T) {
-	elsewhere := newBudget("elsewhere", func(budget *policyv1.PodDisruptionBudget) { budget.Namespace = "test" })
-	everything := newBudget("everything", selecting(&metav1.LabelSelector{}))
-	budgets := []*policyv1.PodDisruptionBudget{
-		newBudget("z"), newBudget("a"), newBudget("m"), elsewhere, everything,
-		newBudget("nothing", selecting(nil)),
-		newBudget("db", selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}})),
-		newBudget("invalid", selecting(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}})),
-	}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	for _, budget := range budgets {
-		if err := indexer.Add(budget); err != nil {
-			t.Fatalf("caching budget %s: %v", budget.Name, err)
-		}
-	}
-	lister := policylisters.NewPodDisruptionBudgetLister(indexer)
-
-	want := []*policyv1.PodDisruptionBudget{newBudget("a"), everything, newBudget("m"), newBudget("z")}
-	if diff := cmp.Diff(want, BudgetsOf(lister, newPod())); diff != "" {
-		t.Errorf("unexpected budgets (-want, +got):\n%s", diff)
-	}
-	stranger := newPod()
-	stranger.Namespace = "nobody"
-	if budgets := BudgetsOf(lister, stranger); len(budgets) > 0 {
-		t.Errorf("a pod in another namespace has the budgets %v", budgets)
 	}
 }
 
