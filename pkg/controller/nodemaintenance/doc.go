@@ -130,7 +130,6 @@ limitations under the License.
 //	progress.go, summary.go        how far it is, and the sums of its status; without clients
 //	progress_store.go              the progress of all maintenances, under a lock
 //	progress_index.go              which maintenances have a node, or may select it
-//	budgets.go                     which PodDisruptionBudgets select a pod
 //	requests.go                    what the controller reads from an EvictionRequest
 //	writer.go                      all writes
 //	pace.go                        the minimum time between writes

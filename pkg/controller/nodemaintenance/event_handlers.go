@@ -31,7 +31,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
-func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods, budgets cache.SharedIndexInformer) error {
+func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests, nodes, pods cache.SharedIndexInformer) error {
 	if _, err := maintenances.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.enqueueMaintenance,
 		UpdateFunc: func(_, obj any) { c.enqueueMaintenance(obj) },
@@ -74,11 +74,6 @@ func (c *Controller) addEventHandlers(logger klog.Logger, maintenances, requests
 		DeleteFunc: func(obj any) { deleted(logger, obj, c.enqueueNodeOfRequest) },
 	}); err != nil {
 		return fmt.Errorf("watching eviction requests: %w", err)
-	}
-	if _, err := budgets.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		DeleteFunc: func(obj any) { deleted(logger, obj, c.budgetSelectors.forget) },
-	}); err != nil {
-		return fmt.Errorf("watching pod disruption budgets: %w", err)
 	}
 	return nil
 }

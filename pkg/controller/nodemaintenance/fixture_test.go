@@ -37,7 +37,6 @@ import (
 	"k8s.io/client-go/informers"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
-	policyinformers "k8s.io/client-go/informers/policy/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -63,17 +62,17 @@ type fixture struct {
 	tracker *versionedTracker
 	clock   *testingclock.FakeClock
 
-	maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer *handledInformer
-	nodeQueue, maintenanceQueue, writeQueue, refreshQueue                           *recordedQueue
+	maintenanceInformer, requestInformer, nodeInformer, podInformer *handledInformer
+	nodeQueue, maintenanceQueue, writeQueue, refreshQueue           *recordedQueue
 	// namespaceInformer has the namespaces, which tests deliver.
 	namespaceInformer *handledInformer
 	// limitInformer has the NodeMaintenanceBudgets, and withoutFleet is whether their gate is off.
 	limitInformer *handledInformer
 	daemonSets    cache.Store
-	// namespaces, attachments and claims are caches that tests fill.
-	namespaces, attachments, claims cache.Store
-	admissionQueue                  *recordedQueue
-	withoutFleet                    bool
+	// namespaces, attachments, claims and podBudgetCache are caches that tests fill.
+	namespaces, attachments, claims, podBudgetCache cache.Store
+	admissionQueue                                  *recordedQueue
+	withoutFleet                                    bool
 	// heldLimits is whether the cache of NodeMaintenanceBudgets gets nothing.
 	heldLimits bool
 	// admitting is whether the only worker for admissions is busy.
@@ -108,7 +107,7 @@ func (f *fixture) restart() {
 	f.requestInformer = &handledInformer{SharedIndexInformer: requests.Informer()}
 	f.nodeInformer = &handledInformer{SharedIndexInformer: nodes.Informer()}
 	f.podInformer = &handledInformer{SharedIndexInformer: pods.Informer()}
-	f.budgetInformer = &handledInformer{SharedIndexInformer: budgets.Informer()}
+	f.podBudgetCache = budgets.Informer().GetStore()
 	f.limitInformer = &handledInformer{SharedIndexInformer: factory.Coordination().V1alpha1().NodeMaintenanceBudgets().Informer()}
 	f.namespaceInformer = &handledInformer{SharedIndexInformer: factory.Core().V1().Namespaces().Informer()}
 	fleet := &FleetInformers{
@@ -122,7 +121,7 @@ func (f *fixture) restart() {
 		fleet = nil
 	}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, handledBudgets{budgets, f.budgetInformer}, f.client, f.client, f.client, f.disabled, fleet, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.disabled, fleet, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
@@ -208,10 +207,18 @@ func (f *fixture) deliverRequests() {
 	deliver(f, f.requestInformer, ptrs(list.Items), err)
 }
 
-// deliverBudgets is not part of deliverAll, because few tests have budgets.
+// deliverBudgets is not part of deliverAll, because few tests have budgets. The controller handles no
+// events of them.
 func (f *fixture) deliverBudgets() {
 	list, err := f.client.PolicyV1().PodDisruptionBudgets("").List(f.ctx, metav1.ListOptions{})
-	deliver(f, f.budgetInformer, ptrs(list.Items), err)
+	if err != nil {
+		f.t.Fatalf("listing: %v", err)
+	}
+	for i := range list.Items {
+		if err := f.podBudgetCache.Update(&list.Items[i]); err != nil {
+			f.t.Fatalf("updating a cache: %v", err)
+		}
+	}
 }
 
 func ptrs[T any](items []T) []*T {
@@ -616,13 +623,6 @@ type handledLimits struct {
 }
 
 func (h handledLimits) Informer() cache.SharedIndexInformer { return h.informer }
-
-type handledBudgets struct {
-	policyinformers.PodDisruptionBudgetInformer
-	informer cache.SharedIndexInformer
-}
-
-func (h handledBudgets) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledNodes struct {
 	coreinformers.NodeInformer

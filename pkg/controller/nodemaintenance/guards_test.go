@@ -32,11 +32,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -573,14 +572,9 @@ func TestRequestsOfOthersAndBudgets(t *testing.T) {
 	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	budgets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	if err := budgets.Add(&policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	f.budgetLister = policylisters.NewPodDisruptionBudgetLister(budgets)
+	f.podBudgets = poddisruptionbudget.NewIndex([]*policyv1.PodDisruptionBudget{
+		newBudget("default", "db", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}),
+	})
 	f.createMaintenance("m", stageDrain, "a", plan(entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 2000))...)
 	f.settle()
 	status := f.maintenance("m").Status.DrainStatus

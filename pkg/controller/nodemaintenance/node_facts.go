@@ -72,7 +72,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of the node: %w", err)
 	}
-	facts, budgets := &nodeFacts{}, newBudgetFinder(c.budgetLister, c.budgetSelectors)
+	facts := &nodeFacts{}
 	admitted := sets.New[types.UID]()
 	if node != nil {
 		for _, a := range maintenance.Admissions(node) {
@@ -91,7 +91,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			continue
 		}
 		pods = append(pods, pod)
-		read := c.readPod(pod, action, budgets.of, now)
+		read := c.readPod(pod, action, c.podBudgets.For, now)
 		var next time.Duration
 		if read.escalation, next = c.escalationOf(&read, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
 			facts.nextEscalation = next

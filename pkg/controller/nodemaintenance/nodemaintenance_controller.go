@@ -38,12 +38,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
@@ -61,8 +61,7 @@ type Controller struct {
 	nodeLister        corelisters.NodeLister
 	podLister         corelisters.PodLister
 	podIndexer        cache.Indexer
-	budgetLister      policylisters.PodDisruptionBudgetLister
-	budgetSelectors   *budgetSelectors
+	podBudgets        *poddisruptionbudget.Index
 
 	progress *progressStore
 	writer   *writer
@@ -158,6 +157,10 @@ func NewWithClock(
 	if err := controller.AddPodNodeNameIndexer(podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by node: %w", err)
 	}
+	podBudgets, err := poddisruptionbudget.IndexOf(budgetInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	var budgetStore cache.Store
 	if fleet != nil {
 		if err := addUnreadyIndexer(podInformer.Informer()); err != nil {
@@ -176,8 +179,7 @@ func NewWithClock(
 		nodeLister:        nodeInformer.Lister(),
 		podLister:         podInformer.Lister(),
 		podIndexer:        podInformer.Informer().GetIndexer(),
-		budgetLister:      budgetInformer.Lister(),
-		budgetSelectors:   newBudgetSelectors(),
+		podBudgets:        podBudgets,
 		progress:          newProgressStore(newLimits()),
 		writer:            writer,
 		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
@@ -211,7 +213,7 @@ func NewWithClock(
 	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)
 	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", clock, c.flowOf)
-	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
+	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
 	if fleet != nil {
