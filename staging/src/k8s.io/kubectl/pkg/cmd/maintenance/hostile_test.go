@@ -58,10 +58,8 @@ func poisonedSnapshot(seed uint64, s *podSnapshot) *podSnapshot {
 		plaintexttesting.Poison(seed, &request.Status)
 		plaintexttesting.Poison(seed, &request.Spec)
 	}
-	for _, budgets := range s.budgets {
-		for _, budget := range budgets {
-			plaintexttesting.Poison(seed, &budget.Name)
-		}
+	for _, budget := range s.budgets {
+		plaintexttesting.Poison(seed, &budget.Name)
 	}
 	return s
 }

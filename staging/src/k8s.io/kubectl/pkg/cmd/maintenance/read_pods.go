@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 )
 
 // maxNodesOneByOne is for how many nodes pods are read node by node, by requests that the server
@@ -49,8 +50,9 @@ type podSnapshot struct {
 	pods map[string][]*corev1.Pod
 	// requests by the UID of their pod, which is their name.
 	requests map[string]*coordinationv1alpha1.EvictionRequest
-	// budgets by namespace.
-	budgets map[string][]*policyv1.PodDisruptionBudget
+	budgets  []*policyv1.PodDisruptionBudget
+	// budgetIndex finds the budgets of a pod; nil if they cannot be read.
+	budgetIndex *poddisruptionbudget.Index
 	// deployments by namespace.
 	deployments map[string][]*appsv1.Deployment
 	// workloads are the owners of the pods.
@@ -96,24 +98,15 @@ func (s *podSnapshot) setRequests(requests []*coordinationv1alpha1.EvictionReque
 }
 
 func (s *podSnapshot) setBudgets(budgets []*policyv1.PodDisruptionBudget) {
-	s.budgets = map[string][]*policyv1.PodDisruptionBudget{}
-	for _, budget := range budgets {
-		s.budgets[budget.Namespace] = append(s.budgets[budget.Namespace], budget)
-	}
+	s.budgets, s.budgetIndex = budgets, poddisruptionbudget.NewIndex(budgets)
 }
 
 // budgetsOf returns the budgets that select the pod, in the order of their names.
 func (s *podSnapshot) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
-	var selecting []*policyv1.PodDisruptionBudget
-	for _, budget := range s.budgets[pod.Namespace] {
-		// An old server may have accepted an invalid selector; it selects nothing.
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
-			selecting = append(selecting, budget)
-		}
+	if s.budgetIndex == nil {
+		return nil
 	}
-	slices.SortFunc(selecting, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
-	return selecting
+	return s.budgetIndex.For(pod)
 }
 
 // podsAmong lists the pods of nodes that a field selector selects, and calls seen for every pod that

@@ -250,7 +250,7 @@ func TestChanges(t *testing.T) {
 	completed := snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageComplete, "node-1", "node-2").started(0).completed(),
 		newNode("node-1"), newNode("node-2"))
 	deletedBudget := blockedDrain()
-	deletedBudget.budgets = nil
+	deletedBudget.setBudgets(nil)
 	deletedBudget.publish()
 	crowded := blockedDrain()
 	crowded.maintenances[0].Status.DrainStatus.BlockerCount = 25

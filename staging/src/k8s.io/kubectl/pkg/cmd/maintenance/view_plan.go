@@ -310,11 +310,9 @@ func (p *plan) sumUp(s *podSnapshot) {
 			}
 		}
 	}
-	for _, inNamespace := range s.budgets {
-		for _, budget := range inNamespace {
-			if planned := budgets[budget.Namespace+"/"+budget.Name]; planned != nil {
-				planned.DisruptionsAllowed = budget.Status.DisruptionsAllowed
-			}
+	for _, budget := range s.budgets {
+		if planned := budgets[budget.Namespace+"/"+budget.Name]; planned != nil {
+			planned.DisruptionsAllowed = budget.Status.DisruptionsAllowed
 		}
 	}
 	for _, name := range sortedNames(budgets) {
