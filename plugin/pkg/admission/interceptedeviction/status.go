@@ -45,7 +45,14 @@ func (e *eviction) waits(request *coordinationv1alpha1.EvictionRequest) error {
 	if request != nil {
 		message += fmt.Sprintf(" See: kubectl -n %s get evictionrequest %s", e.GetNamespace(), e.pod.UID)
 	}
-	return tooManyRequests(message, cause)
+	err := tooManyRequests(message, cause)
+	if request != nil && len(e.dryRun) == 0 {
+		// A caller that gives up withdraws this request, and not a later one for the same pod.
+		details := err.ErrStatus.Details
+		details.Group, details.Kind = coordinationv1alpha1.GroupName, coordinationv1alpha1.EvictionRequestResource
+		details.Name, details.UID = request.Name, request.UID
+	}
+	return err
 }
 
 // waitsForOthers returns the status for an eviction that has to wait, and requests nothing, because it
@@ -120,7 +127,7 @@ func (e *eviction) names() string {
 }
 
 // tooManyRequests returns a status 429 without Retry-After, as budgets do.
-func tooManyRequests(message, cause string) error {
+func tooManyRequests(message, cause string) *apierrors.StatusError {
 	err := apierrors.NewTooManyRequests(message, 0)
 	// Cluster API prints the message of the cause after that of the status.
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionInterceptedCause, Message: cause}}

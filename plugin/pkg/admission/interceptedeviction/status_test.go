@@ -20,8 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 )
 
 func TestTurnOf(t *testing.T) {
@@ -74,6 +78,40 @@ func TestTurnOf(t *testing.T) {
 			got, gotFew := turnOf(request, &eviction{pod: newPod(), interceptors: []string{first}})
 			if got != test.want || gotFew != test.wantFew {
 				t.Errorf("got %q, %q\nwant %q, %q", got, gotFew, test.want, test.wantFew)
+			}
+		})
+	}
+}
+
+// A caller that gives up finds in the answer what it has requested, if anything.
+func TestAnswerNamesRequest(t *testing.T) {
+	type answer struct {
+		Name      string
+		UID       types.UID
+		Requested bool
+	}
+	pod := newPod(interceptedBy(first))
+	request := newRequest(processing(first, first, imperative))
+	requested := answer{Name: request.Name, UID: request.UID, Requested: true}
+	version := pod.ResourceVersion
+	for name, test := range map[string]struct {
+		dryRun        []string
+		preconditions *metav1.Preconditions
+		want          answer
+	}{
+		"an eviction":               {want: requested},
+		"a dry run":                 {dryRun: []string{metav1.DryRunAll}},
+		"for one version of a pod":  {preconditions: &metav1.Preconditions{ResourceVersion: &version}},
+		"for one instance of a pod": {preconditions: &metav1.Preconditions{UID: &pod.UID}, want: requested},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, _ := world{stored: []runtime.Object{pod, request}, cached: []runtime.Object{pod, request}}.newPlugin(t)
+			eviction := newEviction(test.preconditions)
+			eviction.DeleteOptions.DryRun = test.dryRun
+			var got answer
+			got.Name, got.UID, got.Requested = evictionrequesttools.RequestedByCall(plugin.Validate(t.Context(), call("pods", "eviction", eviction), nil))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected answer (-want, +got):\n%s", diff)
 			}
 		})
 	}

@@ -37,8 +37,15 @@ const (
 	// KubeVirt know it: the pod is on its way, and the caller has to wait.
 	EvictionInterceptedMessage = "Eviction triggered evacuation"
 
-	// EvictionInterceptedCause is the type of the cause in the details of that status.
+	// EvictionInterceptedCause is the type of the cause in the details of that status. If the call has
+	// requested the eviction, the details also have the group, the resource as kind, the name and the
+	// UID of the EvictionRequest. A caller that gives up can withdraw EvictionRequesterEvictions from
+	// it, if it may delete the pod. All callers share that requester: one that goes on calling
+	// requests the eviction again.
 	EvictionInterceptedCause = "EvictionIntercepted"
+
+	// EvictionRequestResource is the resource in these details.
+	EvictionRequestResource = "evictionrequests"
 
 	// EvictionBypassVerb, on evictionrequests, permits evicting pods without their interceptors.
 	// A user who has it explicitly always does so. A user who has all verbs ("*") does so only

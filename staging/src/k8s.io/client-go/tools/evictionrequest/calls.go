@@ -17,9 +17,12 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"errors"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // EvictionCallTime returns when pods/eviction was last called for the pod of the request, up to a
@@ -27,4 +30,19 @@ import (
 func EvictionCallTime(request *coordinationv1alpha1.EvictionRequest) (called time.Time, known bool) {
 	called, err := time.Parse(time.RFC3339, request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation])
 	return called, err == nil
+}
+
+// RequestedByCall returns the name and the UID of the EvictionRequest that a call of pods/eviction has
+// created or joined, as its answer says. requested is false if the answer is another one, such as that
+// of a dry run.
+func RequestedByCall(answer error) (name string, uid types.UID, requested bool) {
+	var status apierrors.APIStatus
+	if !apierrors.HasStatusCause(answer, coordinationv1alpha1.EvictionInterceptedCause) || !errors.As(answer, &status) {
+		return "", "", false
+	}
+	details := status.Status().Details
+	if details.Group != coordinationv1alpha1.GroupName || details.Kind != coordinationv1alpha1.EvictionRequestResource || details.UID == "" {
+		return "", "", false
+	}
+	return details.Name, details.UID, true
 }

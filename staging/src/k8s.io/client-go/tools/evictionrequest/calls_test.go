@@ -1,0 +1,64 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestRequestedByCall(t *testing.T) {
+	answer := func(change func(*metav1.StatusDetails)) error {
+		err := apierrors.NewTooManyRequests("Eviction triggered evacuation", 0)
+		err.ErrStatus.Details = &metav1.StatusDetails{
+			Group: "coordination.k8s.io", Kind: "evictionrequests", Name: "pod-uid", UID: "request-uid",
+			Causes: []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionInterceptedCause}},
+		}
+		change(err.ErrStatus.Details)
+		return fmt.Errorf("evicting: %w", err)
+	}
+	for name, test := range map[string]struct {
+		answer error
+		want   bool
+	}{
+		"no error":              {},
+		"another error":         {answer: errors.New("no connection")},
+		"a budget":              {answer: apierrors.NewTooManyRequests("no", 0)},
+		"requested":             {answer: answer(func(*metav1.StatusDetails) {}), want: true},
+		"refused":               {answer: answer(func(d *metav1.StatusDetails) { *d = metav1.StatusDetails{Causes: d.Causes} })},
+		"without cause":         {answer: answer(func(d *metav1.StatusDetails) { d.Causes = nil })},
+		"without UID":           {answer: answer(func(d *metav1.StatusDetails) { d.UID = "" })},
+		"of another kind":       {answer: answer(func(d *metav1.StatusDetails) { d.Kind = "pods" })},
+		"of another group":      {answer: answer(func(d *metav1.StatusDetails) { d.Group = "lifecycle.k8s.io" })},
+		"an error without body": {answer: &apierrors.StatusError{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			name, uid, requested := RequestedByCall(test.answer)
+			if requested != test.want {
+				t.Errorf("requested is %t, want %t", requested, test.want)
+			}
+			if test.want && (name != "pod-uid" || uid != "request-uid") || !test.want && (name != "" || uid != "") {
+				t.Errorf("got the request %q with UID %q", name, uid)
+			}
+		})
+	}
+}
