@@ -73,6 +73,9 @@ var (
 		EvictionRequestForEvictions), this requires the verb "bypass" on evictionrequests. Without
 		it, drain waits for the interceptors.
 
+		A 'drain' that is interrupted or times out withdraws the evictions that still wait for
+		interceptors, and says which pods leave all the same. A second interrupt ends it at once.
+
 		Pods whose only interceptors are the controllers of their workload (Deployment, ReplicaSet,
 		StatefulSet, DaemonSet) are evicted as before. Only kubectl maintenance, or a server with
 		that gate, lets a Deployment start a replacement before its pod is evicted.`))
@@ -234,16 +237,18 @@ func (h *holders) draining() *holders {
 	return &holders{maintenances: draining}
 }
 
-// prepareDrain makes the drain skip intercepted pods, and prints the command that replaces drain
-// for the nodes without a maintenance.
-func (o *DrainCmdOptions) prepareDrain() {
+// prepareDrain makes the drain skip intercepted pods, and withdraw what it has requested if it does
+// not come to its end, and prints the command that replaces drain for the nodes without a maintenance.
+// The caller calls the result when the drain has ended.
+func (o *DrainCmdOptions) prepareDrain() (stop func()) {
 	o.maintenance.draining = true
+	stop = o.withdrawWhenEnded()
 	if o.maintenance.serves(evictionRequests) {
 		o.drainer.SkipInterceptedPods = !o.maintenance.evictInterceptedPods
 		o.drainer.BypassInterceptors = o.maintenance.evictInterceptedPods
 	}
 	if !o.maintenance.serves(nodeMaintenances) {
-		return
+		return stop
 	}
 	var free []string
 	for _, info := range o.nodeInfos {
@@ -254,6 +259,7 @@ func (o *DrainCmdOptions) prepareDrain() {
 	if len(free) > 0 {
 		o.WarningPrinter.Print("drain is deprecated: this server drains nodes itself, and lets pods prepare for it. Use: " + o.startCommandFor(free...))
 	}
+	return stop
 }
 
 // startCommandFor returns the command that replaces drain.
