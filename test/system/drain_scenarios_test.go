@@ -19,6 +19,7 @@ package system
 import (
 	"fmt"
 	"strings"
+	"syscall"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -35,6 +36,8 @@ type scenario struct {
 	group       string
 	// commands are run one after the other.
 	commands []string
+	// signal is sent to the command when it waits for interceptors, unless it is 0.
+	signal syscall.Signal
 	// want is the outcome of the only command. It is set for the fork only: on old servers, the
 	// kubectl of the base sets the wanted outcome.
 	want *expected
@@ -159,6 +162,38 @@ func newScenarios() []scenario {
 				Writes: []string{fmt.Sprintf(evictCall, "plain")},
 				Left:   cluster{Unschedulable: true},
 			},
+		},
+	}
+}
+
+// endedScenarios are drains that end before their pods have left: no interceptor acts, because there is
+// no controller.
+func endedScenarios() []scenario {
+	pods := []*v1.Pod{managed("waiting", coordinationv1alpha1.EvictionInterceptorDeployment)}
+	const (
+		stays        = `pods/"waiting" -n "drain" stays: its eviction is withdrawn`
+		withdrawCall = "patch /apis/coordination.k8s.io/v1alpha1/namespaces/drain/evictionrequests/UID"
+	)
+	ended := func(code int, requesters []string, messages ...string) *expected {
+		return &expected{
+			Code: code, Err: messages,
+			Out:    []string{"evicting pod drain/waiting", "node/node cordoned"},
+			Writes: []string{fmt.Sprintf(evictCall, "waiting"), withdrawCall, patchCall},
+			Left:   cluster{Pods: []string{"waiting"}, Unschedulable: true, Requesters: requesters},
+		}
+	}
+	// It is over when drain would evict again, after five seconds.
+	timedOut := ended(1, nil, stays, "global timeout reached: 4s")
+	timedOut.Out = append([]string{"evicting pod drain/waiting"}, timedOut.Out...)
+	return []scenario{
+		{name: "interrupted", node: newNode(), pods: pods, commands: []string{"drain node"}, signal: syscall.SIGINT, want: ended(130, nil, stays)},
+		{name: "terminated", node: newNode(), pods: pods, commands: []string{"drain node"}, signal: syscall.SIGTERM, want: ended(143, nil, stays)},
+		{name: "timed-out", node: newNode(), pods: pods, commands: []string{"drain node --timeout=4s"}, want: timedOut},
+		{
+			name: "interrupted-restricted", node: newNode(), pods: pods, commands: []string{"drain node"}, group: drainers, signal: syscall.SIGINT,
+			want: ended(130, []string{"eviction.k8s.io of waiting"},
+				`pods/"waiting" -n "drain" may leave all the same: its eviction cannot be withdrawn: evictionrequests.coordination.k8s.io "UID" is forbidden`,
+				"To cancel it, uncordon the node, or, for all who request it: kubectl -n drain delete evictionrequest UID"),
 		},
 	}
 }

@@ -25,8 +25,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -49,6 +51,9 @@ const (
 	probe = "/apis/coordination.k8s.io/v1alpha1"
 )
 
+// anyUID matches the UID of an object.
+var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // drainTest runs kubectl against API servers. There is no controller manager: the test writes the
 // state of pods and nodes.
 type drainTest struct {
@@ -62,7 +67,8 @@ type drainTest struct {
 // On servers without our APIs, which are the pristine base and the fork with its gates off, they
 // must behave like those of the base's kubectl: same output, same exit code, same requests in the
 // audit logs, except for one discovery request of each drain. On the fork with its gates on, they
-// must not evict pods with interceptors, and not change the cordon of nodes under maintenance.
+// must not evict pods with interceptors, and not change the cordon of nodes under maintenance. Where
+// evictions wait for interceptors, a drain that is interrupted or times out must withdraw them.
 func TestDrain(t *testing.T) { testDrain(ktesting.Init(t)) }
 func testDrain(tCtx ktesting.TContext) {
 	p := findPrograms(tCtx)
@@ -76,7 +82,9 @@ func testDrain(tCtx ktesting.TContext) {
 		run(tCtx, old.Name, func(tCtx ktesting.TContext) { d.compare(tCtx, old) })
 	}
 	fork := controlplane.Release{Name: "fork, gates on", Bin: p.fork, FeatureGates: gatesOfDrains, RuntimeConfig: runtimeConfig}
-	run(tCtx, fork.Name, func(tCtx ktesting.TContext) { d.expect(tCtx, fork) })
+	run(tCtx, fork.Name, func(tCtx ktesting.TContext) { d.expect(tCtx, fork, newScenarios()) })
+	waiting := controlplane.Release{Name: "fork, evictions wait", Bin: p.fork, FeatureGates: gatesOfDrains + ",EvictionRequestForEvictions=true", RuntimeConfig: runtimeConfig}
+	run(tCtx, waiting.Name, func(tCtx ktesting.TContext) { d.expect(tCtx, waiting, endedScenarios()) })
 }
 
 // compare runs all scenarios with both kubectls on an old server.
@@ -114,8 +122,8 @@ func (d *drainTest) compare(tCtx ktesting.TContext, server controlplane.Release)
 }
 
 // expect runs the scenarios that need the APIs of the fork.
-func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release) {
-	scenarios, got := newScenarios(), map[string]ran{}
+func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release, scenarios []scenario) {
+	got := map[string]ran{}
 	requests := d.serve(tCtx, server, func() {
 		for _, s := range scenarios {
 			got[s.name] = d.run(tCtx.WithStep(s.name), &s, d.fork, "fork")[0]
@@ -127,10 +135,10 @@ func (d *drainTest) expect(tCtx ktesting.TContext, server controlplane.Release) 
 			result := &expected{Code: only.Code, Out: only.Out, Left: only.Left}
 			for _, r := range requests[s.user(0, "fork")] {
 				if r.isWrite() {
-					result.Writes = append(result.Writes, r.Verb+" "+r.path())
+					result.Writes = append(result.Writes, r.Verb+" "+anyUID.ReplaceAllString(r.path(), "UID"))
 				}
 			}
-			text := strings.Join(only.Err, "\n")
+			text := anyUID.ReplaceAllString(strings.Join(only.Err, "\n"), "UID")
 			for _, part := range s.want.Err {
 				if strings.Contains(text, part) {
 					result.Err = append(result.Err, part)
@@ -226,6 +234,8 @@ type ran struct {
 type cluster struct {
 	Pods          []string
 	Unschedulable bool
+	// Requesters are those of the eviction of these pods.
+	Requesters []string
 }
 
 // run resets the cluster, and runs the commands of a scenario with an empty discovery cache. Each
@@ -241,15 +251,41 @@ func (d *drainTest) run(tCtx ktesting.TContext, s *scenario, kubectl, who string
 			"--as="+s.user(i, who), "--as-group="+cmp.Or(s.group, admins))...)
 		// The environment must not influence the command.
 		command.Env = []string{"HOME=" + tCtx.TempDir(), "KUBECONFIG=" + os.DevNull}
-		var stdout, stderr bytes.Buffer
+		var stdout bytes.Buffer
+		stderr := interrupter{command: command, signal: s.signal}
 		command.Stdout, command.Stderr = &stdout, &stderr
 		var exit *exec.ExitError
 		if err := command.Run(); !errors.As(err, &exit) {
 			tCtx.ExpectNoError(err, "running %s", kubectl)
 		}
-		all = append(all, ran{Code: command.ProcessState.ExitCode(), Out: sortedLines(stdout.String()), Err: sortedLines(stderr.String()), Left: look(tCtx)})
+		all = append(all, ran{Code: exitCode(command), Out: sortedLines(stdout.String()), Err: sortedLines(stderr.String()), Left: look(tCtx)})
 	}
 	return all
+}
+
+// interrupter keeps what is written, and sends the signal, if any, once the command waits for interceptors.
+type interrupter struct {
+	bytes.Buffer
+	command *exec.Cmd
+	signal  syscall.Signal
+}
+
+func (i *interrupter) Write(text []byte) (int, error) {
+	if i.signal != 0 && bytes.Contains(text, []byte("waiting for the interceptors of")) {
+		if err := i.command.Process.Signal(i.signal); err != nil {
+			return 0, err
+		}
+		i.signal = 0
+	}
+	return i.Buffer.Write(text)
+}
+
+// exitCode returns what a shell reports.
+func exitCode(command *exec.Cmd) int {
+	if status, ok := command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return command.ProcessState.ExitCode()
 }
 
 func sortedLines(text string) []string {
@@ -269,6 +305,14 @@ func look(tCtx ktesting.TContext) cluster {
 	left := cluster{Unschedulable: node.Spec.Unschedulable}
 	for _, pod := range pods.Items {
 		left.Pods = append(left.Pods, pod.Name)
+		request, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(pod.Namespace).Get(tCtx, string(pod.UID), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // The server may not even serve requests.
+		}
+		tCtx.ExpectNoError(err, "reading the request for %s", pod.Name)
+		for _, requester := range request.Spec.Requesters {
+			left.Requesters = append(left.Requesters, requester.Name+" of "+pod.Name)
+		}
 	}
 	slices.Sort(left.Pods)
 	return left

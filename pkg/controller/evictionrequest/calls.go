@@ -24,6 +24,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
@@ -58,32 +59,50 @@ func isCallers(requester coordinationv1alpha1.Requester) bool {
 	return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
 }
 
+// isUncordoned reports whether the node of the pod was unschedulable when pods/eviction was called, and
+// is schedulable again: its drain was given up. Evictors that evict from schedulable nodes never cause
+// that. A caller that goes on requests the eviction again with its next call.
+func (c *Controller) isUncordoned(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
+	if pod == nil {
+		return false
+	}
+	node, err := c.nodeLister.Get(pod.Spec.NodeName)
+	return err == nil && evictionrequesttools.IsUncordonedSinceEvictionCall(request, node)
+}
+
 // expireCalls withdraws the callers of pods/eviction if they have given up, whatever the gate that
 // makes such calls request evictions: without it there are no calls. It returns the request as it is
-// then, and the delay until the calls expire, which is zero if they do not.
-func (c *Controller) expireCalls(ctx context.Context, now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest) (*coordinationv1alpha1.EvictionRequest, time.Duration, error) {
+// then, and the delay until the calls expire, which is zero if they do not. The pod is nil if it is
+// gone.
+func (c *Controller) expireCalls(ctx context.Context, now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequest, time.Duration, error) {
 	expiry, expires := callsExpireAt(now, noTimeoutBefore, request)
 	if !expires {
 		return request, 0, nil
 	}
-	if now.Before(expiry) {
+	why := change{kind: changeCallsExpired}
+	if c.isUncordoned(request, pod) {
+		why = change{kind: changeNodeUncordoned, message: pod.Spec.NodeName}
+	} else if now.Before(expiry) {
 		return request, expiry.Sub(now), nil
 	}
-	withdrawn, err := c.writer.withdrawCalls(ctx, request)
+	withdrawn, err := c.writer.withdrawCalls(ctx, request, why)
 	if withdrawn == nil {
 		return request, 0, err
 	}
 	return withdrawn, 0, nil
 }
 
-// withdrawCalls removes the requester that stands for all callers of pods/eviction and the time of
-// their last call. It returns nil if the request has changed concurrently, such as by a call.
-func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (*coordinationv1alpha1.EvictionRequest, error) {
+// withdrawCalls removes the requester that stands for all callers of pods/eviction and what the request
+// says about their calls. It returns nil if the request has changed concurrently, such as by a call.
+func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, why change) (*coordinationv1alpha1.EvictionRequest, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid":             request.UID,
 			"resourceVersion": request.ResourceVersion,
-			"annotations":     map[string]any{coordinationv1alpha1.EvictionCallTimeAnnotation: nil},
+			"annotations": map[string]any{
+				coordinationv1alpha1.EvictionCallTimeAnnotation:   nil,
+				coordinationv1alpha1.EvictionCallCordonAnnotation: nil,
+			},
 		},
 		"spec": map[string]any{"requesters": slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)},
 	})
@@ -98,6 +117,6 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 		return nil, ignoreStale(ctx, request, "withdrawing "+coordinationv1alpha1.EvictionRequesterEvictions, err)
 	}
 	w.wrote(written)
-	recordEvents(w.recorder, written, []change{{kind: changeCallsExpired}})
+	recordEvents(w.recorder, written, []change{why})
 	return written, nil
 }

@@ -23,6 +23,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
 )
@@ -91,12 +94,12 @@ func TestSyncExpiresCalls(t *testing.T) {
 		},
 		"calls that have expired": {
 			request: newRequest(version("17"), withoutRequesters, calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
+			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
 			wantCanceled: true, wantWait: safetyInterval, wantEvents: []string{"EvictionCallsExpired", "EvictionCanceled", "EvictionCanceled"},
 		},
 		"others are left": {
 			request: newRequest(version("17"), calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch: `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
+			wantPatch: `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
 			wantWait:  safetyInterval, wantEvents: []string{"EvictionCallsExpired"},
 		},
 	} {
@@ -149,5 +152,106 @@ func TestSyncContinuesIfCallsCannotBeWithdrawn(t *testing.T) {
 	}
 	if writes := f.writes(t); len(writes) != 1 || len(writes[0].ActiveInterceptors) != 1 {
 		t.Errorf("got the writes %v, want that an interceptor is activated", writes)
+	}
+}
+
+// calledOnCordoned adds the requester that stands for all callers of pods/eviction, who called while the
+// node with this UID was unschedulable, in this version.
+func calledOnCordoned(node string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		calledAt(0)(request)
+		request.Annotations["coordination.k8s.io/eviction-call-cordon"] = node
+	}
+}
+
+func onNode(pod *v1.Pod) { pod.Labels, pod.Spec.NodeName = nil, "node-1" }
+
+func newNode(unschedulable bool, version string) *v1.Node {
+	return &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "node-uid", ResourceVersion: version},
+		Spec:       v1.NodeSpec{Unschedulable: unschedulable},
+	}
+}
+
+// A drain is given up when its node is uncordoned. Evictions from schedulable nodes are not, and no stale
+// cache withdraws a drain that has just begun.
+func TestSyncWithdrawsCallsOfUncordonedNode(t *testing.T) {
+	const cordoned = "node-uid/20"
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		node    *v1.Node
+		want    bool
+	}{
+		"still cordoned":              {request: newRequest(calledOnCordoned(cordoned)), node: newNode(true, "30")},
+		"uncordoned":                  {request: newRequest(calledOnCordoned(cordoned)), node: newNode(false, "30"), want: true},
+		"not cordoned yet":            {request: newRequest(calledOnCordoned(cordoned)), node: newNode(false, "10")},
+		"the version itself":          {request: newRequest(calledOnCordoned(cordoned)), node: newNode(false, "20")},
+		"more digits":                 {request: newRequest(calledOnCordoned("node-uid/9")), node: newNode(false, "10"), want: true},
+		"never cordoned":              {request: newRequest(calledAt(0)), node: newNode(false, "30")},
+		"another node of that name":   {request: newRequest(calledOnCordoned("another/20")), node: newNode(false, "30")},
+		"no node":                     {request: newRequest(calledOnCordoned(cordoned))},
+		"no version":                  {request: newRequest(calledOnCordoned("node-uid")), node: newNode(false, "30")},
+		"no number":                   {request: newRequest(calledOnCordoned("node-uid/x")), node: newNode(false, "30")},
+		"not requested by any caller": {request: newRequest(calledOnCordoned(cordoned), withoutRequesters), node: newNode(false, "30")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{test.request, newPod(onNode)}
+			if test.node != nil {
+				objects = append(objects, test.node)
+			}
+			f := newFixture(t, objects...)
+			_, ctx := ktesting.NewTestContext(t)
+			if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+				t.Fatalf("syncing: %v", err)
+			}
+			var patches, events []string
+			for _, action := range f.client.Actions() {
+				if action, isPatch := action.(clienttesting.PatchAction); isPatch {
+					patches = append(patches, string(action.GetPatch()))
+				}
+			}
+			for _, event := range f.events {
+				if event.Reason == "NodeUncordoned" || event.Reason == "EvictionCallsExpired" {
+					events = append(events, event.Reason+": "+event.Note)
+				}
+			}
+			var wantPatches, wantEvents []string
+			if test.want {
+				wantPatches = []string{`{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"` +
+					test.request.ResourceVersion + `","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`}
+				wantEvents = []string{"NodeUncordoned: Withdrew requester eviction.k8s.io: node node-1 was cordoned when pods/eviction was called, and is schedulable again."}
+			}
+			if diff := cmp.Diff(wantPatches, patches); diff != "" {
+				t.Errorf("unexpected patches (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(wantEvents, events); diff != "" {
+				t.Errorf("unexpected events (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Only an uncordon enqueues requests, and only those whose pods were evicted from that node while it was
+// cordoned.
+func TestUncordonEnqueuesRequests(t *testing.T) {
+	other := newRequest(calledOnCordoned("another/20"))
+	other.Name = "other"
+	uncalled := newRequest()
+	uncalled.Name = "uncalled"
+	for name, test := range map[string]struct {
+		before, after *v1.Node
+		want          []types.NamespacedName
+	}{
+		"uncordoned":  {before: newNode(true, "20"), after: newNode(false, "30"), want: []types.NamespacedName{requestKeyOfPod}},
+		"cordoned":    {before: newNode(false, "10"), after: newNode(true, "20")},
+		"a heartbeat": {before: newNode(false, "30"), after: newNode(false, "40")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(calledOnCordoned("node-uid/20")), other, uncalled, newPod(onNode), test.before)
+			f.sendUpdate(t, test.after)
+			if diff := cmp.Diff(test.want, f.decisions.taken()); diff != "" {
+				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
+			}
+		})
 	}
 }

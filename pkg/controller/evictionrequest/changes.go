@@ -36,6 +36,7 @@ const (
 	changeEvicted
 	changeCanceled
 	changeCallsExpired
+	changeNodeUncordoned
 )
 
 // change is one change of a request. Events and metrics are derived from it.

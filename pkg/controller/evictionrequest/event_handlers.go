@@ -25,14 +25,16 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
-func (c *Controller) addEventHandlers(logger klog.Logger, requests, pods, budgets cache.SharedIndexInformer) error {
+func (c *Controller) addEventHandlers(logger klog.Logger, requests, pods, nodes, budgets cache.SharedIndexInformer) error {
 	if _, err := requests.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
 			if !isInInitialList {
@@ -51,6 +53,11 @@ func (c *Controller) addEventHandlers(logger klog.Logger, requests, pods, budget
 		DeleteFunc: func(obj any) { c.podDeleted(logger, obj) },
 	}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
+	}
+	if _, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, obj any) { c.nodeUpdated(old.(*v1.Node), obj.(*v1.Node)) },
+	}); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
 	}
 	if _, err := budgets.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		// A new budget allows no more evictions, but the informer may have missed that a budget of
@@ -128,6 +135,23 @@ func (c *Controller) podDeleted(logger klog.Logger, obj any) {
 	}
 	c.imperative.podGone(pod)
 	c.enqueuePod(pod)
+}
+
+// nodeUpdated enqueues the requests of a drain that may have been given up, because its node was
+// uncordoned. An uncordon is rare enough to go through all requests.
+func (c *Controller) nodeUpdated(old, node *v1.Node) {
+	if !old.Spec.Unschedulable || node.Spec.Unschedulable {
+		return
+	}
+	requests, err := c.requestLister.List(labels.Everything())
+	if err != nil {
+		return // A lister that reads from a cache returns no errors.
+	}
+	for _, request := range requests {
+		if evictionrequesttools.WasEvictionCallCordoned(request, node) {
+			c.queue.Add(keyOf(request))
+		}
+	}
 }
 
 // budgetUpdated starts the next eviction if the budget may allow one now, and re-evaluates which

@@ -328,19 +328,23 @@ func TestBudgetEventsWithoutWaiting(t *testing.T) {
 func TestAddEventHandlersErrors(t *testing.T) {
 	broken := func(informer *handledInformer) cache.SharedIndexInformer { return brokenInformer{informer} }
 	tests := map[string]struct {
-		handlers func(*fixture) (requests, pods, budgets cache.SharedIndexInformer)
+		handlers func(*fixture) (requests, pods, nodes, budgets cache.SharedIndexInformer)
 		want     string
 	}{
 		"requests": {
-			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) { return broken(f.requests), f.pods, f.budgets },
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return broken(f.requests), f.pods, f.nodes, f.budgets },
 			want:     "watching eviction requests: broken",
 		},
 		"pods": {
-			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) { return f.requests, broken(f.pods), f.budgets },
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return f.requests, broken(f.pods), f.nodes, f.budgets },
 			want:     "watching pods: broken",
 		},
+		"nodes": {
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, broken(f.nodes), f.budgets },
+			want:     "watching nodes: broken",
+		},
 		"budgets": {
-			handlers: func(f *fixture) (_, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, broken(f.budgets) },
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, f.nodes, broken(f.budgets) },
 			want:     "watching pod disruption budgets: broken",
 		},
 	}
@@ -348,8 +352,8 @@ func TestAddEventHandlersErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			logger, _ := ktesting.NewTestContext(t)
-			requests, pods, budgets := test.handlers(f)
-			err := f.addEventHandlers(logger, requests, pods, budgets)
+			requests, pods, nodes, budgets := test.handlers(f)
+			err := f.addEventHandlers(logger, requests, pods, nodes, budgets)
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got error %v, want one that begins with %q", err, test.want)
 			}

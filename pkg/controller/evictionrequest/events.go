@@ -47,6 +47,8 @@ const (
 	eventEvictionCanceled = "EvictionCanceled"
 	// eventEvictionCallsExpired: whoever called pods/eviction for the pod has given up.
 	eventEvictionCallsExpired = "EvictionCallsExpired"
+	// eventNodeUncordoned: whoever drained the node by such calls has given up.
+	eventNodeUncordoned = "NodeUncordoned"
 )
 
 // maxNoteLength is the maximum length of the note of an event, in bytes.
@@ -98,6 +100,9 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 	case changeCallsExpired:
 		return event{v1.EventTypeNormal, eventEvictionCallsExpired, "Withdraw",
 			fmt.Sprintf("Withdrew requester %s: pods/eviction was not called for %v.", coordinationv1alpha1.EvictionRequesterEvictions, callTTL), true}, true
+	case changeNodeUncordoned:
+		return event{v1.EventTypeNormal, eventNodeUncordoned, "Withdraw",
+			fmt.Sprintf("Withdrew requester %s: node %s was cordoned when pods/eviction was called, and is schedulable again.", coordinationv1alpha1.EvictionRequesterEvictions, c.message), true}, true
 	}
 	return event{}, false
 }

@@ -55,6 +55,7 @@ import (
 type Controller struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
+	nodeLister    corelisters.NodeLister
 	// pods reads single pods from the API server, where the cache may be stale.
 	pods podeviction.Reader
 
@@ -137,6 +138,7 @@ func newController(
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
+		nodeLister:    nodeInformer.Lister(),
 		pods:          podeviction.NewReader(client),
 		writer:        writer,
 		outages:       outages,
@@ -172,7 +174,7 @@ func newController(
 		nodeInformer.Informer().HasSynced,
 		budgetInformer.Informer().HasSynced,
 	}
-	if err := c.addEventHandlers(klog.FromContext(ctx), requestInformer.Informer(), podInformer.Informer(), budgetInformer.Informer()); err != nil {
+	if err := c.addEventHandlers(klog.FromContext(ctx), requestInformer.Informer(), podInformer.Informer(), nodeInformer.Informer(), budgetInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
 	return c, nil

@@ -90,11 +90,12 @@ func newFixtureFor(t testing.TB, client *fake.Clientset, clock *testingclock.Fak
 	f.requests = &handledInformer{SharedIndexInformer: requests.Informer()}
 	f.pods = &handledInformer{SharedIndexInformer: pods.Informer()}
 	f.budgets = &handledInformer{SharedIndexInformer: budgets.Informer()}
-	f.nodes = &handledInformer{SharedIndexInformer: factory.Core().V1().Nodes().Informer()}
+	nodes := factory.Core().V1().Nodes()
+	f.nodes = &handledInformer{SharedIndexInformer: nodes.Informer()}
 
 	_, ctx := ktesting.NewTestContext(t)
 	controller, err := newController(ctx,
-		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, factory.Core().V1().Nodes(), handledBudgets{budgets, f.budgets},
+		handledRequests{requests, f.requests}, handledPods{pods, f.pods}, handledNodes{nodes, f.nodes}, handledBudgets{budgets, f.budgets},
 		f.client, f.client, f.evictPod, ttl, f.clock)
 	if err != nil {
 		t.Fatalf("creating the controller: %v", err)
@@ -260,6 +261,13 @@ type handledPods struct {
 }
 
 func (h handledPods) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledNodes struct {
+	coreinformers.NodeInformer
+	informer *handledInformer
+}
+
+func (h handledNodes) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledBudgets struct {
 	policyinformers.PodDisruptionBudgetInformer

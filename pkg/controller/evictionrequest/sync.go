@@ -88,7 +88,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		}
 	}
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
-	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request)
+	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request, pod)
 	status, nextSync := computeStatus(now, noTimeoutBefore, request, pod)
 	if isWithdrawn(status) {
 		stays, err := c.confirmStays(ctx, request)

@@ -65,7 +65,7 @@ func TestWriterResponses(t *testing.T) {
 		}},
 		"callers": {verb: "patch", operation: "withdrawing eviction.k8s.io", write: func(t *testing.T, w *requestWriter, request *coordinationv1alpha1.EvictionRequest) error {
 			_, ctx := ktesting.NewTestContext(t)
-			written, err := w.withdrawCalls(ctx, request)
+			written, err := w.withdrawCalls(ctx, request, change{kind: changeCallsExpired})
 			if written != nil {
 				t.Errorf("returned a request that was not written")
 			}
@@ -247,7 +247,7 @@ func TestWriterRemembersPatches(t *testing.T) {
 			return err
 		},
 		"that withdraw calls": func(ctx context.Context, w *requestWriter) error {
-			_, err := w.withdrawCalls(ctx, newRequest(version("17"), calledAt(0)))
+			_, err := w.withdrawCalls(ctx, newRequest(version("17"), calledAt(0)), change{kind: changeCallsExpired})
 			return err
 		},
 	} {

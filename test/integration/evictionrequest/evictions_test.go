@@ -92,6 +92,8 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 		{"calls expire after fifteen minutes", testCallsExpire},
 		{"calls that are repeated do not expire", testCallsRenewed},
 		{"calls that a budget refuses do not expire", testCallsBesideBudget},
+		{"a drain is given up when its node is uncordoned", testUncordon},
+		{"a node is uncordoned while no controller runs", testUncordonWithoutController},
 		{"many callers at the same time", testConcurrentEvictions},
 		{"a caller does not evict the successor of its pod", testEvictionOfSuccessor},
 		{"a version that the pod does not have yet", testEvictionOfGuessedVersion},
@@ -814,6 +816,90 @@ func testCallsBesideBudget(t *testing.T, c *cluster) {
 	}
 	c.expectRequesters(pod, evictions)
 	now.Step(15 * time.Minute)
+	c.awaitRequest(pod, "the end of the request", canceled)
+	c.expectUntouched(pod)
+}
+
+// createNode creates the node of the namespace.
+func (c *cluster) createNode() string {
+	c.t.Helper()
+	node, err := c.client.CoreV1().Nodes().Create(c.t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatalf("creating a node: %v", err)
+	}
+	return node.Name
+}
+
+func (c *cluster) cordon(node string, unschedulable bool) {
+	c.t.Helper()
+	if _, err := c.client.CoreV1().Nodes().Patch(c.t.Context(), node, types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable), metav1.PatchOptions{}); err != nil {
+		c.t.Fatalf("cordoning a node: %v", err)
+	}
+}
+
+func onNode(name string) func(*v1.Pod) { return func(pod *v1.Pod) { pod.Spec.NodeName = name } }
+
+// drain calls pods/eviction until kube-apiserver has noted that the node of the pod is cordoned, which
+// its cache may not know at first.
+func (c *cluster) drain(pod *v1.Pod) {
+	c.t.Helper()
+	c.Eventually("an eviction from a cordoned node", func(context.Context) (bool, string) {
+		c.expectWaits("evicting", c.evict(pod))
+		request := c.getRequest(pod)
+		return request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] != "", fmt.Sprint(request.Annotations)
+	})
+}
+
+// testUncordon has pods that are evicted from a node before and after it is cordoned. One of them is
+// requested by others as well.
+func testUncordon(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	node := c.createNode()
+	before := c.createRunningPod(newPod("before", withInterceptors(first), onNode(node)), v1.ConditionTrue)
+	c.expectWaits("evicting", c.evict(before))
+	c.cordon(node, true)
+	alone := c.createRunningPod(newPod("alone", withInterceptors(first), onNode(node)), v1.ConditionTrue)
+	shared := c.createRunningPod(newPod("shared", withInterceptors(first), onNode(node)), v1.ConditionTrue)
+	for _, pod := range []*v1.Pod{alone, shared} {
+		c.drain(pod)
+		c.awaitRequest(pod, "the first interceptor to be active", active(first))
+		c.expectRequesters(pod, evictions)
+	}
+	c.join(shared, drainer)
+
+	c.cordon(node, false)
+	c.awaitRequest(alone, "the end of the request", canceled)
+	request := c.awaitRequest(shared, "the drain to be withdrawn", func(request *coordinationv1alpha1.EvictionRequest) bool { return len(request.Spec.Requesters) == 1 })
+	c.expectRequesters(shared, drainer)
+	if len(request.Annotations) > 0 {
+		t.Errorf("the request still says %v", request.Annotations)
+	}
+	c.expectEvents("EvictionRequest", string(alone.UID), "InterceptorActivated", "NodeUncordoned", "EvictionCanceled")
+	c.expectRequesters(before, evictions)
+	for _, pod := range []*v1.Pod{before, alone, shared} {
+		c.expectUntouched(pod)
+	}
+	// An evictor that goes on is not a drain any more.
+	c.Eventually("an eviction from a schedulable node", func(context.Context) (bool, string) {
+		c.expectWaits("evicting", c.evict(alone))
+		request := c.getRequest(alone)
+		return !canceled(request) && active(first)(request) && request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] == "", fmt.Sprint(describe(request), request.Annotations)
+	})
+	c.expectRequesters(alone, evictions)
+}
+
+func testUncordonWithoutController(t *testing.T, c *cluster) {
+	node := c.createNode()
+	stop := c.startController(clock.RealClock{})
+	c.cordon(node, true)
+	pod := c.createRunningPod(newPod("pod", withInterceptors(first), onNode(node)), v1.ConditionTrue)
+	c.drain(pod)
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
+	stop()
+	c.cordon(node, false)
+	c.expectRequesters(pod, evictions)
+	c.startController(clock.RealClock{})
 	c.awaitRequest(pod, "the end of the request", canceled)
 	c.expectUntouched(pod)
 }

@@ -84,7 +84,12 @@ func withdrawsEvictions(request, old *coordination.EvictionRequest) bool {
 	}
 	withdrawn := old.DeepCopy()
 	withdrawn.Spec.Requesters = slices.DeleteFunc(withdrawn.Spec.Requesters, isEvictionsRequester)
-	delete(withdrawn.Annotations, coordinationv1alpha1.EvictionCallTimeAnnotation)
+	for _, key := range []string{coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation} {
+		// A controller of an earlier release leaves the one that it does not know.
+		if _, kept := request.Annotations[key]; !kept {
+			delete(withdrawn.Annotations, key)
+		}
+	}
 	withdrawn.Generation = request.Generation
 	return apiequality.Semantic.DeepEqual(withoutHousekeeping(request), withoutHousekeeping(withdrawn))
 }

@@ -35,6 +35,9 @@ func TestEvictionsRequester(t *testing.T) {
 	apiServer := &user.DefaultInfo{Name: user.APIServerUser, Groups: []string{user.SystemPrivilegedGroup}}
 	named := func(name string) user.Info { return &user.DefaultInfo{Name: name} }
 	called := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-time": "2026-05-04T12:00:00Z"})
+	onCordoned := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-time": "2026-05-04T12:00:00Z", "coordination.k8s.io/eviction-call-cordon": "1/2"})
+	onlyCordon := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-cordon": "1/2"})
+	otherCordon := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-cordon": "1/3"})
 	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
 	for name, test := range map[string]struct {
 		user         user.Info
@@ -52,6 +55,10 @@ func TestEvictionsRequester(t *testing.T) {
 		"a guest withdraws them":                  {user: named(guest), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: denied},
 		"the controller withdraws them":           {user: named(controller), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain), withAnnotations(map[string]string{})), want: allowed},
 		"the controller withdraws the last":       {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters()), want: allowed},
+		"it withdraws callers of a drain":         {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters()), want: allowed},
+		"it does not know of cordons":             {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters(), onlyCordon), want: allowed},
+		"it changes a cordon":                     {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters(), otherCordon), want: denied},
+		"it adds a cordon":                        {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters(), onlyCordon), want: denied},
 		"the controller withdraws others":         {user: named(controller), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(callers), called), want: denied},
 		"the controller withdraws all":            {user: named(controller), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters()), want: denied},
 		"the controller withdraws without them":   {user: named(controller), old: newRequest(withRequesters(drain), called), request: newRequest(withRequesters(drain)), want: denied},

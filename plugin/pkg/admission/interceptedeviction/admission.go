@@ -95,6 +95,7 @@ type Plugin struct {
 	authorizer authorizer.UnconditionalAuthorizer
 	client     kubernetes.Interface
 	pods       corelisters.PodLister
+	nodes      corelisters.NodeLister
 	requests   coordinationlisters.EvictionRequestLister
 	refusals   *refusals
 	clock      clock.PassiveClock
@@ -137,6 +138,7 @@ func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformer
 	}
 	// Informers are started only if they are asked for.
 	p.pods = factory.Core().V1().Pods().Lister()
+	p.nodes = factory.Core().V1().Nodes().Lister()
 	p.requests = factory.Coordination().V1alpha1().EvictionRequests().Lister()
 }
 
@@ -149,7 +151,7 @@ func (p *Plugin) ValidateInitialization() error {
 		return fmt.Errorf("%s has no authorizer", PluginName)
 	case p.enabled && p.client == nil:
 		return fmt.Errorf("%s has no client", PluginName)
-	case p.enabled && (p.pods == nil || p.requests == nil):
+	case p.enabled && (p.pods == nil || p.nodes == nil || p.requests == nil):
 		return fmt.Errorf("%s has no informers", PluginName)
 	}
 	return nil

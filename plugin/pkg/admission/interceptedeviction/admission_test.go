@@ -81,8 +81,11 @@ func (w world) newPlugin(t *testing.T) (*Plugin, *fake.Clientset) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for _, object := range w.cached {
 		store := factory.Core().V1().Pods().Informer().GetStore()
-		if _, isRequest := object.(*coordinationv1alpha1.EvictionRequest); isRequest {
+		switch object.(type) {
+		case *coordinationv1alpha1.EvictionRequest:
 			store = factory.Coordination().V1alpha1().EvictionRequests().Informer().GetStore()
+		case *v1.Node:
+			store = factory.Core().V1().Nodes().Informer().GetStore()
 		}
 		if err := store.Add(object); err != nil {
 			t.Fatalf("filling a cache: %v", err)
@@ -128,6 +131,7 @@ func TestInitialization(t *testing.T) {
 		"authorizer":    func(p *Plugin) { p.authorizer = nil },
 		"client":        func(p *Plugin) { p.client = nil },
 		"informers":     func(p *Plugin) { p.requests = nil },
+		"no informers":  func(p *Plugin) { p.nodes = nil },
 	} {
 		plugin, _ := world{}.newPlugin(t)
 		incomplete(plugin)
@@ -137,7 +141,7 @@ func TestInitialization(t *testing.T) {
 	}
 	// With the gate off it asks for no informer, which would watch a kind that is not served.
 	plugin, _ := world{off: true}.newPlugin(t)
-	if plugin.pods != nil || plugin.requests != nil {
+	if plugin.pods != nil || plugin.nodes != nil || plugin.requests != nil {
 		t.Error("it asks for informers although its gate is off")
 	}
 }
@@ -238,6 +242,65 @@ func TestCaches(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.wantRequests, requests(client)); diff != "" {
 				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCordon: the request says once that the node of its pod is cordoned, and nothing about others.
+func TestCordon(t *testing.T) {
+	const time, cordon, version = "coordination.k8s.io/eviction-call-time", "coordination.k8s.io/eviction-call-cordon", "node-uid/20"
+	now := noon.Format("2006-01-02T15:04:05Z07:00")
+	pod := newPod(interceptedBy(first), onNode("node-1"))
+	node := func(unschedulable bool) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "node-uid", ResourceVersion: "20"}, Spec: v1.NodeSpec{Unschedulable: unschedulable}}
+	}
+	said := func(request *coordinationv1alpha1.EvictionRequest) { request.Annotations[cordon] = "node-uid/10" }
+	atFirst := processing(first, first, imperative)
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		node    *v1.Node
+		// want are the annotations that are written, if any are.
+		want map[string]string
+	}{
+		"the first call, cordoned":         {node: node(true), want: map[string]string{time: now, cordon: version}},
+		"the first call, schedulable":      {node: node(false), want: map[string]string{time: now}},
+		"the first call, not cached":       {want: map[string]string{time: now}},
+		"called just, cordoned since":      {request: newRequest(atFirst), node: node(true), want: map[string]string{time: now, cordon: version}},
+		"called just, cordoned then":       {request: newRequest(atFirst, said), node: node(true)},
+		"called just, schedulable":         {request: newRequest(atFirst), node: node(false)},
+		"called just, uncordoned":          {request: newRequest(atFirst, said), node: node(false)},
+		"called long ago, cordoned since":  {request: newRequest(atFirst, calledAt("")), node: node(true), want: map[string]string{time: now, cordon: version}},
+		"called long ago, cordoned then":   {request: newRequest(atFirst, calledAt(""), said), node: node(true), want: map[string]string{time: now}},
+		"joining others, with an old note": {request: newRequest(atFirst, said, requestedBy("drain.example.com")), node: node(true), want: map[string]string{time: now, cordon: version}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}
+			if test.request != nil {
+				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
+			}
+			if test.node != nil {
+				w.cached = append(w.cached, test.node)
+			}
+			plugin, client := w.newPlugin(t)
+			if err := plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil); !apierrors.IsTooManyRequests(err) {
+				t.Errorf("got error %v", err)
+			}
+			var got map[string]string
+			for _, action := range client.Actions() {
+				switch action := action.(type) {
+				case clienttesting.CreateActionImpl:
+					got = action.Object.(*coordinationv1alpha1.EvictionRequest).Annotations
+				case clienttesting.PatchActionImpl:
+					patch := metav1.PartialObjectMetadata{}
+					if err := json.Unmarshal(action.Patch, &patch); err != nil {
+						t.Fatal(err)
+					}
+					got = patch.Annotations
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected annotations (-want, +got):\n%s", diff)
 			}
 		})
 	}

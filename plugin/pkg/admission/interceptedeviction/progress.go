@@ -110,6 +110,13 @@ func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) boo
 	return hasCallers(request) && known && now.Sub(called) < renewalInterval && called.Sub(now) <= callTTL
 }
 
+// hasCordon reports whether the request already says that pods/eviction was called while the node was
+// unschedulable. Which version of the node that was matters only if it was made schedulable since.
+// Then the controller removes it.
+func hasCordon(request *coordinationv1alpha1.EvictionRequest) bool {
+	return hasCallers(request) && request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] != ""
+}
+
 // hasCallers reports whether the eviction is requested by calls of pods/eviction.
 func hasCallers(request *coordinationv1alpha1.EvictionRequest) bool {
 	return slices.ContainsFunc(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) bool {

@@ -185,12 +185,16 @@ func (p *Plugin) liveRequest(ctx context.Context, e *eviction) (*coordinationv1a
 // create creates the request, with the labels of the pod: then the controller does not have to copy
 // them.
 func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1.EvictionRequest, error) {
+	annotations := map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
+	if cordon := p.cordonOf(e); cordon != "" {
+		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = cordon
+	}
 	return p.requestsOf(e).Create(ctx, &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        string(e.pod.UID),
 			Namespace:   e.GetNamespace(),
 			Labels:      e.pod.Labels,
-			Annotations: map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()},
+			Annotations: annotations,
 		},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
 			Target: coordinationv1alpha1.EvictionTarget{
@@ -204,7 +208,10 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 // renew writes that pods/eviction is called for the pod, unless the request says so already. The
 // first call joins the request of others.
 func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
-	if isRenewed(request, p.clock.Now()) {
+	annotations := map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
+	if cordon := p.cordonOf(e); cordon != "" && !hasCordon(request) {
+		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = cordon
+	} else if isRenewed(request, p.clock.Now()) {
 		return nil
 	}
 	// The version prevents two writes by calls at the same time.
@@ -212,7 +219,7 @@ func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1
 		"metadata": map[string]any{
 			"uid":             request.UID,
 			"resourceVersion": request.ResourceVersion,
-			"annotations":     map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()},
+			"annotations":     annotations,
 		},
 		"spec": map[string]any{
 			"requesters": []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.EvictionRequesterEvictions}},
@@ -239,6 +246,16 @@ func (p *Plugin) replace(ctx context.Context, e *eviction, request *coordination
 		return err
 	}
 	return apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), request.Name, fmt.Errorf("the canceled request was deleted"))
+}
+
+// cordonOf says that the node of the pod is unschedulable, or returns nothing. If the cache does not
+// know that yet, the next call says it.
+func (p *Plugin) cordonOf(e *eviction) string {
+	node, err := p.nodes.Get(e.pod.Spec.NodeName)
+	if err != nil {
+		return "" // A lister that reads from a cache returns no other error than that there is none.
+	}
+	return evictionrequesttools.EvictionCallCordon(node)
 }
 
 func (p *Plugin) callTime() string { return p.clock.Now().UTC().Format(time.RFC3339) }

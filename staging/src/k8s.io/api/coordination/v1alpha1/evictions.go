@@ -22,12 +22,20 @@ package v1alpha1
 const (
 	// EvictionRequesterEvictions is the requester that stands for all callers of pods/eviction.
 	// Only kube-apiserver can add it. The eviction request controller withdraws it when no call
-	// has come for EvictionCallTTLSeconds: a caller that gives up withdraws nothing.
+	// has come for EvictionCallTTLSeconds, or when the node of the pod is uncordoned: a caller that
+	// gives up usually withdraws nothing.
 	EvictionRequesterEvictions = "eviction.k8s.io"
 
 	// EvictionCallTimeAnnotation, of an EvictionRequest, is when pods/eviction was last called for
 	// the pod, in RFC 3339. Written by kube-apiserver, at most once a minute.
 	EvictionCallTimeAnnotation = "coordination.k8s.io/eviction-call-time"
+
+	// EvictionCallCordonAnnotation, of an EvictionRequest, says that pods/eviction was called for the
+	// pod while its node was unschedulable: UID and resourceVersion of that node, with a slash between
+	// them. Written by kube-apiserver, once. When the node is schedulable again, whoever drained it
+	// has given up, and the eviction request controller withdraws EvictionRequesterEvictions. Calls
+	// for pods on schedulable nodes do not set it: evictors that do not drain nodes never cordon them.
+	EvictionCallCordonAnnotation = "coordination.k8s.io/eviction-call-cordon"
 
 	// EvictionCallTTLSeconds is how long a call of pods/eviction counts. It is longer than any
 	// known caller waits before its next call: the descheduler waits for ten minutes.

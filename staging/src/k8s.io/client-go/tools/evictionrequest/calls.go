@@ -18,11 +18,14 @@ package evictionrequest
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // EvictionCallTime returns when pods/eviction was last called for the pod of the request, up to a
@@ -30,6 +33,33 @@ import (
 func EvictionCallTime(request *coordinationv1alpha1.EvictionRequest) (called time.Time, known bool) {
 	called, err := time.Parse(time.RFC3339, request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation])
 	return called, err == nil
+}
+
+// EvictionCallCordon returns the value of EvictionCallCordonAnnotation for a pod on this node: it is
+// empty if the node is schedulable.
+func EvictionCallCordon(node *v1.Node) string {
+	if !node.Spec.Unschedulable {
+		return ""
+	}
+	return string(node.UID) + "/" + node.ResourceVersion
+}
+
+// WasEvictionCallCordoned reports whether pods/eviction was called for the pod of the request while
+// this node was unschedulable.
+func WasEvictionCallCordoned(request *coordinationv1alpha1.EvictionRequest, node *v1.Node) bool {
+	uid, _, found := strings.Cut(request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation], "/")
+	return found && uid == string(node.UID)
+}
+
+// IsUncordonedSinceEvictionCall reports whether that node is schedulable again. It does not take an
+// older version of the node, in which it was schedulable yet, for a later one.
+func IsUncordonedSinceEvictionCall(request *coordinationv1alpha1.EvictionRequest, node *v1.Node) bool {
+	if node.Spec.Unschedulable || !WasEvictionCallCordoned(request, node) {
+		return false
+	}
+	_, cordoned, _ := strings.Cut(request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation], "/")
+	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, cordoned)
+	return err == nil && order > 0
 }
 
 // RequestedByCall returns the name and the UID of the EvictionRequest that a call of pods/eviction has

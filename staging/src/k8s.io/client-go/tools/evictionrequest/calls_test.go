@@ -22,8 +22,10 @@ import (
 	"testing"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestRequestedByCall(t *testing.T) {
@@ -60,5 +62,37 @@ func TestRequestedByCall(t *testing.T) {
 				t.Errorf("got the request %q with UID %q", name, uid)
 			}
 		})
+	}
+}
+
+func TestEvictionCallCordon(t *testing.T) {
+	node := func(uid types.UID, version string, unschedulable bool) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: uid, ResourceVersion: version}, Spec: v1.NodeSpec{Unschedulable: unschedulable}}
+	}
+	if got := EvictionCallCordon(node("a", "5", false)); got != "" {
+		t.Errorf("a schedulable node is noted as %q", got)
+	}
+	request := &coordinationv1alpha1.EvictionRequest{}
+	if WasEvictionCallCordoned(request, node("", "", true)) || IsUncordonedSinceEvictionCall(request, node("", "6", false)) {
+		t.Error("a request without calls was called on a cordoned node")
+	}
+	request.Annotations = map[string]string{"coordination.k8s.io/eviction-call-cordon": EvictionCallCordon(node("a", "5", true))}
+	for _, test := range []struct {
+		node                 *v1.Node
+		cordoned, uncordoned bool
+	}{
+		{node: node("a", "5", true), cordoned: true},
+		{node: node("a", "6", true), cordoned: true},
+		{node: node("a", "6", false), cordoned: true, uncordoned: true},
+		{node: node("a", "10", false), cordoned: true, uncordoned: true},
+		{node: node("a", "4", false), cordoned: true},
+		{node: node("b", "6", false)},
+	} {
+		if got := WasEvictionCallCordoned(request, test.node); got != test.cordoned {
+			t.Errorf("%s: cordoned is %t", test.node.ResourceVersion, got)
+		}
+		if got := IsUncordonedSinceEvictionCall(request, test.node); got != test.uncordoned {
+			t.Errorf("%s: uncordoned is %t", test.node.ResourceVersion, got)
+		}
 	}
 }

@@ -21,7 +21,8 @@ limitations under the License.
 // (coordination.k8s.io), as "kubectl maintenance start" does, or EvictionRequests for single pods: the
 // server then continues after the program has ended, drains of the same node do not compete, pods are
 // evicted in order, and interceptors act first. With Helper.SkipInterceptedPods, Helper skips pods
-// that have interceptors of their own.
+// that have interceptors of their own. With Helper.Requests, Helper withdraws what it leaves to the
+// server when it ends early.
 //
 // Deprecated: create a NodeMaintenance if the server supports it.
 package drain

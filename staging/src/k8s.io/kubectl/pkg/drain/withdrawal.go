@@ -208,7 +208,7 @@ func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, op
 	case apierrors.IsNotFound(err):
 		return "stays: its eviction is not requested any more"
 	case err != nil:
-		return fmt.Sprintf("may leave all the same: its eviction cannot be withdrawn: %v. To cancel it for all who request it: kubectl -n %s delete evictionrequest %s",
+		return fmt.Sprintf("may leave all the same: its eviction cannot be withdrawn: %v. To cancel it, uncordon the node, or, for all who request it: kubectl -n %s delete evictionrequest %s",
 			err, pod.Namespace, open.name)
 	}
 	if others := otherRequesters(request); len(others) > 0 {
@@ -228,8 +228,11 @@ func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, op
 func (r *Requests) remove(ctx context.Context, namespace string, open openRequest) (*coordinationv1alpha1.EvictionRequest, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
-			"uid":         open.uid,
-			"annotations": map[string]any{coordinationv1alpha1.EvictionCallTimeAnnotation: nil},
+			"uid": open.uid,
+			"annotations": map[string]any{
+				coordinationv1alpha1.EvictionCallTimeAnnotation:   nil,
+				coordinationv1alpha1.EvictionCallCordonAnnotation: nil,
+			},
 		},
 		"spec": map[string]any{
 			"requesters": []map[string]string{{"name": coordinationv1alpha1.EvictionRequesterEvictions, "$patch": "delete"}},

@@ -45,7 +45,7 @@ func waitingPod(name string) (*corev1.Pod, *coordinationv1alpha1.EvictionRequest
 	return &pod, &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: string(pod.UID), Namespace: pod.Namespace, UID: types.UID(name + "-request"),
-			Annotations: map[string]string{"coordination.k8s.io/eviction-call-time": "2026-01-01T00:00:00Z", "example.com/other": "kept"},
+			Annotations: map[string]string{"coordination.k8s.io/eviction-call-time": "2026-01-01T00:00:00Z", "coordination.k8s.io/eviction-call-cordon": "1/2", "example.com/other": "kept"},
 		},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{Requesters: []coordinationv1alpha1.Requester{{Name: "eviction.k8s.io"}}},
 	}
@@ -122,7 +122,7 @@ func (s *server) lines() []string {
 
 const (
 	kept      = "[] map[example.com/other:kept]"
-	untouched = "[eviction.k8s.io] map[coordination.k8s.io/eviction-call-time:2026-01-01T00:00:00Z example.com/other:kept]"
+	untouched = "[eviction.k8s.io] map[coordination.k8s.io/eviction-call-cordon:1/2 coordination.k8s.io/eviction-call-time:2026-01-01T00:00:00Z example.com/other:kept]"
 )
 
 // TestInterrupt has pods in all states in which an interrupt can find them.
@@ -196,12 +196,12 @@ func TestInterrupt(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			want:        `may leave all the same: its eviction cannot be withdrawn: Operation cannot be fulfilled on evictionrequests.coordination.k8s.io "pod-uid": the UID differs. To cancel it for all who request it: kubectl -n default delete evictionrequest pod-uid`,
+			want:        `may leave all the same: its eviction cannot be withdrawn: Operation cannot be fulfilled on evictionrequests.coordination.k8s.io "pod-uid": the UID differs. To cancel it, uncordon the node, or, for all who request it: kubectl -n default delete evictionrequest pod-uid`,
 			wantRequest: untouched,
 		},
 		"the user may not": {
 			refusal:     apierrors.NewForbidden(coordinationv1alpha1.Resource("evictionrequests"), "pod-uid", errors.New("no\nrights")),
-			want:        `may leave all the same: its eviction cannot be withdrawn: evictionrequests.coordination.k8s.io "pod-uid" is forbidden: no rights. To cancel it for all who request it: kubectl -n default delete evictionrequest pod-uid`,
+			want:        `may leave all the same: its eviction cannot be withdrawn: evictionrequests.coordination.k8s.io "pod-uid" is forbidden: no rights. To cancel it, uncordon the node, or, for all who request it: kubectl -n default delete evictionrequest pod-uid`,
 			wantRequest: untouched,
 		},
 		"the user may not, and it terminates": {
