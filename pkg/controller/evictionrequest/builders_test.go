@@ -99,16 +99,6 @@ func interceptedBy(names ...string) func(*v1.Pod) {
 	}
 }
 
-// registered registers an interceptor by annotation.
-func registered(name, priority string) func(*v1.Pod) {
-	return func(pod *v1.Pod) {
-		if pod.Annotations == nil {
-			pod.Annotations = map[string]string{}
-		}
-		pod.Annotations["interceptor.evictionrequest.coordination.k8s.io/priority_"+name] = priority
-	}
-}
-
 // terminatingSince marks a pod as deleted at the given time. Its deletionTimestamp
 // is when the grace period of 30 seconds ends.
 func terminatingSince(offset time.Duration) func(*v1.Pod) {

@@ -245,10 +245,11 @@ func (x *Index) update(n *namespaceIndex) {
 func (x *Index) takeChanged(n *namespaceIndex) map[string]struct{} {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	changed := n.changed
-	if len(changed) > 0 {
-		n.changed = map[string]struct{}{}
+	if len(n.changed) == 0 {
+		return nil // Not the map, to which others may add.
 	}
+	changed := n.changed
+	n.changed = map[string]struct{}{}
 	return changed
 }
 
