@@ -332,20 +332,28 @@ func TestAddEventHandlersErrors(t *testing.T) {
 		want     string
 	}{
 		"requests": {
-			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return broken(f.requests), f.pods, f.nodes, f.budgets },
-			want:     "watching eviction requests: broken",
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) {
+				return broken(f.requests), f.pods, f.nodes, f.budgets
+			},
+			want: "watching eviction requests: broken",
 		},
 		"pods": {
-			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return f.requests, broken(f.pods), f.nodes, f.budgets },
-			want:     "watching pods: broken",
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) {
+				return f.requests, broken(f.pods), f.nodes, f.budgets
+			},
+			want: "watching pods: broken",
 		},
 		"nodes": {
-			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, broken(f.nodes), f.budgets },
-			want:     "watching nodes: broken",
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) {
+				return f.requests, f.pods, broken(f.nodes), f.budgets
+			},
+			want: "watching nodes: broken",
 		},
 		"budgets": {
-			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) { return f.requests, f.pods, f.nodes, broken(f.budgets) },
-			want:     "watching pod disruption budgets: broken",
+			handlers: func(f *fixture) (_, _, _, _ cache.SharedIndexInformer) {
+				return f.requests, f.pods, f.nodes, broken(f.budgets)
+			},
+			want: "watching pod disruption budgets: broken",
 		},
 	}
 	for name, test := range tests {
