@@ -72,6 +72,7 @@ func TestEvictionRequest(t *testing.T) {
 		{"silent interceptor is unresponsive after a minute", testUnresponsiveInterceptor},
 		{"forbidden cancellation", testForbiddenCancellation},
 		{"events on request and pod", testEvents},
+		{"cost of a pod without interceptors", testCost},
 
 		{"the controller's role grants what it needs and no more", testControllerRole},
 		{"user roles read and write requests but no status", testUserRoles},

@@ -161,6 +161,26 @@ func Validation(ctx context.Context) rest.ValidateObjectFunc {
 	}
 }
 
+// Deleted returns what becomes of an eviction when the storage has deleted the pod, or has not: a pod that
+// terminates already is not validated. If another eviction has marked and deleted it in between, that was
+// the one, and this one is refused if admission minds.
+func Deleted(ctx context.Context, deleted runtime.Object, err error) error {
+	a := of(ctx)
+	if err != nil || a == nil || a.confirm == nil || !a.isChecked {
+		return err
+	}
+	pod, isPod := deleted.(*api.Pod)
+	if !isPod || a.hasMark(pod) {
+		return nil
+	}
+	for _, check := range a.checks {
+		if err := check(pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // MayRepeat reports whether an eviction may mark the pod once more after a conflict.
 func MayRepeat(ctx context.Context) bool {
 	a := of(ctx)

@@ -262,6 +262,43 @@ func TestFencedEviction(t *testing.T) {
 	}
 }
 
+// Of two callers that evict for the same request, each of which has marked the pod, one has evicted it.
+func TestFencedEvictionByTwo(t *testing.T) {
+	requests := newStoredRequests(t)
+	ctx := contextOfEviction()
+	storage, _, status, server := newStorage(t)
+	defer server.Terminate(t)
+	defer storage.Store.DestroyFunc()
+	pod := createRunningPod(ctx, t, storage, status)
+	key, err := storage.KeyFunc(ctx, pod.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A pod on a node terminates for a while.
+	if err := storage.Storage.GuaranteedUpdate(ctx, key, &api.Pod{}, false, nil, func(stored runtime.Object, _ genericstorage.ResponseMeta) (runtime.Object, *uint64, error) {
+		scheduled := stored.DeepCopyObject().(*api.Pod)
+		scheduled.Spec.NodeName, scheduled.Spec.TerminationGracePeriodSeconds = "node-1", ptr.To[int64](30)
+		return scheduled, nil, nil
+	}, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	requests.write(ctx, t, pod, nil)
+	evict := func(store rest.StandardStorage) error {
+		_, err := newEvictionStorage(store, budgetsClient(t, nil)).fencedBy(requests.fence).
+			Create(ctx, pod.Name, evictionFor(pod), rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+		return err
+	}
+	first := &markingStore{StandardStorage: status.store, marked: func(*api.Pod) bool {
+		if err := evict(status.store); err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+		return false
+	}}
+	if err := evict(first); !evictionfence.IsRefusal(err) || !strings.Contains(err.Error(), "the pod terminates already") {
+		t.Errorf("got error %v, want a refusal", err)
+	}
+}
+
 // touch writes to the pod.
 func touch(ctx context.Context, t *testing.T, status *StatusREST) {
 	t.Helper()
