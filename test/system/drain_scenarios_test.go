@@ -178,7 +178,7 @@ func endedScenarios() []scenario {
 		return &expected{
 			Code: code, Err: messages,
 			Out:    []string{"evicting pod drain/waiting", "node/node cordoned"},
-			Writes: []string{fmt.Sprintf(evictCall, "waiting"), withdrawCall, patchCall},
+			Writes: []string{fmt.Sprintf(evictCall, "waiting"), patchCall, withdrawCall},
 			Left:   cluster{Pods: []string{"waiting"}, Unschedulable: true, Requesters: requesters},
 		}
 	}

@@ -258,14 +258,14 @@ func (d *drainTest) run(tCtx ktesting.TContext, s *scenario, kubectl, who string
 		if err := command.Run(); !errors.As(err, &exit) {
 			tCtx.ExpectNoError(err, "running %s", kubectl)
 		}
-		all = append(all, ran{Code: exitCode(command), Out: sortedLines(stdout.String()), Err: sortedLines(stderr.String()), Left: look(tCtx)})
+		all = append(all, ran{Code: exitCode(command), Out: sortedLines(stdout.String()), Err: sortedLines(stderr.text.String()), Left: look(tCtx)})
 	}
 	return all
 }
 
 // interrupter keeps what is written, and sends the signal, if any, once the command waits for interceptors.
 type interrupter struct {
-	bytes.Buffer
+	text    bytes.Buffer
 	command *exec.Cmd
 	signal  syscall.Signal
 }
@@ -277,7 +277,7 @@ func (i *interrupter) Write(text []byte) (int, error) {
 		}
 		i.signal = 0
 	}
-	return i.Buffer.Write(text)
+	return i.text.Write(text)
 }
 
 // exitCode returns what a shell reports.
