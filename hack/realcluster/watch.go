@@ -18,6 +18,7 @@ package realcluster
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -62,6 +63,10 @@ func (c *Cluster) newWatch(ended func() error) *watch {
 // the lock may be about to be taken, and the process to start.
 const endedAfter = time.Second
 
+// startsWithin is that time for a component whose log is empty: the script has opened it, but on a busy
+// machine, seconds may pass before the program runs. What has ended by itself has said why.
+const startsWithin = 15 * time.Second
+
 // check returns an error if the cluster, a node or a component of a script has ended. It says which
 // steps are done.
 func (w *watch) check() error {
@@ -80,7 +85,11 @@ func (w *watch) check() error {
 	if w.endedSince.IsZero() {
 		w.endedSince = time.Now()
 	}
-	if time.Since(w.endedSince) < endedAfter {
+	patience := endedAfter
+	if node == "" && isEmpty(w.cluster.log(component)) {
+		patience = startsWithin
+	}
+	if time.Since(w.endedSince) < patience {
 		return nil
 	}
 	if node != "" {
@@ -100,6 +109,11 @@ func (w *watch) say(done string) {
 	now := time.Now()
 	w.cluster.printf("  %5.1f s  %s\n", now.Sub(w.last).Seconds(), done)
 	w.last = now
+}
+
+func isEmpty(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Size() == 0
 }
 
 // log is that of a node or component.
