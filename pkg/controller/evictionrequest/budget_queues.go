@@ -34,17 +34,28 @@ type candidate struct {
 	created time.Time
 	// healthy is whether the pod is ready, which is how budgets define healthy.
 	healthy bool
-	// dueAt is when an attempt is made even if the budget seems to allow none.
+	// report is what the request says about its last attempt.
+	report report
+	// dueAt is when the back-off ends that the request says.
 	dueAt time.Time
+	// recordAfter is the time before which its status is not written again, because it could not be.
+	recordAfter time.Time
 
 	// removed marks a candidate that is no longer in the queue.
 	removed bool
 }
 
-// canEvict reports whether to attempt the eviction now.
-func (c *candidate) canEvict(now time.Time, allowance poddisruptionbudget.Allowance) bool {
-	return !now.Before(c.dueAt) || allowance.Allows(c.healthy)
-}
+// report is what a request says about why its pod is not evicted.
+type report int
+
+const (
+	// reportNone: it says nothing about the budget for which it waits.
+	reportNone report = iota
+	// reportBudget: that budget refuses.
+	reportBudget
+	// reportOther: something else has refused the last attempt, such as a webhook.
+	reportOther
+)
 
 // compareAge orders candidates by age, the oldest first.
 func compareAge(a, b *candidate) int {
@@ -53,14 +64,16 @@ func compareAge(a, b *candidate) int {
 }
 
 // budgetQueues holds, for each PodDisruptionBudget, the requests whose pods wait for an eviction
-// under it. A worker takes a request with next and returns it with done. It is safe for concurrent
-// use. It is derived from the caches: a restart empties it.
+// under it. A worker takes a request with next and returns it with done; budget_verdicts.go has the
+// other ways to take one. It is safe for concurrent use. It is derived from the caches: a restart
+// empties it.
 type budgetQueues struct {
 	lock   sync.Mutex
 	queues map[types.NamespacedName]*budgetQueue
 	// budgets holds the budgets that select the pod of each request.
 	budgets map[types.NamespacedName][]types.NamespacedName
-	// taken holds the requests that are being evicted, and whether place was called for them since.
+	// taken holds the requests that are being evicted or recorded, and whether place was called for
+	// them since.
 	taken map[types.NamespacedName]bool
 }
 
@@ -74,17 +87,27 @@ type budgetQueue struct {
 	// by age.
 	order  []*candidate
 	sorted bool
+	// unhealthy is how many of waiting are not healthy.
+	unhealthy int
 
+	// inFlight counts the evictions that the cached budget allows.
 	inFlight int
 	// pace limits inFlight.
 	pace pace
-	// spent counts the evictions since the cached version of the budget.
+	// spent counts the evictions since the cached version of the budget, the last of which was at
+	// spentAt.
 	spent        int
 	spentVersion string
+	spentAt      time.Time
 	// No request is taken before pausedUntil. A pause with a version ends earlier if the version of
 	// the budget changes.
 	pausedUntil   time.Time
 	pausedVersion string
+	// contentions counts the pauses because of contention under contendedVersion.
+	contentions      int
+	contendedVersion string
+	// verdict is what the API server has said about the budget.
+	verdict verdict
 }
 
 func newBudgetQueues() *budgetQueues {
@@ -155,17 +178,27 @@ func (b *budgetQueues) has(budget types.NamespacedName) bool {
 }
 
 // used returns how many evictions of this version of the budget are used up.
-func (b *budgetQueues) used(budget types.NamespacedName, version string) int {
+func (b *budgetQueues) used(budget types.NamespacedName, version string, now time.Time) int {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queues[budget]
 	switch {
 	case queue == nil:
 		return 0
-	case queue.spentVersion == version:
+	case queue.spentUntil(version).After(now):
 		return queue.spent + queue.inFlight
 	}
 	return queue.inFlight
+}
+
+// spentUntil returns until when the evictions since this version of the budget count. The next version
+// has them and comes with the watch. If it does not come, the API server knows better: an eviction of a
+// pod that it saw terminate already, for example, has changed nothing.
+func (q *budgetQueue) spentUntil(version string) time.Time {
+	if q.spent == 0 || q.spentVersion != version {
+		return time.Time{}
+	}
+	return q.spentAt.Add(quietPeriod)
 }
 
 // first returns the oldest request that waits for the budget, as far as known. If none waits, it
@@ -183,8 +216,9 @@ func (b *budgetQueues) first(budget types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: budget.Namespace}
 }
 
-// next takes the oldest request that may be evicted now. If there is none, it returns the delay
-// after which there may be one without any change. Zero means never.
+// next takes the request that is to be evicted next of those that the budget allows: first pods that are
+// not ready, whose evictions cost the budget nothing or leave it what the ready ones need, then the oldest. If there
+// is none, it returns the delay after which there may be one without any change. Zero means never.
 func (b *budgetQueues) next(budget types.NamespacedName, version string, now time.Time, allowance poddisruptionbudget.Allowance) (request types.NamespacedName, found bool, wait time.Duration) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -192,31 +226,36 @@ func (b *budgetQueues) next(budget types.NamespacedName, version string, now tim
 	if queue == nil || queue.inFlight >= queue.pace.limit {
 		return request, false, 0
 	}
-	if pause := queue.pausedUntil.Sub(now); pause > 0 && (queue.pausedVersion == "" || queue.pausedVersion == version) {
+	if pause := queue.pause(now, version); pause > 0 {
 		return request, false, pause
 	}
-	queue.sort()
-	for _, c := range queue.order {
-		if c.removed {
-			continue
-		}
-		if c.canEvict(now, allowance) {
-			queue.remove(c.request)
-			queue.inFlight++
-			b.taken[c.request] = false
-			return c.request, true, 0
-		}
-		wait = earliest(wait, c.dueAt.Sub(now))
+	c := queue.first(func(c *candidate) bool { return allowance.Allows(c.healthy) })
+	if c == nil {
+		return request, false, max(0, queue.spentUntil(version).Sub(now))
 	}
-	return request, false, wait
+	queue.inFlight++
+	return b.take(queue, c), true, 0
+}
+
+// take removes a candidate from its queue while its request is being evicted or recorded.
+func (b *budgetQueues) take(queue *budgetQueue, c *candidate) types.NamespacedName {
+	queue.remove(c.request)
+	b.taken[c.request] = false
+	return c.request
+}
+
+// release ends what take began, and reports whether place was called in the meantime.
+func (b *budgetQueues) release(request types.NamespacedName) (again bool) {
+	again = b.taken[request]
+	delete(b.taken, request)
+	return again
 }
 
 // done returns a request, and reports whether place was called for it in the meantime.
 func (b *budgetQueues) done(budget, request types.NamespacedName) (again bool) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	again = b.taken[request]
-	delete(b.taken, request)
+	again = b.release(request)
 	if queue := b.queues[budget]; queue != nil {
 		queue.inFlight--
 		b.discard(budget)
@@ -252,9 +291,8 @@ func (b *budgetQueues) ended(budget types.NamespacedName, began, ended time.Time
 	return queue != nil && queue.pace.end(began, ended, conflict)
 }
 
-// spend records that an eviction used up a disruption of this version of the budget, and returns
-// how many have.
-func (b *budgetQueues) spend(budget types.NamespacedName, version string) int {
+// spend records that an eviction used up a disruption of this version of the budget.
+func (b *budgetQueues) spend(budget types.NamespacedName, version string, now time.Time) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queue(budget)
@@ -262,16 +300,60 @@ func (b *budgetQueues) spend(budget types.NamespacedName, version string) int {
 		queue.spent, queue.spentVersion = 0, version
 	}
 	queue.spent++
-	return queue.spent
+	queue.spentAt = now
 }
 
-// pause takes no request under the budget until the given time, or until the budget has another
-// version, if one is given.
-func (b *budgetQueues) pause(budget types.NamespacedName, until time.Time, version string) {
+// pause takes no request under the budget until the given time.
+func (b *budgetQueues) pause(budget types.NamespacedName, until time.Time) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queue(budget)
-	queue.pausedUntil, queue.pausedVersion = until, version
+	queue.pausedUntil, queue.pausedVersion = until, ""
+}
+
+// contend takes no request under the budget for a while or until it has another version, because the
+// API server contradicts this one. If that does not come, the next pauses are longer.
+func (b *budgetQueues) contend(budget types.NamespacedName, version string, now time.Time) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	queue := b.queue(budget)
+	if queue.pause(now, version) > 0 {
+		return // Several evictions were in flight.
+	}
+	if queue.contendedVersion != version {
+		queue.contentions, queue.contendedVersion = 0, version
+	}
+	pause := contentionPause
+	for i := 0; i < queue.contentions && pause < budgetProbeInterval; i++ {
+		pause *= 2
+	}
+	queue.contentions++
+	queue.pausedUntil, queue.pausedVersion = now.Add(min(pause, budgetProbeInterval)), version
+}
+
+// pause returns how much longer no request is taken under this version of the budget.
+func (q *budgetQueue) pause(now time.Time, version string) time.Duration {
+	if q.pausedVersion != "" && q.pausedVersion != version {
+		return 0
+	}
+	return max(0, q.pausedUntil.Sub(now))
+}
+
+// first returns the candidate to take next of those that match: the oldest that is not healthy, or else the
+// oldest.
+func (q *budgetQueue) first(matches func(*candidate) bool) *candidate {
+	q.sort()
+	var oldest *candidate
+	for _, c := range q.order {
+		switch {
+		case c.removed || !matches(c):
+		case !c.healthy || q.unhealthy == 0:
+			return c
+		case oldest == nil:
+			oldest = c
+		}
+	}
+	return oldest
 }
 
 // queue returns the queue of a budget. It creates one if there is none.
@@ -295,7 +377,7 @@ func (b *budgetQueues) leave(budget, request types.NamespacedName) {
 
 // discard drops the queue of a budget if it has no requests.
 func (b *budgetQueues) discard(budget types.NamespacedName) {
-	if queue := b.queues[budget]; queue.related.Len() == 0 && queue.inFlight == 0 {
+	if queue := b.queues[budget]; queue.related.Len() == 0 && queue.inFlight == 0 && !queue.verdict.probing {
 		delete(b.queues, budget)
 	}
 }
@@ -304,12 +386,14 @@ func (b *budgetQueues) discard(budget types.NamespacedName) {
 func (q *budgetQueue) put(c candidate) {
 	if known := q.waiting[c.request]; known != nil {
 		if known.created.Equal(c.created) {
-			known.healthy, known.dueAt = c.healthy, c.dueAt
+			q.unhealthy += unhealthy(&c) - unhealthy(known)
+			known.healthy, known.report, known.dueAt, known.recordAfter = c.healthy, c.report, c.dueAt, c.recordAfter
 			return
 		}
 		q.remove(c.request) // Another request of the same name.
 	}
 	q.waiting[c.request] = &c
+	q.unhealthy += unhealthy(&c)
 	q.sorted = q.sorted && (len(q.order) == 0 || compareAge(q.order[len(q.order)-1], &c) <= 0)
 	q.order = append(q.order, &c)
 }
@@ -317,8 +401,17 @@ func (q *budgetQueue) put(c candidate) {
 func (q *budgetQueue) remove(request types.NamespacedName) {
 	if known := q.waiting[request]; known != nil {
 		known.removed = true
+		q.unhealthy -= unhealthy(known)
 		delete(q.waiting, request)
 	}
+}
+
+// unhealthy counts a candidate if it is not healthy.
+func unhealthy(c *candidate) int {
+	if c.healthy {
+		return 0
+	}
+	return 1
 }
 
 // sort sorts order. This is cheap if requests are added in the order of their age and removed from

@@ -106,20 +106,21 @@ func TestBudgetQueueNext(t *testing.T) {
 		want      []string
 		wait      time.Duration
 	}{
-		"nothing allowed":                  {wait: time.Hour},
-		"all allowed":                      {allowance: allAllowed, want: []string{"a", "b", "c"}},
-		"unhealthy pods allowed":           {prepare: sick, allowance: poddisruptionbudget.Allowance{Unhealthy: true}, want: []string{"b"}, wait: time.Hour},
-		"healthy pods allowed":             {prepare: sick, allowance: poddisruptionbudget.Allowance{Healthy: true}, want: []string{"a", "c"}, wait: 2 * time.Hour},
-		"a second before the retry is due": {after: time.Hour - time.Second, wait: time.Second},
-		"the retry is due":                 {after: time.Hour, want: []string{"a", "b", "c"}},
-		"a pause":                          {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, allowance: allAllowed, wait: time.Minute},
-		"after a pause":                    {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "") }, after: time.Minute, allowance: allAllowed, want: []string{"a", "b", "c"}},
-		"a pause of this version":          {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "1") }, allowance: allAllowed, wait: time.Minute},
-		"a pause of another version":       {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time, "0") }, allowance: allAllowed, want: []string{"a", "b", "c"}},
-		"one request does not wait":        {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web"), nil) }, allowance: allAllowed, want: []string{"a", "c"}},
-		"one request is forgotten":         {prepare: func(q *budgetQueues) { q.forget(keys("a")[0]) }, allowance: allAllowed, want: []string{"b", "c"}},
-		"one request has two budgets":      {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web", "all"), &candidate{request: keys("b")[0]}) }, allowance: allAllowed, want: []string{"a", "c"}},
-		"one request has another budget":   {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("all"), &candidate{request: keys("b")[0]}) }, allowance: allAllowed, want: []string{"a", "c"}},
+		"nothing allowed":                   {},
+		"all allowed":                       {allowance: allAllowed, want: []string{"a", "b", "c"}},
+		"unhealthy pods allowed":            {prepare: sick, allowance: poddisruptionbudget.Allowance{Unhealthy: true}, want: []string{"b"}},
+		"healthy pods allowed":              {prepare: sick, allowance: poddisruptionbudget.Allowance{Healthy: true}, want: []string{"a", "c"}},
+		"pods that are not ready are first": {prepare: sick, allowance: allAllowed, want: []string{"b", "a", "c"}},
+		"no attempt without an allowance, whatever the back-off":   {after: 3 * time.Hour},
+		"the evictions that the cache lacks do not count for ever": {prepare: func(q *budgetQueues) { q.spend(web, "1", at(time.Second).Time) }, wait: quietPeriod + time.Second},
+		"a pause":                        {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time) }, allowance: allAllowed, wait: time.Minute},
+		"after a pause":                  {prepare: func(q *budgetQueues) { q.pause(web, at(time.Minute).Time) }, after: time.Minute, allowance: allAllowed, want: []string{"a", "b", "c"}},
+		"a pause of this version":        {prepare: func(q *budgetQueues) { q.contend(web, "1", start) }, allowance: allAllowed, wait: contentionPause},
+		"a pause of another version":     {prepare: func(q *budgetQueues) { q.contend(web, "0", start) }, allowance: allAllowed, want: []string{"a", "b", "c"}},
+		"one request does not wait":      {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web"), nil) }, allowance: allAllowed, want: []string{"a", "c"}},
+		"one request is forgotten":       {prepare: func(q *budgetQueues) { q.forget(keys("a")[0]) }, allowance: allAllowed, want: []string{"b", "c"}},
+		"one request has two budgets":    {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("web", "all"), &candidate{request: keys("b")[0]}) }, allowance: allAllowed, want: []string{"a", "c"}},
+		"one request has another budget": {prepare: func(q *budgetQueues) { q.place(keys("b")[0], named("all"), &candidate{request: keys("b")[0]}) }, allowance: allAllowed, want: []string{"a", "c"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +150,7 @@ func TestBudgetQueueTaken(t *testing.T) {
 	if b, found, _ := queues.next(web, "1", start, allAllowed); found {
 		t.Errorf("took %s while one is in flight", b)
 	}
-	if got := queues.used(web, "1"); got != 1 {
+	if got := queues.used(web, "1", start); got != 1 {
 		t.Errorf("%d used while one is in flight, want 1", got)
 	}
 	if !queues.place(a, named("web"), &candidate{request: a}) {
@@ -202,25 +203,25 @@ func TestBudgetQueueForgetsDuringTheCall(t *testing.T) {
 func TestBudgetQueueSpent(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a")
-	if got := queues.used(web, "1") + queues.used(named("other")[0], "1"); got != 0 {
+	if got := queues.used(web, "1", start) + queues.used(named("other")[0], "1", start); got != 0 {
 		t.Errorf("used %d before any eviction", got)
 	}
-	queues.spend(web, "1")
-	queues.spend(web, "1")
-	if got := queues.used(web, "1"); got != 2 {
+	queues.spend(web, "1", start)
+	queues.spend(web, "1", start)
+	if got := queues.used(web, "1", start); got != 2 {
 		t.Errorf("used %d, want 2", got)
 	}
-	if got := queues.used(web, "2"); got != 0 {
+	if got := queues.used(web, "2", start); got != 0 {
 		t.Errorf("used %d of another version, want 0", got)
 	}
-	queues.spend(web, "2")
-	if got := queues.used(web, "2"); got != 1 {
+	queues.spend(web, "2", start)
+	if got := queues.used(web, "2", start); got != 1 {
 		t.Errorf("used %d of another version, want 1", got)
 	}
 	if _, found, _ := queues.next(web, "2", start, allAllowed); !found {
 		t.Error("took none")
 	}
-	if got := queues.used(web, "2"); got != 2 {
+	if got := queues.used(web, "2", start); got != 2 {
 		t.Errorf("used %d while one is in flight, want 2", got)
 	}
 }
@@ -609,8 +610,8 @@ func TestPlacedWhileABudgetIsDeleted(t *testing.T) {
 	}
 	f.sendDelete(t, newBudget("spare")) // Its event finds no request.
 	f.expectQueued(t, nil, nil)
-	step, wait := f.imperative.nextStep(f.clock.Now(), e)
-	f.imperative.place(f.clock.Now(), e, step, wait)
+	step, _ := f.imperative.nextStep(f.clock.Now(), e)
+	f.imperative.place(f.clock.Now(), e, step)
 	f.runEvictions(t)
 	f.expectEvicted(t, "a")
 }
@@ -629,13 +630,16 @@ func TestUnhealthyPodsUseNoDisruption(t *testing.T) {
 // A pod that another budget selects now is not evicted under the first one.
 func TestPodMovesToAnotherBudget(t *testing.T) {
 	f := newFixture(t, newBudget("web"), newBudget("db", selecting("db")))
+	f.writesArrive(t)
 	f.enqueue(t)(blockedPair("a", 0))
 	f.runEvictions(t)
 	_, pod := blockedPair("a", 0, podLabels(map[string]string{"app": "db"}))
 	f.addToCache(t, pod) // Its event is delivered later.
+	f.evictErr = violation("")
 	f.sendUpdate(t, newBudget("web", allowing(1), withVersion("2")))
 	f.runEvictions(t)
-	f.expectEvicted(t)
+	f.expectEvicted(t, "a") // The API server is asked about the other budget.
+	f.evictErr = nil
 	f.sendUpdate(t, newBudget("db", selecting("db"), allowing(1), withVersion("2")))
 	f.runEvictions(t)
 	f.expectEvicted(t, "a")

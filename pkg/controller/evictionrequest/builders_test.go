@@ -239,7 +239,7 @@ func condition(conditionType coordinationv1alpha1.EvictionRequestConditionType, 
 }
 
 func blockedByBudget(since time.Duration) func(*coordinationv1alpha1.EvictionRequestStatus) {
-	return condition(blocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "no disruptions allowed", since)
+	return condition(blocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, "PodDisruptionBudget web: no disruptions allowed", since)
 }
 
 // newBudget returns a budget that selects newPod and allows no disruption.

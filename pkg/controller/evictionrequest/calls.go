@@ -109,6 +109,10 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
 	}
+	if !w.begin(ctx, request) {
+		return nil, nil
+	}
+	defer w.end(request)
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).

@@ -59,8 +59,11 @@ limitations under the License.
 //   - An idle request causes no API calls.
 //   - No decision uses a request that is older than this controller's last write.
 //   - Requests that wait for an event are also synced from the caches every few minutes.
-//   - Of the pods under one budget, the oldest that the budget allows is evicted first: one at a
-//     time, or up to 32 while the API server answers quickly.
+//   - Of the pods that a budget allows, those that are not ready are evicted first, then the oldest:
+//     one at a time, or up to 32 while the API server answers quickly.
+//   - However many pods wait for a budget that allows nothing, the API server is asked about one of
+//     them, and what a request says about that is written once.
+//   - Of two writes of one version of a request, this controller tries only one.
 //   - No interceptor times out right after this controller lost contact with the API server, or
 //     while it cannot write the request.
 //   - One namespace uses at most three quarters of the workers, and every call has a timeout.
@@ -75,11 +78,13 @@ limitations under the License.
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
 //	server_clock.go                the clock of the API server, which deadlines use
 //	labels.go, garbage.go          label synchronization and deletion; pure functions
-//	writer.go                      the only code that writes requests
+//	writer.go, pending_writes.go   the only code that writes requests
 //	changes.go, events.go          the changes and events of a write; metrics/ counts them
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write
 //	imperative.go                  whether and when it evicts; pure functions
 //	budget_queues.go               which pods wait for which budget, and which one is next
+//	budget_tasks.go                what is done for the pods that wait for a budget
+//	budget_verdicts.go             when the API server is asked about a budget that allows nothing
 //	pace.go                        how many evictions under one budget are in flight
 //	owners.go                      for whom a request is processed: the queues are shared between them
 //	podeviction                    the eviction call and the classification of its response

@@ -257,7 +257,7 @@ func keys(names ...string) []types.NamespacedName {
 // named is keys for the names of budgets.
 func named(names ...string) []types.NamespacedName { return keys(names...) }
 
-// An event of a budget enqueues its next eviction if it may allow one. The waiting requests are
+// An event of a budget enqueues its tasks if it may allow an eviction. The waiting requests are
 // enqueued only if the selector may have changed.
 func TestBudgetEvents(t *testing.T) {
 	update := func(old, budget *policyv1.PodDisruptionBudget) func(cache.ResourceEventHandler) {
@@ -275,7 +275,7 @@ func TestBudgetEvents(t *testing.T) {
 		budget.Status.DisruptedPods = map[string]metav1.Time{"web-9": {}}
 	}
 	full := newBudget("web")
-	enqueued := []evictionItem{budgetItem("web")}
+	enqueued := []evictionItem{budgetItem("web"), probeItem("web"), recordItem("web")}
 	placed := items(keys("single", "double")...)
 
 	tests := map[string]struct {

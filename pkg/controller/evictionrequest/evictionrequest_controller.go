@@ -160,6 +160,7 @@ func newController(
 		waiting:       newBudgetQueues(),
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
+		recordAfter:   newPodTimes(),
 		changed:       newPodSet(),
 		uncertain:     newPodSet(),
 		owners:        c.owners,
@@ -168,6 +169,10 @@ func newController(
 	}
 	c.queue, c.limitWorkers = newQueue(localClock, c.owners.of)
 	c.imperative.queue, c.imperative.limitWorkers = newEvictionQueue(localClock, c.imperative.ownerOf)
+	writer.pending.retry = func(request types.NamespacedName) {
+		c.queue.Add(request)
+		c.imperative.queue.Add(itemOf(request))
+	}
 	c.cachesSynced = []cache.InformerSynced{
 		requestInformer.Informer().HasSynced,
 		podInformer.Informer().HasSynced,

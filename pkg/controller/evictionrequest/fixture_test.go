@@ -354,6 +354,15 @@ func budgetItem(name string) evictionItem {
 	return evictionItem{budget: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
+// probeItem and recordItem return the items of the other tasks for a budget.
+func probeItem(name string) evictionItem {
+	return evictionItem{budget: types.NamespacedName{Namespace: namespace, Name: name}, task: taskProbe}
+}
+
+func recordItem(name string) evictionItem {
+	return evictionItem{budget: types.NamespacedName{Namespace: namespace, Name: name}, task: taskRecord}
+}
+
 // runEvictions processes all items of the eviction queue that are due.
 func (f *fixture) runEvictions(t testing.TB) {
 	t.Helper()

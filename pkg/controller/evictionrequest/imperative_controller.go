@@ -42,14 +42,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// evictionItem is a work item of an eviction worker: the next step for one request, or the next
-// eviction under a budget. The queue hands out each item to one worker at a time, so a budget has
-// as many evictions in flight as it has slots.
+// evictionItem is a work item of an eviction worker: the next step for one request, or a task for a
+// budget. The queue hands out each item to one worker at a time, so a budget has as many evictions in
+// flight as it has slots.
 type evictionItem struct {
-	// request is set for the step of one request, and empty for an eviction under a budget.
+	// request is set for the step of one request, and empty for a task.
 	request types.NamespacedName
 	budget  types.NamespacedName
-	slot    int
+	task    budgetTask
+	// slot is one of several tasks that evict.
+	slot int
 }
 
 func itemOf(request types.NamespacedName) evictionItem { return evictionItem{request: request} }
@@ -57,7 +59,8 @@ func itemOf(request types.NamespacedName) evictionItem { return evictionItem{req
 const (
 	// contentionPause is how long no eviction under a budget is attempted after the API server has
 	// refused one that the cached budget allows. The API server has a newer version of the budget,
-	// and its event ends the pause. Without the pause, the other requests would be refused as well.
+	// and its event ends the pause. Without the pause, the other requests would be refused as well. If
+	// that happens again and the event does not come, the pause doubles, up to budgetProbeInterval.
 	contentionPause = time.Second
 
 	// maxContentionDelay is the maximum delay of a request that is refused in this way repeatedly.
@@ -80,8 +83,7 @@ const (
 
 // imperativeInterceptor is imperative-eviction.k8s.io. It has a queue of its own, because its calls
 // may take long: the API server serializes evictions per budget. A request whose pod has one budget
-// waits in the queue of that budget, which evicts the oldest pod that the budget allows. All other
-// pods are evicted independently.
+// waits in the queue of that budget (budget_tasks.go). All other pods are evicted independently.
 type imperativeInterceptor struct {
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
@@ -99,6 +101,9 @@ type imperativeInterceptor struct {
 	// retryAfter holds the times before which the API server asked not to retry the eviction of a
 	// pod.
 	retryAfter *podTimes
+	// recordAfter holds the times before which it is not tried again to record a refusal, because
+	// that failed.
+	recordAfter *podTimes
 	// changed holds the pods that have changed since the last attempt.
 	changed *podSet
 	// uncertain holds the pods that may have been evicted, although the cache does not show it.
@@ -149,6 +154,8 @@ type eviction struct {
 	budgets []*policyv1.PodDisruptionBudget
 	// version is that of the cache of budgets, or an older one.
 	version poddisruptionbudget.Version
+	// probe is whether the API server is asked although the cached budget allows no eviction.
+	probe bool
 }
 
 func (e *eviction) key() types.NamespacedName { return keyOf(e.request) }
@@ -197,7 +204,7 @@ func (i *imperativeInterceptor) read(key types.NamespacedName) (*eviction, error
 		return nil, fmt.Errorf("reading pod %s: %w", targetName(request), err)
 	}
 	version := i.budgetIndex.Version()
-	return &eviction{request, pod, i.budgetIndex.For(pod), version}, nil
+	return &eviction{request: request, pod: pod, budgets: i.budgetIndex.For(pod), version: version}, nil
 }
 
 // syncRequest does the next step for one request. If that is an eviction under a budget, the
@@ -220,7 +227,7 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	now := i.clock.Now()
 	step, wait := i.nextStep(now, e)
 	i.queue.AddAfter(itemOf(key), earliest(wait, safetyDelay()))
-	if taken := i.place(now, e, step, wait); taken {
+	if taken := i.place(now, e, step); taken {
 		return nil // It is enqueued again when its eviction returns.
 	}
 	status := e.request.Status.DeepCopy()
@@ -262,11 +269,11 @@ func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperative
 
 // place adds the request to the queue of its budget if the step is an eviction. It reports whether
 // the request is being evicted at the moment.
-func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativeStep, wait time.Duration) (taken bool) {
+func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativeStep) (taken bool) {
 	var c *candidate
 	budget := e.budget()
 	if budget != nil && (step == stepEvict || step == stepAwaitBudget) {
-		c = &candidate{request: e.key(), created: e.request.CreationTimestamp.Time, healthy: podutil.IsPodReady(e.pod), dueAt: now.Add(wait)}
+		c = i.candidateOf(now, e, budget)
 	}
 	keys := e.budgetKeys()
 	taken = i.waiting.place(e.key(), keys, c)
@@ -281,16 +288,6 @@ func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativ
 		}
 	}
 	return taken
-}
-
-// enqueueBudget enqueues the next eviction under the budget if a request waits for it.
-func (i *imperativeInterceptor) enqueueBudget(budget types.NamespacedName) {
-	if !i.waiting.has(budget) {
-		return
-	}
-	for slot := range i.waiting.limit(budget) {
-		i.queue.Add(evictionItem{budget: budget, slot: slot})
-	}
 }
 
 // podGone drops what is known about a deleted pod.
@@ -313,49 +310,6 @@ func (i *imperativeInterceptor) enqueueRelated(budget types.NamespacedName) {
 	}
 }
 
-// syncBudget evicts the oldest pod that the budget allows, and returns its request.
-func (i *imperativeInterceptor) syncBudget(ctx context.Context, item evictionItem) (types.NamespacedName, error) {
-	budget, err := i.budgetLister.PodDisruptionBudgets(item.budget.Namespace).Get(item.budget.Name)
-	if err != nil {
-		i.enqueueRelated(item.budget)
-		return types.NamespacedName{}, nil
-	}
-	now := i.clock.Now()
-	allowance := poddisruptionbudget.AllowanceOf(budget, i.waiting.used(item.budget, budget.ResourceVersion))
-	key, found, wait := i.waiting.next(item.budget, budget.ResourceVersion, now, allowance)
-	if !found {
-		if wait > 0 {
-			i.queue.AddAfter(item, wait)
-		}
-		return types.NamespacedName{}, nil
-	}
-	// The next request is processed afterwards, whatever the outcome of this one.
-	defer i.queue.Add(item)
-	defer func() {
-		if again := i.waiting.done(item.budget, key); again {
-			i.queue.Add(itemOf(key))
-		}
-	}()
-	return key, i.evictNext(ctx, now, key, budget, allowance)
-}
-
-// evictNext evicts the pod of a request that was taken from the queue of a budget, if its state has
-// not changed since it was placed there.
-func (i *imperativeInterceptor) evictNext(ctx context.Context, now time.Time, key types.NamespacedName, budget *policyv1.PodDisruptionBudget, allowance poddisruptionbudget.Allowance) error {
-	e, err := i.read(key)
-	if err != nil {
-		return err
-	}
-	if e != nil && e.budget() != nil && keyOf(e.budget()) == keyOf(budget) {
-		step, _ := i.nextStep(now, e)
-		if step == stepEvict || step == stepAwaitBudget && allowance.Allows(podutil.IsPodReady(e.pod)) {
-			return i.evictPod(ctx, e)
-		}
-	}
-	i.queue.Add(itemOf(key))
-	return nil
-}
-
 // evictPod makes one attempt. Only a refusal is recorded in the status: after a success, the
 // deletion of the pod ends the request.
 func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error {
@@ -364,16 +318,12 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	}
 	i.changed.remove(e.pod.UID)
 	began := i.clock.Now()
-	if budget := e.budget(); budget != nil {
-		i.waiting.began(keyOf(budget), began)
-	}
+	i.attempting(e, began)
 	err := i.evict(ctx, e.request, coordinationv1alpha1.EvictionInterceptorImperative, e.pod)
 	// The call may have taken seconds. The recorded time is the time of the response.
 	now := i.clock.Now()
 	outcome, detail := podeviction.Classify(err, e.budgets)
-	if budget := e.budget(); budget != nil && i.waiting.ended(keyOf(budget), began, now, outcome == podeviction.Retry) {
-		i.enqueueBudget(keyOf(budget))
-	}
+	i.attempted(e, began, now, outcome, detail)
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
 		i.addUncertain(e.pod)
 	}
@@ -397,6 +347,7 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		return nil
 	}
 	i.backoff.Forget(e.key())
+	i.refresh(e)
 	status := e.request.Status.DeepCopy()
 	switch outcome {
 	case podeviction.Evicted:
@@ -411,6 +362,15 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 	}
 	return i.writer.setStatus(ctx, e.request, status)
+}
+
+// refresh replaces a request by what the cache has: it may have changed during the call, such as by the
+// labels that this controller copies, and a refusal could not be recorded in the old version.
+func (i *imperativeInterceptor) refresh(e *eviction) {
+	request, err := i.requestLister.EvictionRequests(e.request.Namespace).Get(e.request.Name)
+	if err == nil && request.UID == e.request.UID && isImperativeActive(request) {
+		e.request = request
+	}
 }
 
 // confirm reads a pod that may have been evicted, although the cache does not show it: the same
@@ -444,9 +404,9 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 	if budget != nil {
 		switch {
 		case contended:
-			i.waiting.pause(keyOf(budget), now.Add(contentionPause), budget.ResourceVersion)
+			i.waiting.contend(keyOf(budget), budget.ResourceVersion, now)
 		case asked:
-			i.waiting.pause(keyOf(budget), now.Add(min(delay, maxOverloadPause)), "")
+			i.waiting.pause(keyOf(budget), now.Add(min(delay, maxOverloadPause)))
 		}
 	}
 	switch {
@@ -470,12 +430,13 @@ func requestedDelay(err error) (delay time.Duration, asked bool) {
 
 // rememberEvicted records a successful eviction, which the caches do not show yet.
 func (i *imperativeInterceptor) rememberEvicted(now time.Time, e *eviction) {
-	if budget := e.budget(); budget != nil && podutil.IsPodReady(e.pod) {
+	if budget := e.budget(); budget != nil {
 		key, version := keyOf(budget), budget.ResourceVersion
-		if spent := i.waiting.spend(key, version); !poddisruptionbudget.AllowanceOf(budget, spent).Healthy {
-			// The API server has just used up the last disruption of the budget.
-			i.waiting.pause(key, now.Add(contentionPause), version)
+		if podutil.IsPodReady(e.pod) || !poddisruptionbudget.AllowanceOf(budget, int(budget.Status.DisruptionsAllowed)).Unhealthy {
+			i.waiting.spend(key, version, now)
 		}
+		i.waiting.moved(key, version, now, e.probe)
+		i.queue.Add(evictionItem{budget: key, task: taskProbe})
 	}
 	i.skip(now, e)
 }
@@ -505,6 +466,7 @@ func (i *imperativeInterceptor) forget(key types.NamespacedName) {
 	i.waiting.forget(key)
 	i.evicted.remove(uid)
 	i.retryAfter.remove(uid)
+	i.recordAfter.remove(uid)
 	i.changed.remove(uid)
 	i.backoff.Forget(key)
 }

@@ -208,12 +208,12 @@ func TestRecord(t *testing.T) {
 	const (
 		minute    = time.Minute
 		notBefore = minute + time.Second
-		refused   = "Eviction refused (attempt 1): no disruptions allowed"
-		again     = "Eviction refused (attempt 5): no disruptions allowed"
+		refused   = "Eviction refused (attempt 1): PodDisruptionBudget web: no disruptions allowed"
+		again     = "Eviction refused (attempt 5): PodDisruptionBudget web: no disruptions allowed"
 	)
 	reason := coordinationv1alpha1.EvictionRequestReasonDisruptionBudget
 	refuse := func(status *coordinationv1alpha1.EvictionRequestStatus) {
-		recordRefusal(start.Add(minute), status, reason, "no disruptions allowed")
+		recordRefusal(start.Add(minute), status, reason, "PodDisruptionBudget web: no disruptions allowed")
 	}
 	terminate := func(status *coordinationv1alpha1.EvictionRequestStatus) {
 		recordTermination(start.Add(minute), status)

@@ -53,7 +53,9 @@ import (
 // are in flight; the controller restarts; evictors call pods/eviction again and again, join requests
 // of others, and give up. Then the changes stop, except those that follow from evictions, and the
 // calls of some evictors. The checks are: each pod that may be evicted is evicted, soon and without an
-// event; no budget has more evictions in flight than allowed; the callers of pods/eviction are
+// event; no budget has more evictions in flight than allowed; one that allows nothing is asked at most
+// every ten seconds; what a request says about its budget is written once; no write fails because of
+// another one of the controller; the callers of pods/eviction are
 // withdrawn when their calls have expired, and not before; and no state remains in memory at the end.
 func TestSimulation(t *testing.T) {
 	simulation.Run(t, 100, simulate)
@@ -104,8 +106,15 @@ type sim struct {
 	inFlight map[string]int
 	depth    int
 	chaos    bool
-	calls    int
-	history  []string
+	// calls counts the writes and the evictions, writes only the former.
+	calls, writes int
+	// probes are the last evictions that the cached budget did not allow, by budget.
+	probes map[string]probed
+	// tried are the pods whose evictions were tried since their requests were written.
+	tried map[types.UID]bool
+	// own are the versions of requests that the controller has written.
+	own     map[string]string
+	history []string
 }
 
 func newSimulation(t *testing.T, seed uint64) *sim {
@@ -138,7 +147,7 @@ func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
 		return nil, notFound(name)
 	}
 	s.imperative.pods = s.Controller.pods
-	s.events = map[string][]func(){}
+	s.events, s.probes, s.tried, s.own = map[string][]func(){}, map[string]probed{}, map[types.UID]bool{}, map[string]string{}
 	var objects []runtime.Object
 	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
 		objects = append(objects, s.requests[name].DeepCopy())
@@ -155,6 +164,45 @@ func (s *sim) start(client *fake.Clientset, clock *testingclock.FakeClock) {
 	for _, object := range objects {
 		s.informerOf(s.t, object).handler.OnAdd(object, true)
 	}
+}
+
+// probed is the last eviction that a cached budget did not allow.
+type probed struct {
+	queue   *budgetQueue
+	at      time.Time
+	allowed bool
+}
+
+// checkProbe checks the time of such an eviction. A budget for which no request has waited since is
+// asked at once.
+func (s *sim) checkProbe(budget *policyv1.PodDisruptionBudget) {
+	queue, now := s.imperative.waiting.queues[keyOf(budget)], s.clock.Now()
+	least := budgetProbeInterval
+	last := s.probes[budget.Name]
+	if last.allowed {
+		least = contentionPause
+	}
+	if since := now.Sub(last.at); queue != nil && last.queue == queue && since < least {
+		s.t.Errorf("budget %s, which allows nothing, is asked again after %s", budget.Name, since)
+	}
+	s.probes[budget.Name] = probed{queue: queue, at: now}
+}
+
+// checkStatus checks a status that replaces another one.
+func (s *sim) checkStatus(before, after *coordinationv1alpha1.EvictionRequest) {
+	refusals := func(request *coordinationv1alpha1.EvictionRequest) int32 {
+		entry := evictionrequesttools.InterceptorStatusOf(&request.Status, builtIn)
+		if entry == nil {
+			return 0
+		}
+		return entry.Retries
+	}
+	for _, budget := range s.budgets {
+		if reportOf(before, budget) == reportBudget && reportOf(after, budget) == reportBudget && refusals(after) > refusals(before) && !s.tried[types.UID(after.Name)] {
+			s.t.Errorf("that budget %s blocks %s is written again", budget.Name, after.Name)
+		}
+	}
+	delete(s.tried, types.UID(after.Name))
 }
 
 type discardedEvents struct{}
@@ -582,8 +630,13 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewNotFound(evictionRequestResource, updated.Name)
 		}
 		if current.ResourceVersion != updated.ResourceVersion {
+			if current.ResourceVersion == s.own[current.Name] {
+				s.t.Errorf("the status of %s is written over version %s, which this controller has replaced", current.Name, updated.ResourceVersion)
+			}
 			return true, nil, conflict
 		}
+		s.writes++
+		s.checkStatus(current, updated)
 		written := current.DeepCopy()
 		written.Status = *updated.Status.DeepCopy()
 		if pod := s.pods[targetName(written)]; isWithdrawn(&written.Status) &&
@@ -591,6 +644,7 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 			s.t.Errorf("request %s is canceled, but its pod %s terminates", written.Name, pod.Name)
 		}
 		s.store(written)
+		s.own[written.Name] = written.ResourceVersion
 		return true, written.DeepCopy(), nil
 	case clienttesting.PatchAction:
 		current := s.requests[action.GetName()]
@@ -612,7 +666,9 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 			written.Spec.Requesters, written.Annotations = patch.Spec.Requesters, nil
 			written.Generation++
 		}
+		s.writes++
 		s.store(written)
+		s.own[written.Name] = written.ResourceVersion
 		return true, written.DeepCopy(), nil
 	case clienttesting.DeleteAction:
 		current, wanted := s.requests[action.GetName()], action.GetDeleteOptions().Preconditions
@@ -629,14 +685,23 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 }
 
 // evictPod handles the eviction call of the controller. Other changes happen before it returns.
-func (s *sim) evictPod(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) error {
+func (s *sim) evictPod(_ context.Context, request *coordinationv1alpha1.EvictionRequest, interceptor string, pod *v1.Pod) (err error) {
 	s.calls++
+	s.tried[pod.UID] = true
 	if known := poddisruptionbudget.Applicable(pod, s.imperative.budgetIndex.For(pod)); len(known) == 1 {
 		budget := known[0].Name
 		s.inFlight[budget]++
 		defer func() { s.inFlight[budget]-- }()
 		if s.inFlight[budget] > maxEvictionsPerBudget {
 			s.t.Errorf("%d evictions under budget %s are in flight", s.inFlight[budget], budget)
+		}
+		if !poddisruptionbudget.AllowanceOf(known[0], 0).Allows(podutil.IsPodReady(pod)) {
+			s.checkProbe(known[0])
+			defer func() {
+				last := s.probes[budget]
+				last.at, last.allowed = s.clock.Now(), err == nil
+				s.probes[budget] = last
+			}()
 		}
 	}
 	if s.chaos && s.depth < 3 {
@@ -655,7 +720,7 @@ func (s *sim) evictPod(_ context.Context, request *coordinationv1alpha1.Eviction
 			return errUnreachable // The eviction succeeded, and the response was lost.
 		}
 	}
-	err := s.evict(request, interceptor, pod)
+	err = s.evict(request, interceptor, pod)
 	s.record("evict %s: %v", pod.Name, err)
 	return err
 }

@@ -65,6 +65,8 @@ type requestWriter struct {
 	written consistency.ConsistencyStore
 	// last is the request that was written last.
 	last types.NamespacedName
+	// pending holds the writes in flight, under the same lock.
+	pending *pendingWrites
 }
 
 func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverClock) *requestWriter {
@@ -72,17 +74,19 @@ func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder
 		client:   client,
 		recorder: recorder,
 		clock:    clock,
+		pending:  newPendingWrites(requests),
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requests,
 		}),
 	}
 }
 
-// isCurrent reports whether the cache has this controller's last write of the request.
+// isCurrent reports whether the cache has this controller's last write of the request, and none is in
+// flight. If not, the next sync follows from that write.
 func (w *requestWriter) isCurrent(key types.NamespacedName) bool {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	return w.written.EnsureReady(key) == nil
+	return !w.pending.turnAway(key) && w.written.EnsureReady(key) == nil
 }
 
 // isCacheCurrent reports whether the cache has this controller's last write of any request.
@@ -98,11 +102,28 @@ func (w *requestWriter) setStatus(ctx context.Context, request *coordinationv1al
 	return err
 }
 
+// setStatusSilently is setStatus without events.
+func (w *requestWriter) setStatusSilently(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) error {
+	_, err := w.updateStatus(ctx, request, status)
+	return err
+}
+
 // writeStatus is setStatus, and also reports whether it wrote.
 func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (bool, error) {
-	if apiequality.Semantic.DeepEqual(&request.Status, status) {
-		return false, nil
+	written, err := w.updateStatus(ctx, request, status)
+	if written == nil {
+		return false, err
 	}
+	recordEvents(w.recorder, written, computeChanges(&request.Status, status))
+	return true, nil
+}
+
+// updateStatus writes the status and returns the request, or nil if it wrote none.
+func (w *requestWriter) updateStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (updated *coordinationv1alpha1.EvictionRequest, err error) {
+	if apiequality.Semantic.DeepEqual(&request.Status, status) || !w.begin(ctx, request) {
+		return nil, nil
+	}
+	defer w.end(request)
 	desired := request.DeepCopy()
 	desired.Status = *status
 	began := w.clock.WithTicker.Now()
@@ -114,19 +135,17 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 		// Usually the request was deleted in the meantime. If the request exists and its namespace
 		// does not, because the namespace was deleted while an older release served the cluster,
 		// the request can only be deleted.
-		return false, w.remove(ctx, request)
+		return nil, w.remove(ctx, request)
 	}
 	if err != nil {
-		return false, ignoreStale(ctx, request, "writing the status", err)
+		return nil, ignoreStale(ctx, request, "writing the status", err)
 	}
 	if stamp, stamped := serverStamp(&request.Status, &written.Status); stamped {
 		w.clock.observe(stamp, began, w.clock.WithTicker.Now())
 	}
 	w.wrote(written)
-	changes := computeChanges(&request.Status, status)
-	recordEvents(w.recorder, written, changes)
-	measure(request, status, changes, began)
-	return true, nil
+	measure(request, status, computeChanges(&request.Status, status), began)
+	return written, nil
 }
 
 // created measures what kube-apiserver has written when it created the request, instead of a write of
@@ -145,6 +164,10 @@ func (w *requestWriter) setLabels(ctx context.Context, request *coordinationv1al
 	if len(labels) == 0 {
 		return request, nil
 	}
+	if !w.begin(ctx, request) {
+		return nil, nil
+	}
+	defer w.end(request)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		// Another request may have the same name now.
 		"uid":    request.UID,

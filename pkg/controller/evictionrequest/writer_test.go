@@ -202,7 +202,7 @@ func (s *versionedStore) LastStoreSyncResourceVersion() string { return s.versio
 // After a write, no decision is made until the cache has it.
 func TestWriterWaitsForItsCache(t *testing.T) {
 	f := newFixture(t, newRequest())
-	store := &versionedStore{version: "17"}
+	store := &versionedStore{Store: f.requests.GetStore(), version: "17"}
 	w := newRequestWriter(f.client, f, store, newServerClock(f.clock))
 	f.addToCache(t, newRequest(imperativeActive()))
 	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -253,7 +253,7 @@ func TestWriterRemembersPatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newRequest())
-			w := newRequestWriter(f.client, f, &versionedStore{version: "17"}, newServerClock(f.clock))
+			w := newRequestWriter(f.client, f, &versionedStore{Store: f.requests.GetStore(), version: "17"}, newServerClock(f.clock))
 			f.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, newRequest(version("18")), nil
 			})

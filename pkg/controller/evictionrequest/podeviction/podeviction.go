@@ -224,7 +224,16 @@ func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" && !apierrors.IsForbidden(err) {
 		detail = strings.TrimSuffix(detail, ".") + ". " + strings.TrimSuffix(cause.Message, ".") + "."
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s: %s", budgetNames(budgets), detail)
+	return refusalBy(budgetNames(budgets)) + detail
+}
+
+// refusalBy is how a message about a refusal by one budget begins.
+func refusalBy(budget string) string { return fmt.Sprintf("PodDisruptionBudget %s: ", budget) }
+
+// IsAbout reports whether a detail that Classify has returned is about a refusal by this budget. It
+// serves to tell whether another one would say anything new.
+func IsAbout(detail string, budget *policyv1.PodDisruptionBudget) bool {
+	return strings.HasPrefix(detail, refusalBy(budget.Name))
 }
 
 // maxNamesShown is how many budgets a message names: a tenant may have thousands, and the message is
