@@ -47,6 +47,7 @@ func TestEvictionRequest(t *testing.T) {
 
 		{"blocked until the budget is deleted", testBudgetDeleted},
 		{"blocked until the budget is relaxed", testBudgetRelaxed},
+		{"many pods are blocked by one budget", testExhaustedBudget},
 		{"blocked by two budgets until one is deleted", testTwoBudgets},
 		{"unhealthy pod with AlwaysAllow is evicted despite its budget", testUnhealthyPodAlwaysAllowed},
 		{"unhealthy pod is blocked until the policy is AlwaysAllow", testUnhealthyPodReleased},
