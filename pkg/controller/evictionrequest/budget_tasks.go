@@ -49,7 +49,7 @@ func (i *imperativeInterceptor) enqueueBudget(budget types.NamespacedName) {
 		return
 	}
 	for slot := range i.waiting.limit(budget) {
-		i.queue.Add(evictionItem{budget: budget, slot: slot})
+		i.queue.Add(evictionItem{budget: budget, task: taskEvict, slot: slot})
 	}
 	i.queue.Add(evictionItem{budget: budget, task: taskProbe})
 	i.queue.Add(evictionItem{budget: budget, task: taskRecord})
