@@ -319,6 +319,7 @@ func TestDryRun(t *testing.T) {
 		"a request that is kept":         {request: newRequest(processing(imperative, first, imperative), calledAt("")), want: []string{"patch"}},
 		"a request that was called just": {request: newRequest(processing(first, first, imperative))},
 		"a canceled request":             {request: canceled},
+		"one that is being deleted":      {request: newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled), beingDeleted, canceledBecause("NoRequesters"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}

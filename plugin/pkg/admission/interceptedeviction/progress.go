@@ -83,11 +83,12 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 	switch {
 	case isTrue(coordinationv1alpha1.EvictionRequestConditionEvicted):
 		return done
-	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled) && request.DeletionTimestamp != nil:
-		return replaceable
-	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled):
+	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled) && request.DeletionTimestamp == nil:
 		return canceled
-	case request.DeletionTimestamp != nil && !forbidsCancellation:
+	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled) &&
+		evictionrequesttools.FinalCondition(request.Status.Conditions).Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters:
+		return replaceable
+	case request.DeletionTimestamp != nil && (!forbidsCancellation || isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled)):
 		return deleting
 	}
 	if len(request.Status.TargetInterceptors) == 0 {

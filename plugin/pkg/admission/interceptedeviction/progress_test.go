@@ -135,6 +135,11 @@ func having(condition coordinationv1alpha1.EvictionRequestConditionType) request
 	}
 }
 
+// canceledBecause sets the reason of the condition.
+func canceledBecause(reason string) requestOption {
+	return func(request *coordinationv1alpha1.EvictionRequest) { request.Status.Conditions[0].Reason = reason }
+}
+
 func beingDeleted(request *coordinationv1alpha1.EvictionRequest) {
 	request.DeletionTimestamp, request.Finalizers = &metav1.Time{Time: noon}, []string{"a.example.com/b"}
 }
@@ -208,7 +213,8 @@ func TestProgressOf(t *testing.T) {
 		"evicted, while deleting":                {request: newRequest(having(isEvicted), beingDeleted), want: done},
 		"canceled":                               {request: newRequest(processing("", first, imperative), having(isCanceled)), want: canceled},
 		"canceled before the controller saw it":  {request: newRequest(having(isCanceled)), want: canceled},
-		"canceled, while deleting":               {request: newRequest(having(isCanceled), beingDeleted), want: replaceable},
+		"canceled, while deleting":               {request: newRequest(having(isCanceled), beingDeleted, canceledBecause("NoRequesters")), want: replaceable},
+		"given up, while deleting":               {request: newRequest(having(isCanceled), beingDeleted, canceledBecause("ValidationFailed")), want: deleting},
 		"deleting":                               {request: newRequest(processing(imperative, first, imperative), beingDeleted), want: deleting},
 		"deleting, cancellation forbidden":       {request: newRequest(processing(first, first, imperative), beingDeleted, cancellationForbidden), want: waiting},
 		"all processed, cancellation forbidden":  {request: newRequest(processing(imperative, first, imperative), cancellationForbidden), want: done},

@@ -19,7 +19,6 @@ package interceptedeviction
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -129,7 +128,12 @@ func (e *eviction) nextOf(request *coordinationv1alpha1.EvictionRequest) []strin
 // dry run does not request it.
 func (p *Plugin) write(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest, progress progress) (*coordinationv1alpha1.EvictionRequest, error) {
 	switch progress {
-	case missing, replaceable:
+	case replaceable:
+		if len(e.dryRun) > 0 {
+			return nil, nil // A dry run does not replace it.
+		}
+		return p.create(ctx, e)
+	case missing:
 		created, err := p.create(ctx, e)
 		if len(e.dryRun) > 0 {
 			return nil, err
@@ -138,7 +142,7 @@ func (p *Plugin) write(ctx context.Context, e *eviction, request *coordinationv1
 	case canceled:
 		return nil, p.replace(ctx, e, request)
 	case deleting:
-		return nil, errors.New("the request for the pod is being deleted: the next one can follow when the controller has canceled it")
+		return nil, fmt.Errorf("the request for the pod is being deleted, and kept by its finalizers %q: the next one can follow when it is canceled or gone", request.Finalizers)
 	}
 	return request, p.renew(ctx, e, request)
 }

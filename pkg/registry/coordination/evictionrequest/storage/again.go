@@ -21,6 +21,7 @@ import (
 	"errors"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,13 +30,15 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// maxReplacements is how often an update replaces a request that others cancel again at the same time.
+// maxReplacements is how often a call replaces a request that others cancel again at the same time.
 const maxReplacements = 3
 
-// Create creates a request. One that was canceled because nobody wanted it any more is as good as absent,
-// also if it is being deleted: finalizers on it must not keep others from requesting the eviction, and
-// everybody can set some who may delete the pod. The controllers that have set them see the deletion.
+// Create creates a request. One for the same pod that was canceled because nobody wanted it any more is as
+// good as absent, also if it is being deleted: finalizers on it must not keep others from requesting the
+// eviction, and everybody can set some who may delete the pod. The controllers that have set them see the
+// deletion.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
 		// An attempt changes the object.
 		created, err := r.Store.Create(ctx, obj.DeepCopyObject(), createValidation, options)
@@ -43,8 +46,8 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return created, err
 		}
 		// Admission has allowed the new request, or the error would be another one.
-		name := obj.(*coordination.EvictionRequest).Name
-		stored, getErr := r.Store.Get(ctx, name, &metav1.GetOptions{})
+		request := obj.(*coordination.EvictionRequest)
+		stored, getErr := r.Store.Get(ctx, request.Name, &metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(getErr):
 			continue
@@ -52,7 +55,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return nil, getErr
 		}
 		old := stored.(*coordination.EvictionRequest)
-		if !isSuperseded(old) {
+		if !isSuperseded(old) || !isForSamePod(request, old) {
 			return nil, err
 		}
 		if err := r.removeCanceled(ctx, old); err != nil {
@@ -65,25 +68,29 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 var errAskedAgain = errors.New("the request was canceled, and is requested again")
 
 // Update updates metadata and spec. An apply to a request that was canceled because nobody wanted it any
-// more asks again: the pod has one name for its requests, so the new one takes the place of the canceled
-// one, as it does when the controller removes that first. Clients that do not apply cannot mean another
-// object than the one they have read; they create the new one.
+// more asks again, if it makes a complete request of its own: the pod has one name for its requests, so
+// the new one takes the place of the canceled one, as it does when the controller removes that first.
+// Clients that do not apply cannot mean another object than the one they have read; they create the new
+// one.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	if !forceAllowCreate || len(options.DryRun) > 0 {
 		return r.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 	}
+	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
 		var canceled *coordination.EvictionRequest
 		unlessAskedAgain := rest.WrapUpdatedObjectInfo(objInfo, func(ctx context.Context, newObject, oldObject runtime.Object) (runtime.Object, error) {
 			request, old := newObject.(*coordination.EvictionRequest), oldObject.(*coordination.EvictionRequest)
-			if !asksAgain(request, old) {
+			if !mayAskAgain(request, old) {
 				return newObject, nil
 			}
-			// Who may not request the eviction must not remove what is left of another one.
-			if updateValidation != nil {
-				if err := updateValidation(ctx, newObject, oldObject); err != nil {
-					return nil, err
-				}
+			// What is left of the canceled one is not removed for a request that cannot be created.
+			fresh, err := objInfo.UpdatedObject(ctx, &coordination.EvictionRequest{})
+			if err != nil || !r.isComplete(ctx, fresh, old) {
+				return newObject, nil //nolint:nilerror // It is an update like any other.
+			}
+			if err := createValidation(ctx, fresh); err != nil {
+				return nil, err
 			}
 			canceled = old.DeepCopy()
 			return nil, errAskedAgain
@@ -102,16 +109,47 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	}
 }
 
-// asksAgain reports whether an apply is that of a requester of a request that a new one may replace. One
-// that is being deleted may have requesters, and is also written by those who have set its finalizers.
-func asksAgain(request, old *coordination.EvictionRequest) bool {
-	if !isSuperseded(old) || len(request.Spec.Requesters) == 0 {
+// once returns a validation that has passed when it has passed once: another attempt is about the same
+// object, and admission may count it, as quotas do.
+func once(validation rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	passed := false
+	return func(ctx context.Context, obj runtime.Object) error {
+		if passed || validation == nil {
+			return nil
+		}
+		err := validation(ctx, obj)
+		passed = err == nil
+		return err
+	}
+}
+
+// mayAskAgain reports whether an apply may be that of a requester of a request that a new one may replace.
+// One that is being deleted may have requesters, and is also written by those who have set its finalizers.
+func mayAskAgain(request, old *coordination.EvictionRequest) bool {
+	if !isSuperseded(old) || !isForSamePod(request, old) || len(request.Spec.Requesters) == 0 {
 		return false
 	}
 	if old.DeletionTimestamp != nil {
 		return slices.Equal(request.Finalizers, old.Finalizers)
 	}
 	return len(old.Spec.Requesters) == 0
+}
+
+// isComplete reports whether what an apply makes of nothing is a request for the same pod. One that names
+// the UID of the canceled request is about that.
+func (r *REST) isComplete(ctx context.Context, obj runtime.Object, old *coordination.EvictionRequest) bool {
+	fresh, isRequest := obj.(*coordination.EvictionRequest)
+	if !isRequest || fresh.UID != "" || !isForSamePod(fresh, old) {
+		return false
+	}
+	rest.FillObjectMetaSystemFields(fresh) // As the store does.
+	return rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil
+}
+
+// isForSamePod reports whether two requests have the same target. Admission has allowed the eviction of
+// the pod with the name in the new one.
+func isForSamePod(a, b *coordination.EvictionRequest) bool {
+	return apiequality.Semantic.DeepEqual(a.Spec.Target, b.Spec.Target)
 }
 
 // isSuperseded reports whether a new request may replace this one: it was canceled because nobody wanted
@@ -123,7 +161,8 @@ func isSuperseded(request *coordination.EvictionRequest) bool {
 		(request.DeletionTimestamp != nil || len(request.Finalizers) == 0)
 }
 
-// removeCanceled removes a request that is superseded, unless it has changed.
+// removeCanceled removes a request that is superseded, unless it has changed. Admission is not asked, as
+// when etcd removes it: the request is finished.
 func (r *REST) removeCanceled(ctx context.Context, canceled *coordination.EvictionRequest) error {
 	var err error
 	if canceled.DeletionTimestamp == nil {

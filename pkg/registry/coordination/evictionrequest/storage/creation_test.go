@@ -34,6 +34,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericstorage "k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
 	podtest "k8s.io/kubernetes/pkg/api/pod/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	api "k8s.io/kubernetes/pkg/apis/core"
@@ -64,6 +65,7 @@ func newCluster(t *testing.T, ttl time.Duration) *cluster {
 	for _, resource := range []schema.GroupResource{coordination.Resource("evictionrequests"), api.Resource("pods")} {
 		config, server := registrytest.NewEtcdStorageForResource(t, resource)
 		t.Cleanup(func() { server.Terminate(t) })
+		config.LeaseManagerConfig = etcd3.NewDefaultLeaseManagerConfig() // As in kube-apiserver.
 		options[resource.Resource] = generic.RESTOptions{
 			StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: resource.Resource,
 		}
@@ -258,8 +260,13 @@ func applied(requester string) rest.UpdatedObjectInfo {
 
 func (c *cluster) cancel(t *testing.T, uid, reason string) {
 	t.Helper()
+	c.cancelWith(t, uid, reason, nil)
+}
+
+func (c *cluster) cancelWith(t *testing.T, uid, reason string, requesters []coordination.Requester) {
+	t.Helper()
 	request := c.get(t, uid)
-	request.Spec.Requesters = nil
+	request.Spec.Requesters = requesters
 	if _, err := update(c.REST, "", request); err != nil {
 		t.Fatal(err)
 	}
@@ -317,8 +324,8 @@ func TestApplyAsksAgain(t *testing.T) {
 					return request, nil
 				})
 			}
-			got, created, err := c.Update(requestContext("patch", ""), targetUID, apply, rest.ValidateAllObjectFunc,
-				func(context.Context, runtime.Object, runtime.Object) error { return test.forbidden }, test.create, &metav1.UpdateOptions{DryRun: test.dryRun})
+			got, created, err := c.Update(requestContext("patch", ""), targetUID, apply, func(context.Context, runtime.Object) error { return test.forbidden },
+				rest.ValidateAllObjectUpdateFunc, test.create, &metav1.UpdateOptions{DryRun: test.dryRun})
 			if !errors.Is(err, test.forbidden) {
 				t.Fatalf("got error %v, want %v", err, test.forbidden)
 			}
@@ -345,29 +352,138 @@ func TestApplyAsksAgainConcurrently(t *testing.T) {
 	c.createPod(t, nil)
 	c.create(t, newRequest(targetUID))
 	c.cancel(t, targetUID, "NoRequesters")
-	calls := 0
+	calls, admitted := 0, 0
 	apply := func(cancels int) error {
-		calls = 0
-		_, _, err := c.Update(requestContext("patch", ""), targetUID, applied("again.example.com"), rest.ValidateAllObjectFunc,
-			func(context.Context, runtime.Object, runtime.Object) error {
-				if calls++; calls <= cancels {
-					// Another one removes it, asks, and cancels, before this one removes it.
-					if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
-						t.Error(err)
-					}
-					c.create(t, newRequest(targetUID))
-					c.cancel(t, targetUID, "NoRequesters")
+		calls, admitted = 0, 0
+		again := applied("again.example.com")
+		_, _, err := c.Update(requestContext("patch", ""), targetUID, rest.WrapUpdatedObjectInfo(again, func(_ context.Context, request, old runtime.Object) (runtime.Object, error) {
+			if old.(*coordination.EvictionRequest).UID == "" {
+				return request, nil
+			}
+			if calls++; calls <= cancels {
+				// Another one removes it, asks, and cancels, before this one removes it.
+				if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
 				}
-				return nil
-			}, true, &metav1.UpdateOptions{})
+				c.create(t, newRequest(targetUID))
+				c.cancel(t, targetUID, "NoRequesters")
+			}
+			return request, nil
+		}), func(context.Context, runtime.Object) error { admitted++; return nil }, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{})
 		return err
 	}
-	if err := apply(2); err != nil {
-		t.Errorf("got error %v after two others", err)
+	if err := apply(2); err != nil || admitted != 1 {
+		t.Errorf("got error %v after two others, admitted %d times", err, admitted)
 	}
 	c.cancel(t, targetUID, "NoRequesters")
 	if err := apply(100); !apierrors.IsConflict(err) || calls != maxReplacements+1 {
 		t.Errorf("got error %v after %d attempts, want a conflict after %d", err, calls, maxReplacements+1)
+	}
+}
+
+// What is no request of its own removes nothing.
+func TestApplyThatCannotReplace(t *testing.T) {
+	apply := func(fresh func(*coordination.EvictionRequest) (*coordination.EvictionRequest, error), change func(*coordination.EvictionRequest)) rest.UpdatedObjectInfo {
+		return rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+			request := old.(*coordination.EvictionRequest).DeepCopy()
+			if request.UID == "" {
+				return fresh(request)
+			}
+			change(request)
+			return request, nil
+		})
+	}
+	join := func(request *coordination.EvictionRequest) {
+		request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: "again.example.com"})
+	}
+	annotate := func(request *coordination.EvictionRequest) {
+		request.Annotations = map[string]string{"example.com/progress": "1"}
+	}
+	tests := map[string]struct {
+		apply   rest.UpdatedObjectInfo
+		deleted bool
+	}{
+		"with the UID of the canceled one": {apply: apply(func(*coordination.EvictionRequest) (*coordination.EvictionRequest, error) {
+			return nil, apierrors.NewConflict(coordination.Resource("evictionrequests"), targetUID, errors.New("uid mismatch"))
+		}, join)},
+		"with a UID": {apply: apply(func(*coordination.EvictionRequest) (*coordination.EvictionRequest, error) {
+			request := newRequest(targetUID)
+			request.UID = "1"
+			return request, nil
+		}, join)},
+		"for another pod": {apply: apply(func(*coordination.EvictionRequest) (*coordination.EvictionRequest, error) {
+			request := newRequest(targetUID)
+			request.Spec.Target.Pod.Name = "mine-0"
+			return request, nil
+		}, join)},
+		"an annotation of the owner of the finalizer": {deleted: true, apply: apply(func(*coordination.EvictionRequest) (*coordination.EvictionRequest, error) {
+			request := &coordination.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: targetUID, Finalizers: []string{"example.com/x"}}}
+			annotate(request)
+			return request, nil
+		}, annotate)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, time.Hour)
+			c.createPod(t, nil)
+			request := newRequest(targetUID)
+			if test.deleted {
+				request.Finalizers = []string{"example.com/x"}
+			}
+			first := c.create(t, request)
+			if test.deleted {
+				if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				c.cancelWith(t, targetUID, "NoRequesters", first.Spec.Requesters)
+			} else {
+				c.cancel(t, targetUID, "NoRequesters")
+			}
+			if _, _, err := c.Update(requestContext("patch", ""), targetUID, test.apply, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{}); err != nil {
+				t.Errorf("got error %v, want an update", err)
+			}
+			if stored := c.get(t, targetUID); stored.UID != first.UID || test.deleted && len(stored.Finalizers) != 1 {
+				t.Errorf("the canceled request was replaced: %+v", stored)
+			}
+		})
+	}
+}
+
+// Deletions by leases have versions of their own, as the watch cache needs them.
+func TestExpiriesHaveVersions(t *testing.T) {
+	c := newCluster(t, 2*time.Second)
+	first, second := c.create(t, newRequest(targetUID)), c.create(t, newRequest(anotherUID))
+	watching, err := c.Watch(requestContext("watch", ""), &metainternalversion.ListOptions{ResourceVersion: second.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	leases := map[int64]bool{}
+	for _, request := range []*coordination.EvictionRequest{first, second} {
+		request.Status.Conditions = []metav1.Condition{{Type: "Canceled", Status: metav1.ConditionTrue, Reason: "ValidationFailed", LastTransitionTime: metav1.Now()}}
+		if _, err := update(c.status, "status", request); err != nil {
+			t.Fatal(err)
+		}
+		leases[c.lease(t, request.Name)] = true
+	}
+	if len(leases) != 2 {
+		t.Errorf("two requests have the leases %v", leases)
+	}
+	versions := map[string]bool{}
+	timeout := time.After(time.Minute)
+	for deletions := 0; deletions < 2; {
+		select {
+		case event := <-watching.ResultChan():
+			if event.Type == watch.Deleted {
+				deletions++
+				versions[event.Object.(*coordination.EvictionRequest).ResourceVersion] = true
+			}
+		case <-timeout:
+			t.Fatal("the finished requests are still there after a minute")
+		}
+	}
+	if len(versions) != 2 {
+		t.Errorf("two deletions have the versions %v", versions)
 	}
 }
 
@@ -379,8 +495,10 @@ func TestCreateReplacesCanceled(t *testing.T) {
 		finalizers     []string
 		dryRun         []string
 		forbidden      error
+		pod            string
 		isNew          bool
 	}{
+		"for another pod":                             {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, pod: "mine-0"},
 		"canceled":                                    {cancel: true, reason: "NoRequesters", isNew: true},
 		"canceled for another reason":                 {cancel: true, reason: "ValidationFailed"},
 		"canceled, with a finalizer":                  {cancel: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}},
@@ -405,10 +523,15 @@ func TestCreateReplacesCanceled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			again := newRequest(targetUID)
-			_, err := c.Create(requestContext("create", ""), again, func(context.Context, runtime.Object) error { return test.forbidden }, &metav1.CreateOptions{DryRun: test.dryRun})
+			again, admitted := newRequest(targetUID), 0
+			if test.pod != "" {
+				again.Spec.Target.Pod.Name = test.pod
+			}
+			_, err := c.Create(requestContext("create", ""), again, func(context.Context, runtime.Object) error { admitted++; return test.forbidden }, &metav1.CreateOptions{DryRun: test.dryRun})
 			stored := c.get(t, targetUID)
 			switch {
+			case admitted != 1:
+				t.Errorf("admitted %d times", admitted)
 			case (stored.UID != first.UID) != test.isNew:
 				t.Errorf("another UID: %t, want %t", stored.UID != first.UID, test.isNew)
 			case test.isNew && (err != nil || len(stored.Status.Conditions)+len(stored.Finalizers) > 0 || len(stored.Status.ActiveInterceptors) != 1):

@@ -23,6 +23,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -65,7 +66,7 @@ func NewREST(optsGetter generic.RESTOptionsGetter, ttl time.Duration) (*REST, *S
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := newStore(optsGetter, func(store *genericregistry.Store) {
+	store, err := newStore(ownLeases{optsGetter}, func(store *genericregistry.Store) {
 		store.CreateStrategy = evictionrequest.NewStrategy(targets.get)
 		store.TTLFunc = evictionrequest.NewTTL(ttl)
 	})
@@ -77,6 +78,24 @@ func NewREST(optsGetter generic.RESTOptionsGetter, ttl time.Duration) (*REST, *S
 	statusStore.UpdateStrategy = evictionrequest.StatusStrategy
 	statusStore.ResetFieldsStrategy = evictionrequest.StatusStrategy
 	return &REST{store, targets}, &StatusREST{store: &statusStore}, nil
+}
+
+// ownLeases has a lease for each object. etcd removes the objects of a lease in one transaction, so that
+// their deletions have the same resourceVersion, and the watch cache takes a version for one change: lists
+// would differ, and a watch from there on would lack deletions. Only events, which have no watch cache,
+// can share leases.
+type ownLeases struct{ generic.RESTOptionsGetter }
+
+// GetRESTOptions implements generic.RESTOptionsGetter.
+func (l ownLeases) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	options, err := l.RESTOptionsGetter.GetRESTOptions(resource, example)
+	if err != nil {
+		return options, err
+	}
+	config := *options.StorageConfig
+	config.LeaseManagerConfig.MaxObjectCount = 1
+	options.StorageConfig = &config
+	return options, nil
 }
 
 // NewReader returns a store for those who read requests, and only read them.
