@@ -54,6 +54,10 @@ type scaleDown struct {
 	// began is when the caches first had a question, and asked the time of the first call since then, or
 	// since pods were deleted.
 	began, asked time.Time
+	// countsFrom is since when the controller may count the time. It is earlier than began if the question
+	// was gone in between, but perhaps in no sync: one that waits for the events of its own writes does not
+	// look.
+	countsFrom time.Time
 	// least and most are the limits of its pickers.
 	least, most time.Duration
 }
@@ -132,13 +136,23 @@ func (s *sim) observe() {
 func (s *sim) know(name string, v *view) {
 	d := s.scaleDowns[name]
 	if v.question == "" {
+		if d != nil {
+			s.gone[name] = d
+		}
+		if s.isCalm() {
+			delete(s.gone, name) // A sync has seen it.
+		}
 		delete(s.scaleDowns, name)
 		return
 	}
 	limit := downscalepodpicker.MaxDuration(int(*v.rs.Spec.DownscalePodPicker.MaxRetries), time.Duration(*v.rs.Spec.DownscalePodPicker.TimeoutSeconds)*time.Second)
 	if d == nil {
-		d = &scaleDown{began: time.Now(), least: limit}
+		d = &scaleDown{began: time.Now(), countsFrom: time.Now(), least: limit}
 		s.scaleDowns[name] = d
+		if before := s.gone[name]; before != nil {
+			d.countsFrom, d.least = before.countsFrom, min(d.least, before.least)
+			delete(s.gone, name)
+		}
 	}
 	d.least, d.most = min(d.least, limit), max(d.most, limit)
 	if s.known[name] == nil {
@@ -248,23 +262,15 @@ func (s *sim) ranksFor(b *batch) map[string]int {
 	name, v := b.view.rs.Name, b.view
 	var tries int
 	calls := s.calls[name][:b.lastCall]
-	isOwn := func(c *call) bool { return c.key == v.question && c.path == v.rs.Spec.DownscalePodPicker.HTTP.Path }
-	for i := len(calls) - 1; i >= 0; i-- {
+	for i := len(calls) - 1; i >= 0 && calls[i].key == v.question && calls[i].path == v.rs.Spec.DownscalePodPicker.HTTP.Path; i-- {
 		c := calls[i]
-		if !isOwn(c) {
-			// A call that was given up may arrive after the one that has replaced it at the same time.
-			if slices.ContainsFunc(calls[:i], func(other *call) bool { return isOwn(other) && other.at.Equal(c.at) }) {
-				continue
-			}
-			break
-		}
 		if tries == 0 && c.ranks != nil && !c.answered.IsZero() && !c.answered.After(b.at) {
 			return c.ranks
 		}
 		tries++
 	}
 	picker, d := v.rs.Spec.DownscalePodPicker, s.scaleDowns[name]
-	usedUp := d != nil && b.at.Sub(d.began) >= d.least
+	usedUp := d != nil && b.at.Sub(d.countsFrom) >= d.least
 	if tries <= int(*picker.MaxRetries) && picker.HTTP.Host != refusedAddress && !usedUp {
 		s.t.Errorf("%s deletes %q after %d attempts, without an answer", name, b.deleted, tries)
 	}

@@ -170,6 +170,7 @@ func (s *sim) stop(of owner) {
 	s.caches = slices.DeleteFunc(s.caches, func(c *laggingCache) bool { return c.owner == of })
 	if of == replicaSetController {
 		clear(s.scaleDowns)
+		clear(s.gone)
 		clear(s.batches)
 	}
 }

@@ -74,7 +74,7 @@ func simulate(t *testing.T, seed uint64) {
 	s := &sim{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), objects: map[string]map[string]runtime.Object{},
 		controllers: map[owner]*running{}, deleted: map[string]bool{}, failing: map[string]bool{},
-		known: map[string]map[string]*view{}, calls: map[string][]*call{}, scaleDowns: map[string]*scaleDown{}, batches: map[string]*batch{},
+		known: map[string]map[string]*view{}, calls: map[string][]*call{}, scaleDowns: map[string]*scaleDown{}, gone: map[string]*scaleDown{}, batches: map[string]*batch{},
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -136,6 +136,8 @@ type sim struct {
 	// calls are those of each ReplicaSet.
 	calls      map[string][]*call
 	scaleDowns map[string]*scaleDown
+	// gone has those whose question was gone last.
+	gone map[string]*scaleDown
 	// batches has the last deletions of each ReplicaSet.
 	batches map[string]*batch
 	history []string
