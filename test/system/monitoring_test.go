@@ -486,7 +486,7 @@ func (m *monitoringTest) freezeAPIServer(tCtx ktesting.TContext) {
 	ctx, stop := context.WithCancel(tCtx)
 	defer working.Wait()
 	defer stop()
-	for i := range 4 {
+	for i := range 16 {
 		working.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				pod := newPod(strings.Join([]string{"frozen", fmt.Sprint(i), fmt.Sprint(n)}, "-"))
