@@ -124,15 +124,10 @@ func once(validation rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 }
 
 // mayAskAgain reports whether an apply may be that of a requester of a request that a new one may replace.
-// One that is being deleted may have requesters, and is also written by those who have set its finalizers.
+// One that is being deleted is also written by those who have set its finalizers.
 func mayAskAgain(request, old *coordination.EvictionRequest) bool {
-	if !isSuperseded(old) || !isForSamePod(request, old) || len(request.Spec.Requesters) == 0 {
-		return false
-	}
-	if old.DeletionTimestamp != nil {
-		return slices.Equal(request.Finalizers, old.Finalizers)
-	}
-	return len(old.Spec.Requesters) == 0
+	return isSuperseded(old) && isForSamePod(request, old) && len(request.Spec.Requesters) > 0 &&
+		(old.DeletionTimestamp == nil || slices.Equal(request.Finalizers, old.Finalizers))
 }
 
 // isComplete reports whether what an apply makes of nothing is a request for the same pod. One that names

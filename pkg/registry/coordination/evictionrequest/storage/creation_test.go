@@ -290,6 +290,7 @@ func TestApplyAsksAgain(t *testing.T) {
 		forbidden  error
 		delete     bool
 		released   bool
+		patched    bool
 		isNew      bool
 	}{
 		"deleted, with a finalizer":                        {cancel: true, delete: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}, isNew: true},
@@ -300,6 +301,7 @@ func TestApplyAsksAgain(t *testing.T) {
 		"canceled, by a client that updates": {cancel: true, reason: "NoRequesters"},
 		"canceled, in a dry run":             {cancel: true, reason: "NoRequesters", create: true, dryRun: []string{metav1.DryRunAll}},
 		"canceled, by who may not evict":     {cancel: true, reason: "NoRequesters", create: true, forbidden: errForbidden},
+		"canceled, and asked for by a patch": {cancel: true, reason: "NoRequesters", create: true, patched: true, isNew: true},
 		"not canceled":                       {create: true},
 	}
 	for name, test := range tests {
@@ -311,6 +313,13 @@ func TestApplyAsksAgain(t *testing.T) {
 			first := c.create(t, request)
 			if test.cancel {
 				c.cancel(t, targetUID, test.reason)
+			}
+			if test.patched {
+				request := c.get(t, targetUID)
+				request.Spec.Requesters = []coordination.Requester{{Name: "patch.example.com"}}
+				if _, err := update(c.REST, "", request); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if test.delete {
 				if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
