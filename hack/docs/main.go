@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // Command docs makes parts of the documents from what the code and its tests write. hack/docs.sh and
 // hack/pictures.sh run it.
 //

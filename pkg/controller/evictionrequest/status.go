@@ -95,8 +95,8 @@ func isLeaving(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool 
 	return !evictionrequesttools.IsWanted(request) && pod.DeletionTimestamp != nil
 }
 
-// initialize records the interceptors of the pod and activates the first one. kube-apiserver has done so
-// when it created the request, if it is as new as this controller, and found the pod.
+// initialize records the interceptors of the pod and activates the first one. If that is the built-in one,
+// kube-apiserver has usually done so when it created the request.
 func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	evictioninterceptor.Initialize(status, pod, metav1.Time{Time: now})
 }

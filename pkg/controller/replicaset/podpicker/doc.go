@@ -13,6 +13,7 @@ WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 See the License for the specific language governing permissions and
 limitations under the License.
 */
+
 // Package podpicker asks the pickers of applications which pods a scale-down should remove (KEP-3189).
 //
 // It is the one place where the control plane calls addresses that users choose. What may be called is
