@@ -92,6 +92,16 @@ bin=$$PWD/_output/bin; mkdir -p "$$bin"; \
 $(FEWER_COLLECTIONS) $(ROOT_GO) build -C hack/modules/$(1) $(BUILD_FLAGS) -o "$$bin/$(notdir $@)" $(2); touch "$$bin/$(notdir $@)"
 endef
 
+# $(call build-tool-with-tree,<package>): the same, with the versions of the base for what it shares
+# with it: what is compiled for the control plane is not compiled again. The file of sums has those
+# that neither the base nor the modules have.
+define build-tool-with-tree
+bin=$$PWD/_output/bin; mkdir -p "$$bin"; export GOWORK=$$PWD/_output/tools.work; \
+{ sed 's#^\t\.#\t./kubernetes#' _output/kubernetes/go.work; printf '\nuse (\n\t../hack/modules/etcd\n\t../hack/modules/kwok\n)\n'; } > "$$GOWORK"; \
+cp hack/modules/tools.work.sum "$$GOWORK.sum"; \
+$(FEWER_COLLECTIONS) CGO_ENABLED=0 go build -C _output $(BUILD_FLAGS) -o "$$bin/$(notdir $@)" $(1); touch "$$bin/$(notdir $@)"
+endef
+
 # The values are quoted for the shell and may hold anything but a quote. An empty
 # value counts: "make up GATES=" means no gates.
 flag = $(if $(filter undefined,$(origin $(2))),,--$(1) '$($(2))')
@@ -343,9 +353,9 @@ upstream-tests: tree
 .PHONY: local-cluster-tools
 local-cluster-tools: _output/bin/etcd _output/bin/kwok-stages.yaml
 
-_output/bin/etcd: hack/modules/etcd/go.mod hack/modules/etcd/go.sum | go-and-git
-	@echo '==> building etcd (a minute, once)'
-	@$(call build-tool,etcd,go.etcd.io/etcd/server/v3)
+_output/bin/etcd: hack/modules/etcd/go.mod hack/modules/etcd/go.sum hack/modules/tools.work.sum | tree
+	@echo '==> building etcd (20 seconds after the control plane, once)'
+	@$(call build-tool-with-tree,go.etcd.io/etcd/server/v3)
 
 _output/bin/descheduler: hack/modules/descheduler/go.mod hack/modules/descheduler/go.sum | go-and-git
 	@echo '==> building the descheduler (3 minutes, once)'
@@ -361,9 +371,9 @@ _output/bin/capi-drain: $(wildcard hack/modules/cluster-api/*) | go-and-git
 	@echo '==> building the drain of Cluster API (2 minutes, once)'
 	@$(call build-tool,cluster-api,-ldflags "$(STRIP)" .)
 
-_output/bin/kwok: hack/modules/kwok/go.mod hack/modules/kwok/go.sum | go-and-git
-	@echo '==> building kwok (2 minutes, once)'
-	@$(call build-tool,kwok,sigs.k8s.io/kwok/cmd/kwok)
+_output/bin/kwok: hack/modules/kwok/go.mod hack/modules/kwok/go.sum hack/modules/tools.work.sum | tree
+	@echo '==> building kwok (20 seconds after the control plane, once)'
+	@$(call build-tool-with-tree,sigs.k8s.io/kwok/cmd/kwok)
 
 # What simulated nodes and pods do: kwok has its default stages in files, and we add ours.
 _output/bin/kwok-stages.yaml: _output/bin/kwok hack/localcluster/stages.yaml
