@@ -56,8 +56,8 @@ type podFacts struct {
 	// over is whether a request has no effect: one for this pod was given up for good, or says
 	// that the pod is gone, which the cache of pods does not have yet.
 	over bool
-	// obstacle is a request that is being deleted, and kept by finalizers. No other one can be
-	// created before it is gone; the event of its deletion enqueues the node.
+	// obstacle is a request that is being deleted, kept by finalizers, and not canceled yet. No other one
+	// can be created before that; the event enqueues the node.
 	obstacle *coordinationv1alpha1.EvictionRequest
 	// escalation is the strongest action that is due for the pod: see escalationOf.
 	escalation v1.MaintenanceEscalation
@@ -117,20 +117,23 @@ func (c *Controller) readPod(pod *v1.Pod, action coordinationv1alpha1.NodeMainte
 	default:
 		facts.request = request
 	}
-	if request != nil && request.DeletionTimestamp != nil && !facts.over {
+	if request != nil && request.DeletionTimestamp != nil && !facts.over && !isReplaceable(request) {
 		facts.obstacle = request
 	}
 	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)
+	contest, contestedSince, contested := c.contests.message(pod.Spec.NodeName, pod.UID, now)
 	escalation, escalates := c.failures.get(pod.Spec.NodeName, writeKey{writeEscalation, pod.UID})
 	switch {
 	case escalates && escalation.blocks():
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.message, escalation.since), true
+	case contested && !isRequested(facts.request) && !facts.over:
+		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
+	case facts.obstacle != nil && !isRequested(facts.request) && !facts.completes:
+		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
 	case facts.blocked:
 		c.explain(&facts.blocker)
 	case facts.completes:
 		facts.blocker, facts.blocked = waitsForCompletion(pod), true
-	case facts.request == nil && facts.obstacle != nil:
-		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
 	case facts.request == nil && !facts.over:
 		if failed, ok := c.failures.get(pod.Spec.NodeName, writeKey{writeRequest, pod.UID}); ok && failed.blocks() {
 			facts.blocker, facts.blocked = maintenance.FailedRequest(pod, failed.message, failed.since), true
@@ -156,6 +159,15 @@ func (c *Controller) explain(blocker *maintenance.Hold) {
 	case maintenance.HoldUnhandled:
 		blocker.Message = why
 	}
+}
+
+// uids returns the UIDs of the pods.
+func (f *nodeFacts) uids() sets.Set[types.UID] {
+	uids := sets.New[types.UID]()
+	for i := range f.pods {
+		uids.Insert(f.pods[i].UID)
+	}
+	return uids
 }
 
 // anyTaken reports whether the targets include one of the pods.

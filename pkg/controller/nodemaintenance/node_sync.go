@@ -138,6 +138,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 		return nil, err
 	}
 	facts.revision, facts.quiet = revision, quiet
+	c.contests.keep(name, facts.uids())
 	if node == nil {
 		c.forgetNode(name, facts)
 		return nil, nil
@@ -474,7 +475,11 @@ func (c *Controller) setWrites(node string, writes []requestWrite) {
 	now, unseen := c.clock.Now(), c.writer.unseen.of(node)
 	var due []requestWrite
 	for _, w := range writes {
-		if wait := c.failures.wait(node, w.key(), now); wait > 0 {
+		wait := c.failures.wait(node, w.key(), now)
+		if w.key().kind == writeRequest {
+			wait = max(wait, c.contests.wait(node, w.uid, now))
+		}
+		if wait > 0 {
 			c.nodes.AddAfter(node, wait)
 		} else if !unseen.Has(w.uid) {
 			due = append(due, w)

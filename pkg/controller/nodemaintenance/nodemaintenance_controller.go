@@ -73,6 +73,7 @@ type Controller struct {
 	// nodeWrites and maintenanceWrites delay the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
 	recordons                     *recordonBackoff
+	contests                      *contests
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
 	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
 	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
@@ -187,6 +188,7 @@ func NewWithClock(
 		nodeWrites:        newWriteTimes(),
 		maintenanceWrites: newWriteTimes(),
 		recordons:         newRecordonBackoff(),
+		contests:          newContests(),
 		failures:          newFailures(),
 		requests:          newRequestQueue(requestWorkers, clock),
 		admissions:        newAdmissions(clock),

@@ -77,7 +77,7 @@ func TestObstacleOfAPodThatIsNoTarget(t *testing.T) {
 	f.expectBlockedPods("n", 0)
 }
 
-// createObstacle creates a canceled, terminating EvictionRequest with finalizers for the pod.
+// createObstacle creates a terminating EvictionRequest with finalizers for the pod, which is not canceled yet.
 func (f *fixture) createObstacle(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	f.t.Helper()
 	request := &coordinationv1alpha1.EvictionRequest{
@@ -87,9 +87,6 @@ func (f *fixture) createObstacle(pod *v1.Pod) *coordinationv1alpha1.EvictionRequ
 		},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
 	}
-	meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{
-		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
-	})
 	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}

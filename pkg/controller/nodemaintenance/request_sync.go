@@ -71,7 +71,12 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	case w.act != "" && action != coordinationv1alpha1.NodeMaintenancePodSkip:
 		return c.act(w, &facts, node, orders)
 	case !w.withdraw && w.act == "" && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
-		return func(ctx context.Context) error { return c.writer.request(ctx, pod) }
+		return func(ctx context.Context) error {
+			if c.contests.count(w.node, w.uid, c.clock.Now()) > 0 {
+				c.contests.withdrawn(w.node, w.uid, c.writer.withdrawnBy(ctx, pod))
+			}
+			return c.writer.request(ctx, pod)
+		}
 	}
 	return nil
 }
@@ -98,6 +103,12 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 	switch {
 	case err == nil:
 		c.failures.succeeded(w.node, w.key())
+		switch w.key().kind {
+		case writeRequest:
+			c.contests.wrote(w.node, w.uid, c.clock.Now())
+		case writeWithdrawal:
+			c.contests.forget(w.node, w.uid)
+		}
 		return
 	case ctx.Err() != nil:
 		return // The controller stops.

@@ -32,6 +32,13 @@ func isRefused(request *coordinationv1alpha1.EvictionRequest) bool {
 	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
 }
 
+// isReplaceable reports whether a request that is being deleted was canceled, because nobody wanted it any more:
+// kube-apiserver lets a new one take its place, whatever its finalizers wait for.
+func isReplaceable(request *coordinationv1alpha1.EvictionRequest) bool {
+	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters
+}
+
 // obstacleMessage names the finalizers of a request that is being deleted.
 func obstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
 	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted and waits for its finalizers %s: no new request is possible before their owners remove them",

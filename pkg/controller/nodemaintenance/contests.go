@@ -1,0 +1,172 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const (
+	// contestWindow is how long a request counts. In that time, contestLimit requests for one pod are made as
+	// soon as they are needed, and further ones after contestPause, which doubles up to maxContestPause.
+	contestWindow   = 10 * time.Minute
+	contestLimit    = 2
+	contestPause    = 5 * time.Second
+	maxContestPause = time.Minute
+)
+
+// contest has the requests for one pod that were successful, the oldest first: if there are several, others have
+// withdrawn the earlier ones. Each of them makes interceptors begin anew and, for example, a Deployment create
+// another pod.
+type contest struct {
+	requested []time.Time
+	// by is the field manager of whoever withdrew, if known.
+	by string
+}
+
+// contests has the requests of each node. It only delays writes and explains them: nothing depends on it after a
+// restart.
+type contests struct {
+	lock  sync.Mutex
+	nodes map[string]map[types.UID]*contest
+}
+
+func newContests() *contests { return &contests{nodes: map[string]map[types.UID]*contest{}} }
+
+// wrote records a request.
+func (c *contests) wrote(node string, pod types.UID, now time.Time) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.nodes[node] == nil {
+		c.nodes[node] = map[types.UID]*contest{}
+	}
+	found := c.nodes[node][pod]
+	if found == nil {
+		found = &contest{}
+		c.nodes[node][pod] = found
+	}
+	found.requested = append(recently(found.requested, now), now)
+}
+
+// recently returns the times that count.
+func recently(times []time.Time, now time.Time) []time.Time {
+	for len(times) > 0 && now.Sub(times[0]) > contestWindow {
+		times = times[1:]
+	}
+	return times
+}
+
+// withdrawn records who has withdrawn the last request, "" if that is unknown.
+func (c *contests) withdrawn(node string, pod types.UID, by string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if found := c.nodes[node][pod]; found != nil {
+		found.by = by
+	}
+}
+
+// count returns how often the eviction of the pod was requested.
+func (c *contests) count(node string, pod types.UID, now time.Time) int {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	found := c.nodes[node][pod]
+	if found == nil {
+		return 0
+	}
+	return len(recently(found.requested, now))
+}
+
+// wait returns the delay before the eviction of the pod may be requested again.
+func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	found := c.nodes[node][pod]
+	if found == nil {
+		return 0
+	}
+	times := recently(found.requested, now)
+	if len(times) < contestLimit {
+		return 0
+	}
+	pause := contestPause
+	for i := contestLimit; i < len(times) && pause < maxContestPause; i++ {
+		pause = min(2*pause, maxContestPause)
+	}
+	return max(0, times[len(times)-1].Add(pause).Sub(now))
+}
+
+// message says that others withdraw the request for the pod again and again, and since when, if they do.
+func (c *contests) message(node string, pod types.UID, now time.Time) (message string, since time.Time, contested bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	found := c.nodes[node][pod]
+	if found == nil {
+		return "", time.Time{}, false
+	}
+	times := recently(found.requested, now)
+	if len(times) < contestLimit {
+		return "", time.Time{}, false
+	}
+	by := "somebody has deleted it, or its last change does not say who"
+	if found.by != "" {
+		by = fmt.Sprintf("the last one was field manager %q", found.by)
+	}
+	return fmt.Sprintf("the eviction was requested %d times in %s, and others have withdrawn the request each time: %s; it is requested again ever more slowly",
+		len(times), now.Sub(times[0]).Round(time.Second), by), times[0].Truncate(time.Second), true
+}
+
+// forget forgets the requests for a pod, which this controller has withdrawn.
+func (c *contests) forget(node string, pod types.UID) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.nodes[node], pod)
+}
+
+// keep forgets the requests for all other pods of the node.
+func (c *contests) keep(node string, pods sets.Set[types.UID]) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	for pod := range c.nodes[node] {
+		if !pods.Has(pod) {
+			delete(c.nodes[node], pod)
+		}
+	}
+	if len(c.nodes[node]) == 0 {
+		delete(c.nodes, node)
+	}
+}
+
+// lastWriter returns the field manager that has changed the spec or the metadata of an object last, apart from this
+// one, or "".
+func lastWriter(object metav1.Object, own string) string {
+	var last metav1.ManagedFieldsEntry
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource != "" || entry.Manager == own || entry.Time == nil {
+			continue
+		}
+		if last.Time == nil || last.Time.Before(entry.Time) {
+			last = entry
+		}
+	}
+	return last.Manager
+}

@@ -1,0 +1,205 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// withdrawAll removes the controller from the request for the pod, if it is in it, or deletes the request.
+func (f *fixture) withdrawAll(pod *v1.Pod, deletes bool) {
+	f.t.Helper()
+	requests := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
+	request, err := requests.Get(f.ctx, string(pod.UID), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	if err == nil && deletes {
+		err = requests.Delete(f.ctx, request.Name, metav1.DeleteOptions{})
+	} else if err == nil && isRequested(request) {
+		request.Spec.Requesters = nil
+		_, err = requests.Update(f.ctx, request, metav1.UpdateOptions{FieldManager: "tenant"})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) patches() int {
+	patches := 0
+	for _, write := range f.writes() {
+		if write == "patch evictionrequests" {
+			patches++
+		}
+	}
+	return patches
+}
+
+// TestContestedRequests: others who withdraw a request again and again make it neither fail nor spin, and the
+// blocker says who they are.
+func TestContestedRequests(t *testing.T) {
+	for _, deletes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deleted: %t", deletes), func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0)[0]
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			// The fake one does not say who has changed an object.
+			f.client.PrependReactor("get", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				stored, err := f.tracker.Get(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), action.GetNamespace(), action.(clienttesting.GetAction).GetName())
+				if err != nil {
+					return true, nil, err
+				}
+				request := stored.(*coordinationv1alpha1.EvictionRequest).DeepCopy()
+				request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "tenant", Time: &metav1.Time{Time: f.clock.Now()}}}
+				return true, request, nil
+			})
+			for range 600 {
+				f.run(100 * time.Millisecond)
+				f.withdrawAll(pod, deletes)
+			}
+			// Two at once, and after 5, 15 and 35 seconds.
+			if got := f.patches(); got < 4 || got > 6 {
+				t.Errorf("requested %d times in a minute", got)
+			}
+			blockers := f.maintenance("m").Status.DrainStatus.Blockers
+			by := `the last one was field manager "tenant"`
+			if deletes {
+				by = "somebody has deleted it"
+			}
+			if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed ||
+				!strings.Contains(blockers[0].Message, "others have withdrawn the request each time") || !strings.Contains(blockers[0].Message, by) {
+				t.Errorf("blockers %+v", blockers)
+			}
+			// They stop, and it goes on within a minute.
+			f.run(time.Minute)
+			if f.requested() != 1 {
+				t.Error("the eviction is not requested any more")
+			}
+			blockers = f.maintenance("m").Status.DrainStatus.Blockers
+			if len(blockers) != 1 || blockers[0].Cause == coordinationv1alpha1.DrainBlockerRequestFailed {
+				t.Errorf("blockers once they have stopped: %+v", blockers)
+			}
+		})
+	}
+}
+
+// A maintenance that ends and begins again has not been contested.
+func TestOwnWithdrawalsAreNotContested(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	for i := range 5 {
+		name := fmt.Sprintf("m-%d", i)
+		f.createMaintenance(name, stageDrain, "a", maintenance.StandardPlan()...)
+		f.run(2 * time.Second)
+		if f.requested() != 1 {
+			t.Fatalf("maintenance %d has not requested the eviction", i)
+		}
+		f.setStage(name, stageComplete)
+		f.run(2 * time.Second)
+		if f.requested() != 0 {
+			t.Fatalf("maintenance %d has not withdrawn", i)
+		}
+	}
+}
+
+// A canceled request that is being deleted can be replaced, whatever its finalizers wait for.
+func TestCanceledRequestIsNoObstacle(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	canceled := f.createObstacle(f.createPods(1, "n", 0)[0])
+	canceled.Status.Conditions = []metav1.Condition{{Type: "Canceled", Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters}}
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(canceled.Namespace).UpdateStatus(f.ctx, canceled, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.client.ClearActions()
+	f.run(time.Second)
+	if f.patches() == 0 {
+		t.Errorf("does not request the eviction: %v", f.writes())
+	}
+}
+
+func TestContests(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := newContests()
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	expect := func(seconds, count int, wait time.Duration) {
+		t.Helper()
+		if got := c.count("n", "a", at(seconds)); got != count {
+			t.Errorf("after %d s: %d requests, want %d", seconds, got, count)
+		}
+		if got := c.wait("n", "a", at(seconds)); got != wait {
+			t.Errorf("after %d s: waits %s, want %s", seconds, got, wait)
+		}
+	}
+	expect(0, 0, 0)
+	c.wrote("n", "a", at(0))
+	expect(0, 1, 0)
+	c.wrote("n", "a", at(1))
+	expect(1, 2, 5*time.Second)
+	expect(5, 2, time.Second)
+	expect(7, 2, 0)
+	for i, want := range []time.Duration{10, 20, 40, 60, 60} {
+		c.wrote("n", "a", at(10+i))
+		expect(10+i, 3+i, want*time.Second)
+	}
+	expect(601, 6, 0)
+	expect(700, 0, 0)
+	if got := c.count("n", "b", at(0)) + c.count("o", "a", at(0)); got != 0 {
+		t.Errorf("others: %d", got)
+	}
+	c.wrote("n", "b", at(700))
+	c.keep("n", sets.New[types.UID]("b"))
+	if len(c.nodes["n"]) != 1 || c.count("n", "b", at(700)) != 1 {
+		t.Errorf("kept %v", c.nodes)
+	}
+	c.forget("n", "b")
+	c.keep("n", nil)
+	if len(c.nodes) != 0 {
+		t.Errorf("left %v", c.nodes)
+	}
+}
+
+func TestLastWriter(t *testing.T) {
+	at := func(seconds int64) *metav1.Time { return &metav1.Time{Time: time.Unix(seconds, 0)} }
+	request := &coordinationv1alpha1.EvictionRequest{}
+	request.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "old", Time: at(1)}, {Manager: "tenant", Time: at(5)}, {Manager: "older", Time: at(2)},
+		{Manager: "controller", Subresource: "status", Time: at(9)}, {Manager: "own", Time: at(8)}, {Manager: "timeless"},
+	}
+	if got := lastWriter(request, "own"); got != "tenant" {
+		t.Errorf("got %q", got)
+	}
+	if got := lastWriter(&coordinationv1alpha1.EvictionRequest{}, "own"); got != "" {
+		t.Errorf("got %q of none", got)
+	}
+}
