@@ -161,6 +161,7 @@ func newController(
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
 		recordAfter:   newPodTimes(),
+		conflicts:     newPodTimes(),
 		changed:       newPodSet(),
 		uncertain:     newPodSet(),
 		owners:        c.owners,

@@ -40,14 +40,14 @@ const (
 // it until another client deletes it. The duration is how long to wait.
 //
 // A canceled request blocks a new one for the same pod, which would have the same name. It is
-// deleted immediately when a requester is added, who needs a new request, and when it is misnamed:
-// its target is not the pod whose UID is its name.
-func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, misnamed bool) (garbageDecision, time.Duration) {
+// deleted immediately when a requester is added, who needs a new request, and when it is wrong: its
+// target is not the pod whose UID is its name, or runs although it was evicted.
+func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, wrong bool) (garbageDecision, time.Duration) {
 	finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
 	switch {
 	case finished == nil || request.DeletionTimestamp != nil:
 		return garbageKeep, 0 // It only waits for the finalizers of other controllers.
-	case isRequestedAgain(request, finished), misnamed:
+	case isRequestedAgain(request, finished), wrong:
 		return garbageDelete, 0
 	case ttl == 0:
 		return garbageKeep, 0

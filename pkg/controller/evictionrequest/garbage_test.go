@@ -17,11 +17,17 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
 func TestDecideGarbage(t *testing.T) {
@@ -67,6 +73,57 @@ func TestDecideGarbage(t *testing.T) {
 			decision, wait := decideGarbage(start.Add(test.after), test.request, keep, test.misnamed)
 			if decision != test.want || wait != test.wait {
 				t.Errorf("got decision %d and wait %s, want %d and %s", decision, wait, test.want, test.wait)
+			}
+		})
+	}
+}
+
+// TestContradictedRequest: a request that says that its pod was evicted is deleted if the pod runs, as after the
+// restoration of a backup.
+func TestContradictedRequest(t *testing.T) {
+	over := newRequest(having(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", 0)))
+	stays := newRequest(having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0)))
+	failed := newPod()
+	failed.Status.Phase = v1.PodFailed
+	for name, test := range map[string]struct {
+		request      *coordinationv1alpha1.EvictionRequest
+		cached, live *v1.Pod
+		err          error
+		want         bool
+	}{
+		"it runs":                        {request: over, cached: newPod(), live: newPod(), want: true},
+		"it is gone":                     {request: over},
+		"an old cache, gone":             {request: over, cached: newPod()},
+		"an old cache, terminating":      {request: over, cached: newPod(), live: terminatingPod()},
+		"an old cache, replaced":         {request: over, cached: newPod(), live: newPod(podUIDIs(otherUID))},
+		"it terminates":                  {request: over, cached: terminatingPod(), live: terminatingPod()},
+		"it has failed":                  {request: over, cached: failed, live: failed},
+		"another pod has its name":       {request: over, cached: newPod(podUIDIs(otherUID)), live: newPod(podUIDIs(otherUID))},
+		"canceled":                       {request: stays, cached: newPod(), live: newPod()},
+		"the API server does not answer": {request: over, cached: newPod(), live: newPod(), err: errUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{test.request}
+			if test.cached != nil {
+				objects = append(objects, test.cached)
+			}
+			f := newFixture(t, objects...)
+			f.Controller.pods = func(context.Context, string, string) (*v1.Pod, error) {
+				switch {
+				case test.err != nil:
+					return nil, test.err
+				case test.live == nil:
+					return nil, notFound(podName)
+				}
+				return test.live, nil
+			}
+			_, ctx := ktesting.NewTestContext(t)
+			if err := f.syncRequest(ctx, requestKeyOfPod); (err != nil) != (test.err != nil) {
+				t.Fatalf("got error %v", err)
+			}
+			deleted := slices.ContainsFunc(f.client.Actions(), func(action clienttesting.Action) bool { return action.Matches("delete", "evictionrequests") })
+			if deleted != test.want {
+				t.Errorf("deleted: %t, want %t", deleted, test.want)
 			}
 		})
 	}

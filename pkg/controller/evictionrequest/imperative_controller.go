@@ -26,6 +26,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
@@ -35,6 +36,7 @@ import (
 	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
@@ -71,6 +73,10 @@ const (
 	// not be able to keep it.
 	maxConflictDelay = 2 * time.Second
 
+	// conflictTolerance is for how long attempts may end with conflicts before that is shown as what blocks the
+	// eviction. Single ones are ordinary: others write to the pod or its budget.
+	conflictTolerance = 30 * time.Second
+
 	// minRetryAfter and maxRetryAfter limit the retry delay that a response asks for. Webhooks can
 	// return any value: it must cause neither a busy loop nor an eviction that is never retried.
 	minRetryAfter = time.Second
@@ -101,6 +107,8 @@ type imperativeInterceptor struct {
 	// retryAfter holds the times before which the API server asked not to retry the eviction of a
 	// pod.
 	retryAfter *podTimes
+	// conflicts holds the times since which the attempts for a pod end with conflicts.
+	conflicts *podTimes
 	// recordAfter holds the times before which it is not tried again to record a refusal, because
 	// that failed.
 	recordAfter *podTimes
@@ -337,6 +345,9 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if delay, asked := requestedDelay(err); asked {
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
+	if outcome != podeviction.Retry || !apierrors.IsConflict(err) {
+		i.conflicts.remove(e.pod.UID)
+	}
 	switch outcome {
 	case podeviction.Retry:
 		return i.retry(ctx, now, e, err, contended)
@@ -417,7 +428,32 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 		delay = min(i.backoff.When(e.key()), maxContentionDelay)
 	}
 	i.queue.AddAfter(item, delay)
+	if conflict && i.isLasting(now, e.pod) {
+		return i.recordConflict(ctx, now, e, err)
+	}
 	return nil
+}
+
+// isLasting reports whether the attempts for the pod have ended with conflicts for a while. This is one of them.
+func (i *imperativeInterceptor) isLasting(now time.Time, pod *v1.Pod) bool {
+	since, found := i.conflicts.get(pod.UID)
+	if !found {
+		i.conflicts.set(pod.UID, now)
+		return false
+	}
+	return now.Sub(since) >= conflictTolerance
+}
+
+// recordConflict shows that conflicts block the eviction, once. The attempts go on as often as before.
+func (i *imperativeInterceptor) recordConflict(ctx context.Context, now time.Time, e *eviction, err error) error {
+	i.refresh(e)
+	if isBlockedBy(&e.request.Status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused) {
+		return nil
+	}
+	status := e.request.Status.DeepCopy()
+	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonEvictionRefused,
+		plaintext.Truncate(fmt.Sprintf("Each attempt for %s has ended with a conflict, the last one: %v", conflictTolerance, err), maxMessageLength))
+	return i.writer.setStatus(ctx, e.request, status)
 }
 
 // requestedDelay returns the delay that the response asks for, within limits.
@@ -467,6 +503,7 @@ func (i *imperativeInterceptor) forget(key types.NamespacedName) {
 	i.evicted.remove(uid)
 	i.retryAfter.remove(uid)
 	i.recordAfter.remove(uid)
+	i.conflicts.remove(uid)
 	i.changed.remove(uid)
 	i.backoff.Forget(key)
 }

@@ -270,6 +270,35 @@ func TestEvictionWithConflicts(t *testing.T) {
 	}
 }
 
+// Conflicts that go on are shown, once, and do not slow the attempts down.
+func TestLastingConflictsAreShown(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = apierrors.NewConflict(podResource, podName, errUnreachable)
+	f.syncEviction(t, requestKeyOfPod)
+	f.clock.Step(conflictTolerance - time.Second)
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t)
+	f.clock.Step(time.Second)
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
+		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has ended with a conflict, the last one: "+f.evictErr.Error(), conflictTolerance)))
+	f.client.ClearActions()
+	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxConflictDelay {
+		t.Errorf("the next attempt is after %s, want at most %s", got, maxConflictDelay)
+	}
+	request := newRequest(imperativeActive(condition(blocked, metav1.ConditionTrue, "EvictionRefused", "", conflictTolerance)))
+	f.sendUpdate(t, request)
+	f.clock.Step(time.Minute)
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t)
+	// One that ends otherwise begins anew.
+	f.evictErr = errUnreachable
+	f.syncEviction(t, requestKeyOfPod)
+	if len(f.imperative.conflicts.times) > 0 {
+		t.Error("the conflicts count on after another response")
+	}
+}
+
 // The cache may have an old state of an evicted pod for a while, and the request is synced in the
 // meantime.
 func TestEvictPodOnce(t *testing.T) {

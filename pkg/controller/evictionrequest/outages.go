@@ -53,7 +53,13 @@ type outages struct {
 	clock, local clock.PassiveClock
 
 	lock sync.Mutex
-	last time.Time
+	// began is when this was created: what happened before is unknown. periods are the outages since, the
+	// oldest first, of which the last one may go on.
+	began   time.Time
+	periods []period
+	// alive is when this process has last shown a sign of life: if that is long ago, it was suspended, and does not
+	// know what was in the meantime.
+	alive time.Time
 	// served is when a status write last succeeded, which shows that the API server works.
 	served time.Time
 	// refused holds the time until which the status of a request is assumed not to be writable.
@@ -61,15 +67,58 @@ type outages struct {
 }
 
 func newOutages(clock, local clock.PassiveClock) *outages {
-	return &outages{clock: clock, local: local, refused: map[types.NamespacedName]time.Time{}}
+	return &outages{clock: clock, local: local, began: local.Now(), alive: local.Now(), refused: map[types.NamespacedName]time.Time{}}
 }
+
+// period is the time from the first to the last sign of an outage.
+type period struct{ from, to time.Time }
+
+const (
+	// sameOutage is the longest time between two signs of the same outage: that between two probes, one of
+	// which may take until it fails.
+	sameOutage = 2 * probeInterval
+
+	// maxPeriods limits the memory. Older periods are the oldest that can matter: no turn is silent for longer
+	// than the longest deadline and the allowance.
+	maxPeriods = 1000
+
+	// silenceAllowance is for how much longer than its deadline an interceptor may be silent in one turn because
+	// of outages, in addition to the time that these have taken. Each outage ends with a grace period. Without
+	// a limit, a load balancer that resets all watches every few minutes would keep a silent one for ever.
+	silenceAllowance = 30 * time.Minute
+)
 
 // note records an outage that ends now. The start of the controller counts as an outage: what
 // happened before is unknown.
 func (o *outages) note() {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	o.last = o.local.Now()
+	now := o.local.Now()
+	suspended := o.isAlive(now)
+	if last := len(o.periods) - 1; last >= 0 && now.Sub(o.periods[last].to) <= sameOutage && o.served.Before(o.periods[last].to) {
+		o.periods[last].to = now
+		return
+	}
+	if suspended == 0 {
+		o.add(period{now, now})
+	}
+}
+
+// isAlive records that the process works. If it has not for a while, that is an outage, whose duration is returned.
+func (o *outages) isAlive(now time.Time) (suspended time.Duration) {
+	if now.Sub(o.alive) > sameOutage {
+		suspended = now.Sub(o.alive)
+		o.add(period{o.alive, now})
+	}
+	o.alive = now
+	return suspended
+}
+
+func (o *outages) add(outage period) {
+	o.periods = append(o.periods, outage)
+	if len(o.periods) > maxPeriods {
+		o.periods = o.periods[1:]
+	}
 }
 
 // noteRefused records that the status of a request could not be written. The same cause may block
@@ -107,18 +156,62 @@ func (o *outages) observe(err error) {
 	}
 }
 
-// noTimeoutBefore returns the time before which the interceptors of a request do not time out.
+// noTimeoutBefore returns the time before which nothing times out that has to do with this request, or the zero time.
 func (o *outages) noTimeoutBefore(request types.NamespacedName) time.Time {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	last := o.last
-	if until := o.refused[request]; until.After(last) {
-		last = until
+	return later(o.graceAfter(o.last()), o.graceAfter(o.refused[request]))
+}
+
+// noTurnEndsBefore is noTimeoutBefore for an interceptor whose last sign of life was at that time, and which has to
+// give the next one until the deadline. Outages keep it only for so long: see silenceAllowance.
+func (o *outages) noTurnEndsBefore(request types.NamespacedName, lastSign, deadline time.Time) time.Time {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	outage := o.graceAfter(o.last())
+	if latest := o.longestSilence(lastSign, deadline); outage.After(latest) {
+		outage = latest
 	}
-	if last.IsZero() {
+	return later(outage, o.graceAfter(o.refused[request]))
+}
+
+// last returns the end of the last outage, or the zero time.
+func (o *outages) last() time.Time {
+	if len(o.periods) == 0 {
 		return time.Time{}
 	}
-	return o.clock.Now().Add(timeoutGracePeriod - o.local.Since(last))
+	return o.periods[len(o.periods)-1].to
+}
+
+// graceAfter returns the end of the grace period after an outage, by the corrected clock.
+func (o *outages) graceAfter(outage time.Time) time.Time {
+	if outage.IsZero() {
+		return time.Time{}
+	}
+	return o.clock.Now().Add(timeoutGracePeriod - o.local.Since(outage))
+}
+
+// longestSilence returns until when an interceptor may be silent at most. Before this process began, it may have been
+// unable to report all the time.
+func (o *outages) longestSilence(lastSign, deadline time.Time) time.Time {
+	correction := o.clock.Now().Sub(o.local.Now())
+	longest := deadline
+	if began := o.began.Add(correction); longest.Before(began) {
+		longest = began
+	}
+	for _, outage := range o.periods {
+		if from, to := later(outage.from.Add(correction), lastSign), outage.to.Add(correction); to.After(from) {
+			longest = longest.Add(to.Sub(from))
+		}
+	}
+	return longest.Add(silenceAllowance)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // isOutage reports whether the error of a read means that the API server is unreachable or cannot
@@ -174,6 +267,7 @@ func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kube
 func (o *outages) untilProbe() time.Duration {
 	o.lock.Lock()
 	defer o.lock.Unlock()
+	o.isAlive(o.local.Now())
 	return probeInterval - o.local.Since(o.served)
 }
 

@@ -483,3 +483,107 @@ func TestRefusedWritesAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestLongestSilence: many short outages keep a silent interceptor for a limited time only, and long ones for as long
+// as they last.
+func TestLongestSilence(t *testing.T) {
+	const deadline = 20 * time.Minute
+	for name, test := range map[string]struct {
+		// every is the time between two outages, each of which takes so long.
+		every, each time.Duration
+		// ends is when the turn of an interceptor that was silent from the beginning ends, to the minute.
+		ends time.Duration
+	}{
+		"no outage":           {every: 100 * time.Hour, ends: 20 * time.Minute},
+		"a reset of watches":  {every: 4 * time.Minute, ends: 50 * time.Minute},
+		"long outages":        {every: 15 * time.Minute, each: 10 * time.Minute, ends: 120 * time.Minute},
+		"short outages, rare": {every: 18 * time.Minute, each: time.Minute, ends: 24 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := testingclock.NewFakePassiveClock(start)
+			outages := newOutages(clock, clock)
+			for now := time.Duration(0); ; now += 10 * time.Second {
+				clock.SetTime(start.Add(now))
+				outages.untilProbe()
+				if into := now % test.every; now >= test.every && into <= test.each {
+					outages.note()
+				}
+				end := start.Add(deadline)
+				if grace := outages.noTurnEndsBefore(requestKeyOfPod, start, end); grace.After(end) {
+					end = grace
+				}
+				if !end.After(clock.Now()) {
+					if now.Truncate(time.Minute) != test.ends {
+						t.Errorf("the turn ends after %s, want %s", now, test.ends)
+					}
+					return
+				}
+				if now > 10*time.Hour {
+					t.Fatal("the turn does not end")
+				}
+			}
+		})
+	}
+}
+
+// A new process does not know what was before it. It gives a grace period, however long the silence was.
+func TestLongestSilenceAfterARestart(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	ahead := testingclock.NewFakePassiveClock(start.Add(time.Hour)) // The clock of the API server.
+	outages := newOutages(ahead, clock)
+	outages.note()
+	longAgo := ahead.Now().Add(-10 * time.Hour)
+	if got, want := outages.noTurnEndsBefore(requestKeyOfPod, longAgo, longAgo.Add(20*time.Minute)), ahead.Now().Add(timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// A refused write of the status of this request is no outage of the server.
+	outages.noteRefused(requestKeyOfPod)
+	if got, want := outages.noTurnEndsBefore(requestKeyOfPod, longAgo, longAgo.Add(20*time.Minute)), ahead.Now().Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("after a refused write: got %s, want %s", got, want)
+	}
+}
+
+// Signs of one outage are one period, unless the server has worked in between.
+func TestPeriods(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	outages := newOutages(clock, clock)
+	at := func(seconds int) { clock.SetTime(start.Add(time.Duration(seconds) * time.Second)) }
+	for _, step := range []struct{ seconds, want int }{{0, 1}, {60, 1}, {120, 1}, {181, 2}, {190, 2}} {
+		at(step.seconds)
+		if outages.note(); len(outages.periods) != step.want {
+			t.Errorf("after %d s: %d periods, want %d", step.seconds, len(outages.periods), step.want)
+		}
+	}
+	at(195)
+	outages.noteWritten(requestKeyOfPod)
+	at(200)
+	if outages.note(); len(outages.periods) != 3 {
+		t.Errorf("after a write: %d periods, want 3", len(outages.periods))
+	}
+	for i := range 2 * maxPeriods {
+		at(1000 + 100*i)
+		outages.note()
+		outages.served = clock.Now()
+	}
+	if len(outages.periods) != maxPeriods {
+		t.Errorf("%d periods are kept", len(outages.periods))
+	}
+}
+
+// A process that was suspended does not know what was in the meantime, and gives a grace period.
+func TestSuspended(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	outages := newOutages(clock, clock)
+	for range 10 {
+		clock.SetTime(clock.Now().Add(probeInterval))
+		outages.untilProbe()
+	}
+	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
+		t.Errorf("before: got %s", got)
+	}
+	clock.SetTime(clock.Now().Add(time.Hour))
+	outages.untilProbe()
+	if got, want := outages.noTurnEndsBefore(requestKeyOfPod, start, start.Add(20*time.Minute)), clock.Now().Add(timeoutGracePeriod); !got.Equal(want) {
+		t.Errorf("after an hour: got %s, want %s", got, want)
+	}
+}

@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
@@ -89,6 +90,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	}
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
 	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request, pod)
+	if deadline, limited := evictionrequesttools.ActiveDeadline(request, pod); limited {
+		noTimeoutBefore = c.outages.noTurnEndsBefore(key, evictionrequesttools.LastSignOfLife(request), deadline)
+	}
 	status, nextSync := computeStatus(now, noTimeoutBefore, request, pod)
 	if isWithdrawn(status) {
 		stays, err := c.confirmStays(ctx, request)
@@ -163,16 +167,43 @@ func (c *Controller) forget(key types.NamespacedName) {
 func (c *Controller) syncFinished(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) error {
 	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 	now := c.clock.Now()
-	decision, wait := decideGarbage(now, request, c.ttlAfterFinished, c.isMisnamed(request))
+	contradicted, err := c.isContradicted(ctx, request)
+	if err != nil {
+		return err
+	}
+	decision, wait := decideGarbage(now, request, c.ttlAfterFinished, contradicted || c.isMisnamed(request))
 	switch decision {
 	case garbageWait:
 		c.queue.AddAfter(key, wait)
 	case garbageDelete:
 		c.queue.AddAfter(key, safetyDelay()) // Another client may have changed it first.
+		if contradicted {
+			klog.FromContext(ctx).Info("Deleting a request that says that its pod was evicted, because the pod runs", "evictionRequest", klog.KObj(request), "pod", targetName(request))
+		}
 		return c.writer.remove(ctx, request)
 	}
 	status, _ := computeStatus(now, time.Time{}, request, nil)
 	return c.writer.setStatus(ctx, request, status)
+}
+
+// isContradicted reports whether the request says that its pod was evicted, although the pod runs, as after the
+// restoration of a backup of etcd. The request would keep everybody from requesting the eviction. The cache may be
+// old, so it only says when to ask the API server.
+func (c *Controller) isContradicted(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (bool, error) {
+	if !meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)) {
+		return false, nil
+	}
+	runs := func(pod *v1.Pod, err error) bool {
+		return err == nil && string(pod.UID) == request.Name && pod.DeletionTimestamp == nil && !podutil.IsPodPhaseTerminal(pod.Status.Phase)
+	}
+	if !runs(c.podLister.Pods(request.Namespace).Get(targetName(request))) {
+		return false, nil
+	}
+	pod, err := c.pods(ctx, request.Namespace, targetName(request))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading pod %s, which was evicted according to its request: %w", targetName(request), err)
+	}
+	return runs(pod, err), nil
 }
 
 // isMisnamed reports whether the request blocks the name of the request for another pod: it was
@@ -267,6 +298,14 @@ func (t *podTimes) remove(uid types.UID) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	delete(t.times, uid)
+}
+
+// get returns the time of the pod, and false if it has none.
+func (t *podTimes) get(uid types.UID) (time.Time, bool) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	when, found := t.times[uid]
+	return when, found
 }
 
 // remaining returns how long it is until the time of the pod. The result is zero or less if the
