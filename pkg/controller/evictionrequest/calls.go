@@ -100,8 +100,9 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 			"uid":             request.UID,
 			"resourceVersion": request.ResourceVersion,
 			"annotations": map[string]any{
-				coordinationv1alpha1.EvictionCallTimeAnnotation:   nil,
-				coordinationv1alpha1.EvictionCallCordonAnnotation: nil,
+				coordinationv1alpha1.EvictionCallTimeAnnotation:        nil,
+				coordinationv1alpha1.EvictionCallCordonAnnotation:      nil,
+				coordinationv1alpha1.EvictionCallGracePeriodAnnotation: nil,
 			},
 		},
 		"spec": map[string]any{"requesters": slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)},

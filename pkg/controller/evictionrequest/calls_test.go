@@ -94,12 +94,12 @@ func TestSyncExpiresCalls(t *testing.T) {
 		},
 		"calls that have expired": {
 			request: newRequest(version("17"), withoutRequesters, calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
+			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
 			wantCanceled: true, wantWait: safetyInterval, wantEvents: []string{"EvictionCallsExpired", "EvictionCanceled", "EvictionCanceled"},
 		},
 		"others are left": {
 			request: newRequest(version("17"), calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch: `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
+			wantPatch: `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
 			wantWait:  safetyInterval, wantEvents: []string{"EvictionCallsExpired"},
 		},
 	} {
@@ -217,7 +217,7 @@ func TestSyncWithdrawsCallsOfUncordonedNode(t *testing.T) {
 			}
 			var wantPatches, wantEvents []string
 			if test.want {
-				wantPatches = []string{`{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"` +
+				wantPatches = []string{`{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"` +
 					test.request.ResourceVersion + `","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`}
 				wantEvents = []string{"NodeUncordoned: Withdrew requester eviction.k8s.io: node node-1 was cordoned when pods/eviction was called, and is schedulable again."}
 			}

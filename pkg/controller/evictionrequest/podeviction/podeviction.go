@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/utils/ptr"
 )
 
 // Evictor evicts a pod for a request, as the interceptor of that name. kube-apiserver evicts this
@@ -71,13 +74,31 @@ func NewEvictor(client clientset.Interface) Evictor {
 					},
 				},
 				// Not the version: a pod that others write to all the time would never be evicted.
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, GracePeriodSeconds: gracePeriodOf(request, pod)},
 			}).
 			MaxRetries(0).
 			Do(ctx).
 			Get()
 		return err
 	}
+}
+
+// gracePeriodOf returns the grace period with which the pod is evicted, in seconds, or nil for its own. Callers of
+// pods/eviction may ask for another. A longer one than that of the pod counts only if nobody else has requested
+// the eviction: others mean that of the pod.
+func gracePeriodOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) *int64 {
+	isCallers := func(requester coordinationv1alpha1.Requester) bool {
+		return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
+	}
+	seconds, known := evictionrequesttools.EvictionCallGracePeriod(request)
+	if !known || !slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+		return nil
+	}
+	own := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))
+	if seconds >= own && len(request.Spec.Requesters) > 1 {
+		return nil
+	}
+	return &seconds
 }
 
 // readTimeout limits each call of a Reader. An overloaded API server queues it for up to 15 seconds.

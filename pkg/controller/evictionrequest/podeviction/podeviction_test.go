@@ -210,6 +210,48 @@ func TestEvictor(t *testing.T) {
 	}
 }
 
+// TestGracePeriod: the grace period of callers of pods/eviction counts while they request the eviction, and a
+// longer one than that of the pod only if nobody else does.
+func TestGracePeriod(t *testing.T) {
+	const callers, drain = "eviction.k8s.io", "drain.example.com"
+	for name, test := range map[string]struct {
+		said       string
+		requesters []string
+		own, want  *int64
+	}{
+		"none":                       {requesters: []string{callers}},
+		"shorter":                    {said: "5", requesters: []string{callers}, want: ptr.To[int64](5)},
+		"at once":                    {said: "0", requesters: []string{callers}, want: ptr.To[int64](0)},
+		"longer":                     {said: "31", requesters: []string{callers}, want: ptr.To[int64](31)},
+		"shorter, others as well":    {said: "29", requesters: []string{drain, callers}, want: ptr.To[int64](29)},
+		"longer, others as well":     {said: "31", requesters: []string{callers, drain}},
+		"shorter than the pod's":     {said: "59", own: ptr.To[int64](60), requesters: []string{callers, drain}, want: ptr.To[int64](59)},
+		"only others":                {said: "5", requesters: []string{drain}},
+		"invalid":                    {said: "soon", requesters: []string{callers}},
+		"negative":                   {said: "-1", requesters: []string{callers}},
+		"more than a number can say": {said: "99999999999999999999", requesters: []string{callers}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request, pod := newRequest(), newPod()
+			pod.Spec.TerminationGracePeriodSeconds = test.own
+			if test.said != "" {
+				request.Annotations = map[string]string{"coordination.k8s.io/eviction-call-grace-period-seconds": test.said}
+			}
+			request.Spec.Requesters = nil
+			for _, name := range test.requesters {
+				request.Spec.Requesters = append(request.Spec.Requesters, coordinationv1alpha1.Requester{Name: name})
+			}
+			server := &answeringServer{code: http.StatusCreated, answer: metav1.Status{Status: metav1.StatusSuccess}}
+			if err := NewEvictor(server.client(t))(t.Context(), request, "interceptor.example.com", pod); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, server.body.DeleteOptions.GracePeriodSeconds); diff != "" {
+				t.Errorf("unexpected grace period (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestEvictorStopsWithItsContext(t *testing.T) {
 	server := &answeringServer{code: http.StatusCreated}
 	ctx, cancel := context.WithCancel(context.Background())

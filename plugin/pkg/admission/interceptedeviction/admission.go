@@ -19,13 +19,16 @@ limitations under the License.
 //
 // # What it does
 //
-// For a pod that has interceptors, the first call creates the EvictionRequest of the pod, or joins
-// it, as the requester eviction.k8s.io. This call and all others are refused with the status 429,
-// which evictors know from budgets and retry, until the interceptors are done. Then calls are
-// admitted. The controller evicts the pod at the same time, and either may come first.
+// For a pod that has interceptors, a caller that means this pod in particular creates the
+// EvictionRequest of the pod, or joins it, as the requester eviction.k8s.io. This call and all others
+// are refused with the status 429, which evictors know from budgets and retry, until the interceptors
+// are done. Then calls are admitted. The controller evicts the pod at the same time, and either may
+// come first.
 //
 // # What it never does
 //
+//   - It requests no eviction for a caller that tries one pod after another, and may stop at the first
+//     success.
 //   - It admits no eviction while an interceptor has yet to act, whatever prevents the request.
 //   - It sets no Retry-After: client-go would retry inside of the call, and use up the timeouts of
 //     evictors, which have retries of their own.
@@ -36,6 +39,7 @@ limitations under the License.
 //
 //	admission.go  the plugin: which evictions it admits at once
 //	request.go    creates, joins and renews the request
+//	calls.go      which calls request it, and how
 //	replaced.go   callers that name a pod which was replaced under its name
 //	check.go      the pod that the storage evicts in the end
 //	progress.go   whose turn it is; pure functions
@@ -98,6 +102,7 @@ type Plugin struct {
 	nodes      corelisters.NodeLister
 	requests   coordinationlisters.EvictionRequestLister
 	refusals   *refusals
+	calls      *calls
 	clock      clock.PassiveClock
 }
 
@@ -114,6 +119,7 @@ func NewPlugin() *Plugin {
 	return &Plugin{
 		Handler:  admission.NewHandler(admission.Create),
 		refusals: newRefusals(),
+		calls:    newCalls(),
 		// The status of requests has the times of this clock as well.
 		clock: evictionrequestregistry.StatusStrategy.Clock,
 	}
@@ -168,6 +174,10 @@ type eviction struct {
 	live bool
 	// interceptors are those of the pod that the call has to wait for, in order.
 	interceptors []string
+	// gracePeriod is deleteOptions.gracePeriodSeconds.
+	gracePeriod *int64
+	// atOnce is set if the caller says that the first call requests the eviction.
+	atOnce bool
 	// bypass is set if the caller asks to evict the pod without its interceptors.
 	bypass bool
 	// dryRun is the field of that name in the options of writes.
@@ -187,7 +197,8 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if object.DeleteOptions != nil {
 		options = *object.DeleteOptions
 	}
-	e := &eviction{Attributes: a, preconditions: options.Preconditions}
+	e := &eviction{Attributes: a, preconditions: options.Preconditions, gracePeriod: options.GracePeriodSeconds}
+	e.atOnce = object.Annotations[coordinationv1alpha1.EvictionRequestAtOnceAnnotation] == "true"
 	e.bypass = object.Annotations[coordinationv1alpha1.EvictionBypassAnnotation] == "true"
 	if a.IsDryRun() || dryrun.IsDryRun(options.DryRun) {
 		e.dryRun = []string{metav1.DryRunAll}

@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -70,6 +71,8 @@ type world struct {
 	stored, cached []runtime.Object
 	rights         rights
 	off            bool
+	// first is whether nobody has evicted the pods before.
+	first bool
 }
 
 func (w world) newPlugin(t *testing.T) (*Plugin, *fake.Clientset) {
@@ -79,8 +82,17 @@ func (w world) newPlugin(t *testing.T) (*Plugin, *fake.Clientset) {
 	})
 	client := fake.NewClientset(w.stored...)
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	var pods []types.UID
+	for _, object := range w.stored {
+		if pod, isPod := object.(*v1.Pod); isPod {
+			pods = append(pods, pod.UID)
+		}
+	}
 	for _, object := range w.cached {
 		store := factory.Core().V1().Pods().Informer().GetStore()
+		if pod, isPod := object.(*v1.Pod); isPod {
+			pods = append(pods, pod.UID)
+		}
 		switch object.(type) {
 		case *coordinationv1alpha1.EvictionRequest:
 			store = factory.Coordination().V1alpha1().EvictionRequests().Informer().GetStore()
@@ -93,6 +105,11 @@ func (w world) newPlugin(t *testing.T) (*Plugin, *fake.Clientset) {
 	}
 	plugin := NewPlugin()
 	plugin.clock = testingclock.NewFakePassiveClock(noon)
+	for _, pod := range pods {
+		if !w.first {
+			plugin.calls.recent.Add(caller{pod: pod, user: "evictor"}, struct{}{}, againWithin)
+		}
+	}
 	plugin.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	plugin.SetAuthorizer(authorizer.AuthorizerFunc(w.rights.Authorize))
 	plugin.SetExternalKubeClientSet(client)

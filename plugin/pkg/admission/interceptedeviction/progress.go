@@ -102,6 +102,11 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 	return done
 }
 
+// isFirst reports whether no call has requested the eviction yet.
+func isFirst(request *coordinationv1alpha1.EvictionRequest, progress progress) bool {
+	return progress == missing || progress == canceled || progress == replaceable || progress == waiting && !hasCallers(request)
+}
+
 // isRenewed reports whether the request already says that pods/eviction is called for its pod.
 func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
 	called, known := evictionrequesttools.EvictionCallTime(request)

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,7 @@ func TestReplacedPods(t *testing.T) {
 				plugin, _ := world{stored: stored, cached: objects}.newPlugin(t)
 				plugin.refusals = refusals
 				eviction := newEviction(&metav1.Preconditions{UID: ptr.To(step.uid)})
+				eviction.Annotations = map[string]string{coordinationv1alpha1.EvictionRequestAtOnceAnnotation: "true"}
 				if step.user == "" {
 					step.user = "kubectl"
 				}

@@ -59,6 +59,8 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 		case e.hasVersion():
 			// The pod may change before its interceptors are done, and would be evicted all the same.
 			return e.waitsForOthers(request)
+		case isFirst(request, progress) && !p.isMeant(ctx, e):
+			return e.requestsNothing(request)
 		default:
 			var stored *coordinationv1alpha1.EvictionRequest
 			if stored, err = p.write(ctx, e, request, progress); err == nil {
@@ -193,6 +195,9 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 	if cordon := p.cordonOf(e); cordon != "" {
 		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = cordon
 	}
+	if seconds, _ := e.gracePeriodOf(nil); seconds != nil {
+		annotations[coordinationv1alpha1.EvictionCallGracePeriodAnnotation] = *seconds
+	}
 	return p.requestsOf(e).Create(ctx, &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        string(e.pod.UID),
@@ -212,11 +217,20 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 // renew writes that pods/eviction is called for the pod, unless the request says so already. The
 // first call joins the request of others.
 func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
-	annotations := map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
-	if cordon := p.cordonOf(e); cordon != "" && !hasCordon(request) {
+	annotations := map[string]any{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
+	cordon := p.cordonOf(e)
+	if cordon != "" && !hasCordon(request) {
 		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = cordon
-	} else if isRenewed(request, p.clock.Now()) {
+	}
+	if seconds, change := e.gracePeriodOf(request); change {
+		annotations[coordinationv1alpha1.EvictionCallGracePeriodAnnotation] = seconds
+	}
+	if len(annotations) == 1 && isRenewed(request, p.clock.Now()) {
 		return nil
+	}
+	spec := map[string]any{"requesters": []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.EvictionRequesterEvictions}}}
+	if seconds := request.Spec.HeartbeatDeadlineSeconds; seconds != nil && *seconds > coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds {
+		spec["heartbeatDeadlineSeconds"] = coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds // The smallest of all requesters counts.
 	}
 	// The version prevents two writes by calls at the same time.
 	patch, err := json.Marshal(map[string]any{
@@ -225,9 +239,7 @@ func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1
 			"resourceVersion": request.ResourceVersion,
 			"annotations":     annotations,
 		},
-		"spec": map[string]any{
-			"requesters": []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.EvictionRequesterEvictions}},
-		},
+		"spec": spec,
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)

@@ -59,13 +59,19 @@ func (e *eviction) waits(request *coordinationv1alpha1.EvictionRequest) error {
 // holds for one version of the pod only.
 func (e *eviction) waitsForOthers(request *coordinationv1alpha1.EvictionRequest) error {
 	const how = "An eviction with preconditions.resourceVersion does not request that, because the pod may change until then: call without it, with preconditions.uid."
+	return e.waitsUnrequested(request, how, "the eviction holds for one version of the pod only")
+}
+
+// waitsUnrequested returns the status for an eviction that has to wait, and requests nothing. how says why, and
+// what the caller can do.
+func (e *eviction) waitsUnrequested(request *coordinationv1alpha1.EvictionRequest, how, cause string) error {
 	if progress := progressOf(request, e.pod); progress == waiting {
 		turn, cause := turnOf(request, e)
-		return tooManyRequests(fmt.Sprintf("Cannot evict pod %s/%s yet: its interceptors have to act first. %s %s", e.GetNamespace(), e.pod.Name, turn, how), cause)
+		return tooManyRequests(fmt.Sprintf("Cannot evict pod %s/%s yet: its interceptors have to act first. %s %s", e.GetNamespace(), e.pod.Name, turn, how+e.bypassHint()), cause)
 	}
 	return tooManyRequests(
-		fmt.Sprintf("Cannot evict pod %s/%s: its interceptors (%s) have to act first. %s", e.GetNamespace(), e.pod.Name, e.names(), how),
-		"the eviction holds for one version of the pod only")
+		fmt.Sprintf("Cannot evict pod %s/%s: its interceptors (%s) have to act first. %s%s", e.GetNamespace(), e.pod.Name, e.names(), how, e.bypassHint()),
+		cause)
 }
 
 // turnOf says whose turn it is, and for how long, in a sentence and in a few words.

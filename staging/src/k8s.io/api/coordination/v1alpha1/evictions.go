@@ -37,6 +37,24 @@ const (
 	// for pods on schedulable nodes do not set it: evictors that do not drain nodes never cordon them.
 	EvictionCallCordonAnnotation = "coordination.k8s.io/eviction-call-cordon"
 
+	// EvictionCallGracePeriodAnnotation, of an EvictionRequest, is the shortest
+	// deleteOptions.gracePeriodSeconds of the callers of pods/eviction, in seconds, not negative.
+	// Written by kube-apiserver. imperative-eviction.k8s.io evicts the pod with it, as the caller
+	// would have done, while EvictionRequesterEvictions is among the requesters.
+	EvictionCallGracePeriodAnnotation = "coordination.k8s.io/eviction-call-grace-period-seconds"
+
+	// EvictionCallAgainSeconds is within which time a caller has to call again for the same pod before
+	// its calls request the eviction: some callers try one pod after another, and stop at the first
+	// that they may evict. Those that were refused must not leave as well. kubectl drain and
+	// autoscalers call again within seconds.
+	EvictionCallAgainSeconds = 45
+
+	// EvictionRequestAtOnceAnnotation, with the value "true" in the metadata of an Eviction, says that
+	// already the first call requests the eviction: the caller knows that the status 429 with
+	// EvictionInterceptedCause means that the pod will leave. So does the permission EvictionRequestVerb
+	// on EvictionRequesterEvictions, unless it is one of all verbs.
+	EvictionRequestAtOnceAnnotation = "coordination.k8s.io/request-eviction"
+
 	// EvictionCallTTLSeconds is how long a call of pods/eviction counts. It is longer than any
 	// known caller waits before its next call: the descheduler waits for ten minutes.
 	EvictionCallTTLSeconds = 15 * 60

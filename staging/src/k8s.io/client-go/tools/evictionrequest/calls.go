@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,13 @@ import (
 func EvictionCallTime(request *coordinationv1alpha1.EvictionRequest) (called time.Time, known bool) {
 	called, err := time.Parse(time.RFC3339, request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation])
 	return called, err == nil
+}
+
+// EvictionCallGracePeriod returns the shortest grace period of the callers of pods/eviction, in seconds. known
+// is false if they have asked for none.
+func EvictionCallGracePeriod(request *coordinationv1alpha1.EvictionRequest) (seconds int64, known bool) {
+	seconds, err := strconv.ParseInt(request.Annotations[coordinationv1alpha1.EvictionCallGracePeriodAnnotation], 10, 64)
+	return seconds, err == nil && seconds >= 0
 }
 
 // EvictionCallCordon returns the value of EvictionCallCordonAnnotation for a pod on this node: it is
