@@ -19,11 +19,14 @@ package validation
 import (
 	"fmt"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/utils/ptr"
 )
 
 // This file has only the rules that the markers in k8s.io/api/coordination/v1alpha1 cannot express:
@@ -40,7 +43,7 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 		errs = append(errs, field.Required(field.NewPath("spec", "requesters"), "must have at least one requester: add the name of the client that requests the eviction"))
 	}
 	errs = append(errs, validateTarget(request, field.NewPath("spec", "target"))...)
-	errs = append(errs, validateRequesters(request.Spec.Requesters, field.NewPath("spec", "requesters"))...)
+	errs = append(errs, validateRequesters(request.Spec.Requesters, nil, field.NewPath("spec", "requesters"))...)
 	return errs
 }
 
@@ -48,7 +51,24 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 // removed: this cancels the request.
 func ValidateEvictionRequestUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
-	return append(errs, validateRequesters(request.Spec.Requesters, field.NewPath("spec", "requesters"))...)
+	errs = append(errs, validateRequesters(request.Spec.Requesters, oldRequest.Spec.Requesters, field.NewPath("spec", "requesters"))...)
+	return append(errs, validateHeartbeatDeadline(request.Spec.HeartbeatDeadlineSeconds, oldRequest.Spec.HeartbeatDeadlineSeconds, field.NewPath("spec", "heartbeatDeadlineSeconds"))...)
+}
+
+// validateHeartbeatDeadline validates that a deadline is only lowered, and not below the default: interceptors
+// that keep to it never lose their turn because a requester joins.
+func validateHeartbeatDeadline(seconds, old *int32, fldPath *field.Path) field.ErrorList {
+	const standard = coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds
+	before := ptr.Deref(old, standard)
+	switch after := ptr.Deref(seconds, standard); {
+	case after == before, before > standard && after >= standard && after < before:
+		return nil
+	case before > standard:
+		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("must not be greater than the current value, %d, which another requester may need, nor be lowered below %d: "+
+			"omit it, or keep it from %d to %d", before, standard, standard, before))}
+	default:
+		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("must stay %d, because values up to %d are immutable: omit it, or keep it", before, standard))}
+	}
 }
 
 // validateTarget validates that the name of the request is the UID of its target: this makes the
@@ -71,7 +91,13 @@ func validateTarget(request *coordination.EvictionRequest, fldPath *field.Path) 
 	return errs
 }
 
-func validateRequesters(requesters []coordination.Requester, fldPath *field.Path) field.ErrorList {
+// maxOrdinaryRequesters is the maximum number of requesters whose names are not reserved. The declared
+// maximum of spec.requesters allows the components of Kubernetes in addition.
+const maxOrdinaryRequesters = 100
+
+// validateRequesters validates the names, and that they leave the places for the components of Kubernetes: who
+// fills the list must not be able to keep a drain out.
+func validateRequesters(requesters, old []coordination.Requester, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, requester := range requesters {
 		if len(requester.Name) == 0 {
@@ -79,5 +105,18 @@ func validateRequesters(requesters []coordination.Requester, fldPath *field.Path
 		}
 		errs = append(errs, evictionrequest.ValidateParticipantName(requester.Name, fldPath.Index(i).Child("name"))...)
 	}
+	if ordinary := ordinaryRequesters(requesters); ordinary > maxOrdinaryRequesters && ordinary > ordinaryRequesters(old) {
+		errs = append(errs, field.TooMany(fldPath, ordinary, maxOrdinaryRequesters))
+	}
 	return errs
+}
+
+func ordinaryRequesters(requesters []coordination.Requester) int {
+	ordinary := 0
+	for _, requester := range requesters {
+		if !evictioninterceptor.IsReserved(requester.Name) {
+			ordinary++
+		}
+	}
+	return ordinary
 }

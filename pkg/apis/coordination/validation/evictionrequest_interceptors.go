@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,6 +98,7 @@ func (u *statusUpdate) validateEntry(entry, old *coordination.InterceptorStatus,
 		report.validateExpectedFinishTime(),
 		report.validateCompletionTime(),
 		report.validateRetries(),
+		report.validateMessage(),
 	)
 }
 
@@ -215,4 +217,18 @@ func formatOptional(value *metav1.Time) string {
 		return ""
 	}
 	return format(value.Time)
+}
+
+// maxMessageBytes limits a message of the maximum length that has characters of several bytes: with those of 16
+// interceptors, the request must be small enough for etcd.
+const (
+	maxMessageBytes      = 64 * 1024
+	maxMessageCharacters = 32768
+)
+
+func (r *report) validateMessage() field.ErrorList {
+	if len(r.entry.Message) <= maxMessageBytes || utf8.RuneCountInString(r.entry.Message) > maxMessageCharacters {
+		return nil // The second is reported by declarative validation.
+	}
+	return field.ErrorList{field.Invalid(r.fldPath.Child("message"), field.OmitValueType{}, fmt.Sprintf("must have at most %d bytes, has %d: shorten it", maxMessageBytes, len(r.entry.Message)))}
 }

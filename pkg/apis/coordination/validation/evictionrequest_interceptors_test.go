@@ -18,6 +18,7 @@ package validation
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,17 @@ func TestReportsOfInactive(t *testing.T) {
 		"completion changed":                          {old: firstCompleted, change: completedAt(first, 2), want: over},
 		"start and completion removed":                {old: firstCompleted, change: entry(first, func(e *coordination.InterceptorStatus) { *e = coordination.InterceptorStatus{Name: first} }), want: over},
 		"the active one together with the next":       {old: firstStarted, change: all(completedAt(first, 0), startedAt(second, 0)), want: inactive(1)},
+	})
+}
+
+// The messages of all interceptors together must leave the controller room for its own.
+func TestLongMessages(t *testing.T) {
+	path := interceptorsPath.Index(0).Child("message")
+	runStatusTests(t, map[string]statusTest{
+		"characters of one byte":    {old: firstStarted, change: withMessage(first, strings.Repeat("x", 32768))},
+		"characters of two bytes":   {old: firstStarted, change: withMessage(first, strings.Repeat("é", 32768))},
+		"characters of three bytes": {old: firstStarted, change: withMessage(first, strings.Repeat("界", 21846)), want: invalid(path, "must have at most 65536 bytes, has 65538: shorten it")},
+		"the last that fits":        {old: firstStarted, change: withMessage(first, strings.Repeat("界", 21845))},
 	})
 }
 

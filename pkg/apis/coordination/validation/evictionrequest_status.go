@@ -40,6 +40,13 @@ const (
 	// of evictions.
 	maxForeignConditions = 100
 
+	// maxInterceptorConditions is the maximum number of conditions of one interceptor, and
+	// maxInterceptorConditionMessage the maximum length of their messages in bytes. With the longest
+	// messages of 15 interceptors, the request is still small enough for etcd: the controller must be able
+	// to add its own.
+	maxInterceptorConditions       = 6
+	maxInterceptorConditionMessage = 4096
+
 	imperativeInterceptor = coordinationv1alpha1.EvictionInterceptorImperative
 )
 
@@ -179,9 +186,39 @@ func (u *statusUpdate) validateConditions() field.ErrorList {
 		old := meta.FindStatusCondition(u.old.Conditions, condition.Type)
 		if !apiequality.Semantic.DeepEqual(old, &condition) {
 			errs = append(errs, metav1validation.ValidateCondition(condition, statusPath.Child("conditions").Index(i))...)
+			errs = append(errs, u.validateInterceptorCondition(condition, statusPath.Child("conditions").Index(i))...)
 		}
 	}
 	return errs
+}
+
+// validateInterceptorCondition limits the conditions that interceptors set: see
+// k8s.io/api/coordination/v1alpha1.EvictionInterceptVerb.
+func (u *statusUpdate) validateInterceptorCondition(condition metav1.Condition, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, interceptor := range u.status.TargetInterceptors {
+		if !evictioninterceptor.OwnsCondition(interceptor.Name, condition.Type) {
+			continue
+		}
+		if len(condition.Message) > maxInterceptorConditionMessage {
+			errs = append(errs, field.TooLong(fldPath.Child("message"), condition.Message, maxInterceptorConditionMessage))
+		}
+		if count := conditionsOf(u.status, interceptor.Name); count > maxInterceptorConditions && count > conditionsOf(u.old, interceptor.Name) {
+			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("%s must not have more than %d conditions: remove others first", interceptor.Name, maxInterceptorConditions)))
+		}
+	}
+	return errs
+}
+
+// conditionsOf counts the conditions of an interceptor.
+func conditionsOf(status *coordination.EvictionRequestStatus, interceptor string) int {
+	count := 0
+	for _, condition := range status.Conditions {
+		if evictioninterceptor.OwnsCondition(interceptor, condition.Type) {
+			count++
+		}
+	}
+	return count
 }
 
 // foreignConditions counts the conditions that the controller does not write.

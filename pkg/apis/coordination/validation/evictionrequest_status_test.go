@@ -328,6 +328,28 @@ func TestForeignConditions(t *testing.T) {
 	})
 }
 
+// The conditions of one interceptor must not make the request too large for etcd.
+func TestConditionsOfInterceptors(t *testing.T) {
+	having := func(name string, count int, message string) status {
+		return func(s *coordination.EvictionRequestStatus) {
+			for i := range count {
+				condition(fmt.Sprintf("%s/C%d", name, i), metav1.ConditionTrue)(s)
+				s.Conditions[len(s.Conditions)-1].Message = message
+			}
+		}
+	}
+	const other = "other.example.com"
+	long, tooLong := strings.Repeat("x", 4096), strings.Repeat("x", 4097)
+	runStatusTests(t, map[string]statusTest{
+		"the most":                     {old: firstStarted, change: having(first, 6, long)},
+		"one too many":                 {old: all(firstStarted, having(first, 6, "")), change: condition(first+"/Another", metav1.ConditionTrue), want: forbidden(conditionsPath.Index(6), first+" must not have more than 6 conditions")},
+		"one instead of another":       {old: all(firstStarted, having(first, 6, "")), change: all(condition(first+"/C0", ""), condition(first+"/Another", metav1.ConditionTrue))},
+		"too many stored, one changed": {old: all(firstStarted, having(first, 7, "")), change: condition(first+"/C0", metav1.ConditionFalse)},
+		"many of no interceptor":       {old: firstStarted, change: having(other, 7, tooLong)},
+		"too long":                     {old: firstStarted, change: having(first, 1, tooLong), want: field.ErrorList{field.TooLong(conditionsPath.Index(0).Child("message"), "", 4096)}},
+	})
+}
+
 func TestFinalConditions(t *testing.T) {
 	stay := func(name string) field.ErrorList {
 		return forbidden(conditionsPath, name+" is immutable after the request is finished")

@@ -17,6 +17,7 @@ limitations under the License.
 package validation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -143,8 +144,26 @@ func TestValidateEvictionRequestCreate(t *testing.T) {
 	}
 }
 
+func numbered(count int, domain string) []string {
+	names := make([]string, 0, count)
+	for i := range count {
+		names = append(names, fmt.Sprintf("r-%d.%s", i, domain))
+	}
+	return names
+}
+
+// deadline sets the deadline in seconds, or none for 0.
+func deadline(seconds int32) func(*coordination.EvictionRequest) {
+	return func(request *coordination.EvictionRequest) {
+		request.Spec.HeartbeatDeadlineSeconds = nil
+		if seconds > 0 {
+			request.Spec.HeartbeatDeadlineSeconds = &seconds
+		}
+	}
+}
+
 func TestValidateEvictionRequestUpdate(t *testing.T) {
-	requesters := field.NewPath("spec", "requesters")
+	requesters, heartbeat := field.NewPath("spec", "requesters"), field.NewPath("spec", "heartbeatDeadlineSeconds")
 	tests := map[string]struct {
 		old, request *coordination.EvictionRequest
 		want         field.ErrorList
@@ -160,6 +179,30 @@ func TestValidateEvictionRequestUpdate(t *testing.T) {
 			old: newEvictionRequest(), request: newEvictionRequest(requestedBy("drain.example.com", "drain")),
 			want: field.ErrorList{field.Invalid(requesters.Index(1).Child("name"), nil, "at least two segments")},
 		},
+		"the last ordinary place":  {old: newEvictionRequest(), request: newEvictionRequest(requestedBy(numbered(100, "example.com")...))},
+		"beyond the ordinary ones": {old: newEvictionRequest(), request: newEvictionRequest(requestedBy(numbered(101, "example.com")...)), want: field.ErrorList{field.TooMany(requesters, 101, 100)}},
+		"reserved names in addition": {
+			old: newEvictionRequest(requestedBy(numbered(100, "example.com")...)), request: newEvictionRequest(requestedBy(append(numbered(100, "example.com"), numbered(10, "k8s.io")...)...)),
+		},
+		"keys in addition": {
+			old: newEvictionRequest(requestedBy(numbered(100, "example.com")...)), request: newEvictionRequest(requestedBy(append(numbered(100, "example.com"), "k8s.io/drain")...)),
+		},
+		"a similar name in addition": {
+			old: newEvictionRequest(requestedBy(numbered(100, "example.com")...)), request: newEvictionRequest(requestedBy(append(numbered(100, "example.com"), "a.notk8s.io")...)),
+			want: field.ErrorList{field.TooMany(requesters, 101, 100)},
+		},
+		"stored with more": {
+			old: newEvictionRequest(requestedBy(numbered(102, "example.com")...)), request: newEvictionRequest(requestedBy(numbered(101, "example.com")...)),
+		},
+		"a deadline is lowered":           {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(21599))},
+		"a deadline becomes the default":  {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(1200))},
+		"a deadline is omitted":           {old: newEvictionRequest(deadline(1200)), request: newEvictionRequest(deadline(0))},
+		"a deadline is lowered too far":   {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(1199)), want: field.ErrorList{field.Invalid(heartbeat, nil, "lowered below 1200: omit it, or keep it from 1200 to 21600")}},
+		"a deadline is raised":            {old: newEvictionRequest(deadline(1201)), request: newEvictionRequest(deadline(1202)), want: field.ErrorList{field.Invalid(heartbeat, nil, "must not be greater than the current value, 1201")}},
+		"the default is raised":           {old: newEvictionRequest(deadline(1200)), request: newEvictionRequest(deadline(1201)), want: field.ErrorList{field.Invalid(heartbeat, nil, "must stay 1200, because values up to 1200 are immutable")}},
+		"a short deadline is lowered":     {old: newEvictionRequest(deadline(300)), request: newEvictionRequest(deadline(120)), want: field.ErrorList{field.Invalid(heartbeat, nil, "must stay 300")}},
+		"a short deadline is raised":      {old: newEvictionRequest(deadline(300)), request: newEvictionRequest(deadline(1200)), want: field.ErrorList{field.Invalid(heartbeat, nil, "must stay 300")}},
+		"a missing deadline is made long": {old: newEvictionRequest(deadline(0)), request: newEvictionRequest(deadline(3000)), want: field.ErrorList{field.Invalid(heartbeat, nil, "must stay 1200")}},
 		"another name": {
 			old: newEvictionRequest(), request: newEvictionRequest(named(anotherUID)),
 			want: field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), nil, "field is immutable")},

@@ -40,7 +40,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/features"
@@ -164,6 +163,9 @@ func (p *Plugin) validateCreate(ctx context.Context, a admission.Attributes, req
 	if err := p.authorize(ctx, a, request); err != nil {
 		return err
 	}
+	if err := p.validateReservedRequesters(ctx, a, request, nil); err != nil {
+		return err
+	}
 	target := targetOf(request)
 	if target.Name == "" {
 		return nil
@@ -228,6 +230,9 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, req
 		err = p.authorize(ctx, a, request)
 	}
 	if err == nil {
+		err = p.validateReservedRequesters(ctx, a, request, old)
+	}
+	if err == nil {
 		return p.validateAddedFinalizers(ctx, a, request, old)
 	}
 	if !changesLabelsOnly(request, old) {
@@ -258,12 +263,16 @@ func (p *Plugin) validateAddedFinalizers(ctx context.Context, a admission.Attrib
 }
 
 func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes, old *coordination.EvictionRequest) error {
-	if evictionrequesttools.IsFinished(old.Status.Conditions) {
+	if isFinished(old) {
 		return nil
 	}
 	err := p.authorize(ctx, a, old)
+	var reserved error
+	if err == nil {
+		reserved = p.authorizeRequesters(ctx, a, old, reservedRequesters(old), "removed from")
+	}
 	forbids := old.Status.EvictionRequestCancellationPolicy == coordination.EvictionRequestCancellationPolicyForbid
-	if err == nil && !forbids {
+	if err == nil && reserved == nil && !forbids {
 		return nil
 	}
 	pod, readErr := p.livePod(ctx, a, old)
@@ -274,9 +283,13 @@ func (p *Plugin) validateDelete(ctx context.Context, a admission.Attributes, old
 		return nil // The pod is gone, and the controller has not processed that yet.
 	case err != nil:
 		return err
+	case forbids:
+		return forbidden(a, old, fmt.Errorf("the eviction of pod %q can no longer be canceled, because status.evictionRequestCancellationPolicy is %s: "+
+			"delete the request after the pod is gone", pod.Name, coordination.EvictionRequestCancellationPolicyForbid))
+	case pod.DeletionTimestamp != nil:
+		return nil // It leaves, whatever becomes of the request.
 	}
-	return forbidden(a, old, fmt.Errorf("the eviction of pod %q can no longer be canceled, because status.evictionRequestCancellationPolicy is %s: "+
-		"delete the request after the pod is gone", pod.Name, coordination.EvictionRequestCancellationPolicyForbid))
+	return reserved
 }
 
 // authorize returns an error unless the user may delete the target of the request.

@@ -22,6 +22,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
 )
@@ -33,6 +34,10 @@ func targetOf(request *coordination.EvictionRequest) coordination.LocalPodRefere
 		return coordination.LocalPodReference{}
 	}
 	return *request.Spec.Target.Pod
+}
+
+func isFinished(request *coordination.EvictionRequest) bool {
+	return evictionrequesttools.IsFinished(request.Status.Conditions)
 }
 
 func isEvicted(request *coordination.EvictionRequest) bool {

@@ -84,7 +84,9 @@ func withdrawsEvictions(request, old *coordination.EvictionRequest) bool {
 	}
 	withdrawn := old.DeepCopy()
 	withdrawn.Spec.Requesters = slices.DeleteFunc(withdrawn.Spec.Requesters, isEvictionsRequester)
-	for _, key := range []string{coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation} {
+	for _, key := range []string{
+		coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
+	} {
 		// A controller of an earlier release leaves the one that it does not know.
 		if _, kept := request.Annotations[key]; !kept {
 			delete(withdrawn.Annotations, key)

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -51,7 +52,8 @@ func TestEvictionsRequester(t *testing.T) {
 		"a client with the name of the server":    {user: named(user.APIServerUser), old: newRequest(), request: newRequest(withRequesters(drain, callers)), want: reserved},
 		"an administrator":                        {user: &user.DefaultInfo{Name: owner, Groups: []string{user.SystemPrivilegedGroup}}, old: newRequest(), request: newRequest(withRequesters(drain, callers)), want: reserved},
 		"another client joins the callers":        {user: named(owner), old: newRequest(withRequesters(callers)), request: newRequest(withRequesters(callers, drain)), want: allowed},
-		"another client withdraws them":           {user: named(owner), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: allowed},
+		"another client withdraws them":           {user: named(owner), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: "eviction.k8s.io cannot be removed from spec.requesters"},
+		"one that may request withdraws them":     {user: named(callers), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: allowed},
 		"a guest withdraws them":                  {user: named(guest), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: denied},
 		"the controller withdraws them":           {user: named(controller), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain), withAnnotations(map[string]string{})), want: allowed},
 		"the controller withdraws the last":       {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters()), want: allowed},
@@ -67,15 +69,7 @@ func TestEvictionsRequester(t *testing.T) {
 		"the controller labels as well":           {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters(), withLabels(map[string]string{"a": "b"})), want: denied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plugin, _, _ := cluster{pod: newPod(podUID, nil)}.newPlugin(t, true)
-			mayDelete := &rights{deletablePods: map[string]string{owner: namespace + "/" + podName, user.APIServerUser: namespace + "/" + podName}}
-			mayControl := &statusRights{}
-			plugin.SetAuthorizer(authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-				if decision, reason, err := mayDelete.Authorize(ctx, a); decision == authorizer.DecisionAllow {
-					return decision, reason, err
-				}
-				return mayControl.Authorize(ctx, a)
-			}))
+			plugin := newRequesterPlugin(t, newPod(podUID, nil))
 			operation := admission.Update
 			if test.old == nil {
 				operation = admission.Create
@@ -85,6 +79,78 @@ func TestEvictionsRequester(t *testing.T) {
 				same.GetResource(), same.GetSubresource(), operation, nil, false, test.user)
 			err := plugin.Validate(t.Context(), a, nil)
 			if test.want == allowed && err != nil || test.want != allowed && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// newRequesterPlugin returns a plugin for users who may delete the pod: owner, the API server, and those with the
+// names of requesters, who may act as these.
+func newRequesterPlugin(t *testing.T, pod *v1.Pod) *Plugin {
+	t.Helper()
+	plugin, _, _ := cluster{pod: pod}.newPlugin(t, true)
+	of := namespace + "/" + podName
+	mayDelete := &rights{deletablePods: map[string]string{owner: of, user.APIServerUser: of, "eviction.k8s.io": of, "nodemaintenance.k8s.io": of}}
+	mayControl := &statusRights{}
+	plugin.SetAuthorizer(authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if decision, reason, err := mayDelete.Authorize(ctx, a); decision == authorizer.DecisionAllow {
+			return decision, reason, err
+		}
+		return mayControl.Authorize(ctx, a)
+	}))
+	return plugin
+}
+
+// TestReservedRequesters: who may delete the pod adds and removes all requesters but those of Kubernetes.
+func TestReservedRequesters(t *testing.T) {
+	const maintenance, drain, key = "nodemaintenance.k8s.io", "drain.example.com", "k8s.io/drain"
+	leaving := newPod(podUID, nil)
+	leaving.DeletionTimestamp = &metav1.Time{}
+	over := withCondition("Canceled", metav1.ConditionTrue)
+	for name, test := range map[string]struct {
+		user         string
+		pod          *v1.Pod
+		old, request *coordination.EvictionRequest
+		want         string
+	}{
+		"created by the owner":               {user: owner, request: newRequest(withRequesters(maintenance)), want: "nodemaintenance.k8s.io cannot be added to"},
+		"created by its own":                 {user: maintenance, request: newRequest(withRequesters(maintenance))},
+		"added by the owner":                 {user: owner, old: newRequest(), request: newRequest(withRequesters(drain, maintenance)), want: "nodemaintenance.k8s.io cannot be added to"},
+		"added by its own":                   {user: maintenance, old: newRequest(), request: newRequest(withRequesters(drain, maintenance))},
+		"a key added by the owner":           {user: owner, old: newRequest(), request: newRequest(withRequesters(drain, key)), want: "k8s.io/drain cannot be added to"},
+		"the domain itself":                  {user: owner, old: newRequest(), request: newRequest(withRequesters(drain, "k8s.io")), want: "k8s.io cannot be added to"},
+		"a similar name":                     {user: owner, old: newRequest(), request: newRequest(withRequesters(drain, "drain.notk8s.io"))},
+		"removed by the owner":               {user: owner, old: newRequest(withRequesters(maintenance, drain)), request: newRequest(withRequesters(drain)), want: "nodemaintenance.k8s.io cannot be removed from"},
+		"emptied by the owner":               {user: owner, old: newRequest(withRequesters(maintenance)), request: newRequest(withRequesters()), want: "nodemaintenance.k8s.io cannot be removed from"},
+		"removed by its own":                 {user: maintenance, old: newRequest(withRequesters(maintenance)), request: newRequest(withRequesters())},
+		"kept by the owner":                  {user: owner, old: newRequest(withRequesters(maintenance, drain)), request: newRequest(withRequesters(maintenance))},
+		"removed when the request is over":   {user: owner, old: newRequest(withRequesters(maintenance), over), request: newRequest(withRequesters(), over)},
+		"added when the request is over":     {user: owner, old: newRequest(withRequesters(), over), request: newRequest(withRequesters(maintenance), over), want: "nodemaintenance.k8s.io cannot be added to"},
+		"exchanged by another of Kubernetes": {user: maintenance, old: newRequest(withRequesters("other.k8s.io")), request: newRequest(withRequesters(maintenance)), want: "other.k8s.io cannot be removed from"},
+		"deleted by the owner":               {user: owner, old: newRequest(withRequesters(maintenance, drain)), want: "nodemaintenance.k8s.io cannot be removed from"},
+		"deleted by its own":                 {user: maintenance, old: newRequest(withRequesters(maintenance, drain))},
+		"deleted by the owner, for others":   {user: owner, old: newRequest(withRequesters(drain))},
+		"deleted by the owner, over":         {user: owner, old: newRequest(withRequesters(maintenance), over)},
+		"deleted, and the pod terminates":    {user: owner, pod: leaving, old: newRequest(withRequesters(maintenance))},
+		"deleted, and the pod is replaced":   {user: owner, pod: newPod(otherUID, nil), old: newRequest(withRequesters(maintenance))},
+		"deleted, and cannot be canceled":    {user: maintenance, pod: leaving, old: newRequest(withRequesters(maintenance), withPolicy("Forbid")), want: "can no longer be canceled"},
+		"deleted by a guest, terminating":    {user: guest, pod: leaving, old: newRequest(withRequesters(maintenance)), want: "cannot delete pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := test.pod
+			if pod == nil {
+				pod = newPod(podUID, nil)
+			}
+			operation := admission.Update
+			switch {
+			case test.old == nil:
+				operation = admission.Create
+			case test.request == nil:
+				operation = admission.Delete
+			}
+			err := newRequesterPlugin(t, pod).Validate(t.Context(), attributes(operation, test.user, "", test.request, test.old), nil)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
 		})

@@ -28,8 +28,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
@@ -167,8 +169,8 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 		path := "status." + strings.ToLower(name[:1]) + name[1:]
 		switch {
 		case apiequality.Semantic.DeepEqual(status.Field(i).Interface(), oldStatus.Field(i).Interface()):
-		case name == "Conditions" && isEscalation(request.Status.Conditions, old.Status.Conditions):
-			changes = append(changes, statusChange{field: path + "[InterceptorsSkipped]", escalates: true})
+		case name == "Conditions":
+			changes = append(changes, conditionChangesOf(path, request.Status.Conditions, &old.Status)...)
 		case name == "Interceptors":
 			changes = append(changes, reportsOf(path, request.Status.Interceptors, old.Status.Interceptors)...)
 		case name == "EvictionRequestCancellationPolicy" && len(old.Status.ActiveInterceptors) == 1:
@@ -180,14 +182,53 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 	return changes
 }
 
-// isEscalation reports whether the only change is that interceptors are passed over.
-func isEscalation(conditions, old []metav1.Condition) bool {
+// conditionChangesOf returns the changes of conditions. Interceptors of the request own those that begin with
+// their names.
+func conditionChangesOf(path string, conditions []metav1.Condition, old *coordination.EvictionRequestStatus) []statusChange {
 	const skipped = string(coordination.EvictionRequestConditionInterceptorsSkipped)
-	others := func(conditions []metav1.Condition) []metav1.Condition {
-		return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool { return c.Type == skipped })
+	if !slices.Equal(typesIn(conditions, old.Conditions), typesIn(old.Conditions, conditions)) {
+		return []statusChange{{field: path}} // Their order, or one that is there twice.
 	}
-	return meta.IsStatusConditionTrue(conditions, skipped) && !meta.IsStatusConditionTrue(old, skipped) &&
-		apiequality.Semantic.DeepEqual(others(conditions), others(old))
+	types := sets.New[string]()
+	for _, condition := range slices.Concat(conditions, old.Conditions) {
+		if !apiequality.Semantic.DeepEqual(meta.FindStatusCondition(conditions, condition.Type), meta.FindStatusCondition(old.Conditions, condition.Type)) {
+			types.Insert(condition.Type)
+		}
+	}
+	var changes []statusChange
+	for _, conditionType := range sets.List(types) {
+		field, owner := fmt.Sprintf("%s[%s]", path, conditionType), interceptorOf(conditionType, old)
+		switch {
+		case conditionType == skipped && meta.IsStatusConditionTrue(conditions, skipped) && !meta.IsStatusConditionTrue(old.Conditions, skipped):
+			changes = append(changes, statusChange{field: field, escalates: true})
+		case owner != "":
+			changes = append(changes, statusChange{field: field, interceptor: owner})
+		default:
+			return []statusChange{{field: path}}
+		}
+	}
+	return changes
+}
+
+// typesIn returns the types of those conditions that others have as well.
+func typesIn(conditions, others []metav1.Condition) []string {
+	var types []string
+	for _, condition := range conditions {
+		if meta.FindStatusCondition(others, condition.Type) != nil {
+			types = append(types, condition.Type)
+		}
+	}
+	return types
+}
+
+// interceptorOf returns the interceptor of the request to which a type of conditions belongs, or "".
+func interceptorOf(conditionType string, status *coordination.EvictionRequestStatus) string {
+	for _, interceptor := range status.TargetInterceptors {
+		if evictioninterceptor.OwnsCondition(interceptor.Name, conditionType) {
+			return interceptor.Name
+		}
+	}
+	return ""
 }
 
 // reportsOf returns the changed entries. Interceptors must not add, remove, rename or reorder

@@ -28,6 +28,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/utils/ptr"
@@ -57,8 +58,9 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 		return authorizer.DecisionNoOpinion, "", errors.New("webhook is unavailable")
 	}
 	// control is asked for in all namespaces: one in which the user has all permissions is not enough.
+	// So is request.
 	where := namespace
-	if a.Verb == "control" {
+	if a.Verb == "control" || a.Verb == "request" {
 		where = ""
 	}
 	if !a.ResourceRequest || a.Namespace != where || a.APIGroup != "coordination.k8s.io" {
@@ -67,7 +69,9 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 	reports := a.Verb == "intercept" && a.Resource == "evictioninterceptors" && a.Subresource == "" && a.APIVersion == "*" && a.Name == a.User.GetName()
 	controls := a.Verb == "control" && a.Resource == "evictionrequests" && a.Subresource == "status" && a.APIVersion == "v1alpha1" && a.Name == podUID && a.User.GetName() == controller
 	escalates := a.Verb == "escalate" && a.Resource == "evictionrequests" && a.Subresource == "status" && a.APIVersion == "v1alpha1" && a.Name == podUID && a.User.GetName() == escalator
-	if reports || controls || escalates {
+	requests := a.Verb == "request" && a.Resource == "evictionrequesters" && a.Subresource == "" && a.APIVersion == "*" && a.User.GetName() == a.Name
+	apiServer := a.Verb == "request" && a.User.GetName() == user.APIServerUser
+	if reports || controls || escalates || requests || apiServer {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -310,6 +314,57 @@ func TestPolicyWithoutActiveInterceptor(t *testing.T) {
 		if allowed := err == nil; allowed != want {
 			t.Errorf("user %q: %v; want allowed: %t", username, err, want)
 		}
+	}
+}
+
+// TestConditionsOfInterceptors: an interceptor of the request may set conditions with its own name, and no others.
+func TestConditionsOfInterceptors(t *testing.T) {
+	const key = "example.com/migrate"
+	conditions := func(types ...string) func(*coordination.EvictionRequestStatus) {
+		return func(s *coordination.EvictionRequestStatus) {
+			s.TargetInterceptors = []coordination.Interceptor{{Name: saver}, {Name: moved}, {Name: key}}
+			for _, conditionType := range types {
+				s.Conditions = append(s.Conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue})
+			}
+		}
+	}
+	escalating := func(types ...string) func(*coordination.EvictionRequestStatus) {
+		return func(s *coordination.EvictionRequestStatus) { conditions(types...)(s); skip(s) }
+	}
+	for name, test := range map[string]struct {
+		user        string
+		old, change func(*coordination.EvictionRequestStatus)
+		want        bool
+	}{
+		"added":                        {saver, conditions(), conditions(saver + "/Saved"), true},
+		"two added":                    {saver, conditions(), conditions(saver+"/Saved", saver+"/Copied"), true},
+		"removed":                      {saver, conditions(saver + "/Saved"), conditions(), true},
+		"exchanged":                    {saver, conditions(saver + "/Saved"), conditions(saver + "/Copied"), true},
+		"before it is active":          {moved, conditions(), conditions(moved + ".Ready"), true},
+		"another's added":              {saver, conditions(), conditions(moved + ".Ready"), false},
+		"another's removed":            {saver, conditions(moved + ".Ready"), conditions(saver + "/Saved"), false},
+		"another's as well":            {saver, conditions(), conditions(saver+"/Saved", moved+".Ready"), false},
+		"a controller's as well":       {saver, conditions(), conditions(saver+"/Saved", "Evicted"), false},
+		"of a subdomain":               {saver, conditions(), conditions("sub." + saver + "/Saved"), false},
+		"of a longer name":             {saver, conditions(), conditions(saver + "x/Saved"), false},
+		"its name alone":               {saver, conditions(), conditions(saver), false},
+		"in another order":             {saver, conditions(saver+"/Saved", "Other"), conditions("Other", saver+"/Saved"), false},
+		"twice":                        {saver, conditions(saver + "/Saved"), conditions(saver+"/Saved", saver+"/Saved"), false},
+		"of an interceptor that is no": {"other.example.com", conditions(), conditions("other.example.com/Saved"), false},
+		"of a key":                     {key, conditions(), conditions(key + ".Saved"), true},
+		"of a longer key":              {key, conditions(), conditions(key + "x.Saved"), false},
+		"of a key with a slash":        {key, conditions(), conditions(key + "/Saved"), false},
+		"skipped as well":              {saver, conditions(), escalating(saver + "/Saved"), false},
+		"by who may only escalate":     {escalator, conditions(), escalating(saver + "/Saved"), false},
+		"by the controller":            {controller, conditions(), escalating(saver+"/Saved", "Evicted"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin := newStatusPlugin(t, &statusRights{})
+			err := plugin.Validate(t.Context(), attributes(admission.Update, test.user, "status", withStatus(test.change), withStatus(test.old)), nil)
+			if allowed := err == nil; allowed != test.want {
+				t.Errorf("error %v; want allowed: %t", err, test.want)
+			}
+		})
 	}
 }
 

@@ -62,7 +62,6 @@ func init() {
 				{ErrorType: "FieldValueInvalid", Origin: "immutable"},
 			},
 			"spec.heartbeatDeadlineSeconds": {
-				{ErrorType: "FieldValueInvalid", Origin: "immutable"},
 				{ErrorType: "FieldValueInvalid", Origin: "maximum"},
 				{ErrorType: "FieldValueInvalid", Origin: "minimum"},
 				{ErrorType: "FieldValueRequired"},

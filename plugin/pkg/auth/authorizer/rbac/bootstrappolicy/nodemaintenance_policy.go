@@ -47,6 +47,9 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			rbacv1helpers.NewRule("patch", maintenance.ControlVerb).Groups(legacyGroup).Resources("nodes/status").RuleOrDie(),
 			// Evictions are requested by Server-Side Apply, which is a patch that may create.
 			rbacv1helpers.NewRule("get", "list", "watch", "create", "patch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+			// Its name is reserved, so that owners of pods cannot call a drain off.
+			rbacv1helpers.NewRule(coordinationv1alpha1.EvictionRequestVerb).Groups(coordinationGroup).
+				Resources(coordinationv1alpha1.EvictionRequesterResource).Names(coordinationv1alpha1.NodeMaintenanceRequester).RuleOrDie(),
 			// The controller deletes no pods, but a requester needs this permission, see
 			// plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "delete").Groups(legacyGroup).Resources("pods").RuleOrDie(),

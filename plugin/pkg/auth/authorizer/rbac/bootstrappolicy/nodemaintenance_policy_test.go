@@ -52,6 +52,7 @@ func TestNodeMaintenanceRules(t *testing.T) {
 			rule([]string{"get", "list", "patch", "watch"}, core, []string{"nodes"}),
 			rule([]string{"control", "patch"}, core, []string{"nodes/status"}),
 			rule([]string{"create", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
+			{Verbs: []string{"request"}, APIGroups: coordination, Resources: []string{"evictionrequesters"}, ResourceNames: []string{"nodemaintenance.k8s.io"}},
 			rule([]string{"delete", "get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
 			rule([]string{"create", "patch", "update"}, []string{"", "events.k8s.io"}, []string{"events"}),

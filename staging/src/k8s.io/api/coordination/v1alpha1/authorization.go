@@ -23,6 +23,7 @@ package v1alpha1
 //	the entry of an interceptor in                  EvictionInterceptVerb on EvictionInterceptorResource,
 //	status.interceptors                             with the name of that interceptor
 //	status.evictionRequestCancellationPolicy        the same, with the name of the active interceptor
+//	conditions with a type of an interceptor's own  the same, with the name of that interceptor
 //	the condition InterceptorsSkipped, set to True  EvictionRequestEscalateVerb on evictionrequests/status
 //	all others; entries that are added or removed   EvictionRequestControlVerb on evictionrequests/status,
 //	                                                in all namespaces
@@ -43,4 +44,21 @@ const (
 	// status: activating interceptors and finishing a request. It counts only if it is granted in all
 	// namespaces.
 	EvictionRequestControlVerb = "control"
+)
+
+// Everybody who may delete a pod may request its eviction, and withdraw the request: requesters are
+// equal. Those whose names are in the domain k8s.io are not: an administrator's drain must neither be
+// kept out by a full list, nor be called off by who owns the pod. In addition to the permission to
+// delete the pod, adding or removing such a name, and deleting an unfinished request that has one, need
+// EvictionRequestVerb on EvictionRequesterResource with that name, in all namespaces.
+const (
+	// EvictionRequesterResource is a virtual resource of the API group coordination.k8s.io, whose
+	// resource names are the names of requesters in the domain k8s.io. See
+	// EvictionInterceptorResource.
+	EvictionRequesterResource = "evictionrequesters"
+
+	// EvictionRequestVerb permits requesting evictions under that name, and withdrawing them.
+	// Without resource names, it permits all names. It counts only if it is granted in all
+	// namespaces.
+	EvictionRequestVerb = "request"
 )

@@ -89,7 +89,9 @@ type EvictionRequest struct {
 	Spec EvictionRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 
 	// status is the progress of the eviction. Written by the eviction request controller and, in
-	// its own entry of status.interceptors, by the active interceptor. Ignored on creation.
+	// its own entry of status.interceptors, by the active interceptor. What a client sends on
+	// creation is ignored. kube-apiserver itself activates imperative-eviction.k8s.io when it
+	// creates a request for a pod that has no other interceptor.
 	// +optional
 	Status EvictionRequestStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
@@ -102,9 +104,10 @@ type EvictionRequestSpec struct {
 	Target EvictionTarget `json:"target" protobuf:"bytes,1,opt,name=target"`
 
 	// requesters lists the clients that request the eviction. A request is created with at least
-	// one of them, and is canceled when the last one is removed. At most 100. Each requester adds
-	// and removes only its own entry, preferably by Server-Side Apply with a field manager of its
-	// own.
+	// one of them, and is canceled when the last one is removed. Each requester adds and removes
+	// only its own entry, preferably by Server-Side Apply with a field manager of its own. At most
+	// 110, of which 100 may have names outside of the domain k8s.io. Names in it are reserved: adding
+	// and removing one of them needs the verb request on the virtual resource evictionrequesters.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -113,7 +116,7 @@ type EvictionRequestSpec struct {
 	// +k8s:optional
 	// +k8s:listType=map
 	// +k8s:listMapKey=name
-	// +k8s:maxItems=100
+	// +k8s:maxItems=110
 	Requesters []Requester `json:"requesters,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,rep,name=requesters"`
 
 	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the
@@ -122,15 +125,19 @@ type EvictionRequestSpec struct {
 	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
 	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
 	// started, or has reached the API server again, no interceptor is skipped. From 120 to 21600,
-	// default 1200. Set by the first requester, then immutable.
+	// default 1200. Set by the first requester. Every other one may lower it, but not below 1200, so
+	// that the smallest of all requesters counts; it never increases.
 	// +optional
 	// +default=1200
 	// +k8s:optional
 	// +k8s:minimum=120
 	// +k8s:maximum=21600
-	// +k8s:immutable
 	HeartbeatDeadlineSeconds *int32 `json:"heartbeatDeadlineSeconds,omitempty" protobuf:"varint,3,opt,name=heartbeatDeadlineSeconds"`
 }
+
+// DefaultHeartbeatDeadlineSeconds is the default of spec.heartbeatDeadlineSeconds of an EvictionRequest, and
+// the lowest value to which it can be lowered (KEP-4563, Interceptor).
+const DefaultHeartbeatDeadlineSeconds = 20 * 60
 
 // EvictionTarget names the object to evict. Exactly one member is set.
 // +union
@@ -206,8 +213,10 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100
-	// besides these five.
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. An interceptor
+	// of the request may set conditions whose types begin with its name and a slash, such as
+	// migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as
+	// example.com/migrate.Precopied. At most 100 besides the five of the controllers.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -221,8 +230,8 @@ type EvictionRequestStatus struct {
 
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
 	// those that the pod names, then the built-in ones, the last of which is
-	// imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable.
-	// At most 16.
+	// imperative-eviction.k8s.io. Written once by the eviction request controller, or by
+	// kube-apiserver on creation if that is the only one, then immutable. At most 16.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -236,7 +245,8 @@ type EvictionRequestStatus struct {
 
 	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
 	// report heartbeats in its entry of status.interceptors. Written by the eviction request
-	// controller. At most 1; empty before the first interceptor and after the last.
+	// controller; the first one also by kube-apiserver, see targetInterceptors. At most 1; empty
+	// before the first interceptor and after the last.
 	// +optional
 	// +listType=set
 	// +k8s:optional
@@ -399,9 +409,10 @@ type InterceptorStatus struct {
 	// +k8s:maxLength=32768
 	Message string `json:"message,omitempty" protobuf:"bytes,6,opt,name=message"`
 
-	// retries is the number of attempts of this interceptor that were refused. The interceptor
-	// derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs
-	// it. Not negative; never decreases.
+	// retries is the number of refusals that this interceptor has recorded. The interceptor derives
+	// its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs it: of
+	// several pods under one PodDisruptionBudget it tries one, and a refusal that is recorded for a
+	// pod already is not recorded again. Not negative; never decreases.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0

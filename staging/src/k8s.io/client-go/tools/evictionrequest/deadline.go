@@ -33,7 +33,7 @@ const (
 	MaxClockSkew = 10 * time.Second
 
 	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds.
-	defaultHeartbeatDeadline = 20 * time.Minute
+	defaultHeartbeatDeadline = coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds * time.Second
 )
 
 // ActiveDeadline returns when the active interceptor times out. limited is false if it does not: no

@@ -41,7 +41,8 @@ import (
 type RequesterOptions struct {
 	// HeartbeatDeadlineSeconds is how long an interceptor of the pod may go without a heartbeat
 	// before the next one is activated: from 120 to 21600. 0 means the default of the API server,
-	// 1200. Only the first requester of a pod sets it. Requesters that join later do not change it.
+	// 1200. The first requester of a pod sets it. Requesters that join later lower it to their own if
+	// that is smaller, but not below 1200.
 	HeartbeatDeadlineSeconds int32
 
 	// Clock is used for the delays between attempts while a finished request blocks a new one. The
@@ -143,7 +144,7 @@ func (r *Requester) request(ctx context.Context, pod *v1.Pod) (*Result, error) {
 		switch {
 		case rejection == nil:
 			if result, err := r.evaluate(request); result != nil || err != nil {
-				return result, err
+				return r.lowerDeadline(ctx, result, err)
 			}
 			klog.FromContext(ctx).V(2).Info("Waiting for a finished eviction request to be deleted", "evictionRequest", klog.KObj(request))
 		case apierrors.IsConflict(rejection):
@@ -202,6 +203,41 @@ func (r *Requester) evaluate(request *coordinationv1alpha1.EvictionRequest) (*Re
 		return &Result{Outcome: Created, Request: request}, nil
 	}
 	return &Result{Outcome: Joined, Request: request}, nil
+}
+
+// lowerDeadline lowers the deadline of the request of a successful result, if this requester has a smaller one: the
+// one that came first must not be able to hold up all others (see spec.heartbeatDeadlineSeconds).
+func (r *Requester) lowerDeadline(ctx context.Context, result *Result, err error) (*Result, error) {
+	if err != nil || result.Outcome == AlreadyEvicted {
+		return result, err
+	}
+	seconds := max(r.options.HeartbeatDeadlineSeconds, coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds)
+	current := result.Request.Spec.HeartbeatDeadlineSeconds
+	if current == nil || *current <= seconds {
+		return result, nil
+	}
+	const path = "/spec/heartbeatDeadlineSeconds"
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": result.Request.UID},
+		{"op": "test", "path": path, "value": *current},
+		{"op": "replace", "path": path, "value": seconds},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch: %w", err)
+	}
+	lowered, err := r.client.CoordinationV1alpha1().EvictionRequests(result.Request.Namespace).
+		Patch(ctx, result.Request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager(r.name)})
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsNotFound(err):
+		// Another requester has lowered it, or the API server is an older one, where the first requester alone
+		// sets it. Or the request is gone.
+		klog.FromContext(ctx).V(2).Info("The heartbeat deadline was not lowered", "evictionRequest", klog.KObj(result.Request), "err", err)
+		return result, nil
+	case err != nil:
+		return nil, err
+	}
+	result.Request = lowered
+	return result, nil
 }
 
 // createPatch returns the patch for a new request. Its labels are those of the pod, which saves the

@@ -486,3 +486,48 @@ func TestWithdrawErrors(t *testing.T) {
 		t.Errorf("Withdraw: %v, want it to end with the context", err)
 	}
 }
+
+// TestLowerDeadline: whoever joins lowers the deadline to its own, but not below the default.
+func TestLowerDeadline(t *testing.T) {
+	for name, test := range map[string]struct {
+		stored, own int32
+		answer      error
+		want        int32
+		lowers      bool
+		wantErr     bool
+	}{
+		"a smaller one":                 {stored: 21600, own: 1800, want: 1800, lowers: true},
+		"the default":                   {stored: 1201, want: 1200, lowers: true},
+		"one below the default":         {stored: 21600, own: 120, want: 1200, lowers: true},
+		"the same":                      {stored: 1800, own: 1800, want: 1800},
+		"a greater one":                 {stored: 1800, own: 3600, want: 1800},
+		"a stored one below":            {stored: 300, own: 1800, want: 300},
+		"an older server":               {stored: 21600, own: 1800, answer: errInvalid, want: 21600, lowers: true},
+		"a request that is gone":        {stored: 21600, own: 1800, answer: errNotFound, want: 21600, lowers: true},
+		"a failure, which is to repeat": {stored: 21600, own: 1800, answer: errForbid, want: 21600, lowers: true, wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newCluster(t, newRequest("a", withDeadline(time.Duration(test.stored)*time.Second)))
+			w.verbs()
+			// The API server rejects another deadline.
+			w.answer("patch", errConflict, nil, test.answer)
+			wantVerbs := []string{"patch", "get", "patch"}
+			if test.lowers {
+				wantVerbs = append(wantVerbs, "patch")
+			}
+			result, err := w.requester(RequesterOptions{HeartbeatDeadlineSeconds: test.own}).Request(t.Context(), newPod())
+			if (err != nil) != test.wantErr {
+				t.Fatalf("got error %v", err)
+			}
+			if diff := cmp.Diff(wantVerbs, w.verbs()); diff != "" {
+				t.Errorf("unexpected calls (-want, +got):\n%s", diff)
+			}
+			if got := *w.get("a").Spec.HeartbeatDeadlineSeconds; got != test.want {
+				t.Errorf("the deadline is %d, want %d", got, test.want)
+			}
+			if err == nil && (result.Outcome != Joined || *result.Request.Spec.HeartbeatDeadlineSeconds != test.want) {
+				t.Errorf("got outcome %s and deadline %d", result.Outcome, *result.Request.Spec.HeartbeatDeadlineSeconds)
+			}
+		})
+	}
+}

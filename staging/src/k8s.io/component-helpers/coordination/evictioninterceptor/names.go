@@ -50,6 +50,24 @@ var kubernetesNames = sets.New(
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 )
 
+// IsReserved reports whether the name of a participant is in the domain that is reserved for components of
+// Kubernetes, or a key in it.
+func IsReserved(name string) bool {
+	domain, _, _ := strings.Cut(name, "/")
+	return strings.HasSuffix("."+domain, reservedDomain)
+}
+
+// OwnsCondition reports whether an interceptor may set conditions of this type in status.conditions of an
+// EvictionRequest: those that begin with its name and a slash or, because a type has one slash at most, with
+// its name and a dot.
+func OwnsCondition(interceptor, conditionType string) bool {
+	separator := "/"
+	if strings.Contains(interceptor, "/") {
+		separator = "."
+	}
+	return strings.HasPrefix(conditionType, interceptor+separator)
+}
+
 // ValidateName validates the name of an interceptor of a pod.
 func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 	if errs := evictionrequest.ValidateParticipantName(name, fldPath); len(errs) > 0 {
@@ -61,7 +79,7 @@ func ValidateName(name string, fldPath *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(fldPath, name, "is reserved, because every EvictionRequest has it: remove it")}
 	case isKey && strings.HasSuffix("."+domain, reservedKeyDomain):
 		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names in the domain %s are reserved: use your own domain", strings.TrimPrefix(reservedKeyDomain, ".")))}
-	case strings.HasSuffix("."+domain, reservedDomain) && !kubernetesNames.Has(name):
+	case IsReserved(name) && !kubernetesNames.Has(name):
 		return field.ErrorList{field.Invalid(fldPath, name, fmt.Sprintf("names that end in %s are reserved: use your own domain, or one of %s",
 			reservedDomain, strings.Join(sets.List(kubernetesNames), ", ")))}
 	}
