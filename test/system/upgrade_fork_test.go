@@ -179,7 +179,9 @@ func (f *forkUpgrade) createRequests(tCtx ktesting.TContext) string {
 func (f *forkUpgrade) evictWaiting(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	pod := f.requests.pods["evicted"]
-	err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).EvictV1(tCtx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
+	err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).EvictV1(tCtx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{
+		Name: pod.Name, Annotations: map[string]string{coordinationv1alpha1.EvictionRequestAtOnceAnnotation: "true"},
+	}})
 	if !apierrors.IsTooManyRequests(err) || !strings.HasPrefix(err.Error(), coordinationv1alpha1.EvictionInterceptedMessage) {
 		tCtx.Fatalf("evicting pod %s: %v, must wait for its interceptor", pod.Name, err)
 	}

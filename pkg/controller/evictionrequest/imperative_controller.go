@@ -77,6 +77,10 @@ const (
 	// eviction. Single ones are ordinary: others write to the pod or its budget.
 	conflictTolerance = 30 * time.Second
 
+	// minChangePause is the first delay before a change of a refused pod may cause another attempt. It doubles with
+	// each refusal, up to minRetryDelay.
+	minChangePause = 5 * time.Second
+
 	// minRetryAfter and maxRetryAfter limit the retry delay that a response asks for. Webhooks can
 	// return any value: it must cause neither a busy loop nor an eviction that is never retried.
 	minRetryAfter = time.Second
@@ -371,8 +375,19 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
 	case podeviction.Refused:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
+		i.retryAfter.set(e.pod.UID, now.Add(changePause(status)))
 	}
 	return i.writer.setStatus(ctx, e.request, status)
+}
+
+// changePause returns for how long a change of a pod whose eviction was refused does not cause another attempt: one
+// whose readiness flaps changes all the time.
+func changePause(status *coordinationv1alpha1.EvictionRequestStatus) time.Duration {
+	pause := minChangePause
+	for i := int32(1); i < evictionrequesttools.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative).Retries && pause < minRetryDelay; i++ {
+		pause *= 2
+	}
+	return min(pause, minRetryDelay)
 }
 
 // refresh replaces a request by what the cache has: it may have changed during the call, such as by the

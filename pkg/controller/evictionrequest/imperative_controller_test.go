@@ -270,6 +270,31 @@ func TestEvictionWithConflicts(t *testing.T) {
 	}
 }
 
+// A pod that a webhook refuses, and that changes all the time, is not tried all the time.
+func TestRefusedPodThatFlaps(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = apierrors.NewForbidden(podResource, podName, errors.New("not now"))
+	for second := range 600 {
+		f.clock.Step(time.Second)
+		ready := v1.ConditionTrue
+		if second%2 == 0 {
+			ready = v1.ConditionFalse
+		}
+		pod := newPod()
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: ready}}
+		f.sendUpdate(t, pod)
+		f.syncEviction(t, requestKeyOfPod)
+		if writes := f.writes(t); len(writes) > 0 {
+			f.sendUpdate(t, newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.Status = writes[len(writes)-1] }))
+			f.client.ClearActions()
+		}
+	}
+	// At 1, 6, 16, 36 seconds, and then once a minute.
+	if got := len(f.evicted); got < 12 || got > 14 {
+		t.Errorf("tried %d times in ten minutes", got)
+	}
+}
+
 // Conflicts that go on are shown, once, and do not slow the attempts down.
 func TestLastingConflictsAreShown(t *testing.T) {
 	f := newFixture(t, newRequest(imperativeActive()), newPod())

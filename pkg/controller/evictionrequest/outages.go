@@ -57,9 +57,8 @@ type outages struct {
 	// oldest first, of which the last one may go on.
 	began   time.Time
 	periods []period
-	// alive is when this process has last shown a sign of life: if that is long ago, it was suspended, and does not
-	// know what was in the meantime.
-	alive time.Time
+	// looked is when this process has last looked whether the API server works: an outage may have begun then.
+	looked time.Time
 	// served is when a status write last succeeded, which shows that the API server works.
 	served time.Time
 	// refused holds the time until which the status of a request is assumed not to be writable.
@@ -67,7 +66,7 @@ type outages struct {
 }
 
 func newOutages(clock, local clock.PassiveClock) *outages {
-	return &outages{clock: clock, local: local, began: local.Now(), alive: local.Now(), refused: map[types.NamespacedName]time.Time{}}
+	return &outages{clock: clock, local: local, began: local.Now(), looked: local.Now(), refused: map[types.NamespacedName]time.Time{}}
 }
 
 // period is the time from the first to the last sign of an outage.
@@ -94,28 +93,16 @@ func (o *outages) note() {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	now := o.local.Now()
-	suspended := o.isAlive(now)
+	from := now
+	if now.Sub(o.looked) > sameOutage {
+		from = o.looked // The process was suspended.
+	}
+	o.looked = now
 	if last := len(o.periods) - 1; last >= 0 && now.Sub(o.periods[last].to) <= sameOutage && o.served.Before(o.periods[last].to) {
 		o.periods[last].to = now
 		return
 	}
-	if suspended == 0 {
-		o.add(period{now, now})
-	}
-}
-
-// isAlive records that the process works. If it has not for a while, that is an outage, whose duration is returned.
-func (o *outages) isAlive(now time.Time) (suspended time.Duration) {
-	if now.Sub(o.alive) > sameOutage {
-		suspended = now.Sub(o.alive)
-		o.add(period{o.alive, now})
-	}
-	o.alive = now
-	return suspended
-}
-
-func (o *outages) add(outage period) {
-	o.periods = append(o.periods, outage)
+	o.periods = append(o.periods, period{from, now})
 	if len(o.periods) > maxPeriods {
 		o.periods = o.periods[1:]
 	}
@@ -136,10 +123,17 @@ func (o *outages) noteWritten(request types.NamespacedName) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	now := o.local.Now()
-	o.served = now
+	o.served, o.looked = now, now
 	if until := o.refused[request]; until.After(now) {
 		o.refused[request] = now
 	}
+}
+
+// look records that there is no outage, or that it was recorded.
+func (o *outages) look() {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	o.looked = o.local.Now()
 }
 
 // forget drops the entry of a finished request.
@@ -257,6 +251,7 @@ func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kube
 			if needed() {
 				o.observe(readOnce(ctx, client))
 			}
+			o.look()
 			wait = probeInterval
 		}
 		timer.Reset(wait)
@@ -267,7 +262,6 @@ func (o *outages) probe(ctx context.Context, clock clock.WithTicker, client kube
 func (o *outages) untilProbe() time.Duration {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	o.isAlive(o.local.Now())
 	return probeInterval - o.local.Since(o.served)
 }
 

@@ -504,10 +504,10 @@ func TestLongestSilence(t *testing.T) {
 			outages := newOutages(clock, clock)
 			for now := time.Duration(0); ; now += 10 * time.Second {
 				clock.SetTime(start.Add(now))
-				outages.untilProbe()
 				if into := now % test.every; now >= test.every && into <= test.each {
 					outages.note()
 				}
+				outages.look()
 				end := start.Add(deadline)
 				if grace := outages.noTurnEndsBefore(requestKeyOfPod, start, end); grace.After(end) {
 					end = grace
@@ -570,20 +570,24 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// A process that was suspended does not know what was in the meantime, and gives a grace period.
+// A process that was suspended, and then finds that the API server does not answer, does not know since when. It gives a
+// grace period. Without an outage, time just passes.
 func TestSuspended(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(start)
 	outages := newOutages(clock, clock)
 	for range 10 {
 		clock.SetTime(clock.Now().Add(probeInterval))
-		outages.untilProbe()
+		outages.look()
 	}
 	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
 		t.Errorf("before: got %s", got)
 	}
 	clock.SetTime(clock.Now().Add(time.Hour))
-	outages.untilProbe()
+	if got := outages.noTimeoutBefore(requestKeyOfPod); !got.IsZero() {
+		t.Errorf("after an hour: got %s", got)
+	}
+	outages.note()
 	if got, want := outages.noTurnEndsBefore(requestKeyOfPod, start, start.Add(20*time.Minute)), clock.Now().Add(timeoutGracePeriod); !got.Equal(want) {
-		t.Errorf("after an hour: got %s, want %s", got, want)
+		t.Errorf("after an outage: got %s, want %s", got, want)
 	}
 }

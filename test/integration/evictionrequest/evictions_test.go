@@ -74,6 +74,8 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 	}{
 		{"an eviction waits for the interceptors", testEvictionWaits},
 		{"cost of an eviction that waits", testCostOfEviction},
+		{"an evictor that tries one pod after another", testEvictorThatStops},
+		{"the grace period of callers", testGracePeriodOfCallers},
 		{"a pod without interceptors is evicted as ever", testEvictionWithoutInterceptors},
 		{"an eviction joins the request of others", testEvictionJoins},
 		{"an eviction goes through while a budget blocks the controller", testEvictionBesideBudget},
@@ -119,9 +121,12 @@ func (c *cluster) grantEvictions(user string, rules ...rbacv1.PolicyRule) {
 	c.grant(user, append(rules, evict, see)...)
 }
 
-// evictWith calls pods/eviction once.
+// evictWith calls pods/eviction once, for this pod in particular.
 func (c *cluster) evictWith(client clientset.Interface, pod *v1.Pod, change func(*policyv1.Eviction)) error {
-	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: c.namespace}}
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{
+		Name: pod.Name, Namespace: c.namespace,
+		Annotations: map[string]string{coordinationv1alpha1.EvictionRequestAtOnceAnnotation: "true"},
+	}}
 	if change != nil {
 		change(eviction)
 	}
@@ -144,6 +149,69 @@ func (c *cluster) expectRefused(what, reason string, err error) {
 	c.t.Helper()
 	if !apierrors.IsTooManyRequests(err) || strings.Contains(err.Error(), coordinationv1alpha1.EvictionInterceptedMessage) || !strings.Contains(err.Error(), reason) {
 		c.t.Errorf("%s: %v, want that it is refused because of %q", what, err, reason)
+	}
+}
+
+// testEvictorThatStops: an evictor that may evict one pod tries all, as the descheduler with a limit per node does, and
+// is refused. Nothing happens to them. One that comes back for a pod evicts that.
+func testEvictorThatStops(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	const limited, other = "limited@example.com", "other@example.com"
+	c.grantEvictions(limited)
+	c.grantEvictions(other)
+	once := func(eviction *policyv1.Eviction) { eviction.Annotations = nil }
+	var pods []*v1.Pod
+	for i := range 6 {
+		pods = append(pods, c.createRunningPod(newPod(fmt.Sprintf("single-%d", i), withInterceptors(first)), v1.ConditionTrue))
+	}
+	for _, pod := range pods {
+		for _, user := range []string{limited, other} {
+			err := c.evictWith(c.ClientOf(user), pod, once)
+			c.expectRefused("the first call of "+user, "This call does not request that: one more within 45 seconds does", err)
+		}
+	}
+	for _, pod := range pods {
+		c.expectNoRequest(pod)
+		c.expectUntouched(pod)
+	}
+	c.expectWaits("the second call", c.evictWith(c.ClientOf(limited), pods[3], once))
+	c.awaitRequest(pods[3], "the activation", func(r *coordinationv1alpha1.EvictionRequest) bool { return len(r.Status.ActiveInterceptors) > 0 })
+	for i, pod := range pods {
+		if i != 3 {
+			c.expectNoRequest(pod)
+		}
+	}
+}
+
+// testGracePeriodOfCallers: the pod gets the time to terminate that its evictor has asked for.
+func testGracePeriodOfCallers(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	for name, test := range map[string]struct {
+		seconds []*int64
+		want    int64
+	}{
+		"none":     {seconds: []*int64{nil}, want: 30},
+		"shorter":  {seconds: []*int64{ptr.To[int64](7)}, want: 7},
+		"shortest": {seconds: []*int64{nil, ptr.To[int64](9), ptr.To[int64](8), ptr.To[int64](20)}, want: 8},
+		"longer":   {seconds: []*int64{ptr.To[int64](300)}, want: 300},
+	} {
+		pod := c.createRunningPod(newPod(name, withInterceptors(first), withGracePeriod(30)), v1.ConditionTrue)
+		for _, seconds := range test.seconds {
+			c.Eventually("an eviction of "+name, func(context.Context) (bool, string) {
+				err := c.evictWith(c.ClientOf(evictor), pod, func(eviction *policyv1.Eviction) { eviction.DeleteOptions = &metav1.DeleteOptions{GracePeriodSeconds: seconds} })
+				return strings.HasPrefix(fmt.Sprint(err), coordinationv1alpha1.EvictionInterceptedMessage), fmt.Sprint(err)
+			})
+		}
+		c.awaitRequest(pod, "the activation", func(r *coordinationv1alpha1.EvictionRequest) bool { return len(r.Status.ActiveInterceptors) > 0 })
+		c.report(pod, completed(first, metav1.Now()))
+		c.awaitTermination(pod)
+		terminating, err := c.client.CoreV1().Pods(c.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ptr.Deref(terminating.DeletionGracePeriodSeconds, -1); got != test.want {
+			t.Errorf("%s: the pod has %d seconds, want %d", name, got, test.want)
+		}
 	}
 }
 
@@ -505,7 +573,7 @@ func testEvictionBypass(t *testing.T, c *cluster) {
 	c.grantEvictions(owner, bypass("*"))
 	c.grantEvictions(both, bypass("*"), bypass("bypass"))
 	asks := func(eviction *policyv1.Eviction) {
-		eviction.Annotations = map[string]string{coordinationv1alpha1.EvictionBypassAnnotation: "true"}
+		eviction.Annotations[coordinationv1alpha1.EvictionBypassAnnotation] = "true"
 	}
 	const hint = `requires the verb "bypass" on evictionrequests in API group "coordination.k8s.io", which user "evictor@example.com" does not have`
 

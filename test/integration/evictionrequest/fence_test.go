@@ -313,7 +313,7 @@ func testFencedCalls(t *testing.T, c *cluster) {
 	request := c.join(pod, drainer)
 	evict := func(uid string, change func(*policyv1.Eviction)) error {
 		return c.evictWith(c.client, pod, func(eviction *policyv1.Eviction) {
-			eviction.Annotations = map[string]string{coordinationv1alpha1.EvictionRequestUIDAnnotation: uid}
+			eviction.Annotations[coordinationv1alpha1.EvictionRequestUIDAnnotation] = uid
 			eviction.DeleteOptions = &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 			if change != nil {
 				change(eviction)
@@ -345,7 +345,7 @@ func testFencedCalls(t *testing.T, c *cluster) {
 	waiting := c.createRunningPod(newPod("waiting", withInterceptors(first)), v1.ConditionTrue)
 	waitingRequest := c.join(waiting, drainer)
 	if err := c.evictWith(c.client, waiting, func(eviction *policyv1.Eviction) {
-		eviction.Annotations = map[string]string{coordinationv1alpha1.EvictionRequestUIDAnnotation: string(waitingRequest.UID)}
+		eviction.Annotations[coordinationv1alpha1.EvictionRequestUIDAnnotation] = string(waitingRequest.UID)
 		eviction.DeleteOptions = &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(waiting.UID))}
 	}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "none of its interceptors is active") {
 		t.Errorf("before any interceptor is active: got error %v", err)

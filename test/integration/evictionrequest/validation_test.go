@@ -165,12 +165,12 @@ var rejectedUpdates = []struct {
 	{
 		name:   "deadline changed",
 		change: withDeadline(121),
-		want:   []string{"spec.heartbeatDeadlineSeconds: Invalid value: null: field is immutable"},
+		want:   []string{"spec.heartbeatDeadlineSeconds: Invalid value: 121: field is immutable, except that more than 1200 may be lowered: omit it, or keep 120"},
 	},
 	{
 		name:   "deadline removed",
 		change: func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.HeartbeatDeadlineSeconds = nil },
-		want:   []string{"spec.heartbeatDeadlineSeconds: Invalid value: null: field is immutable"},
+		want:   []string{"spec.heartbeatDeadlineSeconds: Invalid value: 1200: field is immutable, except that more than 1200 may be lowered: omit it, or keep 120"},
 	},
 	{
 		name:   "resourceVersion left out",

@@ -67,7 +67,7 @@ func validateHeartbeatDeadline(seconds, old *int32, fldPath *field.Path) field.E
 		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("must not be greater than the current value, %d, which another requester may need, nor be lowered below %d: "+
 			"omit it, or keep it from %d to %d", before, standard, standard, before))}
 	default:
-		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("must stay %d, because values up to %d are immutable: omit it, or keep it", before, standard))}
+		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("field is immutable, except that more than %d may be lowered: omit it, or keep %d", standard, before))}
 	}
 }
 

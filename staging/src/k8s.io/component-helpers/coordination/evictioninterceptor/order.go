@@ -58,7 +58,12 @@ func TargetNames(specNames []string, annotations map[string]string, defaults []s
 		}
 		registered = append(registered, registration.Name)
 	}
-	return slices.Concat(named, registered, appended, []string{imperative})
+	// Defaults have no deadline, also if they are named: behind them, a registered one would never act.
+	ordinary := len(named)
+	for ordinary > 0 && slices.Contains(defaults, named[ordinary-1]) {
+		ordinary--
+	}
+	return slices.Concat(named[:ordinary], registered, named[ordinary:], appended, []string{imperative})
 }
 
 // firstSeen returns at most limit names that are not in seen, and adds them to seen.

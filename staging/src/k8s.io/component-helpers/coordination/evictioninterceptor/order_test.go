@@ -91,6 +91,23 @@ func TestTargetNames(t *testing.T) {
 			defaults:    []string{daemonSet, kubelet},
 			want:        []string{a, daemonSet, kubelet, builtIn},
 		},
+		"registered before a default that the spec names last": {
+			spec:        []string{a, daemonSet},
+			annotations: annotated(map[string]string{c: "5", b: "6"}),
+			defaults:    []string{daemonSet},
+			want:        []string{a, b, c, daemonSet, builtIn},
+		},
+		"registered before two of them": {
+			spec:        []string{daemonSet, kubelet},
+			annotations: annotated(map[string]string{c: "5"}),
+			defaults:    []string{daemonSet, kubelet},
+			want:        []string{c, daemonSet, kubelet, builtIn},
+		},
+		"registered after one that is no default of the pod": {
+			spec:        []string{a, daemonSet},
+			annotations: annotated(map[string]string{c: "5"}),
+			want:        []string{a, daemonSet, c, builtIn},
+		},
 		"a default in the spec stays there": {spec: []string{kubelet, a}, defaults: []string{kubelet}, want: []string{kubelet, a, builtIn}},
 		"the built-in one is last, whoever names it": {
 			spec:        []string{builtIn, a},
