@@ -17,7 +17,14 @@ limitations under the License.
 package pod
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
 )
@@ -33,4 +40,30 @@ func dropDisabledEvictionInterceptors(podSpec, oldPodSpec *api.PodSpec) {
 
 func evictionInterceptorsInUse(podSpec *api.PodSpec) bool {
 	return podSpec != nil && len(podSpec.EvictionInterceptors) > 0
+}
+
+// KeepEvictionInterceptors keeps the interceptors of a pod where an update omits them, with a warning: the list is
+// immutable, and clients that are built with other types than ours drop it when they replace a pod.
+func KeepEvictionInterceptors(ctx context.Context, pod, oldPod *api.Pod) {
+	if len(pod.Spec.EvictionInterceptors) > 0 || !evictionInterceptorsInUse(&oldPod.Spec) {
+		return
+	}
+	pod.Spec.EvictionInterceptors = slices.Clone(oldPod.Spec.EvictionInterceptors)
+	warning.AddWarning(ctx, "", "spec.evictionInterceptors: kept, although the update omits it, because the list of a pod is immutable: "+
+		"use a patch, or a client that knows the field")
+}
+
+// warningsForDroppedEvictionInterceptors warns if an update of a template drops interceptors. Its pods are replaced by
+// some without them, which is often not intended.
+func warningsForDroppedEvictionInterceptors(fieldPath *field.Path, podSpec, oldPodSpec *api.PodSpec) []string {
+	if len(podSpec.EvictionInterceptors) > 0 || !evictionInterceptorsInUse(oldPodSpec) {
+		return nil
+	}
+	var names []string
+	for _, interceptor := range oldPodSpec.EvictionInterceptors {
+		names = append(names, interceptor.Name)
+	}
+	return []string{fmt.Sprintf("%s: the update removes the interceptors %s, and new pods have none of them: if that is not intended, the client does not know the field; "+
+		"annotations of the template, which register interceptors as well, are kept by all clients",
+		fieldPath.Child("spec", "evictionInterceptors"), strings.Join(names, ", "))}
 }

@@ -22,7 +22,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/warning"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
@@ -93,5 +95,73 @@ func TestValidationOptionsHoldStoredAnnotations(t *testing.T) {
 	}
 	if got := GetValidationOptionsFromPodSpecAndMeta(spec, nil, stored, nil).StoredAnnotations; got != nil {
 		t.Errorf("creation of a pod: %v", got)
+	}
+}
+
+// warnings records what clients are told.
+type warnings struct{ texts []string }
+
+func (w *warnings) AddWarning(_, text string) { w.texts = append(w.texts, text) }
+
+// TestKeepEvictionInterceptors: a client with other types omits the list when it replaces a pod.
+func TestKeepEvictionInterceptors(t *testing.T) {
+	some, others := []api.EvictionInterceptor{{Name: "migrate.example.com"}}, []api.EvictionInterceptor{{Name: "other.example.com"}}
+	for name, test := range map[string]struct {
+		old, update, want []api.EvictionInterceptor
+		warns             bool
+	}{
+		"omitted":           {old: some, want: some, warns: true},
+		"emptied":           {old: some, update: []api.EvictionInterceptor{}, want: some, warns: true},
+		"sent":              {old: some, update: some, want: some},
+		"changed":           {old: some, update: others, want: others}, // Validation rejects it.
+		"none":              {},
+		"none, and added":   {update: some, want: some},
+		"an empty list":     {old: []api.EvictionInterceptor{}},
+		"none, an empty is": {update: []api.EvictionInterceptor{}, want: []api.EvictionInterceptor{}},
+	} {
+		for _, enabled := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, gate on %t", name, enabled), func(t *testing.T) {
+				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, enabled)
+				recorder := &warnings{}
+				pod, old := &api.Pod{Spec: api.PodSpec{EvictionInterceptors: test.update}}, &api.Pod{Spec: api.PodSpec{EvictionInterceptors: test.old}}
+				KeepEvictionInterceptors(warning.WithWarningRecorder(t.Context(), recorder), pod, old)
+				if diff := cmp.Diff(test.want, pod.Spec.EvictionInterceptors); diff != "" {
+					t.Errorf("unexpected list (-want, +got):\n%s", diff)
+				}
+				if (len(recorder.texts) > 0) != test.warns {
+					t.Errorf("warnings %q", recorder.texts)
+				}
+			})
+		}
+	}
+}
+
+func TestWarningsForDroppedEvictionInterceptors(t *testing.T) {
+	template := func(names ...string) *api.PodTemplateSpec {
+		template := &api.PodTemplateSpec{}
+		for _, name := range names {
+			template.Spec.EvictionInterceptors = append(template.Spec.EvictionInterceptors, api.EvictionInterceptor{Name: name})
+		}
+		return template
+	}
+	path := field.NewPath("template")
+	for name, test := range map[string]struct {
+		old, template *api.PodTemplateSpec
+		want          []string
+	}{
+		"dropped": {old: template("a.example.com", "b.example.com"), template: template(), want: []string{
+			"template.spec.evictionInterceptors: the update removes the interceptors a.example.com, b.example.com, and new pods have none of them: if that is not intended, " +
+				"the client does not know the field; annotations of the template, which register interceptors as well, are kept by all clients"}},
+		"reduced":      {old: template("a.example.com", "b.example.com"), template: template("a.example.com")},
+		"kept":         {old: template("a.example.com"), template: template("a.example.com")},
+		"never had":    {old: template(), template: template()},
+		"created":      {template: template()},
+		"created with": {template: template("a.example.com")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, GetWarningsForPodTemplate(t.Context(), path, test.template, test.old)); diff != "" {
+				t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
+			}
+		})
 	}
 }
