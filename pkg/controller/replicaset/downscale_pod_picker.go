@@ -254,7 +254,7 @@ func (rsc *ReplicaSetController) sortForDeletion(ctx context.Context, rs *apps.R
 	ranked := rsc.rank(ctx, rs, pods, relatedPods)
 	if rsc.evictions != nil {
 		order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), ranked)
-		if slices.Contains(order.requested, true) || slices.Contains(order.leaving, true) {
+		if slices.Contains(order.requested, true) || slices.Contains(order.saved, true) || slices.Contains(order.leaving, true) {
 			sort.Sort(order)
 			return
 		}

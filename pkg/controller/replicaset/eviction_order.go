@@ -24,6 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
@@ -46,11 +47,13 @@ func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.R
 //     are available, and other pods may be such replacements.
 //   - Of two pods in the same phase that are both ready or both unready, an unavailable one comes
 //     first, and then a requested one. So a scale-down never prefers an available pod because of a
-//     request if another pod could be deleted.
+//     request if another pod could be deleted. One that an interceptor of the owner is saving at the
+//     moment is not preferred, but spared where another pod can be deleted.
 type evictionOrder struct {
 	controller.ActivePodsWithRanks
 	leaving   []bool
 	requested []bool
+	saved     []bool
 	available []bool
 	// bare are the pods reduced to node, phase and readiness.
 	bare controller.ActivePods
@@ -60,7 +63,9 @@ type evictionOrder struct {
 func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, surge deploymentutil.EvictionSurge, ranked controller.ActivePodsWithRanks) evictionOrder {
 	order := evictionOrder{ActivePodsWithRanks: ranked}
 	for _, pod := range ranked.Pods {
-		order.requested = append(order.requested, e.isRequested(pod))
+		requested, saved := e.progressOf(pod)
+		order.requested = append(order.requested, requested && !saved)
+		order.saved = append(order.saved, saved)
 		order.available = append(order.available, podutil.IsPodAvailable(pod, rs.Spec.MinReadySeconds, now))
 		order.bare = append(order.bare, barePod(pod))
 	}
@@ -95,9 +100,20 @@ func (e *evictions) leaving(rs *apps.ReplicaSet, surge deploymentutil.EvictionSu
 // isRequested reports whether the pod has an eviction request that is neither canceled nor
 // completed.
 func (e *evictions) isRequested(pod *v1.Pod) bool {
+	requested, _ := e.progressOf(pod)
+	return requested
+}
+
+// progressOf returns isRequested, and whether an interceptor that is no part of Kubernetes is active for the pod: it
+// saves something that is lost if the pod is deleted now.
+func (e *evictions) progressOf(pod *v1.Pod) (requested, saved bool) {
 	// The name of a request is the UID of its pod.
 	request, err := e.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	return err == nil && !evictionrequest.IsFinished(request.Status.Conditions)
+	if err != nil || evictionrequest.IsFinished(request.Status.Conditions) {
+		return false, false
+	}
+	isForeign := func(name string) bool { return !evictioninterceptor.IsReserved(name) }
+	return true, slices.ContainsFunc(request.Status.ActiveInterceptors, isForeign)
 }
 
 // barePod returns the fields that the first rules of ActivePods compare, so that its other rules
@@ -113,7 +129,7 @@ func barePod(pod *v1.Pod) *v1.Pod {
 func (o evictionOrder) Swap(i, j int) {
 	o.ActivePodsWithRanks.Swap(i, j)
 	o.bare.Swap(i, j)
-	for _, facts := range [][]bool{o.leaving, o.requested, o.available} {
+	for _, facts := range [][]bool{o.leaving, o.requested, o.saved, o.available} {
 		facts[i], facts[j] = facts[j], facts[i]
 	}
 }
@@ -128,6 +144,8 @@ func (o evictionOrder) Less(i, j int) bool {
 		return o.available[j]
 	case o.requested[i] != o.requested[j]:
 		return o.requested[i]
+	case o.saved[i] != o.saved[j]:
+		return o.saved[j]
 	}
 	return o.ActivePodsWithRanks.Less(i, j)
 }

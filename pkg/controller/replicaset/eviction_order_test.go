@@ -97,6 +97,12 @@ func requestOf(pod string, conditions ...coordinationv1alpha1.EvictionRequestCon
 	return request
 }
 
+// activeFor activates an interceptor.
+func activeFor(request *coordinationv1alpha1.EvictionRequest, interceptor string) *coordinationv1alpha1.EvictionRequest {
+	request.Status.ActiveInterceptors = []string{interceptor}
+	return request
+}
+
 const (
 	canceled = coordinationv1alpha1.EvictionRequestConditionCanceled
 	evicted  = coordinationv1alpha1.EvictionRequestConditionEvicted
@@ -161,6 +167,30 @@ func TestScaleDownOrder(t *testing.T) {
 		},
 		"requested and blocked before younger": {
 			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a, blocked)),
+		},
+		"younger before one that is being saved": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(activeFor(requestOf(b), "saver.example.com")),
+		},
+		"older before one that is being saved": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(activeFor(requestOf(b), "saver.example.com")),
+		},
+		"any before one that is being saved, also if that is cheap to delete": {
+			first: rankedPod(a), second: rankedPod(b, cheapToDelete), requests: requests(activeFor(requestOf(b), "saver.example.com")),
+		},
+		"requested before one that is being saved": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(requestOf(a), activeFor(requestOf(b), "example.com/saver")),
+		},
+		"not ready before ready, also if it is being saved": {
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(activeFor(requestOf(a), "saver.example.com")),
+		},
+		"requested, while its Deployment is asked, before younger": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(activeFor(requestOf(a), "deployment.apps.k8s.io")),
+		},
+		"requested, while it is evicted, before younger": {
+			first: rankedPod(a), second: rankedPod(b, younger), requests: requests(activeFor(requestOf(a), "imperative-eviction.k8s.io")),
+		},
+		"younger before one that was saved, and is canceled": {
+			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(activeFor(requestOf(b, canceled), "saver.example.com")),
 		},
 		"of two requested the younger": {
 			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(a), requestOf(b)),

@@ -756,13 +756,27 @@ func testReservedRequester(t *testing.T, c *cluster) {
 		expectReserved("joining as "+user, err)
 	}
 
-	// Anybody who may delete the pod may cancel its eviction.
+	// Who owns the pod does not call off the drain of an administrator, also with all permissions in the namespace.
 	c.expectWaits("evicting", c.evict(pod))
 	c.expectRequesters(pod, drainer, evictions)
 	stored := c.getRequest(pod)
 	stored.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: drainer}}
-	_, err := c.requestsOf(users[0]).Update(t.Context(), stored, metav1.UpdateOptions{})
-	c.expectAllowed("withdrawing the callers", err)
+	const tenant = "tenant@example.com"
+	c.grant(tenant, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	expectKept := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the requester eviction.k8s.io cannot be removed from spec.requesters") {
+			t.Errorf("%s: %v, want that the requester is kept", what, err)
+		}
+	}
+	_, err := c.requestsOf(tenant).Update(t.Context(), stored, metav1.UpdateOptions{})
+	expectKept("withdrawing the callers", err)
+	expectKept("withdrawing all", c.patchAs(tenant, pod, `{"spec":{"requesters":null}}`, metav1.PatchOptions{}))
+	expectKept("deleting the request", c.requestsOf(tenant).Delete(t.Context(), stored.Name, metav1.DeleteOptions{}))
+	expectKept("deleting all requests", c.requestsOf(tenant).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	c.expectRequesters(pod, drainer, evictions)
+	_, err = c.client.CoordinationV1alpha1().EvictionRequests(c.namespace).Update(t.Context(), stored, metav1.UpdateOptions{})
+	c.expectAllowed("withdrawing the callers as administrator", err)
 }
 
 // testWithdrawalOfCallers: the controller has no permission to delete pods.
