@@ -295,12 +295,12 @@ test-programs: control-plane local-cluster-tools _output/bin/gotestsum _output/b
 
 .PHONY: build
 build: tree _output/bin/etcd ## the default: all components and etcd, into _output/bin
-	@echo '==> building $(COMPONENTS) (up to 10 minutes on two cores the first time, then seconds)'
+	@echo '==> building $(COMPONENTS) (8 to 12 minutes on two cores the first time, then seconds)'
 	@$(call build-in-tree,$(COMPONENTS:%=./cmd/%))
 
 .PHONY: control-plane
 control-plane: tree ## what a local cluster runs, the control plane and kubectl, and what starts it
-	@echo '==> building $(CONTROL_PLANE) (up to 10 minutes on two cores the first time, then seconds)'
+	@echo '==> building $(CONTROL_PLANE) (8 to 12 minutes on two cores the first time, then seconds)'
 	@$(call build-in-tree,$(CONTROL_PLANE:%=./cmd/%) ./hack/cluster)
 
 .PHONY: base
