@@ -43,6 +43,7 @@ limitations under the License.
 //	spec                                 requesters; this controller withdraws eviction.k8s.io
 //	status.interceptors[own entry]       the active interceptor
 //	status.evictionRequestCancellationPolicy  the active interceptor
+//	status.conditions of their own names  interceptors
 //	everything else in the status        this controller
 //	metadata.labels, those of the pod    this controller
 //

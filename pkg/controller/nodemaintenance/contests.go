@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -40,7 +39,7 @@ const (
 // another pod.
 type contest struct {
 	requested []time.Time
-	// by is the field manager of whoever withdrew, if known.
+	// by is the user who has withdrawn the last one, if known.
 	by string
 }
 
@@ -127,9 +126,9 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 	if len(times) < contestLimit {
 		return "", time.Time{}, false
 	}
-	by := "somebody has deleted it, or its last change does not say who"
+	by := "the last one was deleted, and the audit log has by whom"
 	if found.by != "" {
-		by = fmt.Sprintf("the last one was field manager %q", found.by)
+		by = fmt.Sprintf("the last one was user %q", found.by)
 	}
 	return fmt.Sprintf("the eviction was requested %d times in %s, and others have withdrawn the request each time: %s; it is requested again ever more slowly",
 		len(times), now.Sub(times[0]).Round(time.Second), by), times[0].Truncate(time.Second), true
@@ -154,19 +153,4 @@ func (c *contests) keep(node string, pods sets.Set[types.UID]) {
 	if len(c.nodes[node]) == 0 {
 		delete(c.nodes, node)
 	}
-}
-
-// lastWriter returns the field manager that has changed the spec or the metadata of an object last, apart from this
-// one, or "".
-func lastWriter(object metav1.Object, own string) string {
-	var last metav1.ManagedFieldsEntry
-	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource != "" || entry.Manager == own || entry.Time == nil {
-			continue
-		}
-		if last.Time == nil || last.Time.Before(entry.Time) {
-			last = entry
-		}
-	}
-	return last.Manager
 }

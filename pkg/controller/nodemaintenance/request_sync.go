@@ -73,12 +73,21 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	case !w.withdraw && w.act == "" && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
 		return func(ctx context.Context) error {
 			if c.contests.count(w.node, w.uid, c.clock.Now()) > 0 {
-				c.contests.withdrawn(w.node, w.uid, c.writer.withdrawnBy(ctx, pod))
+				c.contests.withdrawn(w.node, w.uid, c.withdrawnBy(pod))
 			}
 			return c.writer.request(ctx, pod)
 		}
 	}
 	return nil
+}
+
+// withdrawnBy returns the user who has withdrawn the request for the pod, or "" if it is gone.
+func (c *Controller) withdrawnBy(pod *v1.Pod) string {
+	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
+	if err != nil {
+		return "" // The only error of a lister of a cache is NotFound.
+	}
+	return request.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation]
 }
 
 // draining names the maintenances that drain the node now; none if it is nil.

@@ -41,7 +41,7 @@ func isReplaceable(request *coordinationv1alpha1.EvictionRequest) bool {
 
 // obstacleMessage names the finalizers of a request that is being deleted.
 func obstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
-	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted and waits for its finalizers %s: no new request is possible before their owners remove them",
+	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted and waits for its finalizers %s: no new request is possible before it is canceled, or their owners remove them",
 		request.Namespace, request.Name, joinNames(request.Finalizers))
 }
 

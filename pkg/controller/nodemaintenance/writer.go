@@ -309,17 +309,6 @@ func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// withdrawnBy returns the field manager that has changed the request for the pod last, or "" if that is unknown.
-func (w *writer) withdrawnBy(ctx context.Context, pod *v1.Pod) string {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	request, err := w.requestClient.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
-	if err != nil {
-		return "" // It only explains.
-	}
-	return lastWriter(request, evictionrequest.FieldManager(coordinationv1alpha1.NodeMaintenanceRequester))
-}
-
 // withdraw withdraws from the request for the pod, which is the one that the cache has.
 func (w *writer) withdraw(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -195,26 +195,26 @@ func (u *statusUpdate) validateConditions() field.ErrorList {
 // validateInterceptorCondition limits the conditions that interceptors set: see
 // k8s.io/api/coordination/v1alpha1.EvictionInterceptVerb.
 func (u *statusUpdate) validateInterceptorCondition(condition metav1.Condition, fldPath *field.Path) field.ErrorList {
+	targets := targetNames(u.status.TargetInterceptors)
+	owner := evictioninterceptor.ConditionOwner(condition.Type, targets)
+	if owner == "" {
+		return nil
+	}
 	var errs field.ErrorList
-	for _, interceptor := range u.status.TargetInterceptors {
-		if !evictioninterceptor.OwnsCondition(interceptor.Name, condition.Type) {
-			continue
-		}
-		if len(condition.Message) > maxInterceptorConditionMessage {
-			errs = append(errs, field.TooLong(fldPath.Child("message"), condition.Message, maxInterceptorConditionMessage))
-		}
-		if count := conditionsOf(u.status, interceptor.Name); count > maxInterceptorConditions && count > conditionsOf(u.old, interceptor.Name) {
-			errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("%s must not have more than %d conditions: remove others first", interceptor.Name, maxInterceptorConditions)))
-		}
+	if len(condition.Message) > maxInterceptorConditionMessage {
+		errs = append(errs, field.TooLong(fldPath.Child("message"), condition.Message, maxInterceptorConditionMessage))
+	}
+	if count := conditionsOf(owner, u.status, targets); count > maxInterceptorConditions && count > conditionsOf(owner, u.old, targets) {
+		errs = append(errs, field.Forbidden(fldPath, fmt.Sprintf("%s must not have more than %d conditions: remove others first", owner, maxInterceptorConditions)))
 	}
 	return errs
 }
 
-// conditionsOf counts the conditions of an interceptor.
-func conditionsOf(status *coordination.EvictionRequestStatus, interceptor string) int {
+// conditionsOf counts the conditions of one of the interceptors.
+func conditionsOf(interceptor string, status *coordination.EvictionRequestStatus, targets []string) int {
 	count := 0
 	for _, condition := range status.Conditions {
-		if evictioninterceptor.OwnsCondition(interceptor, condition.Type) {
+		if evictioninterceptor.ConditionOwner(condition.Type, targets) == interceptor {
 			count++
 		}
 	}

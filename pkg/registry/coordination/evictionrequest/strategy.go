@@ -18,14 +18,18 @@ package evictionrequest
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
@@ -81,6 +85,7 @@ func (s *strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	request := obj.(*coordination.EvictionRequest)
 	request.Status = coordination.EvictionRequestStatus{}
 	request.Generation = 1
+	setWithdrawnBy(request, "")
 	s.initialize(ctx, request)
 }
 
@@ -97,10 +102,39 @@ func (*strategy) AllowCreateOnUpdate(ctx context.Context) bool { return false }
 func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	request, oldRequest := obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest)
 	request.Status = oldRequest.Status
+	noteWithdrawal(ctx, request, oldRequest)
 	// The controller reports the generation that it has observed. Labels, which it copies from the
 	// pod itself, must not look like a change of the spec.
 	if !apiequality.Semantic.DeepEqual(oldRequest.Spec, request.Spec) {
 		request.Generation = oldRequest.Generation + 1
+	}
+}
+
+// maxUserName is how much of the name of a user is stored.
+const maxUserName = 253
+
+// noteWithdrawal records who removes a requester: field managers of removed entries are not kept, and whoever requests
+// the eviction again has to be able to say with whom it disagrees.
+func noteWithdrawal(ctx context.Context, request, old *coordination.EvictionRequest) {
+	by := old.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation]
+	isLeft := func(requester coordination.Requester) bool {
+		return slices.Contains(request.Spec.Requesters, requester)
+	}
+	if user, known := genericapirequest.UserFrom(ctx); known && slices.ContainsFunc(old.Spec.Requesters, func(r coordination.Requester) bool { return !isLeft(r) }) {
+		by = plaintext.Truncate(user.GetName(), maxUserName)
+	}
+	setWithdrawnBy(request, by)
+}
+
+// setWithdrawnBy sets the annotation, which clients cannot change, or removes it.
+func setWithdrawnBy(request *coordination.EvictionRequest, by string) {
+	switch _, found := request.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation]; {
+	case by == "" && found:
+		delete(request.Annotations, coordinationv1alpha1.EvictionWithdrawnByAnnotation)
+	case by != "" && request.Annotations == nil:
+		request.Annotations = map[string]string{coordinationv1alpha1.EvictionWithdrawnByAnnotation: by}
+	case by != "":
+		request.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation] = by
 	}
 }
 

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	// Registers the versions of the API group, whose declarative validation is tested here.
+	"k8s.io/apiserver/pkg/authentication/user"
 	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 )
 
@@ -337,5 +338,54 @@ func TestPrepareForStatusUpdateDropsFractions(t *testing.T) {
 	StatusStrategy.PrepareForUpdate(context.Background(), changed, newRequest())
 	if diff := cmp.Diff(newRequest(times(0)), changed); diff != "" {
 		t.Errorf("unexpected request (-want, +got):\n%s", diff)
+	}
+}
+
+// TestWithdrawnBy: a request says who has removed a requester last, whatever clients write there.
+func TestWithdrawnBy(t *testing.T) {
+	const key, a, b = "coordination.k8s.io/eviction-withdrawn-by", "a.example.com", "b.example.com"
+	request := func(by string, requesters ...string) *coordination.EvictionRequest {
+		request := &coordination.EvictionRequest{}
+		if by != "" {
+			request.Annotations = map[string]string{key: by}
+		}
+		for _, name := range requesters {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: name})
+		}
+		return request
+	}
+	long := strings.Repeat("x", 300)
+	for name, test := range map[string]struct {
+		user         string
+		old, request *coordination.EvictionRequest
+		want         string
+	}{
+		"created":                          {user: "tenant", request: request("forged", a)},
+		"one is removed":                   {user: "tenant", old: request("", a, b), request: request("", a), want: "tenant"},
+		"all are removed":                  {user: "tenant", old: request("", a, b), request: request("", nil...), want: "tenant"},
+		"one is exchanged":                 {user: "tenant", old: request("", a), request: request("", b), want: "tenant"},
+		"one is added":                     {user: "tenant", old: request("", a), request: request("", a, b)},
+		"their order changes":              {user: "tenant", old: request("", a, b), request: request("", b, a)},
+		"forged":                           {user: "tenant", old: request("", a), request: request("other", a)},
+		"forged by the one who removes it": {user: "tenant", old: request("", a), request: request("other", nil...), want: "tenant"},
+		"removed from what is stored":      {user: "tenant", old: request("other", a), request: request("", a), want: "other"},
+		"another one removes another":      {user: "tenant", old: request("other", a, b), request: request("other", b), want: "tenant"},
+		"a long name":                      {user: long, old: request("", a), request: request("", nil...), want: long[:253]},
+		"nobody, as in tests":              {old: request("other", a), request: request("other", nil...), want: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			if test.user != "" {
+				ctx = genericapirequest.WithUser(ctx, &user.DefaultInfo{Name: test.user})
+			}
+			if test.old == nil {
+				Strategy.PrepareForCreate(ctx, test.request)
+			} else {
+				Strategy.PrepareForUpdate(ctx, test.request, test.old)
+			}
+			if got := test.request.Annotations[key]; got != test.want && !(len(got) <= 253 && strings.HasPrefix(got, "xxx") && test.user == long) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

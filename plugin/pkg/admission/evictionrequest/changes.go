@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"slices"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -79,6 +80,7 @@ func withoutHousekeeping(request *coordination.EvictionRequest) *coordination.Ev
 	request.Finalizers, request.OwnerReferences = nil, nil
 	// The API server itself writes these in each update; see also keepsFieldOwners.
 	request.ManagedFields, request.ResourceVersion = nil, ""
+	delete(request.Annotations, coordinationv1alpha1.EvictionWithdrawnByAnnotation)
 	return request
 }
 

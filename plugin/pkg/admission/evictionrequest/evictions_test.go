@@ -56,6 +56,7 @@ func TestEvictionsRequester(t *testing.T) {
 		"one that may request withdraws them":     {user: named(callers), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: allowed},
 		"a guest withdraws them":                  {user: named(guest), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain)), want: denied},
 		"the controller withdraws them":           {user: named(controller), old: newRequest(withRequesters(callers, drain), called), request: newRequest(withRequesters(drain), withAnnotations(map[string]string{})), want: allowed},
+		"withdrawn, as the server says":           {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters(), withAnnotations(map[string]string{"coordination.k8s.io/eviction-withdrawn-by": controller})), want: allowed},
 		"the controller withdraws the last":       {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters()), want: allowed},
 		"it withdraws callers of a drain":         {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters()), want: allowed},
 		"it does not know of cordons":             {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters(), onlyCordon), want: allowed},

@@ -125,7 +125,7 @@ func (p *Plugin) authorizeEscalation(ctx context.Context, a admission.Attributes
 // permissions in one could otherwise claim that its pods are evicted, and keep them on nodes in maintenance.
 func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field string) error {
 	return p.authorizeStatus(ctx, a, request, field, coordinationv1alpha1.EvictionRequestControlVerb, metav1.NamespaceAll, "which belongs to the eviction request controller",
-		", which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, status.evictionRequestCancellationPolicy")
+		", which only controllers should have; an interceptor may change only its own entry in status.interceptors, conditions that begin with its name and, while it is active, status.evictionRequestCancellationPolicy")
 }
 
 // authorizeStatus returns an error, with why the field is protected and what is possible instead, unless
@@ -223,12 +223,11 @@ func typesIn(conditions, others []metav1.Condition) []string {
 
 // interceptorOf returns the interceptor of the request to which a type of conditions belongs, or "".
 func interceptorOf(conditionType string, status *coordination.EvictionRequestStatus) string {
+	var names []string
 	for _, interceptor := range status.TargetInterceptors {
-		if evictioninterceptor.OwnsCondition(interceptor.Name, conditionType) {
-			return interceptor.Name
-		}
+		names = append(names, interceptor.Name)
 	}
-	return ""
+	return evictioninterceptor.ConditionOwner(conditionType, names)
 }
 
 // reportsOf returns the changed entries. Interceptors must not add, remove, rename or reorder

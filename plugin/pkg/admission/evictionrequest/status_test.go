@@ -242,7 +242,7 @@ func TestStatusMessages(t *testing.T) {
 	const grant = `: this requires the verb "intercept" on the resource "evictioninterceptors" in API group "coordination.k8s.io" with the name "saver.example.com" in namespace "shop"; ` +
 		`grant it with the rule {apiGroups: [coordination.k8s.io], resources: [evictioninterceptors], resourceNames: [saver.example.com], verbs: [intercept]}`
 	const control = `, which belongs to the eviction request controller: this requires the verb "control" on the resource "evictionrequests/status" in API group "coordination.k8s.io" ` +
-		`in all namespaces, which only controllers should have; an interceptor may change only its own entry in status.interceptors and, while it is active, ` +
+		`in all namespaces, which only controllers should have; an interceptor may change only its own entry in status.interceptors, conditions that begin with its name and, while it is active, ` +
 		`status.evictionRequestCancellationPolicy`
 	for name, want := range map[string]string{
 		"report":                     prefix + "status.interceptors[saver.example.com], which belongs to the interceptor saver.example.com" + grant,
@@ -353,6 +353,7 @@ func TestConditionsOfInterceptors(t *testing.T) {
 		"of an interceptor that is no": {"other.example.com", conditions(), conditions("other.example.com/Saved"), false},
 		"of a key":                     {key, conditions(), conditions(key + ".Saved"), true},
 		"of a longer key":              {key, conditions(), conditions(key + "x.Saved"), false},
+		"of a longer name that is its": {"mover.example.com/pods", conditions(), conditions("mover.example.com/pods.Ready"), true},
 		"of a key with a slash":        {key, conditions(), conditions(key + "/Saved"), false},
 		"skipped as well":              {saver, conditions(), escalating(saver + "/Saved"), false},
 		"by who may only escalate":     {escalator, conditions(), escalating(saver + "/Saved"), false},

@@ -59,6 +59,12 @@ const (
 
 	// EvictionRequestVerb permits requesting evictions under that name, and withdrawing them.
 	// Without resource names, it permits all names. It counts only if it is granted in all
-	// namespaces.
+	// namespaces, except that a caller of pods/eviction needs it in the namespace of the pod: see
+	// EvictionRequestAtOnceAnnotation.
 	EvictionRequestVerb = "request"
+
+	// EvictionWithdrawnByAnnotation, of an EvictionRequest, is the name of the user who has last
+	// removed a requester, of which it keeps 253 bytes. Written by kube-apiserver; what clients
+	// send is ignored. Who requests the eviction again learns from it who does not want that.
+	EvictionWithdrawnByAnnotation = "coordination.k8s.io/eviction-withdrawn-by"
 )

@@ -124,7 +124,8 @@ type EvictionRequestSpec struct {
 	// activation, whichever is later. An interceptor that is the only one that can stop the pod
 	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
 	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
-	// started, or has reached the API server again, no interceptor is skipped. From 120 to 21600,
+	// started, or has reached the API server again, no interceptor is skipped; outages extend the
+	// turn of a silent one by their duration and half an hour at most. From 120 to 21600,
 	// default 1200. Set by the first requester. Every other one may lower it, but not below 1200, so
 	// that the smallest of all requesters counts; it never increases.
 	// +optional

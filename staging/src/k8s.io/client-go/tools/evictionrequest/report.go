@@ -34,6 +34,9 @@ import (
 // maxMessageLength is the maximum length that the API server accepts, in characters.
 const maxMessageLength = 32768
 
+// maxMessageBytes is the maximum length that it accepts in bytes.
+const maxMessageBytes = 65536
+
 // content is the part of a report that is written to the request.
 type content struct {
 	message string
@@ -324,8 +327,12 @@ func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus,
 
 // truncateMessage limits a message to the characters that the API server accepts.
 func truncateMessage(message string) string {
-	if utf8.RuneCountInString(message) <= maxMessageLength {
-		return message
+	if utf8.RuneCountInString(message) > maxMessageLength {
+		message = string([]rune(message)[:maxMessageLength])
 	}
-	return string([]rune(message)[:maxMessageLength])
+	for len(message) > maxMessageBytes {
+		_, size := utf8.DecodeLastRuneInString(message)
+		message = message[:len(message)-size]
+	}
+	return message
 }

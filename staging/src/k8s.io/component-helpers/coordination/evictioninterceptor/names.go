@@ -57,10 +57,21 @@ func IsReserved(name string) bool {
 	return strings.HasSuffix("."+domain, reservedDomain)
 }
 
-// OwnsCondition reports whether an interceptor may set conditions of this type in status.conditions of an
-// EvictionRequest: those that begin with its name and a slash or, because a type has one slash at most, with
-// its name and a dot.
-func OwnsCondition(interceptor, conditionType string) bool {
+// ConditionOwner returns which of these interceptors may set conditions of this type in status.conditions of an
+// EvictionRequest, or "": of those that own it, the one with the longest name.
+func ConditionOwner(conditionType string, interceptors []string) string {
+	owner := ""
+	for _, interceptor := range interceptors {
+		if len(interceptor) > len(owner) && ownsCondition(interceptor, conditionType) {
+			owner = interceptor
+		}
+	}
+	return owner
+}
+
+// ownsCondition reports whether the type begins with the name of the interceptor and a slash or, because a type has
+// one slash at most, with its name and a dot.
+func ownsCondition(interceptor, conditionType string) bool {
 	separator := "/"
 	if strings.Contains(interceptor, "/") {
 		separator = "."

@@ -224,7 +224,7 @@ func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, op
 }
 
 // remove removes the requester that stands for all callers of pods/eviction from this request, and from
-// no other for the same pod. One call does, which needs the verb patch only.
+// no other for the same pod. One call does, which needs the verb patch, and the verb request on that requester.
 func (r *Requests) remove(ctx context.Context, namespace string, open openRequest) (*coordinationv1alpha1.EvictionRequest, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
