@@ -98,7 +98,7 @@ func oldScenarios() []scenario {
 const (
 	evictCall = "create /api/v1/namespaces/drain/pods/%s/eviction"
 	patchCall = "patch /api/v1/nodes/" + nodeName
-	startHint = "Warning: drain is deprecated: this server drains nodes itself, and lets pods prepare for it. Use: kubectl maintenance start --wait node"
+	startHint = "Warning: this server can drain nodes itself, and lets pods prepare for it: kubectl maintenance start --wait node"
 )
 
 func newScenarios() []scenario {

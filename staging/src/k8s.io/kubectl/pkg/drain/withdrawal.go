@@ -67,6 +67,9 @@ type Requests struct {
 	// calls are the evictions without an answer, and open the requests.
 	calls map[types.NamespacedName]types.UID
 	open  map[types.NamespacedName]openRequest
+	// denied has since when admission denies the evictions of pods.
+	denied map[types.UID]time.Time
+	now    func() time.Time
 	// withdrawing is held during a withdrawal, and forever once Interrupt has begun one.
 	withdrawing sync.Mutex
 }
@@ -82,19 +85,24 @@ func NewRequests(client kubernetes.Interface, out io.Writer) *Requests {
 	return &Requests{
 		client: client, out: out, interrupted: make(chan struct{}),
 		calls: map[types.NamespacedName]types.UID{}, open: map[types.NamespacedName]openRequest{},
+		denied: map[types.UID]time.Time{}, now: time.Now,
 	}
 }
 
 // evict is EvictPod, and notes the request that the answer names. After an interrupt, it waits until
-// ctx ends: an eviction would be requested again.
-func (d *Helper) evict(ctx context.Context, pod corev1.Pod, evictionGroupVersion schema.GroupVersion) error {
+// ctx ends: an eviction would be requested again. drained is the pod that was on the node at the
+// beginning, and pod the one that has its name now.
+func (d *Helper) evict(ctx context.Context, errOut io.Writer, drained, pod corev1.Pod, evictionGroupVersion schema.GroupVersion) error {
+	if hasLeft(&drained, &pod) {
+		return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
+	}
 	if !d.Requests.begin(&pod) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	err := d.EvictPod(pod, evictionGroupVersion)
 	d.Requests.note(&pod, err)
-	return err
+	return d.answer(errOut, &pod, err)
 }
 
 // withdrawAfter withdraws what is requested if evictions have failed, such as by the timeout, and so

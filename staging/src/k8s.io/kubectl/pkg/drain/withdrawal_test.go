@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,7 +226,7 @@ func TestInterrupt(t *testing.T) {
 			s.answer("pod", append([]error{requested(request)}, test.answers...)...)
 			helper := s.newHelper()
 			for range 1 + len(test.answers) {
-				_ = helper.evict(t.Context(), *evicted, policyv1.SchemeGroupVersion) // The answers are those above.
+				_ = helper.evict(t.Context(), io.Discard, *evicted, *evicted, policyv1.SchemeGroupVersion) // The answers are those above.
 			}
 			if test.prepare != nil {
 				test.prepare(t, s, evicted)
@@ -258,7 +259,7 @@ func TestNothingToWithdraw(t *testing.T) {
 		s := newServer(pod, request)
 		s.answer("pod", answer)
 		helper := s.newHelper()
-		if err := helper.evict(t.Context(), *pod, policyv1.SchemeGroupVersion); err == nil {
+		if err := helper.evict(t.Context(), io.Discard, *pod, *pod, policyv1.SchemeGroupVersion); err == nil {
 			t.Fatal("the eviction was accepted")
 		}
 		helper.Requests.Interrupt()
@@ -286,8 +287,8 @@ func TestInterruptDuringEvictions(t *testing.T) {
 		hangs.answers["hanging"] = s.answers["hanging"]
 		other := *helper
 		other.Client = hangs
-		go func() { _ = helper.evict(ctx, *slow, policyv1.SchemeGroupVersion) }()
-		go func() { _ = other.evict(ctx, *hanging, policyv1.SchemeGroupVersion) }()
+		go func() { _ = helper.evict(ctx, io.Discard, *slow, *slow, policyv1.SchemeGroupVersion) }()
+		go func() { _ = other.evict(ctx, io.Discard, *hanging, *hanging, policyv1.SchemeGroupVersion) }()
 		synctest.Wait()
 		begun := time.Now()
 		helper.Requests.Interrupt()
@@ -302,7 +303,7 @@ func TestInterruptDuringEvictions(t *testing.T) {
 		}
 		// Nothing is requested again.
 		cancel()
-		if err := helper.evict(ctx, *slow, policyv1.SchemeGroupVersion); !errors.Is(err, context.Canceled) {
+		if err := helper.evict(ctx, io.Discard, *slow, *slow, policyv1.SchemeGroupVersion); !errors.Is(err, context.Canceled) {
 			t.Errorf("an eviction after the interrupt: %v", err)
 		}
 		if got := s.request(t, slow); got != kept {

@@ -63,8 +63,8 @@ var (
 		unschedulable, and makes it schedulable when it is completed.`))
 
 	drainMaintenanceLong = "\n\n " + templates.LongDesc(i18n.T(`
-		Where the server serves NodeMaintenances, 'drain' is deprecated: use kubectl maintenance,
-		which lets the server drain nodes and lets pods prepare for their eviction.
+		Where the server serves NodeMaintenances, kubectl maintenance lets the server drain nodes, and
+		lets pods prepare for their eviction. 'drain' says so.
 
 		Where the server serves EvictionRequests, 'drain' does not evict pods that have eviction
 		interceptors. A node on which such pods are left does not count as drained: the command
@@ -91,6 +91,8 @@ type maintenanceOptions struct {
 	// served returns the resources of coordination.k8s.io/v1alpha1 that the server
 	// serves. The first call asks it.
 	served func() sets.Set[string]
+	// refused has why nodes could not be cordoned.
+	refused map[string]error
 	// list returns all NodeMaintenances. The first call asks the server.
 	list func() ([]coordinationv1alpha1.NodeMaintenance, error)
 }
@@ -98,6 +100,22 @@ type maintenanceOptions struct {
 func (m *maintenanceOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.evictInterceptedPods, "evict-intercepted-pods", m.evictInterceptedPods,
 		"Evict pods that have their own eviction interceptors too, without their interceptors. Otherwise such pods stay, and the node does not count as drained. Has no effect if the server does not serve EvictionRequests.")
+}
+
+// cordonRefused records that a node could not be cordoned.
+func (m *maintenanceOptions) cordonRefused(node string, err error) {
+	if m.refused == nil {
+		m.refused = map[string]error{}
+	}
+	m.refused[node] = err
+}
+
+// cordonError returns why the node must not be drained: new pods could follow those that leave.
+func (m *maintenanceOptions) cordonError(node string) error {
+	if err := m.refused[node]; err != nil {
+		return fmt.Errorf("the node is not drained, because it cannot be cordoned: %w", err)
+	}
+	return nil
 }
 
 // complete sends no request: commands read only what they need.
@@ -257,7 +275,7 @@ func (o *DrainCmdOptions) prepareDrain() (stop func()) {
 		}
 	}
 	if len(free) > 0 {
-		o.WarningPrinter.Print("drain is deprecated: this server drains nodes itself, and lets pods prepare for it. Use: " + o.startCommandFor(free...))
+		o.WarningPrinter.Print("this server can drain nodes itself, and lets pods prepare for it: " + o.startCommandFor(free...))
 	}
 	return stop
 }

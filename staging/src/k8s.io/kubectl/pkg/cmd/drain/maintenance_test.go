@@ -93,6 +93,8 @@ type cluster struct {
 	listError *apierrors.StatusError
 	// onEvict is called for each eviction.
 	onEvict func(*cluster)
+	// cordonError is the response to changes of the first node.
+	cordonError *apierrors.StatusError
 
 	lock     sync.Mutex
 	requests []string // Writes, and lists of maintenances.
@@ -138,8 +140,11 @@ func (c *cluster) serve(request *http.Request) (*http.Response, error) {
 		}
 		return respond(list)
 	}
-	for _, node := range c.nodes {
+	for i, node := range c.nodes {
 		if path == "/api/v1/nodes/"+node.Name {
+			if request.Method == http.MethodPatch && i == 0 && c.cordonError != nil {
+				return respondError(c.cordonError)
+			}
 			return respond(node)
 		}
 	}
@@ -415,7 +420,7 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 }
 
 const (
-	startHint    = "Warning: drain is deprecated: this server drains nodes itself, and lets pods prepare for it. Use: kubectl maintenance start --wait "
+	startHint    = "Warning: this server can drain nodes itself, and lets pods prepare for it: kubectl maintenance start --wait "
 	skippedHint  = "Warning: leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them): "
 	notDrained   = "There are pending nodes to be drained:\n n1\n"
 	forceHint    = "use --evict-intercepted-pods to evict them without their interceptors"
@@ -518,6 +523,30 @@ func TestDrainWithInterceptors(t *testing.T) {
 				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A node that cannot be cordoned is not drained: new pods could follow those that leave. Others are.
+func TestDrainWithARefusedCordon(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("not now"))
+	other := makePod("plain")
+	other.Spec.NodeName = "n2"
+	c := &cluster{nodes: []*corev1.Node{makeNode("n1"), makeNode("n2")}, pods: []*corev1.Pod{makePod("db"), other}, cordonError: refused}
+	got := run(c, servesNothing, NewCmdDrain, "n1", "n2")
+	const why = "the node is not drained, because it cannot be cordoned: nodes \"n1\" is forbidden: not now"
+	want := outcome{
+		Out:      "node/n2 cordoned\nevicting pod default/plain\npod/plain evicted\nnode/n2 drained\n",
+		Err:      "error: unable to cordon node \"n1\": nodes \"n1\" is forbidden: not now\n" + unable(why),
+		Fatal:    "error: " + why,
+		Requests: []string{"PATCH /api/v1/nodes/n1", "PATCH /api/v1/nodes/n2", evictPlain}, Discoveries: 1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected outcome (-want +got):\n%s", diff)
+	}
+	// A cordon alone is as ever.
+	c = &cluster{nodes: []*corev1.Node{makeNode("n1")}, cordonError: refused}
+	if got := run(c, servesNothing, NewCmdCordon, "n1"); got.Fatal != "" {
+		t.Errorf("cordon: got %q", got.Fatal)
 	}
 }
 
@@ -671,7 +700,7 @@ func TestHelpPointsToMaintenances(t *testing.T) {
 	}{
 		{NewCmdCordon(f, streams), cordonLong, "A node under maintenance is not changed"},
 		{NewCmdUncordon(f, streams), uncordonLong, "A node under maintenance is not changed"},
-		{NewCmdDrain(f, streams), drainLong, "'drain' is deprecated: use kubectl maintenance"},
+		{NewCmdDrain(f, streams), drainLong, "kubectl maintenance lets the server drain nodes"},
 	} {
 		if !strings.HasPrefix(tc.command.Long, tc.old) || !strings.Contains(tc.command.Long, tc.added) {
 			t.Errorf("%s: %q", tc.command.Name(), tc.command.Long)
