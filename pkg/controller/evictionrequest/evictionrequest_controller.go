@@ -58,6 +58,8 @@ type Controller struct {
 	nodeLister    corelisters.NodeLister
 	// pods reads single pods from the API server, where the cache may be stale.
 	pods podeviction.Reader
+	// groups reads how the PodGroups of pods may be disrupted.
+	groups groupReader
 
 	writer     *requestWriter
 	imperative *imperativeInterceptor
@@ -140,6 +142,7 @@ func newController(
 		podLister:     podInformer.Lister(),
 		nodeLister:    nodeInformer.Lister(),
 		pods:          podeviction.NewReader(client),
+		groups:        newGroupReader(client),
 		writer:        writer,
 		outages:       outages,
 		broadcaster:   broadcaster,

@@ -52,7 +52,7 @@ func computeStatus(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 			fmt.Sprintf("Target Pod %s finished with phase %s.", targetName(request), pod.Status.Phase))
 	case pod.Spec.SchedulingGroup != nil:
 		finish(now, status, coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed,
-			fmt.Sprintf("Target Pod %s is part of a scheduling group. Pods of a scheduling group are not evicted individually.", targetName(request)))
+			groupMessage(request))
 	case isLeaving(request, pod):
 		// Neither canceled, which would say that the pod stays, nor evicted yet.
 		return leavingStatus(now, request), 0

@@ -70,6 +70,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		return c.syncFinished(ctx, request)
 	}
 	pod, err := c.targetPod(ctx, request)
+	if err == nil {
+		pod, err = c.asIndividual(ctx, request, pod)
+	}
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,8 @@ const DefaultHeartbeatDeadlineSeconds = 20 * 60
 // +union
 type EvictionTarget struct {
 	// pod is a pod in the namespace of the request. A pod of a scheduling group
-	// (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.
+	// (spec.schedulingGroup) whose PodGroup has the disruptionMode all, or does not exist, cannot be
+	// evicted by an EvictionRequest: its request is canceled.
 	// +optional
 	// +oneOf=TargetSelection
 	// +k8s:optional
@@ -331,7 +332,7 @@ const (
 	EvictionRequestReasonNoRequesters = "NoRequesters"
 
 	// EvictionRequestReasonValidationFailed is the reason of Canceled when an EvictionRequest
-	// cannot evict the target: the pod does not exist, or is part of a scheduling group.
+	// cannot evict the target: the pod does not exist, or is disrupted with its scheduling group only.
 	EvictionRequestReasonValidationFailed = "ValidationFailed"
 
 	// EvictionRequestReasonPodDeleted is the reason of Evicted when the pod no longer exists.

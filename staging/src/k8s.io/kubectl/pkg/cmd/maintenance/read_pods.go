@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
@@ -53,6 +54,8 @@ type podSnapshot struct {
 	budgets  []*policyv1.PodDisruptionBudget
 	// budgetIndex finds the budgets of a pod; nil if they cannot be read.
 	budgetIndex *poddisruptionbudget.Index
+	// independent are the PodGroups whose pods are evicted one by one.
+	independent sets.Set[types.NamespacedName]
 	// deployments by namespace.
 	deployments map[string][]*appsv1.Deployment
 	// workloads are the owners of the pods.
@@ -151,6 +154,7 @@ func (s *podSnapshot) readPods(ctx context.Context, client kubernetes.Interface,
 		}
 		pods = append(pods, found...)
 	}
+	s.readGroups(ctx, client, pods)
 	s.setPods(pods)
 	requests, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	switch {
@@ -169,6 +173,30 @@ func (s *podSnapshot) readPods(ctx context.Context, client kubernetes.Interface,
 		s.setBudgets(pointers(budgets.Items))
 	}
 	return nil
+}
+
+// readGroups reads the PodGroups if a pod is in one. If they cannot be read, plans say the same as of groups whose pods
+// are not evicted one by one, which is what happens where the server has no such group.
+func (s *podSnapshot) readGroups(ctx context.Context, client kubernetes.Interface, pods []*corev1.Pod) {
+	if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.SchedulingGroup != nil }) {
+		return
+	}
+	list, err := client.SchedulingV1beta1().PodGroups(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	s.independent = sets.New[types.NamespacedName]()
+	for _, group := range list.Items {
+		if mode := group.Spec.DisruptionMode; mode == nil || mode.All == nil {
+			s.independent.Insert(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
+		}
+	}
+}
+
+// isGrouped reports whether the pod is evicted with its group only.
+func (s *podSnapshot) isGrouped(pod *corev1.Pod) bool {
+	group := pod.Spec.SchedulingGroup
+	return group != nil && (group.PodGroupName == nil || !s.independent.Has(types.NamespacedName{Namespace: pod.Namespace, Name: *group.PodGroupName}))
 }
 
 // podSelectors returns the field selectors under which a plan reads the pods of the nodes.

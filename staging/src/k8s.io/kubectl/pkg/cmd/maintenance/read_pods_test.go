@@ -18,12 +18,15 @@ package maintenance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -62,5 +65,28 @@ func TestPodsAreReadInPages(t *testing.T) {
 	}
 	if asked != 2 || len(read.pods) != 2 || len(read.pods["node-1"]) != 1 || len(read.pods["node-2"]) != 1 || read.pods["node-1"][0].ManagedFields != nil {
 		t.Errorf("%d requests, %v", asked, read.pods)
+	}
+}
+
+// Pods of a PodGroup are evicted like others, unless the group says that it is disrupted as a whole.
+func TestPodsOfGroups(t *testing.T) {
+	group := func(name string, mode *schedulingv1beta1.DisruptionMode) *schedulingv1beta1.PodGroup {
+		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: mode}}
+	}
+	client := fake.NewClientset(group("default", nil), group("single", &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}),
+		group("all", &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}))
+	for name, want := range map[string]bool{"": false, "default": false, "single": false, "all": true, "missing": true} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+		if name != "" {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+		}
+		s := &podSnapshot{}
+		s.readGroups(t.Context(), client, []*corev1.Pod{pod})
+		if got := slices.Contains(s.notesOf(pod), noteSchedulingGroup); got != want {
+			t.Errorf("group %q: grouped: %t, want %t", name, got, want)
+		}
+	}
+	if len(client.Actions()) != 4 {
+		t.Errorf("%d reads, want none for a pod without a group", len(client.Actions()))
 	}
 }

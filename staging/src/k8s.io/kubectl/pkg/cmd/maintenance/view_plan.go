@@ -114,7 +114,8 @@ const (
 	// noteNeedsDaemonSet, noteNeedsKubelet: pods of this type are not evicted through the API.
 	noteNeedsDaemonSet podNote = "NeedsDaemonSetController"
 	noteNeedsKubelet   podNote = "NeedsKubelet"
-	// noteSchedulingGroup: a request for its eviction is canceled.
+	// noteSchedulingGroup: a request for its eviction is canceled, because the disruptionMode of its PodGroup is
+	// all, or the group cannot be read.
 	noteSchedulingGroup podNote = "SchedulingGroup"
 	// noteReplacedFirst: its Deployment surges, and the scale-down that follows deletes the pod.
 	noteReplacedFirst podNote = "ReplacedFirst"
@@ -229,7 +230,7 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod),
 		Interceptors: evictioninterceptor.Targets(pod),
 		Budgets:      budgetNames(budgets),
-		Remarks:      notesOf(pod),
+		Remarks:      s.notesOf(pod),
 	}
 	if step := compiled.EntryFor(pod); step < compiled.Len() {
 		p.Step = step + 1
@@ -263,13 +264,13 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 	return p
 }
 
-func notesOf(pod *corev1.Pod) []podNote {
+func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
 	var notes []podNote
 	podType := maintenance.PodTypeOf(pod)
 	if pod.DeletionTimestamp != nil {
 		notes = append(notes, noteTerminating)
 	}
-	if pod.Spec.SchedulingGroup != nil {
+	if s.isGrouped(pod) {
 		notes = append(notes, noteSchedulingGroup)
 	}
 	switch podType {

@@ -1,0 +1,111 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/utils/ptr"
+)
+
+// TestPodsOfGroups: pods of a group that may be disrupted independently are like any others.
+func TestPodsOfGroups(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "batch"}
+	beta := func(mode *schedulingv1beta1.DisruptionMode) *schedulingv1beta1.PodGroup {
+		return &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: mode}}
+	}
+	alpha := func(mode *schedulingv1alpha3.DisruptionMode) *schedulingv1alpha3.PodGroup {
+		return &schedulingv1alpha3.PodGroup{ObjectMeta: meta, Spec: schedulingv1alpha3.PodGroupSpec{DisruptionMode: mode}}
+	}
+	for name, test := range map[string]struct {
+		group   runtime.Object
+		err     error
+		want    groupMode
+		wantErr bool
+	}{
+		"no mode":           {group: beta(nil), want: groupSingle},
+		"an empty mode":     {group: beta(&schedulingv1beta1.DisruptionMode{}), want: groupSingle},
+		"single":            {group: beta(&schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}), want: groupSingle},
+		"all":               {group: beta(&schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}), want: groupAll},
+		"no mode, alpha":    {group: alpha(nil), want: groupSingle},
+		"all, alpha":        {group: alpha(&schedulingv1alpha3.DisruptionMode{All: &schedulingv1alpha3.AllDisruptionMode{}}), want: groupAll},
+		"no such group":     {want: groupUnknown},
+		"it cannot be read": {group: beta(nil), err: errUnreachable, wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if test.group != nil {
+				objects = append(objects, test.group)
+			}
+			client := fake.NewClientset(objects...)
+			// The fake one does not distinguish versions.
+			client.PrependReactor("get", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				_, isAlpha := test.group.(*schedulingv1alpha3.PodGroup)
+				if isAlpha != (action.GetResource().Version == "v1alpha3") {
+					return true, nil, notFound("batch")
+				}
+				return test.err != nil, nil, test.err
+			})
+			if got, err := newGroupReader(client)(t.Context(), namespace, "batch"); got != test.want || (err != nil) != test.wantErr {
+				t.Errorf("got mode %d and error %v, want %d", got, err, test.want)
+			}
+			pod := newPod()
+			pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("batch")}
+			f := newFixture(t, newRequest(), pod)
+			f.Controller.groups = newGroupReader(client)
+			_, ctx := ktesting.NewTestContext(t)
+			err := f.syncRequest(ctx, requestKeyOfPod)
+			status := f.writes(t)
+			switch {
+			case test.wantErr:
+				if err == nil || len(status) > 0 {
+					t.Errorf("got error %v and %v", err, status)
+				}
+			case err != nil || len(status) != 1:
+				t.Fatalf("got error %v and %v", err, status)
+			case test.want == groupSingle && !slices.Equal(status[0].ActiveInterceptors, []string{builtIn}),
+				test.want != groupSingle && (len(status[0].ActiveInterceptors) > 0 || status[0].Conditions[0].Type != string(canceled)):
+				t.Errorf("got %v", status)
+			}
+			if pod.Spec.SchedulingGroup == nil {
+				t.Error("the cached pod has lost its group")
+			}
+		})
+	}
+}
+
+// The group is read once: what was decided stays.
+func TestGroupIsReadOnce(t *testing.T) {
+	pod := newPod()
+	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("batch")}
+	f := newFixture(t, newRequest(imperativeActive()), pod)
+	client := fake.NewClientset()
+	f.Controller.groups = newGroupReader(client)
+	_, ctx := ktesting.NewTestContext(t)
+	if err := f.syncRequest(ctx, requestKeyOfPod); err != nil || len(client.Actions()) > 0 || len(f.writes(t)) > 0 {
+		t.Errorf("error %v, reads %v, writes %v", err, client.Actions(), f.writes(t))
+	}
+}
