@@ -135,7 +135,7 @@ func (EvictionRequestStatus) SwaggerDoc() map[string]string {
 
 var map_EvictionTarget = map[string]string{
 	"":    "EvictionTarget names the object to evict. Exactly one member is set.",
-	"pod": "pod is a pod in the namespace of the request. A pod of a scheduling group (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.",
+	"pod": "pod is a pod in the namespace of the request. A pod of a scheduling group (spec.schedulingGroup) whose PodGroup has the disruptionMode all, or does not exist, cannot be evicted by an EvictionRequest: its request is canceled.",
 }
 
 func (EvictionTarget) SwaggerDoc() map[string]string {
