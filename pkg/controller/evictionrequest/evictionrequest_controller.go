@@ -67,6 +67,8 @@ type Controller struct {
 	// seen holds the pods of open requests that were in the cache once. If such a pod is no longer
 	// in the cache, it was deleted.
 	seen *podSet
+	// marked holds the times since which pods have the mark of an eviction that nobody wants any more.
+	marked *podTimes
 
 	// ttlAfterFinished is how long finished requests are kept. Zero keeps them forever.
 	ttlAfterFinished time.Duration
@@ -147,6 +149,7 @@ func newController(
 		outages:       outages,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
+		marked:        newPodTimes(),
 		owners:        &owners{requestLister: requestInformer.Lister(), podLister: podInformer.Lister(), nodeLister: nodeInformer.Lister()},
 		clock:         clock,
 

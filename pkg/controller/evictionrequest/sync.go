@@ -154,14 +154,16 @@ func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1al
 	if mark == nil || mark.Status != v1.ConditionTrue || !strings.HasPrefix(mark.Message, evictionrequesttools.EvictionMark(request.UID)) {
 		return true, nil
 	}
-	age := c.clock.Since(mark.LastTransitionTime.Time)
-	return age > markTTL || age < -maxMarkSkew, nil
+	// Who writes the status of the pod must not be able to renew the mark for ever.
+	age, since := c.clock.Since(mark.LastTransitionTime.Time), c.marked.since(types.UID(request.Name), c.clock.Now())
+	return max(age, c.clock.Since(since)) > markTTL || age < -maxMarkSkew, nil
 }
 
 // forget drops the state of this process about a finished request and its pod.
 func (c *Controller) forget(key types.NamespacedName) {
 	c.seen.remove(types.UID(key.Name))
 	c.outages.forget(key)
+	c.marked.remove(types.UID(key.Name))
 	c.imperative.forget(key)
 }
 
@@ -309,6 +311,17 @@ func (t *podTimes) get(uid types.UID) (time.Time, bool) {
 	defer t.lock.Unlock()
 	when, found := t.times[uid]
 	return when, found
+}
+
+// since returns the time of the pod, which is now if it has none.
+func (t *podTimes) since(uid types.UID, now time.Time) time.Time {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if when, found := t.times[uid]; found {
+		return when
+	}
+	t.times[uid] = now
+	return now
 }
 
 // remaining returns how long it is until the time of the pod. The result is zero or less if the

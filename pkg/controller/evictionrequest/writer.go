@@ -67,14 +67,22 @@ type requestWriter struct {
 	last types.NamespacedName
 	// pending holds the writes in flight, under the same lock.
 	pending *pendingWrites
+	// contested counts the conflicts that have followed each other, of each request, under the same lock.
+	contested map[types.NamespacedName]int
 }
+
+// maxConflicts is after how many conflicts in succession a status is written to whatever version of the request has the
+// same spec and status: labels and annotations can be written by everybody who may delete the pod, as often as they
+// like.
+const maxConflicts = 2
 
 func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverClock) *requestWriter {
 	return &requestWriter{
-		client:   client,
-		recorder: recorder,
-		clock:    clock,
-		pending:  newPendingWrites(requests),
+		client:    client,
+		recorder:  recorder,
+		clock:     clock,
+		contested: map[types.NamespacedName]int{},
+		pending:   newPendingWrites(requests),
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requests,
 		}),
@@ -131,6 +139,9 @@ func (w *requestWriter) updateStatus(ctx context.Context, request *coordinationv
 	defer cancel()
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		UpdateStatus(callCtx, desired, metav1.UpdateOptions{FieldManager: fieldManager})
+	if w.isContested(request, err) {
+		written, err = w.patchStatus(callCtx, request, status)
+	}
 	if apierrors.IsNotFound(err) {
 		// Usually the request was deleted in the meantime. If the request exists and its namespace
 		// does not, because the namespace was deleted while an older release served the cluster,
@@ -146,6 +157,40 @@ func (w *requestWriter) updateStatus(ctx context.Context, request *coordinationv
 	w.wrote(written)
 	measure(request, status, computeChanges(&request.Status, status), began)
 	return written, nil
+}
+
+// isContested reports whether the writes of the request have ended with too many conflicts in succession.
+func (w *requestWriter) isContested(request *coordinationv1alpha1.EvictionRequest, err error) bool {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
+	if !apierrors.IsConflict(err) {
+		delete(w.contested, key)
+		return false
+	}
+	w.contested[key]++
+	return w.contested[key] > maxConflicts
+}
+
+// patchStatus writes the status if the request still has the spec and the status on which it was decided. The API server
+// tries that again if something else has changed. Each change of the spec, and the deletion, changes the generation.
+func (w *requestWriter) patchStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (*coordinationv1alpha1.EvictionRequest, error) {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": request.UID},
+		{"op": "test", "path": "/metadata/generation", "value": request.Generation},
+		{"op": "test", "path": "/status", "value": request.Status},
+		{"op": "replace", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
+		Patch(ctx, request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	if apierrors.IsInvalid(err) {
+		// A test has failed, so the decision is outdated.
+		return nil, apierrors.NewConflict(requestResource, request.Name, err)
+	}
+	return written, err
 }
 
 // created measures what kube-apiserver has written when it created the request, instead of a write of
@@ -206,6 +251,7 @@ func (w *requestWriter) forget(key types.NamespacedName) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.written.Clear(key, "")
+	delete(w.contested, key)
 }
 
 func (w *requestWriter) wrote(request *coordinationv1alpha1.EvictionRequest) {

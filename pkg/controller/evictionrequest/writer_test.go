@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -408,5 +409,75 @@ func TestWriterLearnsTheTimeOfTheServer(t *testing.T) {
 				t.Errorf("offset of the server clock %s, want %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestContestedStatus: labels and annotations that others write all the time do not keep the controller from writing the
+// status, but a change of what it has decided on does.
+func TestContestedStatus(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer error
+		want   []string
+		err    bool
+	}{
+		"it is written":           {want: []string{"update", "update", "update", "patch"}},
+		"the request has changed": {answer: apierrors.NewInvalid(schema.GroupKind{Kind: "EvictionRequest"}, string(podUID), nil), want: []string{"update", "update", "update", "patch"}},
+		"the patch fails":         {answer: errUnreachable, want: []string{"update", "update", "update", "patch"}, err: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(), newPod(interceptedBy(first)))
+			conflicts := 0
+			f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				conflicts++
+				return true, nil, apierrors.NewConflict(evictionRequestResource, string(podUID), errors.New("others write"))
+			})
+			var sent []byte
+			f.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				sent = action.(clienttesting.PatchAction).GetPatch()
+				if test.answer != nil || action.GetSubresource() != "status" {
+					return true, nil, test.answer
+				}
+				return true, newRequest(having(targets(first), active(first, 0))), nil
+			})
+			_, ctx := ktesting.NewTestContext(t)
+			var err error
+			for range 3 {
+				err = errors.Join(err, f.syncRequest(ctx, requestKeyOfPod))
+			}
+			if (err != nil) != test.err {
+				t.Errorf("got error %v", err)
+			}
+			var verbs []string
+			for _, action := range f.client.Actions() {
+				verbs = append(verbs, action.GetVerb())
+			}
+			if diff := cmp.Diff(test.want, verbs); diff != "" {
+				t.Errorf("unexpected calls (-want, +got):\n%s", diff)
+			}
+			for _, want := range []string{`{"op":"test","path":"/metadata/generation","value":1}`, `{"op":"test","path":"/status","value":{}}`, `{"op":"replace","path":"/status","value":{`} {
+				if !strings.Contains(string(sent), want) {
+					t.Errorf("the patch is %s, want %s in it", sent, want)
+				}
+			}
+		})
+	}
+}
+
+// A success in between begins anew.
+func TestConflictsInSuccession(t *testing.T) {
+	f := newFixture(t, newRequest())
+	request := newRequest()
+	conflict := apierrors.NewConflict(evictionRequestResource, string(podUID), errors.New("others write"))
+	for i, step := range []struct {
+		err  error
+		want bool
+	}{{conflict, false}, {conflict, false}, {conflict, true}, {conflict, true}, {nil, false}, {conflict, false}, {conflict, false}, {errUnreachable, false}, {conflict, false}} {
+		if got := f.writer.isContested(request, step.err); got != step.want {
+			t.Errorf("step %d: got %t", i, got)
+		}
+	}
+	f.writer.forget(requestKeyOfPod)
+	if len(f.writer.contested) > 0 {
+		t.Error("they are not forgotten")
 	}
 }

@@ -18,8 +18,10 @@ package evictionrequest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +50,8 @@ func TestLibrary(t *testing.T) {
 		{"labels are kept and do not conflict", testLibraryLabels},
 		{"requesting again after a cancellation", testLibraryRequestAfterCancellation},
 		{"requesting again while the request is deleted", testLibraryDeletionInFlight},
+		{"requesting again although finalizers keep a canceled request", testLibraryCanceledWithFinalizer},
+		{"a pod with many labels, and a status that others write beside", testLibraryHostileMetadata},
 		{"requesting an evicted pod", testLibraryAlreadyEvicted},
 		{"requesting a pod that cannot be evicted", testLibraryCannotBeEvicted},
 		{"requesting without permission", testLibraryForbidden},
@@ -72,6 +76,78 @@ func (c *cluster) requester(name string, options evictionrequest.RequesterOption
 		c.t.Fatalf("creating requester %s: %v", name, err)
 	}
 	return requester
+}
+
+// testLibraryCanceledWithFinalizer: another deadline is no conflict with a request that a new one replaces.
+func testLibraryCanceledWithFinalizer(t *testing.T, c *cluster) {
+	c.startController(clock.RealClock{})
+	pod := c.createRunningPod(newPod("kept", withInterceptors(first)), v1.ConditionTrue)
+	c.createRequest(newRequest(pod, func(request *coordinationv1alpha1.EvictionRequest) { request.Finalizers = []string{"example.com/keep"} }))
+	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
+	if _, err := requests.Patch(t.Context(), string(pod.UID), types.MergePatchType, []byte(`{"spec":{"requesters":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	old := c.awaitRequest(pod, "the cancellation", canceled)
+	if err := requests.Delete(t.Context(), old.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	maintenance := c.requester("nm.example.com", evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: 1800})
+	request := c.request(maintenance, pod, evictionrequest.Created)
+	if request.UID == old.UID || *request.Spec.HeartbeatDeadlineSeconds != 1800 || len(request.Finalizers) > 0 {
+		t.Errorf("the request is %s with the deadline %d", describe(request), *request.Spec.HeartbeatDeadlineSeconds)
+	}
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
+	// A tool that has set a longer deadline applies it again.
+	tool := c.createRunningPod(newPod("tool", withInterceptors(first)), v1.ConditionTrue)
+	longest := c.requester("tool.example.com", evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: 21600})
+	c.request(longest, tool, evictionrequest.Created)
+	if got := *c.request(maintenance, tool, evictionrequest.Joined).Spec.HeartbeatDeadlineSeconds; got != 1800 {
+		t.Errorf("the deadline of both is %d, want the smaller", got)
+	}
+	if got := *c.request(longest, tool, evictionrequest.Joined).Spec.HeartbeatDeadlineSeconds; got != 1800 {
+		t.Errorf("the deadline is %d again", got)
+	}
+}
+
+// testLibraryHostileMetadata: neither a pod with too many labels, nor one whose request is written all the time, is kept.
+func testLibraryHostileMetadata(t *testing.T, c *cluster) {
+	pod := newPod("labelled")
+	pod.Labels = map[string]string{}
+	for i := range 4000 {
+		pod.Labels[fmt.Sprintf("%063d", i)] = strings.Repeat("x", 63)
+	}
+	pod = c.createRunningPod(pod, v1.ConditionTrue)
+	c.startController(clock.RealClock{})
+	c.request(c.requester("drain.example.com", evictionrequest.RequesterOptions{}), pod, evictionrequest.Created)
+	c.awaitRequest(pod, "the eviction", evicted)
+
+	// Who may delete the pod may fill its request, but not beyond what etcd takes.
+	other := c.createRunningPod(newPod("filled", withInterceptors(first)), v1.ConditionTrue)
+	c.request(c.requester("drain.example.com", evictionrequest.RequesterOptions{}), other, evictionrequest.Created)
+	c.awaitRequest(other, "the first interceptor to be active", active(first))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": pod.Labels, "managedFields": []any{map[string]any{}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := c.client.CoordinationV1alpha1().EvictionRequests(c.namespace)
+	if _, err := requests.Patch(t.Context(), string(other.UID), types.MergePatchType, patch, metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("filling the request: %v, want Invalid", err)
+	}
+
+	// Nor may it keep the controller from writing.
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for writer := range 4 {
+		writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				_, _ = requests.Patch(ctx, string(other.UID), types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"w%d":"%d"}}}`, writer, i), metav1.PatchOptions{}) // Some fail at the end.
+			}
+		})
+	}
+	defer writers.Wait()
+	defer stop()
+	c.report(other, completed(first, metav1.Now()))
+	c.awaitRequest(other, "the end although others write all the time", evicted)
 }
 
 // request calls Request of the library, and fails unless it has the expected outcome.

@@ -21,6 +21,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
@@ -42,6 +43,7 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 	if len(request.Spec.Requesters) == 0 {
 		errs = append(errs, field.Required(field.NewPath("spec", "requesters"), "must have at least one requester: add the name of the client that requests the eviction"))
 	}
+	errs = append(errs, validateSize(&request.ObjectMeta, nil)...)
 	errs = append(errs, validateTarget(request, field.NewPath("spec", "target"))...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, nil, field.NewPath("spec", "requesters"))...)
 	return errs
@@ -51,6 +53,7 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 // removed: this cancels the request.
 func ValidateEvictionRequestUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, validateSize(&request.ObjectMeta, &oldRequest.ObjectMeta)...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, oldRequest.Spec.Requesters, field.NewPath("spec", "requesters"))...)
 	return append(errs, validateHeartbeatDeadline(request.Spec.HeartbeatDeadlineSeconds, oldRequest.Spec.HeartbeatDeadlineSeconds, field.NewPath("spec", "heartbeatDeadlineSeconds"))...)
 }
@@ -65,10 +68,36 @@ func validateHeartbeatDeadline(seconds, old *int32, fldPath *field.Path) field.E
 		return nil
 	case before > standard:
 		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("must not be greater than the current value, %d, which another requester may need, nor be lowered below %d: "+
-			"omit it, or keep it from %d to %d", before, standard, standard, before))}
+			"keep it from %d to %d", before, standard, standard, before))}
 	default:
 		return field.ErrorList{field.Invalid(fldPath, after, fmt.Sprintf("field is immutable, except that more than %d may be lowered: omit it, or keep %d", standard, before))}
 	}
+}
+
+// maxMetadataSize limits the labels and the managed fields, in bytes. Annotations have a limit of their own. With the
+// longest reports of all interceptors, the request is still small enough for etcd: who fills it must not be able to
+// keep the controller from writing.
+const maxMetadataSize = 64 * 1024
+
+// validateSize validates what an update makes larger.
+func validateSize(meta, oldMeta *metav1.ObjectMeta) field.ErrorList {
+	size := metadataSize(meta)
+	if size <= maxMetadataSize || oldMeta != nil && size <= metadataSize(oldMeta) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), field.OmitValueType{},
+		fmt.Sprintf("labels and managedFields must have at most %d bytes together, and have %d: remove labels, which are copied from the pod, or apply fewer fields", maxMetadataSize, size))}
+}
+
+func metadataSize(meta *metav1.ObjectMeta) int {
+	size := evictioninterceptor.LabelsSize(meta.Labels)
+	for i := range meta.ManagedFields {
+		size += len(meta.ManagedFields[i].Manager)
+		if fields := meta.ManagedFields[i].FieldsV1; fields != nil {
+			size += len(fields.GetRawBytes())
+		}
+	}
+	return size
 }
 
 // validateTarget validates that the name of the request is the UID of its target: this makes the

@@ -45,7 +45,7 @@ const (
 	// messages of 15 interceptors, the request is still small enough for etcd: the controller must be able
 	// to add its own.
 	maxInterceptorConditions       = 6
-	maxInterceptorConditionMessage = 4096
+	maxInterceptorConditionMessage = 1024
 
 	imperativeInterceptor = coordinationv1alpha1.EvictionInterceptorImperative
 )

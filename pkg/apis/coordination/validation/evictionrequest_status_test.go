@@ -339,14 +339,14 @@ func TestConditionsOfInterceptors(t *testing.T) {
 		}
 	}
 	const other = "other.example.com"
-	long, tooLong := strings.Repeat("x", 4096), strings.Repeat("x", 4097)
+	long, tooLong := strings.Repeat("x", 1024), strings.Repeat("x", 1025)
 	runStatusTests(t, map[string]statusTest{
 		"the most":                     {old: firstStarted, change: having(first, 6, long)},
 		"one too many":                 {old: all(firstStarted, having(first, 6, "")), change: condition(first+"/Another", metav1.ConditionTrue), want: forbidden(conditionsPath.Index(6), first+" must not have more than 6 conditions")},
 		"one instead of another":       {old: all(firstStarted, having(first, 6, "")), change: all(condition(first+"/C0", ""), condition(first+"/Another", metav1.ConditionTrue))},
 		"too many stored, one changed": {old: all(firstStarted, having(first, 7, "")), change: condition(first+"/C0", metav1.ConditionFalse)},
 		"many of no interceptor":       {old: firstStarted, change: having(other, 7, tooLong)},
-		"too long":                     {old: firstStarted, change: having(first, 1, tooLong), want: field.ErrorList{field.TooLong(conditionsPath.Index(0).Child("message"), "", 4096)}},
+		"too long":                     {old: firstStarted, change: having(first, 1, tooLong), want: field.ErrorList{field.TooLong(conditionsPath.Index(0).Child("message"), "", 1024)}},
 	})
 }
 

@@ -197,7 +197,7 @@ func TestValidateEvictionRequestUpdate(t *testing.T) {
 		"a deadline is lowered":           {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(21599))},
 		"a deadline becomes the default":  {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(1200))},
 		"a deadline is omitted":           {old: newEvictionRequest(deadline(1200)), request: newEvictionRequest(deadline(0))},
-		"a deadline is lowered too far":   {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(1199)), want: field.ErrorList{field.Invalid(heartbeat, nil, "lowered below 1200: omit it, or keep it from 1200 to 21600")}},
+		"a deadline is lowered too far":   {old: newEvictionRequest(deadline(21600)), request: newEvictionRequest(deadline(1199)), want: field.ErrorList{field.Invalid(heartbeat, nil, "lowered below 1200: keep it from 1200 to 21600")}},
 		"a deadline is raised":            {old: newEvictionRequest(deadline(1201)), request: newEvictionRequest(deadline(1202)), want: field.ErrorList{field.Invalid(heartbeat, nil, "must not be greater than the current value, 1201")}},
 		"the default is raised":           {old: newEvictionRequest(deadline(1200)), request: newEvictionRequest(deadline(1201)), want: field.ErrorList{field.Invalid(heartbeat, nil, "field is immutable, except that more than 1200 may be lowered: omit it, or keep 1200")}},
 		"a short deadline is lowered":     {old: newEvictionRequest(deadline(300)), request: newEvictionRequest(deadline(120)), want: field.ErrorList{field.Invalid(heartbeat, nil, "field is immutable, except that more than 1200 may be lowered: omit it, or keep 300")}},
@@ -226,5 +226,48 @@ func TestDefaultHeartbeatDeadline(t *testing.T) {
 	defaults.SetObjectDefaults_EvictionRequest(request)
 	if got := evictionrequest.HeartbeatDeadline(request); request.Spec.HeartbeatDeadlineSeconds == nil || got != want {
 		t.Errorf("the default of the API is %v, HeartbeatDeadline without a value is %v", got, want)
+	}
+}
+
+// A request must not become so large that its status cannot be written.
+func TestMetadataSize(t *testing.T) {
+	labelled := func(bytes int) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			request.Labels = map[string]string{}
+			for i := 0; i*100 < bytes; i++ {
+				request.Labels[fmt.Sprintf("%060d", i)] = strings.Repeat("x", 40)
+			}
+		}
+	}
+	managed := func(bytes int) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			request.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: "m", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1alpha1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:a":"` + strings.Repeat("x", bytes-10-1) + `"}`),
+			}}
+		}
+	}
+	tooLarge := field.ErrorList{field.Invalid(field.NewPath("metadata"), nil, "labels and managedFields must have at most 65536 bytes together, and have ")}
+	matcher := field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring()
+	for name, test := range map[string]struct {
+		old, request *coordination.EvictionRequest
+		want         field.ErrorList
+	}{
+		"created with many labels":  {request: newEvictionRequest(labelled(65500))},
+		"created with too many":     {request: newEvictionRequest(labelled(65600)), want: tooLarge},
+		"many fields":               {old: newEvictionRequest(), request: newEvictionRequest(managed(65536))},
+		"too many fields":           {old: newEvictionRequest(), request: newEvictionRequest(managed(65537)), want: tooLarge},
+		"too many of both":          {old: newEvictionRequest(), request: newEvictionRequest(labelled(40000), managed(30000)), want: tooLarge},
+		"too many stored, reduced":  {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(80000))},
+		"too many stored, the same": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90000))},
+		"too many stored, one more": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90100)), want: tooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.old == nil {
+				matcher.Test(t, test.want, ValidateEvictionRequestCreate(test.request))
+				return
+			}
+			matcher.Test(t, test.want, ValidateEvictionRequestUpdate(test.request, test.old))
+		})
 	}
 }

@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,11 +30,13 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -103,11 +106,24 @@ func (*strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) 
 	request, oldRequest := obj.(*coordination.EvictionRequest), old.(*coordination.EvictionRequest)
 	request.Status = oldRequest.Status
 	noteWithdrawal(ctx, request, oldRequest)
+	keepLoweredDeadline(ctx, request, oldRequest)
 	// The controller reports the generation that it has observed. Labels, which it copies from the
 	// pod itself, must not look like a change of the spec.
 	if !apiequality.Semantic.DeepEqual(oldRequest.Spec, request.Spec) {
 		request.Generation = oldRequest.Generation + 1
 	}
+}
+
+// keepLoweredDeadline keeps a deadline that others have lowered since a client has set a higher one, which tools apply
+// again and again. Values that cannot have been lowered are immutable, see validation.
+func keepLoweredDeadline(ctx context.Context, request, old *coordination.EvictionRequest) {
+	const standard = coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds
+	asked, stored := ptr.Deref(request.Spec.HeartbeatDeadlineSeconds, standard), ptr.Deref(old.Spec.HeartbeatDeadlineSeconds, standard)
+	if stored <= standard || asked <= stored {
+		return
+	}
+	request.Spec.HeartbeatDeadlineSeconds = ptr.To(stored)
+	warning.AddWarning(ctx, "", fmt.Sprintf("spec.heartbeatDeadlineSeconds: stays %d, because another requester needs no more than that, and the smallest counts", stored))
 }
 
 // maxUserName is how much of the name of a user is stored.

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 	apitesting "k8s.io/kubernetes/pkg/api/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/utils/clock"
@@ -385,6 +386,38 @@ func TestWithdrawnBy(t *testing.T) {
 			}
 			if got := test.request.Annotations[key]; got != test.want && !(len(got) <= 253 && strings.HasPrefix(got, "xxx") && test.user == long) {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+type warnings struct{ texts []string }
+
+func (w *warnings) AddWarning(_, text string) { w.texts = append(w.texts, text) }
+
+// TestLoweredDeadline: a tool that applies its deadline again and again, after another requester has lowered it, gets a
+// warning and no error.
+func TestLoweredDeadline(t *testing.T) {
+	for name, test := range map[string]struct {
+		old, asked, want int32
+		warns            bool
+	}{
+		"raised, lowered before": {old: 1800, asked: 3600, want: 1800, warns: true},
+		"the same":               {old: 1800, asked: 1800, want: 1800},
+		"lowered":                {old: 1800, asked: 1500, want: 1500},
+		"the default, raised":    {old: 1200, asked: 3600, want: 3600}, // Validation rejects it.
+		"short, raised":          {old: 300, asked: 3600, want: 3600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := &warnings{}
+			old, request := &coordination.EvictionRequest{}, &coordination.EvictionRequest{}
+			old.Spec.HeartbeatDeadlineSeconds, request.Spec.HeartbeatDeadlineSeconds = &test.old, &test.asked
+			Strategy.PrepareForUpdate(warning.WithWarningRecorder(t.Context(), recorder), request, old)
+			if got := *request.Spec.HeartbeatDeadlineSeconds; got != test.want || (len(recorder.texts) > 0) != test.warns {
+				t.Errorf("got %d with warnings %q, want %d", got, recorder.texts, test.want)
+			}
+			if request.Generation != old.Generation && test.want == test.old {
+				t.Error("the generation changes, although the spec does not")
 			}
 		})
 	}

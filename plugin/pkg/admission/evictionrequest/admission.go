@@ -230,6 +230,9 @@ func (p *Plugin) validateUpdate(ctx context.Context, a admission.Attributes, req
 		err = p.authorize(ctx, a, request)
 	}
 	if err == nil {
+		err = validateCallAnnotations(a, request, old)
+	}
+	if err == nil {
 		err = p.validateReservedRequesters(ctx, a, request, old)
 	}
 	if err == nil {

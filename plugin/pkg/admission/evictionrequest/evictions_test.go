@@ -103,6 +103,44 @@ func newRequesterPlugin(t *testing.T, pod *v1.Pod) *Plugin {
 	return plugin
 }
 
+func ofEntry(name string) string {
+	return `{"f:spec":{"f:requesters":{"k:{\"name\":\"` + name + `\"}":{".":{},"f:name":{}}}}}`
+}
+
+// TestCallAnnotations: who may delete the pod cannot make callers of pods/eviction look as if they had given up.
+func TestCallAnnotations(t *testing.T) {
+	const callers, drain, key = "eviction.k8s.io", "drain.example.com", "coordination.k8s.io/eviction-call-"
+	said := func(pairs ...string) option {
+		annotations := map[string]string{"other": "x"}
+		for i := 0; i < len(pairs); i += 2 {
+			annotations[key+pairs[i]] = pairs[i+1]
+		}
+		return withAnnotations(annotations)
+	}
+	const refused = "is written by kube-apiserver while eviction.k8s.io is in spec.requesters"
+	for name, test := range map[string]struct {
+		user         string
+		old, request *coordination.EvictionRequest
+		want         string
+	}{
+		"the time changes":          {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "b")), want: refused},
+		"the time goes":             {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said()), want: refused},
+		"a cordon is added":         {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "a", "cordon", "b")), want: refused},
+		"an empty one is added":     {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "a", "cordon", "")), want: refused},
+		"a grace period is added":   {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "a", "grace-period-seconds", "0")), want: refused},
+		"another annotation":        {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), withAnnotations(map[string]string{key + "time": "a"}))},
+		"without callers":           {user: owner, old: newRequest(said("time", "a")), request: newRequest(said("time", "b"))},
+		"who withdraws the callers": {user: callers, old: newRequest(withRequesters(callers, drain), said("time", "a")), request: newRequest(withRequesters(drain), said())},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := newRequesterPlugin(t, newPod(podUID, nil)).Validate(t.Context(), attributes(admission.Update, test.user, "", test.request, test.old), nil)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
 // TestReservedRequesters: who may delete the pod adds and removes all requesters but those of Kubernetes.
 func TestReservedRequesters(t *testing.T) {
 	const maintenance, drain, key = "nodemaintenance.k8s.io", "drain.example.com", "k8s.io/drain"
@@ -136,6 +174,10 @@ func TestReservedRequesters(t *testing.T) {
 		"deleted, and the pod terminates":    {user: owner, pod: leaving, old: newRequest(withRequesters(maintenance))},
 		"deleted, and the pod is replaced":   {user: owner, pod: newPod(otherUID, nil), old: newRequest(withRequesters(maintenance))},
 		"deleted, and cannot be canceled":    {user: maintenance, pod: leaving, old: newRequest(withRequesters(maintenance), withPolicy("Forbid")), want: "can no longer be canceled"},
+		"assigned to another manager":        {user: owner, old: newRequest(withRequesters(maintenance, drain), withManagers(applied("nm", ofEntry(maintenance)))), request: newRequest(withRequesters(maintenance, drain), withManagers(applied("drain", ofEntry(maintenance)))), want: "nodemaintenance.k8s.io cannot be assigned to other field managers in"},
+		"claimed by another manager":         {user: owner, old: newRequest(withRequesters(maintenance), withManagers(applied("nm", ofEntry(maintenance)))), request: newRequest(withRequesters(maintenance), withManagers(applied("nm", ofEntry(maintenance)), applied("drain", ofEntry(maintenance)))), want: "nodemaintenance.k8s.io cannot be assigned"},
+		"assigned by its own":                {user: maintenance, old: newRequest(withRequesters(maintenance), withManagers(applied("a", ofEntry(maintenance)))), request: newRequest(withRequesters(maintenance), withManagers(applied("b", ofEntry(maintenance))))},
+		"an ordinary one is assigned":        {user: owner, old: newRequest(withRequesters(maintenance, drain), withManagers(applied("nm", ofEntry(maintenance)), applied("a", ofEntry(drain)))), request: newRequest(withRequesters(maintenance, drain), withManagers(applied("nm", ofEntry(maintenance)), applied("b", ofEntry(drain))))},
 		"deleted by a guest, terminating":    {user: guest, pod: leaving, old: newRequest(withRequesters(maintenance)), want: "cannot delete pod"},
 	} {
 		t.Run(name, func(t *testing.T) {

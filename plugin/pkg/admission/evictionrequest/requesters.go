@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // validateReservedRequesters returns an error unless the user may act as each requester with a reserved
@@ -35,6 +39,9 @@ import (
 // request that is finished.
 func (p *Plugin) validateReservedRequesters(ctx context.Context, a admission.Attributes, request, old *coordination.EvictionRequest) error {
 	before, after := reservedRequesters(old), reservedRequesters(request)
+	if err := p.authorizeRequesters(ctx, a, request, reassigned(before.Intersection(after), request, old), "assigned to other field managers in"); err != nil {
+		return err
+	}
 	if err := p.authorizeRequesters(ctx, a, request, after.Difference(before), "added to"); err != nil {
 		return err
 	}
@@ -70,6 +77,27 @@ func (p *Plugin) authorizeRequesters(ctx context.Context, a admission.Attributes
 			coordination.GroupName, coordinationv1alpha1.EvictionRequesterResource, name, coordinationv1alpha1.EvictionRequestVerb))
 	}
 	return nil
+}
+
+// reassigned returns which of these requesters have other appliers after the update: one that owns the entry of
+// another requester withdraws that, or is refused, when it applies the next time.
+func reassigned(names sets.Set[string], request, old *coordination.EvictionRequest) sets.Set[string] {
+	changed := sets.New[string]()
+	for name := range names {
+		isEntry := func(path fieldpath.Path) bool {
+			return len(path) > 2 && owners.IsField(path, 0, "spec") && owners.IsField(path, 1, "requesters") && isKey(path[2], name)
+		}
+		if !owners.KeepsAppliers(request, old, isEntry) {
+			changed.Insert(name)
+		}
+	}
+	return changed
+}
+
+func isKey(element fieldpath.PathElement, name string) bool {
+	return element.Key != nil && slices.ContainsFunc(*element.Key, func(field value.Field) bool {
+		return field.Name == "name" && field.Value.IsString() && field.Value.AsString() == name
+	})
 }
 
 // reservedRequesters returns the requesters of a request whose names are reserved.

@@ -93,10 +93,17 @@ func (p *Plugin) authorizeReports(ctx context.Context, a admission.Attributes, r
 // authorizeReport returns an error unless the user may report as the interceptor to which the
 // changed field belongs.
 func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
+	// Who has all permissions in a namespace must not act as the controllers of Kubernetes, which other interceptors
+	// cannot replace.
+	namespace, where := a.GetNamespace(), fmt.Sprintf("in namespace %q; grant it with the rule {apiGroups: [%s], resources: [%s], resourceNames: [%s], verbs: [%s]}",
+		a.GetNamespace(), coordination.GroupName, coordinationv1alpha1.EvictionInterceptorResource, change.interceptor, coordinationv1alpha1.EvictionInterceptVerb)
+	if evictioninterceptor.IsReserved(change.interceptor) {
+		namespace, where = metav1.NamespaceAll, "in all namespaces, which only the controllers of Kubernetes should have"
+	}
 	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
 		User:       a.GetUserInfo(),
 		Verb:       coordinationv1alpha1.EvictionInterceptVerb,
-		Namespace:  a.GetNamespace(),
+		Namespace:  namespace,
 		APIGroup:   coordination.GroupName,
 		APIVersion: "*", // It is a virtual resource without a version.
 		Resource:   coordinationv1alpha1.EvictionInterceptorResource,
@@ -109,11 +116,9 @@ func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, re
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), change.field, err))
 	}
 	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, which belongs to the interceptor %s: "+
-		"this requires the verb %q on the resource %q in API group %q with the name %q in namespace %q; "+
-		"grant it with the rule {apiGroups: [%s], resources: [%s], resourceNames: [%s], verbs: [%s]}",
+		"this requires the verb %q on the resource %q in API group %q with the name %q %s",
 		a.GetUserInfo().GetName(), change.field, change.interceptor,
-		coordinationv1alpha1.EvictionInterceptVerb, coordinationv1alpha1.EvictionInterceptorResource, coordination.GroupName, change.interceptor, a.GetNamespace(),
-		coordination.GroupName, coordinationv1alpha1.EvictionInterceptorResource, change.interceptor, coordinationv1alpha1.EvictionInterceptVerb))
+		coordinationv1alpha1.EvictionInterceptVerb, coordinationv1alpha1.EvictionInterceptorResource, coordination.GroupName, change.interceptor, where))
 }
 
 // authorizeEscalation returns an error unless the user may pass over interceptors.

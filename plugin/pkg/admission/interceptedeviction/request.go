@@ -24,11 +24,13 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/klog/v2"
 )
 
@@ -202,7 +204,7 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        string(e.pod.UID),
 			Namespace:   e.GetNamespace(),
-			Labels:      e.pod.Labels,
+			Labels:      labelsOf(e.pod),
 			Annotations: annotations,
 		},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
@@ -275,3 +277,11 @@ func (p *Plugin) cordonOf(e *eviction) string {
 }
 
 func (p *Plugin) callTime() string { return p.clock.Now().UTC().Format(time.RFC3339) }
+
+// labelsOf returns the labels of the pod for its request, none if they are too many: see MaxLabelsSize.
+func labelsOf(pod *v1.Pod) map[string]string {
+	if evictioninterceptor.LabelsSize(pod.Labels) > evictioninterceptor.MaxLabelsSize {
+		return nil
+	}
+	return pod.Labels
+}

@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/klog/v2"
 )
@@ -59,17 +60,31 @@ func (p *Plugin) actsAs(ctx context.Context, e *eviction, names []string) bool {
 // isAllowedExplicitly reports whether the caller has the permission, and not only as one of all.
 // Otherwise, administrators and tools with the permissions of an administrator would pass as
 // everything, which nobody has intended.
+//
+// It is asked in the namespace of the pod and in all of them: who grants a caller all permissions in one namespace must
+// not take away from it what an administrator has granted.
 func (p *Plugin) isAllowedExplicitly(ctx context.Context, e *eviction, attributes authorizer.AttributesRecord) bool {
-	if !p.isAllowed(ctx, e, attributes) {
-		return false
+	for _, namespace := range []string{e.GetNamespace(), metav1.NamespaceAll} {
+		if !p.isAllowedIn(ctx, e, attributes, namespace) {
+			return false // In the namespace, if it is so in all.
+		}
+		all := attributes
+		all.Verb = allVerbs
+		if !p.isAllowedIn(ctx, e, all, namespace) {
+			return true
+		}
 	}
-	attributes.Verb = allVerbs
-	return !p.isAllowed(ctx, e, attributes)
+	return false
 }
 
-// isAllowed asks the authorizer. If it cannot decide, the caller has to wait.
+// isAllowed asks the authorizer about the namespace of the pod.
 func (p *Plugin) isAllowed(ctx context.Context, e *eviction, attributes authorizer.AttributesRecord) bool {
-	attributes.User, attributes.Namespace, attributes.ResourceRequest = e.GetUserInfo(), e.GetNamespace(), true
+	return p.isAllowedIn(ctx, e, attributes, e.GetNamespace())
+}
+
+// isAllowedIn asks the authorizer. If it cannot decide, the caller has to wait.
+func (p *Plugin) isAllowedIn(ctx context.Context, e *eviction, attributes authorizer.AttributesRecord, namespace string) bool {
+	attributes.User, attributes.Namespace, attributes.ResourceRequest = e.GetUserInfo(), namespace, true
 	decision, _, err := p.authorizer.Authorize(ctx, attributes)
 	if decision == authorizer.DecisionAllow {
 		return true

@@ -44,6 +44,10 @@ func TestRights(t *testing.T) {
 		attributes.Verb = "*"
 		return attributes
 	}
+	everywhere := func(attributes authorizer.AttributesRecord) authorizer.AttributesRecord {
+		attributes.Namespace = ""
+		return attributes
+	}
 	for name, test := range map[string]struct {
 		// asked is whether the caller asks to bypass the interceptors.
 		asked   bool
@@ -52,13 +56,15 @@ func TestRights(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"none":                           {},
-		"bypass":                         {allowed: []authorizer.AttributesRecord{bypass}, want: true},
-		"bypass as one of all":           {allowed: []authorizer.AttributesRecord{bypass, allOf(bypass)}},
-		"bypass as one of all, asked":    {asked: true, allowed: []authorizer.AttributesRecord{bypass, allOf(bypass)}, want: true},
-		"intercept":                      {allowed: []authorizer.AttributesRecord{intercept}, want: true},
-		"intercept as one of all":        {allowed: []authorizer.AttributesRecord{intercept, allOf(intercept)}},
-		"intercept as one of all, asked": {asked: true, allowed: []authorizer.AttributesRecord{intercept, allOf(intercept)}},
+		"none":                             {},
+		"bypass":                           {allowed: []authorizer.AttributesRecord{bypass}, want: true},
+		"bypass as one of all":             {allowed: []authorizer.AttributesRecord{bypass, allOf(bypass)}},
+		"bypass, and all in the namespace": {allowed: []authorizer.AttributesRecord{bypass, allOf(bypass), everywhere(bypass)}, want: true},
+		"bypass as one of all everywhere":  {allowed: []authorizer.AttributesRecord{bypass, allOf(bypass), everywhere(bypass), allOf(everywhere(bypass))}},
+		"bypass as one of all, asked":      {asked: true, allowed: []authorizer.AttributesRecord{bypass, allOf(bypass)}, want: true},
+		"intercept":                        {allowed: []authorizer.AttributesRecord{intercept}, want: true},
+		"intercept as one of all":          {allowed: []authorizer.AttributesRecord{intercept, allOf(intercept)}},
+		"intercept as one of all, asked":   {asked: true, allowed: []authorizer.AttributesRecord{intercept, allOf(intercept)}},
 		// RBAC may be unable to read one role, and find the permission in another one.
 		"bypass, and a role that cannot be read": {allowed: []authorizer.AttributesRecord{bypass}, err: errors.New("role not found"), want: true},
 		"none, and a role that cannot be read":   {err: errors.New("role not found")},

@@ -79,22 +79,25 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
 		var canceled *coordination.EvictionRequest
-		unlessAskedAgain := rest.WrapUpdatedObjectInfo(objInfo, func(ctx context.Context, newObject, oldObject runtime.Object) (runtime.Object, error) {
-			request, old := newObject.(*coordination.EvictionRequest), oldObject.(*coordination.EvictionRequest)
-			if !mayAskAgain(request, old) {
-				return newObject, nil
+		unlessAskedAgain := &askedAgain{objInfo, func(ctx context.Context, old *coordination.EvictionRequest) error {
+			if !isSuperseded(old) {
+				return nil
 			}
-			// What is left of the canceled one is not removed for a request that cannot be created.
+			// First, because it may have other values than the canceled one, which would be a conflict. And what is
+			// left of that is not removed for a request that cannot be created.
 			fresh, err := objInfo.UpdatedObject(ctx, &coordination.EvictionRequest{})
 			if err != nil || !r.isComplete(ctx, fresh, old) {
-				return newObject, nil //nolint:nilerror // It is an update like any other.
+				return nil //nolint:nilerror // It is an update like any other.
+			}
+			if old.DeletionTimestamp != nil && releases(ctx, objInfo, old) {
+				return nil
 			}
 			if err := createValidation(ctx, fresh); err != nil {
-				return nil, err
+				return err
 			}
 			canceled = old.DeepCopy()
-			return nil, errAskedAgain
-		})
+			return errAskedAgain
+		}}
 		updated, created, err := r.Store.Update(ctx, name, unlessAskedAgain, createValidation, updateValidation, forceAllowCreate, options)
 		switch {
 		case !errors.Is(err, errAskedAgain):
@@ -123,11 +126,30 @@ func once(validation rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	}
 }
 
-// mayAskAgain reports whether an apply may be that of a requester of a request that a new one may replace.
-// One that is being deleted is also written by those who have set its finalizers.
-func mayAskAgain(request, old *coordination.EvictionRequest) bool {
-	return isSuperseded(old) && isForSamePod(request, old) && len(request.Spec.Requesters) > 0 &&
-		(old.DeletionTimestamp == nil || slices.Equal(request.Finalizers, old.Finalizers))
+// askedAgain calls a function with the stored request, and updates it if that returns no error.
+type askedAgain struct {
+	rest.UpdatedObjectInfo
+	unless func(ctx context.Context, old *coordination.EvictionRequest) error
+}
+
+func (a *askedAgain) UpdatedObject(ctx context.Context, stored runtime.Object) (runtime.Object, error) {
+	if old, isRequest := stored.(*coordination.EvictionRequest); isRequest && old.UID != "" {
+		if err := a.unless(ctx, old); err != nil {
+			return nil, err
+		}
+	}
+	return a.UpdatedObjectInfo.UpdatedObject(ctx, stored)
+}
+
+// releases reports whether an apply to a request that is being deleted removes finalizers: those who have set some write
+// to it as well.
+func releases(ctx context.Context, objInfo rest.UpdatedObjectInfo, old *coordination.EvictionRequest) bool {
+	updated, err := objInfo.UpdatedObject(ctx, old.DeepCopy())
+	if err != nil {
+		return false
+	}
+	request, isRequest := updated.(*coordination.EvictionRequest)
+	return isRequest && !slices.Equal(request.Finalizers, old.Finalizers)
 }
 
 // isComplete reports whether what an apply makes of nothing is a request for the same pod. One that names
@@ -138,7 +160,7 @@ func (r *REST) isComplete(ctx context.Context, obj runtime.Object, old *coordina
 		return false
 	}
 	rest.FillObjectMetaSystemFields(fresh) // As the store does.
-	return rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil
+	return len(fresh.Spec.Requesters) > 0 && rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil
 }
 
 // isForSamePod reports whether two requests have the same target. Admission has allowed the eviction of

@@ -366,7 +366,7 @@ func TestApplyAsksAgainConcurrently(t *testing.T) {
 		calls, admitted = 0, 0
 		again := applied("again.example.com")
 		_, _, err := c.Update(requestContext("patch", ""), targetUID, rest.WrapUpdatedObjectInfo(again, func(_ context.Context, request, old runtime.Object) (runtime.Object, error) {
-			if old.(*coordination.EvictionRequest).UID == "" {
+			if old.(*coordination.EvictionRequest).UID != "" {
 				return request, nil
 			}
 			if calls++; calls <= cancels {

@@ -174,8 +174,19 @@ func (r *Requester) nextPatch(ctx context.Context, pod *v1.Pod, rejection error)
 		return r.createPatch(pod), nil
 	case err != nil:
 		return nil, err
+	case isReplaceable(live):
+		// The API server lets a new request take its place, but no patch to this one.
+		return r.createPatch(pod), nil
 	}
 	return r.joinPatch(pod, live)
+}
+
+// isReplaceable reports whether the request is only there because of its finalizers: it was canceled because nobody
+// wanted it any more, and is deleted.
+func isReplaceable(request *coordinationv1alpha1.EvictionRequest) bool {
+	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	return request.DeletionTimestamp != nil && canceled != nil && canceled.Status == metav1.ConditionTrue &&
+		canceled.Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters
 }
 
 // evaluate returns the result for a request that this requester is in. It returns nil if the
@@ -253,7 +264,23 @@ func (r *Requester) createPatch(pod *v1.Pod) *coordinationapply.EvictionRequestA
 	if r.options.HeartbeatDeadlineSeconds != 0 {
 		spec.WithHeartbeatDeadlineSeconds(r.options.HeartbeatDeadlineSeconds)
 	}
-	return coordinationapply.EvictionRequest(string(pod.UID), pod.Namespace).WithLabels(pod.Labels).WithSpec(spec)
+	request := coordinationapply.EvictionRequest(string(pod.UID), pod.Namespace).WithSpec(spec)
+	if size := labelsSize(pod.Labels); size <= maxLabelsSize {
+		request.WithLabels(pod.Labels)
+	}
+	return request
+}
+
+// maxLabelsSize is how many bytes of labels are applied, which count as managed fields once more: the API server limits
+// both. It adds larger ones by itself.
+const maxLabelsSize = 16 * 1024
+
+func labelsSize(labels map[string]string) int {
+	size := 0
+	for key, value := range labels {
+		size += len(key) + len(value)
+	}
+	return size
 }
 
 // joinPatch returns the patch for an existing request: the fields that this requester already owns,

@@ -56,11 +56,27 @@ func Initialize(status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod,
 	status.ActivationTime = &now
 }
 
+// MaxLabelsSize is how many bytes of labels a request gets from its pod. A pod may have a megabyte of them, with which
+// its request would be too large for etcd.
+const MaxLabelsSize = 32 * 1024
+
+// LabelsSize returns the size of labels in bytes.
+func LabelsSize(labels map[string]string) int {
+	size := 0
+	for key, value := range labels {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
 // MissingLabels returns the labels of the pod that its request lacks or has with another value.
 // Interceptors select requests by the labels of the pods (KEP-4563, Label Synchronization). Labels that
 // only the request has are kept: former labels of the pod cannot be distinguished from labels that a
 // requester has set.
 func MissingLabels(request, pod map[string]string) map[string]string {
+	if LabelsSize(pod) > MaxLabelsSize {
+		return nil // None, rather than some at random.
+	}
 	var missing map[string]string
 	for key, value := range pod {
 		if current, found := request[key]; found && current == value {
