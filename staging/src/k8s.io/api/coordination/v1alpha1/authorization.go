@@ -37,7 +37,8 @@ const (
 	EvictionInterceptorResource = "evictioninterceptors"
 
 	// EvictionInterceptVerb permits reporting as an interceptor. Without resource names, it
-	// permits reporting as any interceptor.
+	// permits reporting as any interceptor. For names in the domain k8s.io it counts only if it is
+	// granted in all namespaces.
 	EvictionInterceptVerb = "intercept"
 
 	// EvictionRequestControlVerb, on evictionrequests/status, permits changing every field of the
