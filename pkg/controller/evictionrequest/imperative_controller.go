@@ -273,8 +273,14 @@ func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperative
 			return stepWait, wait
 		}
 	}
-	if step == stepAwaitBudget && len(poddisruptionbudget.Applicable(e.pod, e.budgets)) == 0 {
+	applicable := len(poddisruptionbudget.Applicable(e.pod, e.budgets))
+	switch {
+	case step == stepAwaitBudget && applicable == 0:
 		return stepEvict, 0 // The budget that refused it no longer applies.
+	case step == stepEvict && applicable > 1 && isBlockedBy(&e.request.Status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget):
+		// The API server does not evict a pod with several budgets, whatever they allow, and that is recorded. The
+		// events of these budgets trigger the next step.
+		return stepWait, 0
 	}
 	return step, wait
 }

@@ -270,6 +270,27 @@ func TestEvictionWithConflicts(t *testing.T) {
 	}
 }
 
+// A pod with two budgets is tried once. When one of them has gone, it is evicted.
+func TestTwoBudgetsAreTriedOnce(t *testing.T) {
+	request := newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0)))
+	f := newFixture(t, request, newPod(), newBudget("web", allowing(1)), newBudget("all", allowing(1)))
+	f.evictErr = twoBudgets()
+	for range 10 {
+		f.clock.Step(20 * time.Minute)
+		f.syncEviction(t, requestKeyOfPod)
+	}
+	if len(f.evicted) > 0 {
+		t.Errorf("tried %d times", len(f.evicted))
+	}
+	f.evictErr = nil
+	f.sendDelete(t, newBudget("all", allowing(1)))
+	f.syncEviction(t, requestKeyOfPod)
+	f.runEvictions(t)
+	if len(f.evicted) != 1 {
+		t.Errorf("evicted %d times once one budget is left", len(f.evicted))
+	}
+}
+
 // A pod that a webhook refuses, and that changes all the time, is not tried all the time.
 func TestRefusedPodThatFlaps(t *testing.T) {
 	f := newFixture(t, newRequest(imperativeActive()), newPod())

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -151,7 +150,7 @@ func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1al
 		return false, nil
 	}
 	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
-	if mark == nil || mark.Status != v1.ConditionTrue || !strings.HasPrefix(mark.Message, evictionrequesttools.EvictionMark(request.UID)) {
+	if mark == nil || mark.Status != v1.ConditionTrue || !evictionrequesttools.IsEvictionMark(mark.Message) {
 		return true, nil
 	}
 	// Who writes the status of the pod must not be able to renew the mark for ever.

@@ -483,3 +483,50 @@ func TestPodSetIsSafeForConcurrentUse(t *testing.T) {
 		t.Errorf("the set has %d pods, want 8", got)
 	}
 }
+
+// TestMarkOfAnEviction: while an eviction is in flight, Canceled does not say that the pod stays: also one for a former
+// request for the same pod, and not for longer than such a call can take, however often somebody renews the mark.
+func TestMarkOfAnEviction(t *testing.T) {
+	const own, former = "Eviction API: evicting for EvictionRequest with UID " + string(requestUID) + ", call 1", "Eviction API: evicting for EvictionRequest with UID 7, call 1"
+	for name, test := range map[string]struct {
+		message string
+		status  v1.ConditionStatus
+		age     time.Duration
+		want    bool
+	}{
+		"none":                     {want: true},
+		"its own":                  {message: own, status: v1.ConditionTrue},
+		"of a former request":      {message: former, status: v1.ConditionTrue},
+		"cleared":                  {message: own, status: v1.ConditionFalse, want: true},
+		"of another kind":          {message: "Eviction API: evicting", status: v1.ConditionTrue, want: true},
+		"old":                      {message: own, status: v1.ConditionTrue, age: markTTL + time.Second, want: true},
+		"as old as a call can be":  {message: own, status: v1.ConditionTrue, age: markTTL},
+		"from a clock that is off": {message: own, status: v1.ConditionTrue, age: -maxMarkSkew - time.Second, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(withoutRequesters), newPod())
+			pod := newPod()
+			if test.message != "" {
+				pod.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: test.status, Message: test.message, LastTransitionTime: metav1.NewTime(f.clock.Now().Add(-test.age))}}
+			}
+			f.Controller.pods = func(context.Context, string, string) (*v1.Pod, error) { return pod, nil }
+			if stays, err := f.confirmStays(t.Context(), newRequest(withoutRequesters)); err != nil || stays != test.want {
+				t.Errorf("stays: %t, error %v, want %t", stays, err, test.want)
+			}
+			if test.want {
+				return
+			}
+			renewed := 0
+			for ; renewed < 100; renewed++ {
+				f.clock.Step(time.Minute)
+				pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(f.clock.Now())
+				if stays, _ := f.confirmStays(t.Context(), newRequest(withoutRequesters)); stays {
+					break
+				}
+			}
+			if renewed != 10 {
+				t.Errorf("renewed for %d minutes", renewed)
+			}
+		})
+	}
+}

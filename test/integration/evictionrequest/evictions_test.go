@@ -954,8 +954,8 @@ func testUncordon(t *testing.T, c *cluster) {
 	c.awaitRequest(alone, "the end of the request", canceled)
 	request := c.awaitRequest(shared, "the drain to be withdrawn", func(request *coordinationv1alpha1.EvictionRequest) bool { return len(request.Spec.Requesters) == 1 })
 	c.expectRequesters(shared, drainer)
-	if len(request.Annotations) > 0 {
-		t.Errorf("the request still says %v", request.Annotations)
+	if len(request.Annotations) != 1 || request.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation] != controllerUser {
+		t.Errorf("the request says %v", request.Annotations)
 	}
 	c.expectEvents("EvictionRequest", string(alone.UID), "InterceptorActivated", "NodeUncordoned", "EvictionCanceled")
 	c.expectRequesters(before, evictions)

@@ -253,31 +253,26 @@ func testWithdrawalWhilePodIsMarked(t *testing.T, c *cluster) {
 		request := c.awaitRequest(pod, "the interceptor to be active", active(first))
 		return pod, request.UID
 	}
-	pod, request := start("marked")
-	mark(pod, v1.ConditionTrue, request, time.Now())
-	generation := c.leave(pod, drainer).Generation
-	waiting := c.awaitRequest(pod, "the withdrawal to be seen", func(request *coordinationv1alpha1.EvictionRequest) bool {
-		return request.Status.ObservedGeneration == generation
-	})
-	if canceled(waiting) {
-		t.Errorf("the request is %q while the pod may be about to be deleted", describe(waiting))
-	}
-	mark(pod, v1.ConditionFalse, request, time.Now())
-	c.awaitRequest(pod, "the end of the request", canceled)
-	// What is not the mark of an eviction for this request does not count.
-	for name, test := range map[string]struct {
-		request types.UID
-		when    time.Time
-	}{
-		"another": {request: "7", when: time.Now()},
-		"old":     {when: time.Now().Add(-time.Hour)},
-		"future":  {when: time.Now().Add(time.Hour)},
-	} {
+	for _, name := range []string{"marked", "marked-for-a-former-request"} {
 		pod, request := start(name)
-		if test.request != "" {
-			request = test.request
+		if name != "marked" {
+			request = "7"
 		}
-		mark(pod, v1.ConditionTrue, request, test.when)
+		mark(pod, v1.ConditionTrue, request, time.Now())
+		generation := c.leave(pod, drainer).Generation
+		waiting := c.awaitRequest(pod, "the withdrawal to be seen", func(request *coordinationv1alpha1.EvictionRequest) bool {
+			return request.Status.ObservedGeneration == generation
+		})
+		if canceled(waiting) {
+			t.Errorf("the request is %q while the pod may be about to be deleted", describe(waiting))
+		}
+		mark(pod, v1.ConditionFalse, request, time.Now())
+		c.awaitRequest(pod, "the end of the request", canceled)
+	}
+	// What cannot be the mark of an eviction that goes on does not count.
+	for name, when := range map[string]time.Time{"old": time.Now().Add(-time.Hour), "future": time.Now().Add(time.Hour)} {
+		pod, request := start(name)
+		mark(pod, v1.ConditionTrue, request, when)
 		c.leave(pod, drainer)
 		c.awaitRequest(pod, "the end of the request with a mark that is "+name, canceled)
 	}

@@ -280,21 +280,23 @@ func testReplicaSetWithinTwoBudgets(t *testing.T, c *cluster) {
 func testScaleDownTakesRequestedPod(t *testing.T, c *cluster) {
 	for name, test := range map[string]struct {
 		intercepting, canceled bool
+		interceptor            string
 		wantGone               bool
 	}{
-		"intercepting":     {intercepting: true, wantGone: true},
-		"not-intercepting": {},
-		"canceled":         {intercepting: true, canceled: true},
+		"intercepting":     {intercepting: true, interceptor: coordinationv1alpha1.EvictionInterceptorDaemonSet, wantGone: true},
+		"not-intercepting": {interceptor: coordinationv1alpha1.EvictionInterceptorDaemonSet},
+		"canceled":         {intercepting: true, interceptor: coordinationv1alpha1.EvictionInterceptorDaemonSet, canceled: true},
+		"being-saved":      {intercepting: true, interceptor: first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, c.config)
 			controllers := c.startWorkloads(test.intercepting)
-			c.createReplicaSet("web", 3, first)
+			c.createReplicaSet("web", 3, test.interceptor)
 			pods := c.ready(c.awaitPods("web", 3))
 			requested := c.annotatePod(pods[0], v1.PodDeletionCost, "100")
 			c.startController(clock.RealClock{})
 			c.join(requested, drainer)
-			request := c.awaitRequest(requested, "the first interceptor to be active", active(first))
+			request := c.awaitRequest(requested, "the first interceptor to be active", active(test.interceptor))
 			if test.canceled {
 				c.leave(requested, drainer)
 				request = c.awaitRequest(requested, "the cancellation", canceled)

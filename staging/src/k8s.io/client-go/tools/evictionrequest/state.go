@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"fmt"
+	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -85,8 +86,14 @@ func IsWanted(request *coordinationv1alpha1.EvictionRequest) bool {
 // kube-apiserver marks a pod that it is about to delete for the request with this UID. While it is there,
 // the request must not be Canceled, which says that the pod stays.
 func EvictionMark(requestUID types.UID) string {
-	return fmt.Sprintf("Eviction API: evicting for EvictionRequest with UID %s, call ", requestUID)
+	return fmt.Sprintf("%s%s, call ", evictionMarkPrefix, requestUID)
 }
+
+const evictionMarkPrefix = "Eviction API: evicting for EvictionRequest with UID "
+
+// IsEvictionMark reports whether the message of the condition DisruptionTarget is the mark of an eviction for any
+// request. A call for a former request for the same pod may be in flight while the next one is canceled.
+func IsEvictionMark(message string) bool { return strings.HasPrefix(message, evictionMarkPrefix) }
 
 // FinalCondition returns the condition that ended a request with these conditions, or nil if the
 // request is not finished.
