@@ -74,7 +74,9 @@ var (
 		it, drain waits for the interceptors.
 
 		A 'drain' that is interrupted or times out withdraws the evictions that still wait for
-		interceptors, and says which pods leave all the same. A second interrupt ends it at once.
+		interceptors, and says which pods leave all the same. This requires the verb "request" on
+		evictionrequesters named eviction.k8s.io, as cluster administrators have it; 'uncordon'
+		withdraws them as well. A second interrupt ends it at once.
 
 		Pods whose only interceptors are the controllers of their workload (Deployment, ReplicaSet,
 		StatefulSet, DaemonSet) are evicted as before. Only kubectl maintenance, or a server with
