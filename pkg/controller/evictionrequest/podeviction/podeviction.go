@@ -31,6 +31,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -245,7 +246,21 @@ func budgetDetail(err error, budgets []*policyv1.PodDisruptionBudget) string {
 	if cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause); ok && cause.Message != "" && !apierrors.IsForbidden(err) {
 		detail = strings.TrimSuffix(detail, ".") + ". " + strings.TrimSuffix(cause.Message, ".") + "."
 	}
+	if len(budgets) == 1 {
+		detail += hint(budgets[0])
+	}
 	return refusalBy(budgetNames(budgets)) + detail
+}
+
+// hint says why waiting does not help, if the budget says so: the API server answers that such a budget is still being
+// processed.
+func hint(budget *policyv1.PodDisruptionBudget) string {
+	allowed := meta.FindStatusCondition(budget.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	if allowed == nil || allowed.Status == metav1.ConditionTrue || allowed.Reason != policyv1.SyncFailedReason {
+		return ""
+	}
+	return fmt.Sprintf(" It cannot be computed how many disruptions it allows: %s. Set minAvailable to a number, or let it select only pods whose controllers have the subresource scale.",
+		strings.TrimSuffix(allowed.Message, "."))
 }
 
 // refusalBy is how a message about a refusal by one budget begins.

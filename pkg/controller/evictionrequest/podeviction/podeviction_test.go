@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -471,6 +472,33 @@ func TestReader(t *testing.T) {
 			pod, err := NewReader(client)(t.Context(), "default", "web-1")
 			if (err != nil) != test.wantErr || apierrors.IsNotFound(err) != test.wantNotFound || err == nil && pod.UID != "u" {
 				t.Errorf("pod %v, error %v", pod, err)
+			}
+		})
+	}
+}
+
+// A budget that cannot be computed is not one that only needs time.
+func TestBudgetThatCannotBeComputed(t *testing.T) {
+	failed := func(status metav1.ConditionStatus, reason string) func(*policyv1.PodDisruptionBudget) {
+		return func(budget *policyv1.PodDisruptionBudget) {
+			budget.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason, Message: "no scale."}}
+		}
+	}
+	const hint = "It cannot be computed how many disruptions it allows: no scale. Set minAvailable to a number"
+	for name, test := range map[string]struct {
+		budgets []*policyv1.PodDisruptionBudget
+		want    bool
+	}{
+		"it cannot":     {budgets: []*policyv1.PodDisruptionBudget{newBudget("web", failed(metav1.ConditionFalse, policyv1.SyncFailedReason))}, want: true},
+		"it could":      {budgets: []*policyv1.PodDisruptionBudget{newBudget("web", failed(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}},
+		"it can again":  {budgets: []*policyv1.PodDisruptionBudget{newBudget("web", failed(metav1.ConditionTrue, policyv1.SyncFailedReason))}},
+		"one of two":    {budgets: []*policyv1.PodDisruptionBudget{newBudget("web", failed(metav1.ConditionFalse, policyv1.SyncFailedReason)), newBudget("all")}},
+		"not processed": {budgets: []*policyv1.PodDisruptionBudget{newBudget("web")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outcome, detail := Classify(violation("The disruption budget web is still being processed by the server."), test.budgets)
+			if outcome != Budget || strings.Contains(detail, hint) != test.want {
+				t.Errorf("got outcome %s and %q, want the hint: %t", outcome, detail, test.want)
 			}
 		})
 	}
