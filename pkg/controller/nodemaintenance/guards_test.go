@@ -405,7 +405,7 @@ func TestRetriesOfKeys(t *testing.T) {
 }
 
 // Other clients may forge the node conditions of this controller. That affects no decision, and is
-// reverted.
+// reverted on the nodes of maintenances. On others, only what looks like an earlier one of this controller is.
 func TestForgedConditions(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -430,7 +430,7 @@ func TestForgedConditions(t *testing.T) {
 	if drained := findDrained(&f.maintenance("m").Status); drained == nil || drained.Status != metav1.ConditionFalse {
 		t.Errorf("the maintenance of the node with pod %s has the condition %+v", pod.Name, drained)
 	}
-	if node := f.node("by hand"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) > 0 {
+	if node := f.node("by hand"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) != len(nodeConditionTypes) {
 		t.Errorf("the node that no maintenance selects is unschedulable: %t, with conditions %+v", node.Spec.Unschedulable, node.Status.Conditions)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // computeMaintenanceStatus returns the desired node.status.maintenanceStatus; nil for a node that no
@@ -78,17 +79,40 @@ var nodeConditionTypes = []v1.NodeConditionType{
 	v1.NodeDrained,
 }
 
-// computeConditions returns the desired conditions of this controller: all of them if a maintenance
-// plans for the node or claims it, otherwise none. Times change only with the conditions.
+// Reasons of the conditions. A condition with another one was written by another client.
+const (
+	reasonPlanned         = "MaintenancePlanned"
+	reasonNotPlanned      = "NoMaintenancePlanned"
+	reasonInProgress      = "MaintenanceInProgress"
+	reasonNotInProgress   = "NoMaintenanceInProgress"
+	reasonPodsLeft        = "PodsLeft"
+	reasonVolumesAttached = "VolumesAttached"
+	reasonNotCordoned     = "NotCordoned"
+	reasonNotDraining     = "NoDrainInProgress"
+	reasonNoPodsLeft      = "NoPodsLeft"
+	reasonNotDrained      = "NotDrained"
+)
+
+var ownReasons = sets.New(reasonPlanned, reasonNotPlanned, reasonInProgress, reasonNotInProgress, reasonPodsLeft,
+	reasonVolumesAttached, reasonNotCordoned, reasonNotDraining, reasonNoPodsLeft, reasonNotDrained)
+
+// foreignConditions returns those of the conditions that another client has written, who may do so where no
+// maintenance has to do with the node (KEP-5683).
+func foreignConditions(conditions []v1.NodeCondition) []v1.NodeCondition {
+	return slices.DeleteFunc(ownConditions(conditions), func(c v1.NodeCondition) bool { return ownReasons.Has(c.Reason) })
+}
+
+// computeConditions returns the desired conditions of these types: all of them if a maintenance plans for
+// the node or claims it, otherwise those of others. Times change only with the conditions.
 func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	if len(view.planning) == 0 && !view.claimed() {
-		return nil
+		return foreignConditions(current)
 	}
 	desired := []v1.NodeCondition{
-		condition(v1.NodeMaintenancePlanned, len(view.planning) > 0, "MaintenancePlanned", view.planning, "NoMaintenancePlanned"),
-		condition(v1.NodeMaintenanceInProgress, view.claimed(), "MaintenanceInProgress", view.claiming, "NoMaintenanceInProgress"),
-		condition(v1.NodeDrainInProgress, view.drains() && !view.state.isDrained(), inProgressReason(view), view.draining, "NoDrainInProgress"),
-		condition(v1.NodeDrained, view.drains() && view.state.isDrained(), "NoPodsLeft", view.draining, "NotDrained"),
+		condition(v1.NodeMaintenancePlanned, len(view.planning) > 0, reasonPlanned, view.planning, reasonNotPlanned),
+		condition(v1.NodeMaintenanceInProgress, view.claimed(), reasonInProgress, view.claiming, reasonNotInProgress),
+		condition(v1.NodeDrainInProgress, view.drains() && !view.state.isDrained(), inProgressReason(view), view.draining, reasonNotDraining),
+		condition(v1.NodeDrained, view.drains() && view.state.isDrained(), reasonNoPodsLeft, view.draining, reasonNotDrained),
 	}
 	for i := range desired {
 		at := slices.IndexFunc(current, func(c v1.NodeCondition) bool { return c.Type == desired[i].Type })
@@ -107,11 +131,11 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 func inProgressReason(view *nodeView) string {
 	switch {
 	case view.state.left:
-		return "PodsLeft"
+		return reasonPodsLeft
 	case view.state.detaching:
-		return "VolumesAttached"
+		return reasonVolumesAttached
 	}
-	return "NotCordoned"
+	return reasonNotCordoned
 }
 
 func condition(conditionType v1.NodeConditionType, isTrue bool, reason string, names []string, otherwise string) v1.NodeCondition {

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -402,4 +403,34 @@ func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 		t.Errorf("counts %v", got)
 	}
+}
+
+// TestConditionsOfOthers: what another client says about a node is left alone where no maintenance has to do with it.
+func TestConditionsOfOthers(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	planned := v1.NodeCondition{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: "PlannedByOperator", Message: "tonight"}
+	foreign := v1.NodeCondition{Type: v1.NodeDrained, Status: v1.ConditionTrue, Reason: "DrainedByOperator"}
+	left := v1.NodeCondition{Type: v1.NodeDrainInProgress, Status: v1.ConditionTrue, Reason: "PodsLeft", Message: "NodeMaintenance gone"}
+	node := f.node("n")
+	node.Status.Conditions = append(node.Status.Conditions, planned, foreign, left)
+	if _, err := f.client.CoreV1().Nodes().UpdateStatus(f.ctx, node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what string, want ...v1.NodeCondition) {
+		t.Helper()
+		f.run(time.Minute)
+		if diff := cmp.Diff(want, ownConditions(f.node("n").Status.Conditions)); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", what, diff)
+		}
+	}
+	// What an earlier maintenance has left behind goes.
+	expect("without a maintenance", planned, foreign)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	if conditions := ownConditions(f.node("n").Status.Conditions); len(conditions) != len(nodeConditionTypes) || conditions[3].Reason != "NoPodsLeft" {
+		t.Errorf("with a maintenance: %v", conditions)
+	}
+	f.setStage("m", stageComplete)
+	expect("after it")
 }
