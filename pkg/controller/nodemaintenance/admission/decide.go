@@ -391,14 +391,16 @@ func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) 
 	return failed > tolerated
 }
 
-// inOrder returns the nodes that wait: first those that are pending already, then those in domains
-// with nodes that are taken, then domain by domain. Within each, as maintenance.NodeOrder says. If a
+// inOrder returns the nodes that wait: first those that are pending already, and last those that are
+// younger than the maintenance, because a machine may have been replaced by it and come back under its
+// name. Of the others, first those in domains with nodes that are taken, then domain by domain. Within each, as maintenance.NodeOrder says. If a
 // node has several budgets with domains, fewer domains that are new come first, and those of the first
 // budget by name change last.
 func (r *round) inOrder(m *maintenanceState) []*node {
 	type place struct {
 		*node
 		pending bool
+		young   bool
 		// inactive is how many of its domains have no node that is taken.
 		inactive int
 	}
@@ -408,7 +410,7 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 		if n == nil || maintenance.AdmissionOf(n.Node, m.UID) != nil {
 			continue // The progress of the maintenance is behind the cache.
 		}
-		p := place{node: n, pending: r.isReserved(m, n)}
+		p := place{node: n, pending: r.isReserved(m, n), young: n.CreationTimestamp.After(m.CreationTimestamp.Time)}
 		for _, b := range n.budgets {
 			if b.Spec.Topology != nil && r.states[b].taken[b.domainOf(n)] == 0 {
 				p.inactive++
@@ -417,7 +419,7 @@ func (r *round) inOrder(m *maintenanceState) []*node {
 		places = append(places, p)
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(compareFlags(a.pending, b.pending), a.inactive-b.inactive, a.rank-b.rank)
+		return cmp.Or(compareFlags(a.pending, b.pending), compareFlags(b.young, a.young), a.inactive-b.inactive, a.rank-b.rank)
 	})
 	nodes := make([]*node, 0, len(places))
 	for _, p := range places {

@@ -219,6 +219,28 @@ func TestOrderOfNodes(t *testing.T) {
 	}
 }
 
+// A machine that comes back under its name does not go again before those that have not gone yet.
+func TestYoungNodesGoLast(t *testing.T) {
+	created := func(offset time.Duration) func(*v1.Node) {
+		return func(n *v1.Node) { n.CreationTimestamp = metav1.NewTime(decidedAt.Add(offset)) }
+	}
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{
+		inZone("n1", "a", created(time.Second)), inZone("n2", "a", created(0)), inZone("n3", "b", created(-time.Hour)), inZone("n4", "b", created(time.Hour)), inZone("t", "a", admitted),
+	})
+	b := budgetOfPool(9, 3)
+	b.Status.PendingAdmissions = reservedAt(decidedAt, "m", "n4")
+	if err := f.SetBudget(b); err != nil {
+		t.Fatal(err)
+	}
+	m := waitingFor("m", "n1", "n2", "n3", "n4")
+	m.CreationTimestamp = metav1.NewTime(decidedAt)
+	got, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt))
+	if diff := cmp.Diff([]string{"m n4", "m n2", "m n3", "m n1"}, got); diff != "" || len(waits) > 0 {
+		t.Errorf("waits %v, admissions (-want, +got):\n%s", waits, diff)
+	}
+}
+
 // With budgets of zones and of racks, nodes come first that begin with the fewest new ones.
 func TestOrderOfNodesInRacks(t *testing.T) {
 	in := func(name, zone, rack string, changes ...func(*v1.Node)) *v1.Node {
