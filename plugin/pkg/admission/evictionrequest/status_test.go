@@ -48,7 +48,9 @@ const (
 // the controller to change everything. It records the checks.
 type statusRights struct {
 	failing string // Verb for which Authorize returns an error.
-	checks  []authorizer.AttributesRecord
+	// everywhere is whether the permissions of interceptors are granted in all namespaces.
+	everywhere bool
+	checks     []authorizer.AttributesRecord
 }
 
 func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -60,7 +62,7 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 	// control is asked for in all namespaces: one in which the user has all permissions is not enough.
 	// So is request.
 	where := namespace
-	if a.Verb == "control" || a.Verb == "request" {
+	if a.Verb == "control" || a.Verb == "request" || a.Verb == "intercept" && r.everywhere {
 		where = ""
 	}
 	if !a.ResourceRequest || a.Namespace != where || a.APIGroup != "coordination.k8s.io" {
@@ -314,6 +316,39 @@ func TestPolicyWithoutActiveInterceptor(t *testing.T) {
 		if allowed := err == nil; allowed != want {
 			t.Errorf("user %q: %v; want allowed: %t", username, err, want)
 		}
+	}
+}
+
+// TestInterceptorsOfKubernetes: who has all permissions in a namespace does not act as a controller of Kubernetes.
+func TestInterceptorsOfKubernetes(t *testing.T) {
+	for name, test := range map[string]struct {
+		interceptor string
+		everywhere  bool
+		want        bool
+	}{
+		"in the namespace":                {interceptor: "deployment.apps.k8s.io"},
+		"in all namespaces":               {interceptor: "deployment.apps.k8s.io", everywhere: true, want: true},
+		"the built-in one":                {interceptor: "imperative-eviction.k8s.io"},
+		"the built-in one, everywhere":    {interceptor: "imperative-eviction.k8s.io", everywhere: true, want: true},
+		"another one in the namespace":    {interceptor: "deployment.notk8s.io", want: true},
+		"another one, only in all others": {interceptor: saver, everywhere: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := func(message string) func(*coordination.EvictionRequestStatus) {
+				return func(s *coordination.EvictionRequestStatus) {
+					s.TargetInterceptors, s.ActiveInterceptors = []coordination.Interceptor{{Name: test.interceptor}}, []string{test.interceptor}
+					s.Interceptors = []coordination.InterceptorStatus{{Name: test.interceptor, Message: message}}
+				}
+			}
+			plugin := newStatusPlugin(t, &statusRights{everywhere: test.everywhere})
+			err := plugin.Validate(t.Context(), attributes(admission.Update, test.interceptor, "status", withStatus(is("done")), withStatus(is(""))), nil)
+			if allowed := err == nil; allowed != test.want {
+				t.Errorf("error %v; want allowed: %t", err, test.want)
+			}
+			if err != nil && strings.HasSuffix(test.interceptor, ".k8s.io") && strings.Contains(err.Error(), "grant it with") {
+				t.Errorf("the error says how to grant it: %v", err)
+			}
+		})
 	}
 }
 

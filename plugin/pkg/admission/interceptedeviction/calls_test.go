@@ -218,3 +218,38 @@ func TestGracePeriod(t *testing.T) {
 		})
 	}
 }
+
+// TestDeadlineOfCallers: the smallest deadline of all requesters counts, and callers of pods/eviction have the default.
+func TestDeadlineOfCallers(t *testing.T) {
+	for name, test := range map[string]struct {
+		stored *int32
+		want   *int32
+	}{
+		"a longer one":  {stored: ptr.To[int32](21600), want: ptr.To[int32](1200)},
+		"a bit longer":  {stored: ptr.To[int32](1201), want: ptr.To[int32](1200)},
+		"the default":   {stored: ptr.To[int32](1200)},
+		"a shorter one": {stored: ptr.To[int32](300)},
+		"none":          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, request := newPod(interceptedBy(first)), newRequest(processing(first, first, imperative), requestedBy("drain.example.com"))
+			request.Spec.HeartbeatDeadlineSeconds = test.stored
+			objects := []runtime.Object{pod, request}
+			plugin, client := world{stored: objects, cached: objects}.newPlugin(t)
+			_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil) // Refused: see TestCaches.
+			patch := struct {
+				Spec struct{ HeartbeatDeadlineSeconds *int32 }
+			}{}
+			for _, action := range client.Actions() {
+				if action, isPatch := action.(clienttesting.PatchActionImpl); isPatch {
+					if err := json.Unmarshal(action.Patch, &patch); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if diff := cmp.Diff(test.want, patch.Spec.HeartbeatDeadlineSeconds); diff != "" {
+				t.Errorf("unexpected deadline in the patch (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -17,7 +17,9 @@ limitations under the License.
 package evictioninterceptor
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,5 +133,59 @@ func TestMissingLabels(t *testing.T) {
 				t.Errorf("unexpected labels (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A request gets all labels of its pod or, if they are too many for etcd, none.
+func TestManyLabels(t *testing.T) {
+	labels := func(bytes int) map[string]string {
+		labels := map[string]string{}
+		for i := 0; i*64 < bytes; i++ {
+			labels[fmt.Sprintf("%032d", i)] = strings.Repeat("x", 32)
+		}
+		return labels
+	}
+	if got := LabelsSize(MissingLabels(nil, labels(MaxLabelsSize))); got != MaxLabelsSize {
+		t.Errorf("of %d bytes, %d are copied", MaxLabelsSize, got)
+	}
+	if got := MissingLabels(map[string]string{"a": "b"}, labels(MaxLabelsSize+1)); len(got) > 0 {
+		t.Errorf("of more, %d are copied", len(got))
+	}
+}
+
+func TestConditionOwner(t *testing.T) {
+	const a, sub, key, longer = "a.example.com", "b.a.example.com", "a.example.com/migrate", "a.example.com/migrate.pods"
+	for _, test := range []struct {
+		conditionType string
+		interceptors  []string
+		want          string
+	}{
+		{a + "/Ready", []string{a, sub, key}, a},
+		{sub + "/Ready", []string{a, sub}, sub},
+		{sub + "/Ready", []string{a}, ""},
+		{key + ".Ready", []string{a, key}, key},
+		{key + ".Ready", []string{key, a}, key},
+		{longer + ".Ready", []string{a, key, longer}, longer},
+		{longer + ".Ready", []string{longer, key, a}, longer},
+		{key + "Ready", []string{key}, ""},
+		{a, []string{a}, ""},
+		{a + ".Ready", []string{a}, ""},
+		{"Evicted", []string{a}, ""},
+		{a + "/Ready", nil, ""},
+	} {
+		if got := ConditionOwner(test.conditionType, test.interceptors); got != test.want {
+			t.Errorf("%s among %v belongs to %q, want %q", test.conditionType, test.interceptors, got, test.want)
+		}
+	}
+}
+
+func TestIsReserved(t *testing.T) {
+	for name, want := range map[string]bool{
+		"drain.k8s.io": true, "a.b.k8s.io": true, "k8s.io": true, "k8s.io/drain": true, "apps.k8s.io/drain": true,
+		"k8s.io.example.com": false, "notk8s.io": false, "a.notk8s.io/drain": false, "example.com/k8s.io": false, "": false,
+	} {
+		if got := IsReserved(name); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
 	}
 }
