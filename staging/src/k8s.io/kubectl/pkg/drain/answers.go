@@ -34,9 +34,9 @@ import (
 const maxDenial = 5 * time.Minute
 
 // hasLeft reports whether the pod that is to leave the node is gone, and another one has its name on another node, as
-// with StatefulSets. That one is not to be evicted.
+// with StatefulSets. That one is not to be evicted. A pod itself never changes its node.
 func hasLeft(drained, pod *corev1.Pod) bool {
-	return pod.UID != drained.UID && pod.Spec.NodeName != drained.Spec.NodeName
+	return pod.Spec.NodeName != drained.Spec.NodeName
 }
 
 // evictionOptions are the options of the eviction of this pod, and of no other that gets its name in the meantime.
