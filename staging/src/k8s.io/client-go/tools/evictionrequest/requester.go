@@ -174,19 +174,8 @@ func (r *Requester) nextPatch(ctx context.Context, pod *v1.Pod, rejection error)
 		return r.createPatch(pod), nil
 	case err != nil:
 		return nil, err
-	case isReplaceable(live):
-		// The API server lets a new request take its place, but no patch to this one.
-		return r.createPatch(pod), nil
 	}
 	return r.joinPatch(pod, live)
-}
-
-// isReplaceable reports whether the request is only there because of its finalizers: it was canceled because nobody
-// wanted it any more, and is deleted.
-func isReplaceable(request *coordinationv1alpha1.EvictionRequest) bool {
-	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
-	return request.DeletionTimestamp != nil && canceled != nil && canceled.Status == metav1.ConditionTrue &&
-		canceled.Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters
 }
 
 // evaluate returns the result for a request that this requester is in. It returns nil if the
