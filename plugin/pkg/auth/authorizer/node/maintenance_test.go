@@ -46,6 +46,10 @@ func TestMaintenances(t *testing.T) {
 			Namespace: namespace, Name: name, ResourceRequest: true,
 		}
 	}
+	// Admission asks for names in k8s.io in all namespaces.
+	interceptAll := authorizer.AttributesRecord{
+		Verb: "intercept", APIGroup: "coordination.k8s.io", APIVersion: "*", Resource: "evictioninterceptors", Name: "kubelet.k8s.io", ResourceRequest: true,
+	}
 	intercept := func(verb, name string) authorizer.AttributesRecord {
 		return authorizer.AttributesRecord{
 			Verb: verb, APIGroup: "coordination.k8s.io", APIVersion: "*", Resource: "evictioninterceptors", Namespace: "ns", Name: name, ResourceRequest: true,
@@ -88,6 +92,7 @@ func TestMaintenances(t *testing.T) {
 		{"the request of a mirror pod before it was replaced", of("get", "", "ns", "old-uid"), false},
 		{"the request of the pod that replaced it", of("get", "", "ns", "new-uid"), true},
 		{"intercepting as the kubelet", intercept("intercept", "kubelet.k8s.io"), true},
+		{"intercepting as the kubelet in all namespaces", interceptAll, true},
 		{"intercepting as another", intercept("intercept", "saver.example.com"), false},
 		{"intercepting as the built-in interceptor", intercept("intercept", "imperative-eviction.k8s.io"), false},
 		{"another verb on the interceptor", intercept("*", "kubelet.k8s.io"), false},
