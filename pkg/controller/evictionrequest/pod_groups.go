@@ -39,7 +39,7 @@ const (
 	groupAll
 )
 
-// groupReader reads the mode of a PodGroup. Few requests are for pods of groups, so no cache is kept of these.
+// groupReader reads the mode of a PodGroup, in the version that the scheduler reads. Few requests are for pods of groups, so no cache is kept of these.
 type groupReader func(ctx context.Context, namespace, name string) (groupMode, error)
 
 func newGroupReader(client clientset.Interface) groupReader {
@@ -49,15 +49,6 @@ func newGroupReader(client clientset.Interface) groupReader {
 		group, err := client.SchedulingV1beta1().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil && group.Spec.DisruptionMode != nil && group.Spec.DisruptionMode.All != nil:
-			return groupAll, nil
-		case err == nil:
-			return groupSingle, nil
-		case !apierrors.IsNotFound(err):
-			return groupUnknown, err
-		}
-		alpha, err := client.SchedulingV1alpha3().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case err == nil && alpha.Spec.DisruptionMode != nil && alpha.Spec.DisruptionMode.All != nil:
 			return groupAll, nil
 		case err == nil:
 			return groupSingle, nil

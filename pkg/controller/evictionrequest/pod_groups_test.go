@@ -21,7 +21,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,9 +36,6 @@ func TestPodsOfGroups(t *testing.T) {
 	beta := func(mode *schedulingv1beta1.DisruptionMode) *schedulingv1beta1.PodGroup {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: mode}}
 	}
-	alpha := func(mode *schedulingv1alpha3.DisruptionMode) *schedulingv1alpha3.PodGroup {
-		return &schedulingv1alpha3.PodGroup{ObjectMeta: meta, Spec: schedulingv1alpha3.PodGroupSpec{DisruptionMode: mode}}
-	}
 	for name, test := range map[string]struct {
 		group   runtime.Object
 		err     error
@@ -50,8 +46,6 @@ func TestPodsOfGroups(t *testing.T) {
 		"an empty mode":     {group: beta(&schedulingv1beta1.DisruptionMode{}), want: groupSingle},
 		"single":            {group: beta(&schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}), want: groupSingle},
 		"all":               {group: beta(&schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}), want: groupAll},
-		"no mode, alpha":    {group: alpha(nil), want: groupSingle},
-		"all, alpha":        {group: alpha(&schedulingv1alpha3.DisruptionMode{All: &schedulingv1alpha3.AllDisruptionMode{}}), want: groupAll},
 		"no such group":     {want: groupUnknown},
 		"it cannot be read": {group: beta(nil), err: errUnreachable, wantErr: true},
 	} {
@@ -61,12 +55,7 @@ func TestPodsOfGroups(t *testing.T) {
 				objects = append(objects, test.group)
 			}
 			client := fake.NewClientset(objects...)
-			// The fake one does not distinguish versions.
-			client.PrependReactor("get", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				_, isAlpha := test.group.(*schedulingv1alpha3.PodGroup)
-				if isAlpha != (action.GetResource().Version == "v1alpha3") {
-					return true, nil, notFound("batch")
-				}
+			client.PrependReactor("get", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return test.err != nil, nil, test.err
 			})
 			if got, err := newGroupReader(client)(t.Context(), namespace, "batch"); got != test.want || (err != nil) != test.wantErr {
