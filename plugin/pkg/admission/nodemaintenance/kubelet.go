@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apiserver/pkg/admission"
 	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -53,6 +54,38 @@ func validateKubelet(a admission.Attributes, nodeName string) error {
 		if version.Name != helpers.ShutdownName(nodeName) || !helpers.SelectsOnly(selector, nodeName) {
 			return forbidden(a, version, fmt.Errorf("node %q may create, change and delete only the NodeMaintenance %q of itself: spec.nodeSelector must have a single term "+
 				"with only the matchFields requirement \"metadata.name In [%s]\", before and after a change", nodeName, helpers.ShutdownName(nodeName), nodeName))
+		}
+	}
+	return validateShape(a, maintenance, old, nodeName)
+}
+
+// validateShape allows the maintenance of a shutdown only what a kubelet writes: it drains its node, and says
+// in which order. With the rest of the API, it could keep others from draining it.
+func validateShape(a admission.Attributes, maintenance, old *coordination.NodeMaintenance, nodeName string) error {
+	if maintenance == nil {
+		return nil
+	}
+	before := coordination.NodeMaintenanceSpec{}
+	if old != nil {
+		before = old.Spec
+	}
+	switch stage := maintenance.Spec.Stage; {
+	case stage == coordination.NodeMaintenanceStageDrain, stage == before.Stage, old != nil && stage == coordination.NodeMaintenanceStageComplete:
+	default:
+		return forbidden(a, maintenance, fmt.Errorf("node %q cannot set spec.stage to %s: the NodeMaintenance of a shutdown is created in the stage %s and ends in %s",
+			nodeName, stage, coordination.NodeMaintenanceStageDrain, coordination.NodeMaintenanceStageComplete))
+	}
+	for _, field := range []struct {
+		name          string
+		value, before any
+	}{
+		{"rollout", maintenance.Spec.Rollout, before.Rollout},
+		{"podPolicies", maintenance.Spec.PodPolicies, before.PodPolicies},
+		{"drainedWhen", maintenance.Spec.DrainedWhen, before.DrainedWhen},
+		{"escalation", maintenance.Spec.Escalation, before.Escalation},
+	} {
+		if !apiequality.Semantic.DeepEqual(field.value, field.before) {
+			return forbidden(a, maintenance, fmt.Errorf("node %q cannot set spec.%s: it is for administrators, and the NodeMaintenance of a shutdown has none", nodeName, field.name))
 		}
 	}
 	return nil

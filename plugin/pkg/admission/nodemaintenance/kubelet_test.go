@@ -47,7 +47,20 @@ func TestValidateKubelet(t *testing.T) {
 		wantErr          string
 	}{
 		"create":                               {maintenance: own()},
-		"create in the stage Idle":             {maintenance: own(inStage(idle))},
+		"create in the stage Idle":             {maintenance: own(inStage(idle)), wantErr: `node "node-a1" cannot set spec.stage to Idle`},
+		"create in the stage Complete":         {maintenance: own(inStage(complete)), wantErr: `node "node-a1" cannot set spec.stage to Complete`},
+		"change to the stage Idle":             {old: own(), maintenance: own(inStage(idle)), wantErr: `node "node-a1" cannot set spec.stage to Idle`},
+		"change another in the stage Idle":     {old: own(inStage(idle)), maintenance: own(inStage(idle), withMetadata)},
+		"create with policies":                 {maintenance: own(skipping), wantErr: `node "node-a1" cannot set spec.podPolicies`},
+		"add policies":                         {old: own(), maintenance: own(skipping), wantErr: `node "node-a1" cannot set spec.podPolicies`},
+		"remove policies":                      {old: own(skipping), maintenance: own(), wantErr: `node "node-a1" cannot set spec.podPolicies`},
+		"complete one with policies":           {old: own(skipping), maintenance: own(skipping, inStage(complete))},
+		"create with a rollout": {maintenance: own(func(m *coordination.NodeMaintenance) {
+			m.Spec.Rollout = &coordination.NodeMaintenanceRollout{}
+		}), wantErr: `node "node-a1" cannot set spec.rollout`},
+		"create with another end": {maintenance: own(func(m *coordination.NodeMaintenance) {
+			m.Spec.DrainedWhen = &coordination.NodeMaintenanceDrainedWhen{}
+		}), wantErr: `node "node-a1" cannot set spec.drainedWhen`},
 		"change the stage":                     {old: own(), maintenance: own(inStage(complete))},
 		"delete":                               {old: own()},
 		"create with another name":             {maintenance: own(renamed), wantErr: denied},
@@ -98,12 +111,16 @@ func TestValidateKubelet(t *testing.T) {
 	}
 }
 
-// A kubelet needs the verb for escalations like everybody else.
+func skipping(m *coordination.NodeMaintenance) {
+	m.Spec.PodPolicies = []coordination.NodeMaintenancePodPolicy{{Action: coordination.NodeMaintenancePodSkip}}
+}
+
+// A kubelet must not escalate, whatever verbs it has.
 func TestKubeletMayNotEscalate(t *testing.T) {
 	r := &mayEscalate{rights: newRights()}
 	with := newMaintenance(selecting(named("node-a1")), escalating(step(60, core.MaintenanceEscalationIgnoreBudgets)), called("graceful-shutdown-node-a1"))
 	err := newPlugin(t, twoZones(), r).Validate(t.Context(), attributes("CREATE", kubelet("node-a1"), "", with, nil), nil)
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "system:node:node-a1" cannot set spec.escalation[0]`) {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `node "node-a1" cannot set spec.escalation`) {
 		t.Errorf("error %v, must be forbidden", err)
 	}
 }
