@@ -269,6 +269,10 @@ type NodeMaintenanceRolloutStatus struct {
 	// AdmissionResourceVersion is that of the node whose admission was confirmed last.
 	// +optional
 	AdmissionResourceVersion string
+
+	// SkippedNodes is the number of nodes that were completed before they were drained.
+	// +optional
+	SkippedNodes int32
 }
 
 // NodeMaintenanceWaitReason is why nodes wait for their admission.

@@ -419,9 +419,19 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 func hasStored(written *v1.Node, added []v1.MaintenanceAdmission) error {
 	for i := range added {
 		if maintenance.AdmissionOf(written, added[i].MaintenanceUID) == nil {
-			return fmt.Errorf("an API server has not stored status.maintenanceStatus.admissions of node %s: "+
-				"enable the feature gate NodeMaintenanceBudgets in every kube-apiserver", written.Name)
+			return &unrecordedError{written.Name, added[i].MaintenanceUID}
 		}
 	}
 	return nil
+}
+
+// unrecordedError says that an API server has dropped the admission of a maintenance.
+type unrecordedError struct {
+	node string
+	uid  types.UID
+}
+
+func (e *unrecordedError) Error() string {
+	return fmt.Sprintf("an API server has not stored status.maintenanceStatus.admissions of node %s: "+
+		"enable the feature gate NodeMaintenanceBudgets in every kube-apiserver", e.node)
 }

@@ -43,7 +43,7 @@ const escalationGrace = 5 * time.Minute
 // does not escalate, or whose clock stands still, holds up the others: whoever drains the node with
 // more patience has a reason for it.
 func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, now time.Time) (action v1.MaintenanceEscalation, next time.Duration) {
-	if c.fleet == nil || node == nil || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() }) {
+	if c.fleet == nil || node == nil || len(pod.keptBy) > 0 || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() }) {
 		return "", 0 // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(node)
@@ -67,7 +67,7 @@ func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, 
 func (c *Controller) untilEscalation(pod *v1.Pod, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) (wait time.Duration, found bool) {
 	for i := range orders {
 		o := &orders[i]
-		if !o.drains() {
+		if !o.drains() || o.isShutdownOf(node.Name) {
 			continue
 		}
 		after, escalates := o.escalation.After(pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
@@ -143,7 +143,7 @@ func (s *nodeSync) escalate(view *nodeView, o *order, next *v1.MaintenanceAdmiss
 	if view.escalation != "" && (next.Escalation == "" || !maintenance.EscalatesTo(next.Escalation, view.escalation)) {
 		next.Escalation, next.EscalationTime = view.escalation, &now
 	}
-	switch waits := view.drains() && view.state.left && !view.state.draining && s.mayRaise(view); {
+	switch waits := view.drains() && s.facts.isLeftFor(o.name) && !view.state.draining && s.mayRaise(view); {
 	case waits && next.WaitingTime == nil:
 		next.WaitingTime = &now
 	case !waits && next.WaitingTime != nil:
@@ -157,7 +157,7 @@ func (s *nodeSync) escalate(view *nodeView, o *order, next *v1.MaintenanceAdmiss
 // anew.
 func mayAct(node *v1.Node, orders []order, action v1.MaintenanceEscalation) bool {
 	return !slices.ContainsFunc(orders, func(o order) bool {
-		if !o.drains() {
+		if !o.drains() || o.isShutdownOf(node.Name) {
 			return false
 		}
 		admission := maintenance.AdmissionOf(node, o.uid)

@@ -252,11 +252,16 @@ func TestEscalationSelects(t *testing.T) {
 	f.run(2 * time.Minute)
 	f.expectActs("selected", web, deletion(web, "its grace period")...)
 	f.expectActs("waited for by a policy", job, deletion(job, "its grace period")...)
-	f.expectActs("of a DaemonSet, later in the plan", ofDaemonSet, deletion(ofDaemonSet, "its grace period")...)
+	f.expectActs("of a DaemonSet, which serves the one that is skipped", ofDaemonSet)
 	f.expectActs("with another label", other)
 	f.expectActs("in a namespace without known labels", unknown)
 	f.expectActs("skipped by a policy", skipped)
 	f.expectActs("static", static)
+	if err := f.tracker.Delete(v1.SchemeGroupVersion.WithResource("pods"), skipped.Namespace, skipped.Name); err != nil {
+		t.Fatal(err)
+	}
+	f.run(time.Second)
+	f.expectActs("of a DaemonSet, later in the plan", ofDaemonSet, deletion(ofDaemonSet, "its grace period")...)
 	if !storedTargets(f.node("n")).Take(ofDaemonSet) {
 		t.Errorf("the targets %s do not tell the DaemonSet that its pod is not wanted", storedTargets(f.node("n")))
 	}
@@ -458,6 +463,9 @@ func TestEscalate(t *testing.T) {
 			}
 			o := order{name: "m", effective: true, stage: stageDrain, escalation: parsed}
 			s := &nodeSync{now: now, facts: &nodeFacts{awaitsFinalizers: test.finalizers}}
+			if test.view.state.left {
+				s.facts.pods = podsOf(0)
+			}
 			test.view.draining = []string{"m"}
 			got := test.before
 			s.escalate(&test.view, &o, &got)

@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -31,6 +32,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -131,7 +133,28 @@ func TestBudgetEnds(t *testing.T) {
 	}
 }
 
-// Without a budget and a rollout, the gate changes no object, and no write.
+// withoutAdmissions returns a patch without what the status of a node says of admissions.
+func withoutAdmissions(t *testing.T, patch []byte) string {
+	var fields map[string]any
+	if err := json.Unmarshal(patch, &fields); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, _ := unstructured.NestedFieldNoCopy(fields, "status", "maintenanceStatus", "admissions"); !found {
+		return string(patch)
+	}
+	unstructured.RemoveNestedField(fields, "status", "maintenanceStatus", "admissions")
+	if rest, _, _ := unstructured.NestedMap(fields, "status", "maintenanceStatus"); len(rest) == 0 {
+		unstructured.RemoveNestedField(fields, "status", "maintenanceStatus")
+	}
+	stripped, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(stripped)
+}
+
+// Without a budget and a rollout, the gate makes no additional write. What it records of the maintenances that
+// have begun with a node is part of the others, and goes with them.
 func TestWithoutBudgetsNothingChanges(t *testing.T) {
 	version := regexp.MustCompile(`"resourceVersion":"\d+"`)
 	run := func(withoutFleet bool) (writes []string, objects map[string]any) {
@@ -141,9 +164,12 @@ func TestWithoutBudgetsNothingChanges(t *testing.T) {
 		f.client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			switch action := action.(type) {
 			case clienttesting.PatchActionImpl:
-				patch := version.ReplaceAllString(string(action.Patch), "")
+				patch := withoutAdmissions(t, version.ReplaceAll(action.Patch, []byte(`"resourceVersion":"0"`)))
 				writes = append(writes, fmt.Sprintf("patch %s %s/%s %s", action.Resource.Resource, action.Name, action.Subresource, patch))
 			case clienttesting.UpdateActionImpl:
+				if !isByController(action) {
+					break
+				}
 				object := action.Object.DeepCopyObject()
 				object.(metav1.Object).SetResourceVersion("")
 				writes = append(writes, fmt.Sprintf("update %s/%s %+v", action.Resource.Resource, action.Subresource, object))
@@ -418,7 +444,7 @@ func TestDrainOfAnotherMaintenance(t *testing.T) {
 				f.expectWaits("the node is given back", "other", waitFor(coordinationv1alpha1.NodeMaintenanceWaitFrozen, "b", 1))
 				f.deleteLimit("b")
 				f.run(time.Minute)
-				f.expectNode("the freeze has ended", "n1", "cordoned claimed m:done")
+				f.expectNode("the freeze has ended", "n1", "cordoned claimed m:done other:drained")
 			})
 		}
 	}
@@ -625,6 +651,94 @@ func (f *fixture) interceptAdmissions(answer func(node runtime.Object) (bool, ru
 	return &attempts
 }
 
+// A plain maintenance goes on without a record where an API server drops it, and does not write it again and
+// again.
+func TestClaimIsDropped(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createPods(1, "n", 0)
+	attempts := f.interceptAdmissions(func(node runtime.Object) (bool, runtime.Object, error) { return false, nil, nil })
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		if !strings.Contains(string(patch.Patch), `"admissions"`) {
+			return false, nil, nil
+		}
+		*attempts++
+		patch.Patch = []byte(withoutAdmissions(t, patch.Patch))
+		for _, reactor := range f.client.ReactionChain[1:] {
+			if !reactor.Handles(patch) {
+				continue
+			}
+			if handled, written, err := reactor.React(patch); handled {
+				return true, written, err
+			}
+		}
+		return false, nil, nil
+	})
+	f.createPlain("m")
+	f.run(time.Minute)
+	if m := f.maintenance("m"); len(m.Status.DrainStatus.Blockers) > 1 || m.Status.DrainStatus.ActiveEvictionRequests != 2 {
+		t.Errorf("unexpected status: %+v", m.Status.DrainStatus)
+	}
+	f.drainNodes()
+	f.expectNode("without a record", "n", plainly)
+	f.expectDrained("m")
+	if *attempts != 1 {
+		t.Errorf("%d writes of a record that the API server drops", *attempts)
+	}
+	f.run(unrecordedInterval + time.Minute)
+	if *attempts > 3 {
+		t.Errorf("%d writes of a record that the API server drops, in the time of two", *attempts)
+	}
+}
+
+// A plain drain that has begun goes on when a budget or a freeze appears, whatever shutdowns and other
+// maintenances the node has or had.
+func TestBudgetUndoesNoDrain(t *testing.T) {
+	shutdown := maintenance.ShutdownName("n")
+	for name, prepare := range map[string]func(*fixture){
+		"alone": func(*fixture) {},
+		"after an ended shutdown": func(f *fixture) {
+			f.createMaintenance(shutdown, stageDrain, "shutdown", maintenance.StandardPlan()...)
+			f.run(5 * time.Second)
+			f.setStage(shutdown, stageComplete)
+			f.run(time.Hour)
+		},
+		"with one of its kubelet in the stage Idle": func(f *fixture) {
+			f.createMaintenance(shutdown, stageIdle, "shutdown", maintenance.StandardPlan()...)
+		},
+		"beside one with a rollout": func(f *fixture) { f.createRollout("rollout", atOnce(1)) },
+	} {
+		for budget, maxUnavailable := range map[string]int{"a budget": 1, "a freeze": 0} {
+			for _, restarts := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, restart %t", name, budget, restarts), func(t *testing.T) {
+					f := newFleet(t, "n")
+					f.changeNamed("n", func(node *v1.Node) { node.Labels["shutdown"] = "" })
+					pod := f.createPods(1, "n", 0)[0]
+					prepare(f)
+					f.run(5 * time.Second)
+					f.createPlain("m")
+					f.run(5 * time.Second)
+					if !f.node("n").Spec.Unschedulable || !f.asksFor(pod) {
+						t.Fatal("the drain has not begun")
+					}
+					if restarts {
+						f.restart()
+					}
+					f.createLimit("b", maxUnavailable)
+					f.run(time.Minute)
+					if name == "beside one with a rollout" {
+						f.setStage("rollout", stageComplete) // Only the plain one is left.
+						f.run(time.Minute)
+					}
+					if !f.node("n").Spec.Unschedulable || !f.asksFor(pod) {
+						t.Errorf("the node is given back in the middle of its drain: %s, requested %t", describeNode(f.node("n")), f.asksFor(pod))
+					}
+				})
+			}
+		}
+	}
+}
+
 // An API server whose gate is off drops admissions. Nothing begins without them, everything else goes
 // on, and the node and the maintenance say what to do.
 func TestAdmissionIsDropped(t *testing.T) {
@@ -637,7 +751,7 @@ func TestAdmissionIsDropped(t *testing.T) {
 	f.createRollout("m", atOnce(2))
 	f.createMaintenance("plain", stageDrain, "b", maintenance.StandardPlan()...)
 	f.run(time.Minute)
-	f.expectNodes("dropped", map[string]string{"n1": waiting, "n2": admitted, "other": plainly})
+	f.expectNodes("dropped", map[string]string{"n1": waiting, "n2": admitted, "other": "cordoned claimed plain:drained"})
 	const why = "an API server has not stored status.maintenanceStatus.admissions of node n1: enable the feature gate NodeMaintenanceBudgets in every kube-apiserver"
 	f.expectEvent("Node n1: NodeAdmissionFailed: NodeMaintenance m cannot begin with the node: " + why)
 	f.expectEvent("NodeMaintenance m: NodeAdmissionFailed: Cannot begin with a node: " + why)

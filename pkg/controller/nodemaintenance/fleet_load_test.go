@@ -348,7 +348,7 @@ func TestNodeThatCameAfterTheStageCordon(t *testing.T) {
 			f.changeNamed("n2", func(n *v1.Node) { n.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 			f.createMaintenance("other", stageDrain, "a", maintenance.StandardPlan()...)
 			f.run(5 * time.Second)
-			f.expectNode("with the other one", "n2", "planned cordoned claimed")
+			f.expectNode("with the other one", "n2", "planned cordoned claimed other:drained")
 			restart(f)
 			f.setStage("other", stageComplete)
 			f.run(time.Minute)

@@ -772,3 +772,38 @@ func TestDoneBeforeTheAdmission(t *testing.T) {
 		})
 	}
 }
+
+// A node that is completed by force, before it is drained, is not drained: the maintenance says so, also at its
+// end, and while the node comes back.
+func TestSkippedNodeIsNotDrained(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createRollout("m", atOnce(1))
+	f.run(5 * time.Second)
+	f.changeNamed("n1", setReady(false))
+	f.setDone("m", "n1")
+	f.run(10 * time.Second)
+	check := func(when string) {
+		t.Helper()
+		m := f.maintenance("m")
+		if status := m.Status.RolloutStatus; status == nil || status.SkippedNodes != 1 {
+			t.Errorf("%s: unexpected status %+v", when, status)
+		}
+		if isDrained(&m.Status) {
+			t.Errorf("%s: drained, although pods run on n1: %+v", when, m.Status)
+		}
+	}
+	check("it returns")
+	f.changeNamed("n1", setReady(true))
+	f.run(time.Minute)
+	f.expectNode("given back", "n1", "m:done")
+	check("given back")
+	f.drainNodes()
+	f.setDone("m", "n2")
+	f.run(time.Minute)
+	check("all are given back")
+	m := f.maintenance("m")
+	c := findDrained(&m.Status)
+	if c.Reason != coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.DrainMessage != messageSkipped {
+		t.Errorf("unexpected end: %+v, %+v", c, m.Status.DrainStatus)
+	}
+}

@@ -148,7 +148,7 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseDone
 	case admission != nil && admission.ReturningTime != nil:
 		return phaseReturning
-	case admission != nil, o.name == maintenance.ShutdownName(node.Name):
+	case admission != nil, o.isShutdownOf(node.Name):
 		return phaseAdmitted
 	case o.rollout == nil && (l.hasBegun(o, node) || !l.limit(node)):
 		return phaseAdmitted
@@ -157,6 +157,13 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseDone
 	}
 	return phaseWaiting
+}
+
+// isSkipped reports whether a node in the phase Returning or Done was completed before it was drained: its pods
+// may run.
+func isSkipped(o *order, node *v1.Node) bool {
+	admission := maintenance.AdmissionOf(node, o.uid)
+	return admission == nil || admission.DrainedTime == nil
 }
 
 // isMarkedDone reports whether somebody has said that the work of the maintenance on the node is done.

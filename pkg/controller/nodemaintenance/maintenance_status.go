@@ -193,6 +193,12 @@ func drainedCondition(sums *summary) metav1.Condition {
 			Message: "spec.nodeSelector matches no node.",
 		}
 	}
+	if sums.state.isDrained() && sums.skippedNodes > 0 {
+		return metav1.Condition{
+			Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped,
+			Message: fmt.Sprintf("%s completed before the drain was over: pods may still run there. No pod is left on the others.", count(sums.skippedNodes, "node")),
+		}
+	}
 	if sums.state.isDrained() {
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.NodeMaintenanceReasonDrained,
@@ -232,7 +238,10 @@ func drainReason(sums *summary) string {
 func drainSentences(sums *summary) []string {
 	var sentences []string
 	if sums.state.left {
-		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained-sums.waiting, count(sums.nodes, "node")))
+		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained-sums.skippedNodes-sums.waiting, count(sums.nodes, "node")))
+	}
+	if sums.skippedNodes > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s completed before the drain was over.", count(sums.skippedNodes, "node")))
 	}
 	if sums.uncordoned > 0 {
 		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.uncordoned, count(sums.nodes, "node")))

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,10 @@ const (
 	// have: it may have been created since.
 	unknownAdmission = 10 * time.Minute
 
+	// unrecordedInterval is for how long nothing is recorded of a maintenance that needs no admission, after
+	// an API server has dropped it.
+	unrecordedInterval = 5 * time.Minute
+
 	// defaultReturnTimeout is the default of the API, for objects that were stored without it.
 	defaultReturnTimeout = 30 * time.Minute
 )
@@ -71,24 +76,67 @@ func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.Mainten
 			c.nodes.AddAfter(s.node.Name, stored.AdmittedTime.Add(unknownAdmission).Sub(s.now))
 		}
 	}
-	return append(append(admissions, doneBefore(s)...), c.begunBefore(s)...)
+	return append(append(admissions, doneBefore(s)...), c.begunNow(s, view)...)
 }
 
-// begunBefore returns admissions of maintenances without a rollout that have begun with the node before a
-// budget has selected it. They are stored, because budgets decide on what comes after others have ended.
-func (c *Controller) begunBefore(s *nodeSync) []v1.MaintenanceAdmission {
+// maxUnneeded is how many admissions a node has before one is recorded that is not needed: half of what the API
+// allows.
+const maxUnneeded = 50
+
+// begunNow returns admissions of maintenances that need none, because they have no rollout, and no budget has
+// selected the node when they began with it. They are stored with the drain targets: budgets that come later
+// decide on what comes after they have ended.
+func (c *Controller) begunNow(s *nodeSync, view *nodeView) []v1.MaintenanceAdmission {
+	if !c.recordsClaims(s) {
+		return nil
+	}
 	var admissions []v1.MaintenanceAdmission
 	for i := range s.orders {
 		o := &s.orders[i]
-		if o.rollout != nil || !o.drains() || o.phase != phaseAdmitted || o.name == maintenance.ShutdownName(s.node.Name) ||
-			maintenance.AdmissionOf(s.node, o.uid) != nil || !c.progress.limits.hasBegun(o, s.node) || !c.progress.limits.limit(s.node) {
+		if o.rollout != nil || !o.drains() || o.isShutdownOf(s.node.Name) || maintenance.AdmissionOf(s.node, o.uid) != nil ||
+			len(maintenance.Admissions(s.node))+len(admissions) >= maxUnneeded {
 			continue
 		}
-		admissions = append(admissions, v1.MaintenanceAdmission{
-			MaintenanceName: o.name, MaintenanceUID: o.uid, AdmittedTime: metav1.NewTime(s.now.Truncate(time.Second)),
-		})
+		begun := v1.MaintenanceAdmission{MaintenanceName: o.name, MaintenanceUID: o.uid, AdmittedTime: metav1.NewTime(s.now.Truncate(time.Second))}
+		s.noteDrained(view, o, &begun)
+		admissions = append(admissions, begun)
 	}
 	return admissions
+}
+
+// noteDrained records in an admission that the node is drained for its maintenance.
+func (s *nodeSync) noteDrained(view *nodeView, o *order, admission *v1.MaintenanceAdmission) {
+	if admission.DrainedTime == nil && o.drains() && view.drains() && view.state.isDrainedBut(s.facts.isLeftFor(o.name)) {
+		admission.DrainedTime, admission.BootID = ptr.To(metav1.NewTime(s.now.Truncate(time.Second))), s.node.Status.NodeInfo.BootID
+	}
+}
+
+// recordsClaims reports whether the status of a node can say which maintenances have begun with it.
+func (c *Controller) recordsClaims(s *nodeSync) bool {
+	if c.fleet == nil {
+		return false
+	}
+	until, found := c.unrecorded.Load(s.node.Name)
+	if !found {
+		return true
+	}
+	return !s.now.Before(until.(time.Time))
+}
+
+// forgiveUnrecorded returns the error of a write of the status of a node, but nil if an API server has only
+// dropped admissions that were not needed: its gate is off, and it knows no budgets.
+func (c *Controller) forgiveUnrecorded(s *nodeSync, err error) error {
+	var dropped *unrecordedError
+	if !errors.As(err, &dropped) {
+		return err
+	}
+	for i := range s.orders {
+		if o := &s.orders[i]; o.uid == dropped.uid && o.rollout == nil && maintenance.AdmissionOf(s.node, o.uid) == nil && !c.progress.limits.limit(s.node) {
+			c.unrecorded.Store(s.node.Name, s.now.Add(unrecordedInterval))
+			return nil
+		}
+	}
+	return err
 }
 
 // doneBefore returns admissions of maintenances whose work on the node was done before they could begin
@@ -119,9 +167,7 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 	}
 	s.escalate(view, o, &next)
 	now := ptr.To(metav1.NewTime(s.now.Truncate(time.Second)))
-	if next.DrainedTime == nil && o.drains() && view.drains() && view.state.isDrained() {
-		next.DrainedTime, next.BootID = now, s.node.Status.NodeInfo.BootID
-	}
+	s.noteDrained(view, o, &next)
 	done, soon := c.isWorkDone(s, o, &stored)
 	switch {
 	case next.ReturningTime == nil && done:
@@ -275,7 +321,7 @@ func hasFailed(admissions []v1.MaintenanceAdmission, uid types.UID) bool {
 // changesAdmission reports whether a node has changed in what its admissions are decided on, besides
 // what other decisions are based on.
 func changesAdmission(old, node *v1.Node) bool {
-	return maintenance.IsReady(old) != maintenance.IsReady(node) ||
+	return maintenance.IsReady(old) != maintenance.IsReady(node) || maintenance.IsBeingRemoved(old) != maintenance.IsBeingRemoved(node) ||
 		old.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID ||
 		old.Annotations[coordinationv1alpha1.NodeDoneAnnotation] != node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] ||
 		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect && a.Value == b.Value })

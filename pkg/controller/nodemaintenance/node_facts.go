@@ -17,7 +17,6 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller"
 )
 
 // nodeFacts is what the caches and the progress of the maintenances say about a node.
@@ -41,8 +39,10 @@ type nodeFacts struct {
 	// awaitsFinalizers is whether the drain may not start yet: see the function of that name.
 	awaitsFinalizers bool
 	pods             []podFacts
-	// skipped are pods that stay, because a policy skips them.
-	skipped []*v1.Pod
+	// staying are pods that stay, because policies skip them, and skipped counts them by the names of the
+	// maintenances whose policies do. Those that another maintenance does not skip are among pods as well.
+	staying []*v1.Pod
+	skipped map[string]int
 	// nextEscalation is after which time a further action may be due for a pod, 0 if never.
 	nextEscalation time.Duration
 }
@@ -50,7 +50,10 @@ type nodeFacts struct {
 // podFacts is a pod that is left on a node, with its unfinished request, if it has one.
 type podFacts struct {
 	*v1.Pod
+	verdict
 	request *coordinationv1alpha1.EvictionRequest
+	// held is whether the pod has come back before its eviction may be requested again: see returns.
+	held bool
 	// completes is whether a policy waits until the pod has ended: nobody evicts it.
 	completes bool
 	// over is whether a request has no effect: one for this pod was given up for good, or says
@@ -68,46 +71,53 @@ type podFacts struct {
 
 // readFacts reads the pods of a node, and counts them for the maintenances.
 func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now time.Time) (*nodeFacts, error) {
-	objects, err := c.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, name)
+	pods, err := c.podsLeftOn(name)
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of the node: %w", err)
+		return nil, err
 	}
-	facts := &nodeFacts{}
+	facts := &nodeFacts{skipped: map[string]int{}}
 	admitted := sets.New[types.UID]()
 	if node != nil {
-		for _, a := range maintenance.Admissions(node) {
-			admitted.Insert(a.MaintenanceUID)
+		limited := c.progress.limits.limit(node)
+		for i := range orders {
+			// The others begin with all nodes together, and record that as an admission.
+			if o := &orders[i]; (o.rollout != nil || limited) && maintenance.AdmissionOf(node, o.uid) != nil {
+				admitted.Insert(o.uid)
+			}
 		}
 	}
-	var pods []*v1.Pod
-	for _, object := range objects {
-		pod := object.(*v1.Pod)
-		if !maintenance.IsLeft(pod) {
-			continue
+	verdicts := c.verdictsOn(name, pods, orders)
+	if node != nil && isDraining(orders) {
+		c.returns.see(node, leaving(pods, verdicts), now)
+	} else {
+		c.returns.forget(name)
+	}
+	for i, pod := range pods {
+		if len(verdicts[i].keptBy) > 0 {
+			facts.staying = append(facts.staying, pod)
+			for _, keeper := range verdicts[i].keptBy {
+				facts.skipped[keeper]++
+			}
+			if !verdicts[i].wanted {
+				continue
+			}
 		}
-		action := c.policyFor(pod, orders)
-		if action == coordinationv1alpha1.NodeMaintenancePodSkip {
-			facts.skipped = append(facts.skipped, pod)
-			continue
-		}
-		pods = append(pods, pod)
-		read := c.readPod(pod, action, c.podBudgets.For, now)
+		read := c.readPod(pod, verdicts[i], c.podBudgets.For, now)
 		var next time.Duration
 		if read.escalation, next = c.escalationOf(&read, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
 			facts.nextEscalation = next
 		}
 		facts.pods = append(facts.pods, read)
 	}
-	facts.podCounts = c.progress.countPods(name, orders, pods, admitted)
+	facts.podCounts = c.progress.countPods(name, orders, facts.pods, admitted)
 	c.enqueueNodes(facts.others)
 	return facts, nil
 }
 
-// readPod reads the request for a pod and what delays its eviction. action is what its maintenances do
-// with it. budgets returns the budgets
-// that select the pod; without it, blockers do not name them.
-func (c *Controller) readPod(pod *v1.Pod, action coordinationv1alpha1.NodeMaintenancePodAction, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
-	facts := podFacts{Pod: pod, completes: action == coordinationv1alpha1.NodeMaintenancePodWaitCompleted}
+// readPod reads the request for a pod and what delays its eviction. The verdict says what its maintenances
+// do with it. budgets returns the budgets that select the pod; without it, blockers do not name them.
+func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
+	facts := podFacts{Pod: pod, verdict: verdict, completes: verdict.action == coordinationv1alpha1.NodeMaintenancePodWaitCompleted}
 	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
 	switch {
 	case err != nil:
@@ -123,7 +133,13 @@ func (c *Controller) readPod(pod *v1.Pod, action coordinationv1alpha1.NodeMainte
 	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)
 	contest, contestedSince, contested := c.contests.message(pod.Spec.NodeName, pod.UID, now)
 	escalation, escalates := c.failures.get(pod.Spec.NodeName, writeKey{writeEscalation, pod.UID})
+	var held heldReturn
+	held, facts.held = c.returns.held(pod.Spec.NodeName, pod.UID)
 	switch {
+	case facts.isKeptByNeighbors() && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
+		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.keptBy), true
+	case facts.held && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
+		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.why, held.since, held.next), true
 	case escalates && escalation.blocks():
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.message, escalation.since), true
 	case contested && !isRequested(facts.request) && !facts.over:
@@ -170,9 +186,14 @@ func (f *nodeFacts) uids() sets.Set[types.UID] {
 	return uids
 }
 
-// anyTaken reports whether the targets include one of the pods.
+// anyTaken reports whether the targets include one of the pods that no policy keeps.
 func (f *nodeFacts) anyTaken(targets maintenance.Targets) bool {
-	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return targets.Take(pod.Pod) })
+	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return !pod.isKeptByNeighbors() && targets.Take(pod.Pod) })
+}
+
+// isLeftFor reports whether a pod is left that has to leave for the maintenance.
+func (f *nodeFacts) isLeftFor(maintenance string) bool {
+	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return !pod.isKeptBy(maintenance) })
 }
 
 // requests returns the pods whose eviction has to be requested.
@@ -196,7 +217,7 @@ func (f *nodeFacts) podsThat(match func(*podFacts) bool) []*v1.Pod {
 // needsRequest reports whether the eviction of the pod has to be requested, with these targets of
 // its node.
 func (p *podFacts) needsRequest(targets maintenance.Targets) bool {
-	return !p.over && !p.completes && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
+	return !p.over && !p.held && !p.completes && !p.isKeptByNeighbors() && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
 }
 
 // needsWithdrawal reports whether this controller has to withdraw from the request if no

@@ -88,13 +88,14 @@ const (
 	reasonPodsLeft        = "PodsLeft"
 	reasonVolumesAttached = "VolumesAttached"
 	reasonNotCordoned     = "NotCordoned"
+	reasonPodsMayComeBack = "PodsMayComeBack"
 	reasonNotDraining     = "NoDrainInProgress"
 	reasonNoPodsLeft      = "NoPodsLeft"
 	reasonNotDrained      = "NotDrained"
 )
 
 var ownReasons = sets.New(reasonPlanned, reasonNotPlanned, reasonInProgress, reasonNotInProgress, reasonPodsLeft,
-	reasonVolumesAttached, reasonNotCordoned, reasonNotDraining, reasonNoPodsLeft, reasonNotDrained)
+	reasonVolumesAttached, reasonNotCordoned, reasonPodsMayComeBack, reasonNotDraining, reasonNoPodsLeft, reasonNotDrained)
 
 // foreignConditions returns those of the conditions that another client has written, who may do so where no
 // maintenance has to do with the node (KEP-5683).
@@ -134,6 +135,8 @@ func inProgressReason(view *nodeView) string {
 		return reasonPodsLeft
 	case view.state.detaching:
 		return reasonVolumesAttached
+	case view.state.settling && view.state.cordoned:
+		return reasonPodsMayComeBack
 	}
 	return reasonNotCordoned
 }

@@ -186,6 +186,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.recordons.forget(name)
 	c.ownCordons.Delete(name)
 	c.boots.forget(name)
+	c.unrecorded.Delete(name)
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))
 }
 
@@ -251,7 +252,7 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 		return nil, 0
 	}
 	interval := statusInterval
-	if s.view.isAdmitted() && differsInProgress(node, needed) {
+	if s.view.rolls && differsInProgress(node, needed) {
 		interval = progressInterval
 	}
 	return needed, max(c.nodeWrites.wait(node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
@@ -284,7 +285,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		c.nodes.AddAfter(node.Name, wait)
 		return nil
 	}
-	if err := c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions); err != nil {
+	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions)); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
 	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
@@ -358,26 +359,28 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 	if s.facts.nextEscalation > 0 {
 		c.nodes.AddAfter(node.Name, s.facts.nextEscalation)
 	}
-	blockers := slices.Clip(view.podBlockers)
-	for i := range blockers {
-		if !blockers[i].RecheckAt.IsZero() {
-			c.nodes.AddAfter(node.Name, blockers[i].RecheckAt.Sub(c.clock.Now()))
+	for i := range view.podBlockers {
+		if recheckAt := view.podBlockers[i].RecheckAt; !recheckAt.IsZero() {
+			c.nodes.AddAfter(node.Name, recheckAt.Sub(c.clock.Now()))
 		}
 	}
-	for _, blocker := range []*maintenance.Hold{view.cordonBlocker, view.statusBlocker} {
-		if blocker != nil {
-			blockers = append(blockers, *blocker)
-		}
-	}
-	groups, floor := maintenance.GroupHolds(blockers), storedTargets(node)
+	groups, floor := view.groupBlockers(view.podBlockers), storedTargets(node)
 	for _, p := range s.facts.participants {
 		limiting := limitedBy(p, s.facts.participants, view.targets)
-		joined := c.progress.decide(node.Name, p.name, nodeDecision{
+		decision := nodeDecision{
 			targets: view.targets, limitedBy: limiting, limitedByOlder: olderThan(p, s.facts.participants, limiting),
 			pending: view.pending, active: view.active, blocked: view.blocked,
 			draining: view.state.draining, cordoned: view.state.cordoned, blockers: groups,
-			detaching: view.state.detaching, skipped: view.skipped, escalated: view.escalated,
-		})
+			detaching: view.state.detaching, settling: view.state.settling, staying: s.facts.skipped[p.name], escalated: view.escalated,
+		}
+		if own := s.facts.leftFor(p.name); own != s.facts {
+			// What it keeps itself is neither left nor blocked for it.
+			var blockers []maintenance.Hold
+			decision.pending, decision.active = own.countRequests()
+			blockers, decision.blocked = own.podBlockers(view.targets)
+			decision.blockers = view.groupBlockers(blockers)
+		}
+		joined := c.progress.decide(node.Name, p.name, decision)
 		if joined && !p.allowed.Reaches(floor) {
 			c.reportFastForward(p.name, node, floor)
 		}

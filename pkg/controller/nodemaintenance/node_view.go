@@ -36,6 +36,8 @@ type nodeView struct {
 	keepsCordon bool
 	// waits is whether a maintenance waits until it may begin with the node.
 	waits bool
+	// rolls is whether a maintenance that had to be admitted claims the node.
+	rolls bool
 	// admissions are how far the maintenances are that were admitted to the node.
 	admissions []v1.MaintenanceAdmission
 	// cordonRefused is whether the node could not be cordoned, and cordonBlocker says why, or why
@@ -43,7 +45,9 @@ type nodeView struct {
 	cordonRefused bool
 	cordonBlocker *maintenance.Hold
 	// statusBlocker says why the status of the node cannot be written.
-	statusBlocker   *maintenance.Hold
+	statusBlocker *maintenance.Hold
+	// volumeBlocker says which volumes keep a node without pods from being drained.
+	volumeBlocker   *maintenance.Hold
 	targets         maintenance.Targets
 	state           drainState
 	pending, active int
@@ -51,8 +55,6 @@ type nodeView struct {
 	// intervention. Both are empty unless a maintenance drains the node.
 	podBlockers []maintenance.Hold
 	blocked     int
-	// skipped counts the pods that stay, because a policy skips them.
-	skipped int
 	// escalation is the strongest action that is due for a pod, and escalated counts the pods that are
 	// left although one was taken.
 	escalation v1.MaintenanceEscalation
@@ -65,14 +67,10 @@ func (v *nodeView) claimed() bool { return len(v.claiming) > 0 }
 
 func (v *nodeView) drains() bool { return len(v.draining) > 0 }
 
-// isAdmitted reports whether a maintenance was admitted to the node and has not given it back.
-func (v *nodeView) isAdmitted() bool {
-	return slices.ContainsFunc(v.admissions, func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
-}
-
 // computeView computes the view of the node as it is now.
 func (c *Controller) computeView(s *nodeSync) *nodeView {
 	view, awaitsFinalizer, hasCordoned := &nodeView{}, false, false
+	limited := c.progress.limits.limit(s.node)
 	for i := range s.orders {
 		o := &s.orders[i]
 		if o.plans() {
@@ -80,6 +78,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 		}
 		if o.claims() {
 			view.claiming = append(view.claiming, o.name)
+			view.rolls = view.rolls || o.rollout != nil || limited
 		}
 		if o.drains() {
 			view.draining = append(view.draining, o.name)
@@ -125,15 +124,12 @@ func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
 	}
 	s.addEscalation(view)
 	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
-	for _, pod := range facts.pods {
-		if pod.request != nil {
-			view.active++
-		} else {
-			view.pending++
-		}
+	view.pending, view.active = facts.countRequests()
+	view.podBlockers, view.blocked = facts.podBlockers(view.targets)
+	if wait := c.returns.settles(node.Name, s.now); wait > 0 {
+		view.state.settling = true
+		c.nodes.AddAfter(node.Name, wait)
 	}
-	view.skipped = len(facts.skipped)
-	view.addPodBlockers(facts)
 	view.state.draining = facts.anyTaken(view.targets)
 	view.state.limitedBy = limitedBy(oldest(facts.participants), facts.participants, view.targets)
 	if !view.cordonRefused {
@@ -141,19 +137,55 @@ func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
 	}
 }
 
-// addPodBlockers adds what delays the eviction of pods.
-func (v *nodeView) addPodBlockers(facts *nodeFacts) {
-	for _, pod := range facts.pods {
+// countRequests counts the pods without an unfinished request, and those with one.
+func (f *nodeFacts) countRequests() (pending, active int) {
+	for i := range f.pods {
+		if f.pods[i].request != nil {
+			active++
+		} else {
+			pending++
+		}
+	}
+	return pending, active
+}
+
+// podBlockers returns what delays the eviction of pods, and counts those that need an intervention.
+func (f *nodeFacts) podBlockers(targets maintenance.Targets) (blockers []maintenance.Hold, blocked int) {
+	for i := range f.pods {
+		pod := &f.pods[i]
 		// A request that failed does not matter for a pod that is no longer a target.
-		unwanted := pod.blocker.Cause == maintenance.HoldRequestFailed && !v.targets.Take(pod.Pod)
+		unwanted := pod.blocker.Cause == maintenance.HoldRequestFailed && !targets.Take(pod.Pod)
 		if !pod.blocked || unwanted {
 			continue
 		}
-		v.podBlockers = append(v.podBlockers, pod.blocker)
+		blockers = append(blockers, pod.blocker)
 		if pod.blocker.Cause.Blocked() {
-			v.blocked++
+			blocked++
 		}
 	}
+	return blockers, blocked
+}
+
+// leftFor returns the facts without the pods that the maintenance itself keeps.
+func (f *nodeFacts) leftFor(maintenance string) *nodeFacts {
+	if f.skipped[maintenance] == 0 {
+		return f
+	}
+	left := *f
+	left.pods = slices.DeleteFunc(slices.Clone(f.pods), func(pod podFacts) bool { return pod.isKeptBy(maintenance) })
+	return &left
+}
+
+// groupBlockers groups what delays the eviction of pods, with what delays the writes to the node, and the
+// volumes of one without pods.
+func (v *nodeView) groupBlockers(ofPods []maintenance.Hold) []maintenance.HoldGroup {
+	blockers := slices.Clip(ofPods)
+	for _, blocker := range []*maintenance.Hold{v.cordonBlocker, v.statusBlocker, v.volumeBlocker} {
+		if blocker != nil {
+			blockers = append(blockers, *blocker)
+		}
+	}
+	return maintenance.GroupHolds(blockers)
 }
 
 // storedTargets are the targets that the status of the node has, below which the next ones must

@@ -74,10 +74,14 @@ type Controller struct {
 	nodeWrites, maintenanceWrites *writeTimes
 	recordons                     *recordonBackoff
 	contests                      *contests
+	returns                       *returns
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
 	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
 	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
 	ownCordons sync.Map
+	// unrecorded has, by node name, until when no admission is recorded that is not needed: see
+	// forgiveUnrecorded.
+	unrecorded sync.Map
 	// failures are the failed writes of nodes and requests, which are retried.
 	failures *failures
 	// requests are the writes of requests that are due.
@@ -189,6 +193,7 @@ func NewWithClock(
 		maintenanceWrites: newWriteTimes(),
 		recordons:         newRecordonBackoff(),
 		contests:          newContests(),
+		returns:           newReturns(),
 		failures:          newFailures(),
 		requests:          newRequestQueue(requestWorkers, clock),
 		admissions:        newAdmissions(clock),

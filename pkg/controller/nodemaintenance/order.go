@@ -51,6 +51,8 @@ type order struct {
 	// phase is how far the maintenance is with one node. It is set only where the orders of a node are
 	// meant: see progressStore.selecting.
 	phase nodePhase
+	// skipped is whether a node in the phase Returning or Done was completed before it was drained.
+	skipped bool
 	// begun is whether the status has a position of the drain plan already.
 	begun bool
 	// drained is whether the status says that the stage Drain has started.
@@ -160,6 +162,10 @@ const maxClockDifference = time.Minute
 func (o *order) hasCordoned(node *v1.Node) bool {
 	return o.cordonedUntil != nil && !node.CreationTimestamp.After(o.cordonedUntil.Add(maxClockDifference))
 }
+
+// isShutdownOf reports whether the kubelet of the node has created the maintenance for a shutdown. How long
+// others wait for pods is not for it to decide: whoever has the machine can write it.
+func (o *order) isShutdownOf(node string) bool { return o.name == maintenance.ShutdownName(node) }
 
 // awaitsFinalizer reports whether the maintenance will claim its nodes when its finalizer is
 // stored.

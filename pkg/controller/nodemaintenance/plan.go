@@ -145,6 +145,7 @@ func satisfied(participants []participant, targets maintenance.Targets) []string
 const (
 	messageDrained  = "Drained"
 	messageDraining = "Draining"
+	messageSkipped  = "Drained, except for skipped nodes"
 
 	// maxNamesShown bounds the names in a message.
 	maxNamesShown = 5
@@ -156,17 +157,28 @@ type drainState struct {
 	// whether the API server has every node as unschedulable.
 	left, draining, cordoned bool
 	// detaching is whether a node without pods waits until its volumes are detached.
-	detaching  bool
+	detaching bool
+	// settling is whether a node has just lost its last pod, and others may come back.
+	settling bool
+	// skipped is whether the work on some nodes has ended before they were drained.
+	skipped    bool
 	limitedBy  []string
 	waitingFor []string
 }
 
 // isDrained reports whether the drain is over. A node that is not cordoned may get new pods.
-func (s drainState) isDrained() bool { return !s.left && s.cordoned && !s.detaching }
+func (s drainState) isDrained() bool { return s.isDrainedBut(s.left) }
+
+// isDrainedBut is isDrained for a maintenance for which pods are left, or not.
+func (s drainState) isDrainedBut(left bool) bool {
+	return !left && s.cordoned && !s.detaching && !s.settling
+}
 
 // message describes the state of a drain in the words of the KEP.
 func (s drainState) message() string {
 	switch {
+	case s.isDrained() && s.skipped:
+		return messageSkipped
 	case s.isDrained():
 		return messageDrained
 	case !s.left:

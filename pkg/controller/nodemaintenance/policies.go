@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/utils/ptr"
 )
 
@@ -48,16 +51,97 @@ const (
 	settleInterval = time.Second
 )
 
-// policyFor returns what the maintenances that drain the node of a pod do with it: the most cautious
-// of their policies decides.
-func (c *Controller) policyFor(pod *v1.Pod, orders []order) coordinationv1alpha1.NodeMaintenancePodAction {
-	action := coordinationv1alpha1.NodeMaintenancePodDrain
+// verdict is what the maintenances that drain a node do with one of its pods.
+type verdict struct {
+	// action is that of the most cautious policy: a pod that is evicted for one maintenance is gone for all.
+	action coordinationv1alpha1.NodeMaintenancePodAction
+	// keptBy names the maintenances that skip the pod, by rank, and wanted is whether another one does not:
+	// then it is left for that one.
+	keptBy []string
+	wanted bool
+}
+
+// isKeptBy reports whether the maintenance skips the pod.
+func (v *verdict) isKeptBy(maintenance string) bool { return slices.Contains(v.keptBy, maintenance) }
+
+// isKeptByNeighbors reports whether the pod stays although it is to leave for a maintenance.
+func (v *verdict) isKeptByNeighbors() bool { return v.wanted && len(v.keptBy) > 0 }
+
+// verdictsOn returns what happens to the pods that are left on a node. Where a maintenance skips a pod, it
+// skips the pods of DaemonSets and the static pods as well: they serve the pod. The maintenance of a shutdown
+// has no say: its kubelet writes it, and must not keep others from emptying the node.
+func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []verdict {
+	verdicts := make([]verdict, len(pods))
+	for i := range verdicts {
+		verdicts[i].action = coordinationv1alpha1.NodeMaintenancePodDrain
+	}
 	for i := range orders {
-		if o := &orders[i]; o.drains() {
-			action = maintenance.MoreCautious(action, o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) }))
+		o := &orders[i]
+		if !o.drains() {
+			continue
+		}
+		keepsAgents := false
+		actions := make([]coordinationv1alpha1.NodeMaintenancePodAction, len(pods))
+		for j, pod := range pods {
+			actions[j] = coordinationv1alpha1.NodeMaintenancePodDrain
+			if !o.isShutdownOf(node) {
+				actions[j] = o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
+			}
+			keepsAgents = keepsAgents || actions[j] == coordinationv1alpha1.NodeMaintenancePodSkip && maintenance.PodTypeOf(pod) == v1.PodTypeDefault
+		}
+		for j, pod := range pods {
+			if keepsAgents && maintenance.PodTypeOf(pod) != v1.PodTypeDefault {
+				actions[j] = coordinationv1alpha1.NodeMaintenancePodSkip
+			}
+			verdicts[j].action = maintenance.MoreCautious(verdicts[j].action, actions[j])
+			if actions[j] == coordinationv1alpha1.NodeMaintenancePodSkip {
+				verdicts[j].keptBy = append(verdicts[j].keptBy, o.name)
+			} else {
+				verdicts[j].wanted = true
+			}
 		}
 	}
-	return action
+	return verdicts
+}
+
+// verdictOn returns what happens to one pod that is left on its node.
+func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
+	pods, err := c.podsLeftOn(pod.Spec.NodeName)
+	if err != nil {
+		return verdict{}, err
+	}
+	for i, v := range c.verdictsOn(pod.Spec.NodeName, pods, orders) {
+		if pods[i].UID == pod.UID {
+			return v, nil
+		}
+	}
+	return verdict{}, fmt.Errorf("pod %s is not left on its node any more", klog.KObj(pod))
+}
+
+// leaving returns the pods that are to leave the node.
+func leaving(pods []*v1.Pod, verdicts []verdict) []*v1.Pod {
+	var leaving []*v1.Pod
+	for i, pod := range pods {
+		if len(verdicts[i].keptBy) == 0 && verdicts[i].action == coordinationv1alpha1.NodeMaintenancePodDrain {
+			leaving = append(leaving, pod)
+		}
+	}
+	return leaving
+}
+
+// podsLeftOn returns the pods of a node that have not ended.
+func (c *Controller) podsLeftOn(node string) ([]*v1.Pod, error) {
+	objects, err := c.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, node)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of the node: %w", err)
+	}
+	var pods []*v1.Pod
+	for _, object := range objects {
+		if pod := object.(*v1.Pod); maintenance.IsLeft(pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
 }
 
 // namespaceLabels returns the labels of a namespace, and false if they are not known.
@@ -97,14 +181,14 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 		seconds := o.drainedWhen.TimeoutSeconds
 		timeout = max(timeout, time.Duration(ptr.Deref(seconds, int32(defaultDetachTimeout/time.Second)))*time.Second)
 	}
-	if !wanted || view.state.left {
+	if !wanted || slices.ContainsFunc(s.facts.pods, func(pod podFacts) bool { return !pod.isKeptByNeighbors() }) {
 		return
 	}
 	emptied := metav1.NewTime(s.now.Truncate(time.Second))
 	if stored := s.node.Status.MaintenanceStatus; stored != nil && stored.EmptiedTime != nil {
 		emptied = *stored.EmptiedTime
 	}
-	attached := c.attachedVolumes(s.node, s.facts.skipped)
+	attached := c.attachedVolumes(s.node, s.facts.staying)
 	if len(attached) == 0 {
 		return
 	}
@@ -114,7 +198,8 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 		return
 	}
 	view.state.detaching = true
-	view.podBlockers = append(view.podBlockers, maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline))
+	view.volumeBlocker = ptr.To(maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline))
+	c.nodes.AddAfter(s.node.Name, deadline.Sub(c.clock.Now()))
 }
 
 // attachedVolumes names the volumes that are attached to the node but those of the pods that stay,

@@ -115,6 +115,78 @@ func TestCautiousPolicy(t *testing.T) {
 	}
 }
 
+// What one maintenance keeps is left for the others, which say so, and neither holds up the rest of their plans.
+// For itself, it is drained.
+func TestKeptByNeighbor(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	kept, agent, other := f.createPods(1, "n", 0, ofApp("db"))[0], f.createPods(1, "n", 0, daemon)[0], f.createPods(1, "n", 2000)[0]
+	f.createWith("keeps", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+		spec.DrainPlan = maintenance.StandardPlan()
+	})
+	f.createWith("wants", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.DrainPlan = maintenance.CompletePlan(spec.DrainPlan)
+	})
+	f.settle()
+	if !f.asksFor(other) {
+		t.Errorf("a pod of a later entry waits for one that is kept")
+	}
+	f.deletePods(other)
+	f.settle()
+	if f.asksFor(kept) || f.asksFor(agent) {
+		t.Errorf("requested the eviction of a pod that a maintenance keeps: %t, of the agent on its node: %t", f.asksFor(kept), f.asksFor(agent))
+	}
+	keeps, wants := f.maintenance("keeps").Status, f.maintenance("wants").Status
+	if !isDrained(&keeps) || keeps.DrainStatus.SkippedPods != 2 || keeps.DrainStatus.PodsPendingEvictionRequest != 0 || len(keeps.DrainStatus.Blockers) > 0 {
+		t.Errorf("the maintenance that keeps them: %+v", keeps)
+	}
+	if isDrained(&wants) || wants.DrainStatus.SkippedPods != 0 || wants.DrainStatus.BlockedPods != 2 || wants.DrainStatus.PodsPendingEvictionRequest != 2 {
+		t.Errorf("the maintenance that wants them: %+v", wants)
+	}
+	blockers := wants.DrainStatus.Blockers
+	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerKeptByMaintenance || blockers[0].PodCount != 2 {
+		t.Fatalf("got the blockers %+v", blockers)
+	}
+	if want := "2 pods are kept by the pod policies of NodeMaintenance keeps"; blockers[0].Message != want {
+		t.Errorf("got the blocker %q, want %q", blockers[0].Message, want)
+	}
+	wantObject := &coordinationv1alpha1.DrainBlockerObject{APIGroup: "coordination.k8s.io", Kind: "NodeMaintenance", Name: "keeps"}
+	if diff := cmp.Diff(wantObject, blockers[0].Object); diff != "" {
+		t.Errorf("object (-want, +got):\n%s", diff)
+	}
+	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
+		t.Errorf("the node has the condition %+v", c)
+	}
+	f.setStage("keeps", stageComplete)
+	f.settle()
+	if !f.asksFor(kept) {
+		t.Errorf("the pod stays after the end of the maintenance that has kept it")
+	}
+	f.deletePods(kept)
+	f.settle()
+	f.deletePods(agent)
+	f.settle()
+	if wants := f.maintenance("wants").Status; !isDrained(&wants) {
+		t.Errorf("not drained in the end: %+v", wants)
+	}
+}
+
+// The maintenance of a shutdown is written by a kubelet, which must not keep pods on its node.
+func TestShutdownKeepsNothing(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	pod := f.createPods(1, "n", 0, ofApp("db"))[0]
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.createWith(maintenance.ShutdownName("n"), "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+	})
+	f.settle()
+	if !f.asksFor(pod) {
+		t.Errorf("the maintenance of a shutdown keeps a pod")
+	}
+}
+
 // TestUnknownNamespace checks that a policy applies as long as the labels of a namespace are not known.
 func TestUnknownNamespace(t *testing.T) {
 	for _, withoutFleet := range []bool{false, true} {

@@ -58,6 +58,8 @@ type maintenanceProgress struct {
 	// waiting are the selected nodes that wait for their admission, and done those that were given
 	// back. Neither are among nodes.
 	waiting, done sets.Set[string]
+	// skipped are those of done that were given back before they were drained.
+	skipped sets.Set[string]
 	// failed are the nodes that have not come back in time.
 	failed sets.Set[string]
 	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
@@ -67,8 +69,12 @@ type maintenanceProgress struct {
 // nodeProgress is what one node contributes to one maintenance.
 type nodeProgress struct {
 	nodeDecision
-	// remaining counts the pods that are left, like that of the maintenance.
+	// remaining counts the pods that are left, like that of the maintenance, but for those that the
+	// policies of other maintenances keep. These are in kept.
 	remaining []int
+	kept      int
+	// skipped is whether the node was completed before it was drained.
+	skipped bool
 	// decided is whether nodeDecision was recorded.
 	decided bool
 	// joined is whether the node was selected while this controller ran, and its first decision was
@@ -86,10 +92,12 @@ type nodeDecision struct {
 	// draining is whether a pod within the targets is left, and cordoned whether the API server
 	// has the node as unschedulable.
 	draining, cordoned bool
-	// detaching is whether a node without pods waits for its volumes, and skipped counts the pods that
-	// stay.
+	// detaching is whether a node without pods waits for its volumes, and staying counts the pods that
+	// policies skip.
 	detaching bool
-	skipped   int
+	// settling is whether it waits for pods that may come back.
+	settling bool
+	staying  int
 	// escalated counts the pods that are left although an escalation has acted on them.
 	escalated int
 	blockers  []maintenance.HoldGroup
@@ -114,6 +122,7 @@ func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgre
 		measured:   sets.New[v1.PodType](),
 		waiting:    sets.New[string](),
 		done:       sets.New[string](),
+		skipped:    sets.New[string](),
 		failed:     sets.New[string](),
 	}
 }
@@ -131,6 +140,9 @@ func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenancePr
 			continue
 		case phaseDone:
 			p.done.Insert(node.Name)
+			if isSkipped(&p.order, node) {
+				p.skipped.Insert(node.Name)
+			}
 			continue
 		}
 		p.nodes[node.Name] = nil
@@ -200,16 +212,21 @@ func (p *maintenanceProgress) has(node string) bool {
 	return selected || p.unreleased[node] != nil || p.waiting.Has(node) || p.done.Has(node)
 }
 
-// setPhase moves a node to those that wait or are done, or back from there. It reports whether the
-// remaining nodes of the maintenance have to be reconciled because of it.
-func (p *maintenanceProgress) setPhase(node string, phase nodePhase) (advanced bool) {
+// setPhase moves a node to those that wait or are done, or back from there. skipped is whether a node that is
+// done was not drained. It reports whether the remaining nodes of the maintenance have to be reconciled because
+// of it.
+func (p *maintenanceProgress) setPhase(node string, phase nodePhase, skipped bool) (advanced bool) {
 	p.waiting.Delete(node)
 	p.done.Delete(node)
+	p.skipped.Delete(node)
 	switch phase {
 	case phaseWaiting:
 		p.waiting.Insert(node)
 	case phaseDone:
 		p.done.Insert(node)
+		if skipped {
+			p.skipped.Insert(node)
+		}
 	default:
 		return false
 	}
@@ -235,16 +252,16 @@ func (p *maintenanceProgress) isReady() bool { return p.unknown == 0 }
 
 // setRemaining replaces the counts of the pods that are left on a node. It reports whether all
 // nodes of the maintenance have to be reconciled because of it.
-func (p *maintenanceProgress) setRemaining(node string, remaining []int) bool {
+func (p *maintenanceProgress) setRemaining(node string, remaining []int, kept int) bool {
 	found, selected := p.nodes[node]
 	complete := false
 	switch {
 	case found != nil:
 		p.add(found.remaining, -1)
-		found.remaining = remaining
+		found.remaining, found.kept = remaining, kept
 	default:
 		// After a restart all nodes are unknown, and none of them is new.
-		found = &nodeProgress{remaining: remaining, joined: p.isReady() || !p.begun}
+		found = &nodeProgress{remaining: remaining, kept: kept, joined: p.isReady() || !p.begun}
 		p.nodes[node] = found
 		if selected {
 			p.unknown--

@@ -133,7 +133,9 @@ func (s *progressStore) selecting(node *v1.Node) (orders []order, revision int) 
 	// Every event of a pod needs the lock, so selectors are matched without it.
 	orders = slices.DeleteFunc(orders, func(o order) bool { return !o.selector.Matches(node) })
 	for i := range orders {
-		orders[i].phase = s.limits.phaseOn(&orders[i], node)
+		o := &orders[i]
+		o.phase = s.limits.phaseOn(o, node)
+		o.skipped = (o.phase == phaseDone || o.phase == phaseReturning) && isSkipped(o, node)
 	}
 	slices.SortFunc(orders, func(a, b order) int { return strings.Compare(a.rank, b.rank) })
 	return orders, revision
@@ -178,9 +180,10 @@ type podCounts struct {
 	others []string
 }
 
-// countPods counts the pods that are left on the node, for each maintenance that drains it. admitted
-// are the UIDs of those that had to be admitted.
-func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod, admitted sets.Set[types.UID]) podCounts {
+// countPods counts the pods that are left on the node, for each maintenance that drains it. Those that its
+// neighbors keep hold up no entry of its plan. admitted are the UIDs of the maintenances that had to be
+// admitted.
+func (s *progressStore) countPods(node string, orders []order, pods []podFacts, admitted sets.Set[types.UID]) podCounts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	result := podCounts{ready: true}
@@ -193,22 +196,29 @@ func (s *progressStore) countPods(node string, orders []order, pods []*v1.Pod, a
 			continue
 		}
 		if o.waits() || o.phase == phaseDone {
-			if p.setPhase(node, o.phase) {
+			if p.setPhase(node, o.phase, o.skipped) {
 				result.others = append(result.others, p.selected()...)
 			}
 			s.reindex(node, p)
 			continue
 		}
-		p.setPhase(node, o.phase)
-		remaining := make([]int, o.plan.Len()+1)
+		p.setPhase(node, o.phase, false)
+		remaining, kept := make([]int, o.plan.Len()+1), 0
 		if o.drains() {
-			for _, pod := range pods {
-				remaining[o.plan.EntryFor(pod)]++
+			for i := range pods {
+				switch pod := &pods[i]; {
+				case pod.isKeptBy(o.name):
+				case pod.isKeptByNeighbors():
+					kept++
+				default:
+					remaining[o.plan.EntryFor(pod.Pod)]++
+				}
 			}
 		}
-		if p.setRemaining(node, remaining) {
+		if p.setRemaining(node, remaining, kept) {
 			result.others = append(result.others, p.selected()...)
 		}
+		p.nodes[node].skipped = o.skipped
 		if o.claims() {
 			// It was deselected, and is selected again before it was released.
 			delete(p.unreleased, node)
@@ -254,6 +264,7 @@ func (s *progressStore) deselect(node string, orders []order, revision int) (nam
 		names = append(names, p.name)
 		p.waiting.Delete(node)
 		p.done.Delete(node)
+		p.skipped.Delete(node)
 		if selected && p.remove(node) {
 			others = append(others, p.selected()...)
 		}

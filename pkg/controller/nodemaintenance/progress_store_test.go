@@ -99,10 +99,10 @@ func nodesNamed(names ...string) func() []*v1.Node {
 	}
 }
 
-func podsOf(priorities ...int32) []*v1.Pod {
-	var pods []*v1.Pod
+func podsOf(priorities ...int32) []podFacts {
+	var pods []podFacts
 	for _, priority := range priorities {
-		pods = append(pods, &v1.Pod{Spec: v1.PodSpec{Priority: &priority}})
+		pods = append(pods, podFacts{Pod: &v1.Pod{Spec: v1.PodSpec{Priority: &priority}}, verdict: verdict{wanted: true}})
 	}
 	return pods
 }

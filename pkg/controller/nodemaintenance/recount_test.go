@@ -257,7 +257,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 	got := m.Status.DrainStatus
 	want := coordinationv1alpha1.DrainStatus{DrainMessage: got.DrainMessage, DrainPlanPosition: got.DrainPlanPosition}
 	var reached []maintenance.Targets
-	nodes, waiting, given, first := int32(0), int32(0), int32(0), plan.Len()-1
+	nodes, waiting, given, skipped, first := int32(0), int32(0), int32(0), int32(0), plan.Len()-1
 	var uids []types.UID
 	for i := range c.nodes {
 		node := &c.nodes[i]
@@ -271,12 +271,18 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 			continue
 		case phaseDone:
 			given++
-			want.DrainedNodes++
+			if wasDrained(m, node) {
+				want.DrainedNodes++
+			} else {
+				skipped++
+			}
 			continue
 		case phaseReturning:
 			// Its pods come back.
 			reached = append(reached, maintenance.Targets{})
-			if node.Spec.Unschedulable {
+			if !wasDrained(m, node) {
+				skipped++
+			} else if node.Spec.Unschedulable {
 				want.DrainedNodes++
 			}
 			continue
@@ -315,7 +321,16 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 		(drained.Status == metav1.ConditionTrue) != (nodes > 0 && want.DrainedNodes == nodes) {
 		f.t.Errorf("%s with %d nodes, %d of them drained: status %+v", m.Name, nodes, want.DrainedNodes, m.Status)
 	}
+	if status := m.Status.RolloutStatus; skipped > 0 && (status == nil || status.SkippedNodes != skipped) {
+		f.t.Errorf("%s with %d skipped nodes: status %+v", m.Name, skipped, status)
+	}
 	if (got.DrainMessage == messageDrained) != (cmp.Compare(nodes, 0) > 0 && want.DrainedNodes == nodes) {
 		f.t.Errorf("%s with %d nodes, %d of them drained: message %q", m.Name, nodes, want.DrainedNodes, got.DrainMessage)
 	}
+}
+
+// wasDrained reports whether the node has been drained for the maintenance.
+func wasDrained(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
+	admission := maintenance.AdmissionOf(node, m.UID)
+	return admission != nil && admission.DrainedTime != nil
 }

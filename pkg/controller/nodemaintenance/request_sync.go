@@ -62,15 +62,19 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 		return nil
 	}
 	orders, _ := c.progress.selecting(node)
-	draining, action := drainingNames(orders), c.policyFor(pod, orders)
+	draining := drainingNames(orders)
 	c.requests.decided(w, draining)
-	facts := c.readPod(pod, action, nil, c.clock.Now())
+	verdict, err := c.verdictOn(pod, orders)
+	if err != nil {
+		return nil // It has just ended.
+	}
+	facts := c.readPod(pod, verdict, nil, c.clock.Now())
 	switch {
 	case w.withdraw && len(draining) == 0 && facts.needsWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
-	case w.act != "" && action != coordinationv1alpha1.NodeMaintenancePodSkip:
+	case w.act != "" && len(verdict.keptBy) == 0:
 		return c.act(w, &facts, node, orders)
-	case !w.withdraw && w.act == "" && len(draining) > 0 && action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
+	case !w.withdraw && w.act == "" && len(draining) > 0 && verdict.action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
 		return func(ctx context.Context) error {
 			if c.contests.count(w.node, w.uid, c.clock.Now()) > 0 {
 				c.contests.withdrawn(w.node, w.uid, c.withdrawnBy(pod))

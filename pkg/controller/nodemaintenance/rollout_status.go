@@ -44,7 +44,7 @@ func setRollout(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinat
 		return
 	}
 	rollout := ptr.Deref(status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{})
-	rollout.WaitingNodes, rollout.DoneNodes = int32(sums.waiting), int32(sums.done)
+	rollout.WaitingNodes, rollout.DoneNodes, rollout.SkippedNodes = int32(sums.waiting), int32(sums.done), int32(sums.skippedNodes)
 	rollout.AdmittedNodes = int32(sums.nodes - sums.waiting - sums.done)
 	rollout.FailedNodes, rollout.Failed = int32(len(sums.failed)), sums.failed[:min(len(sums.failed), maxFailedShown)]
 	rollout.WaitingFor = waitingFor(sums)

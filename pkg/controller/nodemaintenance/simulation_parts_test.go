@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
@@ -255,7 +256,7 @@ func (s *partsSimulation) checkDecided(w *heldWrite) {
 		if err != nil || m.UID != orders[i].uid || m.Generation != orders[i].generation {
 			return // The controller has not seen the change yet.
 		}
-		caution = max(caution, s.caution(m, pod))
+		caution = max(caution, s.cautionOn(m, pod, s.cachedPods(w.node)))
 		patience = min(patience, s.patience(m, pod, node))
 	}
 	switch act := slices.Index(actions, w.act); {
@@ -287,6 +288,28 @@ func (s *partsSimulation) caution(m *coordinationv1alpha1.NodeMaintenance, pod *
 		}
 	}
 	return 0
+}
+
+// cautionOn is caution with what the pods on the same node mean for those that serve them.
+func (s *partsSimulation) cautionOn(m *coordinationv1alpha1.NodeMaintenance, pod *v1.Pod, neighbors []*v1.Pod) int {
+	skips := func(other *v1.Pod) bool {
+		return maintenance.PodTypeOf(other) == v1.PodTypeDefault && maintenance.IsLeft(other) && s.caution(m, other) == 2
+	}
+	if maintenance.PodTypeOf(pod) != v1.PodTypeDefault && slices.ContainsFunc(neighbors, skips) {
+		return 2
+	}
+	return s.caution(m, pod)
+}
+
+// cachedPods returns the pods of a node that the controller knows.
+func (s *partsSimulation) cachedPods(node string) []*v1.Pod {
+	var pods []*v1.Pod
+	for _, object := range s.podInformer.GetIndexer().List() {
+		if pod := object.(*v1.Pod); pod.Spec.NodeName == node {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // patience is the index of the strongest action to which a maintenance has come for a pod, by its clock
@@ -394,9 +417,10 @@ func (s *partsSimulation) finish() {
 	}
 }
 
-// checkLeft checks that every pod that is left on a drained node is static, or skipped.
+// checkLeft checks that every pod that is left on a drained node is static, or skipped, and that those
+// maintenances are Drained for which none is left that they do not skip themselves.
 func (s *partsSimulation) checkLeft() {
-	c := s.cluster()
+	c, left := s.cluster(), sets.New[string]()
 	for i := range c.nodes {
 		node := &c.nodes[i]
 		draining := c.drains(node)
@@ -404,11 +428,24 @@ func (s *partsSimulation) checkLeft() {
 			stays := len(draining) == 0 || maintenance.PodTypeOf(pod) == v1.PodTypeStatic
 			for j := range c.maintenances {
 				m := &c.maintenances[j]
-				stays = stays || slices.Contains(draining, m.Name) && s.caution(m, pod) == 2
+				if !slices.Contains(draining, m.Name) {
+					continue
+				}
+				skipped := s.cautionOn(m, pod, c.pods[node.Name]) == 2
+				stays = stays || skipped
+				if !skipped {
+					left.Insert(m.Name)
+				}
 			}
 			if !stays {
 				s.t.Errorf("pod %s is left on node %s, which is drained by %s: %+v", pod.Name, node.Name, strings.Join(draining, ", "), node.Status.MaintenanceStatus)
 			}
+		}
+	}
+	for i := range c.maintenances {
+		m := &c.maintenances[i]
+		if m.DeletionTimestamp == nil && isDrained(&m.Status) == left.Has(m.Name) {
+			s.t.Errorf("%s is Drained: %t, although pods are left for it: %t", m.Name, isDrained(&m.Status), left.Has(m.Name))
 		}
 	}
 }

@@ -56,6 +56,8 @@ type summary struct {
 	// are among nodes. failed are those that did not come back in time, sorted.
 	waiting, done int
 	failed        []string
+	// skippedNodes counts those of done that were given back before they were drained.
+	skippedNodes int
 	// skipped counts the pods that stay, because policies skip them.
 	skipped int
 	// escalated counts the pods that are left although an escalation has acted on them.
@@ -68,8 +70,9 @@ type summary struct {
 func (p *maintenanceProgress) summarize() summary {
 	p.waitingOn = p.waitsFor()
 	sums := summary{
-		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len(),
-		failed: sets.List(p.failed), waits: p.waits, ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
+		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len() - p.skipped.Len(),
+		skippedNodes: p.skipped.Len(),
+		failed:       sets.List(p.failed), waits: p.waits, ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
 		released: p.completes() && len(p.unreleased) == 0, cordonedFirst: p.cordonedUntil != nil,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
@@ -96,6 +99,7 @@ func (p *maintenanceProgress) summarize() summary {
 	}
 	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
 	sums.blockers, sums.releaseBlockers = maintenance.MergeGroups(blockers...), maintenance.MergeGroups(releaseBlockers...)
+	sums.state.skipped = sums.skippedNodes > 0
 	sums.state.left, sums.state.cordoned = sums.left > 0, sums.uncordoned+sums.waiting == 0
 	sums.state.limitedBy = sets.List(limitedBy)
 	// What delays the drain of its own nodes is among the blockers.
@@ -105,7 +109,7 @@ func (p *maintenanceProgress) summarize() summary {
 
 // add adds what a node contributes.
 func (s *summary) add(node *nodeProgress) {
-	left := 0
+	left := node.kept
 	for _, n := range node.remaining {
 		left += n
 	}
@@ -113,14 +117,17 @@ func (s *summary) add(node *nodeProgress) {
 	s.pending += node.pending
 	s.active += node.active
 	s.blocked += node.blocked
-	s.skipped += node.skipped
+	s.skipped += node.staying
 	s.escalated += node.escalated
 	s.state.draining = s.state.draining || node.draining
 	s.state.detaching = s.state.detaching || node.detaching
+	s.state.settling = s.state.settling || node.settling
 	switch {
+	case node.skipped:
+		s.skippedNodes++
 	case !node.cordoned:
 		s.uncordoned++
-	case left == 0 && !node.detaching:
+	case left == 0 && !node.detaching && !node.settling:
 		s.drained++
 	}
 }

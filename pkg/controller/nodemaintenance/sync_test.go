@@ -381,6 +381,10 @@ func TestVanishedMaintenance(t *testing.T) {
 	}
 	f.restart()
 	f.settle()
+	if node := f.node("n"); node.Spec.Unschedulable || !node.Status.MaintenanceStatus.Unclaimed || len(node.Status.Conditions) > 0 {
+		t.Errorf("the node was not released: %+v", node)
+	}
+	f.run(unknownAdmission) // The cache may have been behind.
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(node.Status.Conditions) > 0 {
 		t.Errorf("the node was not released: %+v", node)
 	}

@@ -73,6 +73,7 @@ func validateRolloutStatus(status, old *coordination.NodeMaintenanceRolloutStatu
 		{"admittedNodes", status.AdmittedNodes, old.AdmittedNodes},
 		{"doneNodes", status.DoneNodes, old.DoneNodes},
 		{"failedNodes", status.FailedNodes, old.FailedNodes},
+		{"skippedNodes", status.SkippedNodes, old.SkippedNodes},
 	} {
 		if counter.value != counter.old {
 			errs = append(errs, corevalidation.ValidateNonnegativeField(int64(counter.value), fldPath.Child(counter.name))...)

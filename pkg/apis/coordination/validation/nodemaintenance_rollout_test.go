@@ -129,13 +129,13 @@ func TestValidateRolloutStatus(t *testing.T) {
 	as := func(status coordination.NodeMaintenanceRolloutStatus) progress {
 		return func(s *coordination.NodeMaintenanceStatus) { s.RolloutStatus = &status }
 	}
-	negative := coordination.NodeMaintenanceRolloutStatus{WaitingNodes: -1, AdmittedNodes: -2, DoneNodes: -3, FailedNodes: -4}
+	negative := coordination.NodeMaintenanceRolloutStatus{WaitingNodes: -1, AdmittedNodes: -2, DoneNodes: -3, FailedNodes: -4, SkippedNodes: -5}
 	waits := coordination.NodeMaintenanceRolloutStatus{WaitingFor: []coordination.NodeMaintenanceWait{{Reason: "Budget", NodeCount: 1}, {Reason: "Paused", NodeCount: -1}}}
 	waitsStill := *waits.DeepCopy()
 	waitsStill.WaitingNodes = 1
 	counters := field.ErrorList{
 		field.Invalid(path.Child("waitingNodes"), nil, detail), field.Invalid(path.Child("admittedNodes"), nil, detail),
-		field.Invalid(path.Child("doneNodes"), nil, detail), field.Invalid(path.Child("failedNodes"), nil, detail),
+		field.Invalid(path.Child("doneNodes"), nil, detail), field.Invalid(path.Child("failedNodes"), nil, detail), field.Invalid(path.Child("skippedNodes"), nil, detail),
 	}
 	none := func(*coordination.NodeMaintenanceStatus) {}
 	for name, test := range map[string]struct {

@@ -39,6 +39,12 @@ const (
 	// are evicted by default. When a network or many kubelets are interrupted, the nodes are back before.
 	deadAfter = 5 * time.Minute
 
+	// outageShare and outageNodes are how many of the nodes of a budget are down, in percent and at least,
+	// when what has failed is not the nodes, but what reports about them. At the same numbers, the node
+	// lifecycle controller evicts fewer pods of a zone, or none.
+	outageShare = 55
+	outageNodes = 3
+
 	// maxPending is how many pending admissions a holder stores, which the API limits.
 	maxPending = 100
 )
@@ -94,6 +100,7 @@ type Decision struct {
 
 // severities orders reasons: of several, a node shows the one that is least likely to end by itself.
 var severities = []coordinationv1alpha1.NodeMaintenanceWaitReason{
+	coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved,
 	coordinationv1alpha1.NodeMaintenanceWaitDisabled,
 	coordinationv1alpha1.NodeMaintenanceWaitPaused,
 	coordinationv1alpha1.NodeMaintenanceWaitHalted,
@@ -274,15 +281,15 @@ func (s *budgetState) addGone(name string) {
 }
 
 // exceeds returns which limit of the budget another node would exceed; empty if none. A node that has been
-// down for a while costs nothing; one that has been so for a moment has its own place, but not that of
-// another one. One that is cordoned makes no further node unavailable, but its pods have yet to
+// down for a while costs nothing; one that has been so for a moment, or together with most others, has its own
+// place, but not that of another one. One that is cordoned makes no further node unavailable, but its pods have yet to
 // leave it: without a limit, a pool that was cordoned at once would be drained at once.
 func (s *budgetState) exceeds(b *budget, n *node, now time.Time) coordinationv1alpha1.NodeMaintenanceWaitReason {
 	switch {
 	case b.Spec.Topology != nil && s.domainsWith(b.domainOf(n)) > int(b.Spec.Topology.MaxDomains):
 		return coordinationv1alpha1.NodeMaintenanceWaitTopology
 	case n.taken || s.pending.Has(n.Name):
-	case n.untilDead(now) > 0 && s.unavailable > b.max():
+	case n.down && (n.untilDead(now) > 0 || b.isOutage()) && s.unavailable > b.max():
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	case n.down:
 	case n.unavailable && s.disrupted >= b.max(), !n.unavailable && s.unavailable >= b.max():
@@ -438,6 +445,9 @@ func (r *round) isReserved(m *maintenanceState, n *node) bool {
 // closed or stopped, or if it was reserved because of a cache that was behind.
 func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	admission, waits := Admission{Node: n.Node, Maintenance: m.NodeMaintenance}, slices.Clone(m.stopped)
+	if maintenance.IsBeingRemoved(n.Node) {
+		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved})
+	}
 	if m.Spec.Rollout != nil {
 		reserved := m.pendingOf(n.Name)
 		admission.ReserveMaintenance = reserved == nil

@@ -48,6 +48,8 @@ func cordoned(n *v1.Node) { n.Spec.Unschedulable = true }
 
 func down(n *v1.Node) { n.Status.Conditions[0].Status = v1.ConditionUnknown }
 
+func removed(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "karpenter.sh/disrupted"}} }
+
 func admitted(n *v1.Node) {
 	n.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other"}}}
 }
@@ -81,8 +83,11 @@ func TestCordonedNodes(t *testing.T) {
 		"available ones come first":   {intstr.FromInt(3), 0, concat(pool("a", 5), pool("c", 2, cordoned)), map[string]int{"c": 2, "a": 1}},
 		"more than are allowed":       {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("a", 5)), map[string]int{"c": 3}},
 		"others are down":             {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("d", 2, down)), map[string]int{"c": 1, "d": 2}},
-		"too many are down":           {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("d", 5, down)), map[string]int{"d": 5}},
-		"down and cordoned":           {intstr.FromInt(1), 0, pool("d", 4, down, cordoned), map[string]int{"d": 4}},
+		"too many are down":           {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("d", 4, down)), map[string]int{"d": 4}},
+		"most are down":               {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("d", 5, down)), map[string]int{}},
+		"down and cordoned":           {intstr.FromInt(1), 0, concat(pool("a", 4), pool("d", 4, down, cordoned)), map[string]int{"d": 4}},
+		"removed by others":           {intstr.FromInt(3), 0, concat(pool("a", 5), pool("r", 2, removed)), map[string]int{"a": 1}},
+		"removed, no room for others": {intstr.FromInt(2), 0, concat(pool("a", 5), pool("r", 2, removed)), map[string]int{}},
 		"others are admitted":         {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("t", 2, admitted, cordoned)), map[string]int{"c": 1, "t": 2}},
 		"others are given back":       {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("b", 2, givenBack)), map[string]int{"c": 3}},
 		"given back, cordoned again":  {intstr.FromInt(3), 0, pool("b", 4, givenBack, cordoned), map[string]int{"b": 3}},
@@ -429,16 +434,21 @@ func TestNodesThatAreDownForAMoment(t *testing.T) {
 		maxUnavailable int32
 		want           int
 	}{
-		"for a minute":              {pool("a", 9, since(time.Minute)), 2, 0},
-		"for almost five minutes":   {pool("a", 9, since(deadAfter-time.Second)), 2, 0},
-		"for five minutes":          {pool("a", 9, since(deadAfter)), 2, 9},
-		"nobody knows since when":   {pool("a", 9, down), 2, 9},
-		"a clock is ahead":          {pool("a", 9, since(-time.Minute)), 2, 0},
-		"a clock is wrong":          {pool("a", 9, since(-time.Hour)), 2, 9},
-		"new nodes":                 {pool("a", 9, isNew), 2, 0},
-		"each has its own place":    {pool("a", 2, since(time.Minute)), 2, 2},
-		"beside one that is there":  {concat(pool("a", 1, since(time.Minute)), pool("b", 3)), 2, 2},
-		"beside some that are dead": {concat(pool("a", 2, since(time.Hour)), pool("b", 3, since(time.Minute))), 2, 2},
+		"for a minute":               {pool("a", 9, since(time.Minute)), 2, 0},
+		"for almost five minutes":    {pool("a", 9, since(deadAfter-time.Second)), 2, 0},
+		"for five minutes":           {concat(pool("a", 9, since(deadAfter)), pool("b", 9)), 2, 9},
+		"nobody knows since when":    {concat(pool("a", 9, down), pool("b", 9)), 2, 9},
+		"all for an hour":            {pool("a", 9, since(time.Hour)), 2, 0},
+		"more than half":             {concat(pool("a", 11, since(time.Hour)), pool("b", 9)), 2, 0},
+		"more than half, of few":     {concat(pool("a", 2, since(time.Hour)), pool("b", 1)), 1, 2},
+		"all but those of another":   {concat(pool("a", 5, since(time.Hour)), pool("t", 5, admitted, down)), 2, 5}, // The latter.
+		"an outage within the limit": {pool("a", 3, since(time.Hour)), 3, 3},
+		"a clock is ahead":           {pool("a", 9, since(-time.Minute)), 2, 0},
+		"a clock is wrong":           {concat(pool("a", 9, since(-time.Hour)), pool("b", 9)), 2, 9},
+		"new nodes":                  {pool("a", 9, isNew), 2, 0},
+		"each has its own place":     {pool("a", 2, since(time.Minute)), 2, 2},
+		"beside one that is there":   {concat(pool("a", 1, since(time.Minute)), pool("b", 3)), 2, 2},
+		"beside some that are dead":  {concat(pool("a", 2, since(time.Hour)), pool("b", 3, since(time.Minute)), pool("c", 6)), 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := NewFleet()

@@ -65,8 +65,11 @@ limitations under the License.
 //	cordoned   fewer than maxUnavailable nodes are disrupted: it is unavailable already, but it still
 //	           runs its pods, and a pool that was cordoned at once must not be drained at once
 //	down       at any number after deadAfter, because that changes no count: nodes that are broken can be
-//	           repaired although they use up the budget. Before that, they may be back in a moment, and
-//	           are like available ones, each of which has its own place already
+//	           repaired although they use up the budget. Before that, and in an outage of most nodes, they
+//	           may be back in a moment, and are like available ones, each of which has its own place
+//	           already
+//
+// A node that others remove is unavailable as well, and no maintenance begins with it.
 //
 // Domains, freezes and windows are the same for all of them. A domain is active if a node in it is
 // admitted and not given back, or pending: not because a node in it is down or cordoned. A node needs

@@ -85,6 +85,8 @@ type budget struct {
 	// taken, and taken, by domain, those that are taken.
 	unavailable, disrupted int
 	taken                  map[string]int
+	// takenNodes counts its nodes that are taken, and down those of the others that are not Ready.
+	takenNodes, down int
 	// available counts, by domain, those that are available and not taken.
 	available map[string]int
 	// unlabeled counts those without the label of the topology.
@@ -307,6 +309,11 @@ func (b *budget) add(n *node, sign int) {
 	if n.down || n.taken {
 		b.disrupted += sign
 	}
+	if n.taken {
+		b.takenNodes += sign
+	} else if n.down {
+		b.down += sign
+	}
 	if b.Spec.Topology != nil {
 		if _, found := n.Labels[b.Spec.Topology.Key]; !found {
 			b.unlabeled += sign
@@ -341,6 +348,12 @@ func (b *budget) domainOf(n *node) string {
 
 // max returns how many nodes of the budget may be unavailable.
 func (b *budget) max() int { return limit(b.Spec.MaxUnavailable, len(b.nodes)) }
+
+// isOutage reports whether so many of the nodes are down that no maintenance has to do with that nobody can
+// tell which of them have failed.
+func (b *budget) isOutage() bool {
+	return b.down >= outageNodes && 100*b.down >= outageShare*(len(b.nodes)-b.takenNodes)
+}
 
 // isFrozen reports whether the budget admits no node at all.
 func (b *budget) isFrozen() bool {
@@ -382,8 +395,10 @@ func limit(value *intstr.IntOrString, all int) int {
 // unlimited is more than there are nodes.
 const unlimited = 1 << 30
 
-// isAvailable reports whether the node is Ready and schedulable.
-func isAvailable(node *v1.Node) bool { return maintenance.IsReady(node) && !node.Spec.Unschedulable }
+// isAvailable reports whether the node is Ready and schedulable, and will stay.
+func isAvailable(node *v1.Node) bool {
+	return maintenance.IsReady(node) && !node.Spec.Unschedulable && !maintenance.IsBeingRemoved(node)
+}
 
 // isTaken reports whether a maintenance has begun with the node, and has not given it back: also one
 // that began before there was a budget, or without the need for one.

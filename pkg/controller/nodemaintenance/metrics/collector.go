@@ -68,6 +68,7 @@ var stages = []coordinationv1alpha1.NodeMaintenanceStage{
 // waitReasons are the values of the label reason.
 var waitReasons = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
+	coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved,
 	coordinationv1alpha1.NodeMaintenanceWaitBudget,
 	coordinationv1alpha1.NodeMaintenanceWaitDisabled,
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
@@ -109,7 +110,7 @@ var (
 		"Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 	waitingNodesByReason = metrics.NewDesc("nodemaintenance_controller_waiting_nodes",
-		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.",
+		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, BeingRemoved, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.",
 		[]string{"reason"}, nil, metrics.ALPHA, "")
 	failedNodes = metrics.NewDesc("nodemaintenance_controller_failed_nodes",
 		"Number of nodes that have not come back in time from a maintenance with a rollout.",

@@ -126,9 +126,11 @@ nodemaintenance_controller_blocked_nodes{cause="CordonFailed"} 3
 nodemaintenance_controller_blocked_nodes{cause="NodeStatusFailed"} 0
 # HELP nodemaintenance_controller_blocked_pods [ALPHA] Number of pods within the drain targets whose eviction needs an intervention, by cause.
 # TYPE nodemaintenance_controller_blocked_pods gauge
+nodemaintenance_controller_blocked_pods{cause="ComesBack"} 0
 nodemaintenance_controller_blocked_pods{cause="DisruptionBudget"} 8
 nodemaintenance_controller_blocked_pods{cause="EvictionRefused"} 0
 nodemaintenance_controller_blocked_pods{cause="InterceptorUnresponsive"} 0
+nodemaintenance_controller_blocked_pods{cause="KeptByMaintenance"} 0
 nodemaintenance_controller_blocked_pods{cause="RequestFailed"} 5
 nodemaintenance_controller_blocked_pods{cause="RequestRefused"} 0
 nodemaintenance_controller_blocked_pods{cause="StuckTerminating"} 0
@@ -150,10 +152,12 @@ nodemaintenance_controller_nodes{stage="Drain"} 50
 nodemaintenance_controller_nodes{stage="Idle"} 30
 # HELP nodemaintenance_controller_oldest_blocker_seconds [ALPHA] Time in seconds for which pods or nodes have been blocked that need an intervention, the longest of each cause. 0 if there are none.
 # TYPE nodemaintenance_controller_oldest_blocker_seconds gauge
+nodemaintenance_controller_oldest_blocker_seconds{cause="ComesBack"} 0
 nodemaintenance_controller_oldest_blocker_seconds{cause="CordonFailed"} 60
 nodemaintenance_controller_oldest_blocker_seconds{cause="DisruptionBudget"} 0
 nodemaintenance_controller_oldest_blocker_seconds{cause="EvictionRefused"} 0
 nodemaintenance_controller_oldest_blocker_seconds{cause="InterceptorUnresponsive"} 0
+nodemaintenance_controller_oldest_blocker_seconds{cause="KeptByMaintenance"} 0
 nodemaintenance_controller_oldest_blocker_seconds{cause="NodeStatusFailed"} 0
 nodemaintenance_controller_oldest_blocker_seconds{cause="RequestFailed"} 0
 nodemaintenance_controller_oldest_blocker_seconds{cause="RequestRefused"} 0
@@ -172,9 +176,10 @@ nodemaintenance_controller_pods{state="pending"} 60
 # HELP nodemaintenance_controller_failed_nodes [ALPHA] Number of nodes that have not come back in time from a maintenance with a rollout.
 # TYPE nodemaintenance_controller_failed_nodes gauge
 nodemaintenance_controller_failed_nodes 15
-# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
+# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, BeingRemoved, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
 # TYPE nodemaintenance_controller_waiting_nodes gauge
 nodemaintenance_controller_waiting_nodes{reason="AdmissionFailed"} 0
+nodemaintenance_controller_waiting_nodes{reason="BeingRemoved"} 0
 nodemaintenance_controller_waiting_nodes{reason="Budget"} 0
 nodemaintenance_controller_waiting_nodes{reason="Disabled"} 0
 nodemaintenance_controller_waiting_nodes{reason="Frozen"} 13

@@ -1431,6 +1431,9 @@ func (m *NodeMaintenanceRolloutStatus) MarshalToSizedBuffer(dAtA []byte) (int, e
 	_ = i
 	var l int
 	_ = l
+	i = encodeVarintGenerated(dAtA, i, uint64(m.SkippedNodes))
+	i--
+	dAtA[i] = 0x48
 	i -= len(m.AdmissionResourceVersion)
 	copy(dAtA[i:], m.AdmissionResourceVersion)
 	i = encodeVarintGenerated(dAtA, i, uint64(len(m.AdmissionResourceVersion)))
@@ -2426,6 +2429,7 @@ func (m *NodeMaintenanceRolloutStatus) Size() (n int) {
 	}
 	l = len(m.AdmissionResourceVersion)
 	n += 1 + l + sovGenerated(uint64(l))
+	n += 1 + sovGenerated(uint64(m.SkippedNodes))
 	return n
 }
 
@@ -2981,6 +2985,7 @@ func (this *NodeMaintenanceRolloutStatus) String() string {
 		`WaitingFor:` + repeatedStringForWaitingFor + `,`,
 		`PendingAdmissions:` + repeatedStringForPendingAdmissions + `,`,
 		`AdmissionResourceVersion:` + fmt.Sprintf("%v", this.AdmissionResourceVersion) + `,`,
+		`SkippedNodes:` + fmt.Sprintf("%v", this.SkippedNodes) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -7381,6 +7386,25 @@ func (m *NodeMaintenanceRolloutStatus) Unmarshal(dAtA []byte) error {
 			}
 			m.AdmissionResourceVersion = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field SkippedNodes", wireType)
+			}
+			m.SkippedNodes = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.SkippedNodes |= int32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipGenerated(dAtA[iNdEx:])

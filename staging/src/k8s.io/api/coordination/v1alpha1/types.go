@@ -894,6 +894,12 @@ type NodeMaintenanceRolloutStatus struct {
 	// +k8s:optional
 	// +k8s:maxLength=128
 	AdmissionResourceVersion string `json:"admissionResourceVersion,omitempty" protobuf:"bytes,8,opt,name=admissionResourceVersion"`
+
+	// skippedNodes is the number of nodes that were completed before they were drained: pods that
+	// should have left may still run there. While there are some, Drained is False, at the end with
+	// the reason NodesSkipped.
+	// +optional
+	SkippedNodes int32 `json:"skippedNodes,omitempty" protobuf:"varint,9,opt,name=skippedNodes"`
 }
 
 // NodeMaintenanceWaitReason is why nodes wait for their admission.
@@ -946,6 +952,10 @@ const (
 	// NodeMaintenanceWaitAdmissionFailed means that the API server refuses to store the admission in the
 	// status of the node. Events of the node and of the NodeMaintenance have its answer.
 	NodeMaintenanceWaitAdmissionFailed NodeMaintenanceWaitReason = "AdmissionFailed"
+
+	// NodeMaintenanceWaitBeingRemoved means that others remove the nodes: they are being deleted, or have
+	// a taint of an autoscaler that says so. No NodeMaintenance begins with them.
+	NodeMaintenanceWaitBeingRemoved NodeMaintenanceWaitReason = "BeingRemoved"
 )
 
 // NodeMaintenanceWait is one cause for which nodes wait.
@@ -1086,6 +1096,11 @@ type DrainStatus struct {
 type DrainBlockerCause string
 
 const (
+	// DrainBlockerComesBack means that the pods replace others that have left the nodes since these
+	// were cordoned: they tolerate that, or name their node. Their eviction is requested less and less
+	// often. The blocker's name says why they come back. Needs an intervention.
+	DrainBlockerComesBack DrainBlockerCause = "ComesBack"
+
 	// DrainBlockerCordonFailed means that the API server refuses to make nodes
 	// unschedulable or, in the stage Complete, schedulable again, because of an admission
 	// webhook or a policy, for example. Needs an intervention.
@@ -1102,6 +1117,11 @@ const (
 	// DrainBlockerInterceptorUnresponsive means that a heartbeat of the interceptor that the
 	// blocker names is overdue. Needs an intervention.
 	DrainBlockerInterceptorUnresponsive DrainBlockerCause = "InterceptorUnresponsive"
+
+	// DrainBlockerKeptByMaintenance means that policies of other NodeMaintenances of the nodes skip the
+	// pods: see spec.podPolicies. They stay until these end. The blocker's name has their names. Needs
+	// an intervention.
+	DrainBlockerKeptByMaintenance DrainBlockerCause = "KeptByMaintenance"
 
 	// DrainBlockerNodeStatusFailed means that the status of nodes cannot be written, so that their
 	// drain targets are not published: the API server refuses the write, or another client keeps
@@ -1154,15 +1174,15 @@ type DrainBlocker struct {
 	Cause DrainBlockerCause `json:"cause" protobuf:"bytes,1,opt,name=cause,casttype=DrainBlockerCause"`
 
 	// name distinguishes blockers of the same cause: the interceptor, the namespaced names of the
-	// PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is
-	// only one blocker. At most 1024 characters.
+	// PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back.
+	// Empty for causes of which there is only one blocker. At most 1024 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024
 	Name string `json:"name,omitempty" protobuf:"bytes,2,opt,name=name"`
 
-	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or, for a blocker that
-	// concerns nodes, the first of them. Unset if no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or, for a
+	// blocker that concerns nodes, the first of them. Unset if no single object is the cause.
 	// +optional
 	// +k8s:optional
 	Object *DrainBlockerObject `json:"object,omitempty" protobuf:"bytes,3,opt,name=object"`
@@ -1282,6 +1302,10 @@ const (
 	// some wait for their admission. status.rolloutStatus.waitingFor says for what.
 	NodeMaintenanceReasonWaitingForAdmission = "WaitingForAdmission"
 
+	// NodeMaintenanceReasonNodesSkipped is the reason of Drained when the work on all nodes is over, and
+	// some were completed before they were drained: see status.rolloutStatus.skippedNodes.
+	NodeMaintenanceReasonNodesSkipped = "NodesSkipped"
+
 	// NodeMaintenanceReasonFailedNodes is the reason of Halted when it is True.
 	NodeMaintenanceReasonFailedNodes = "FailedNodes"
 
@@ -1346,9 +1370,9 @@ type NodeMaintenanceBudgetSpec struct {
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
 	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
 	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, or admitted. With one that has not been Ready for five minutes, a maintenance may
-	// begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of
-	// them are not Ready or admitted.
+	// unschedulable, admitted, or being removed by others. With one that has not been Ready for five
+	// minutes, a maintenance may begin at any number, unless most of them are not Ready; with one that is
+	// Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.
 	// +required
 	// +k8s:required
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable" protobuf:"bytes,2,opt,name=maxUnavailable"`

@@ -30,8 +30,8 @@ package v1alpha1
 var map_DrainBlocker = map[string]string{
 	"":                   "DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it concerns.",
 	"cause":              "cause is the kind of the blocker. At most 64 characters.",
-	"name":               "name distinguishes blockers of the same cause: the interceptor, the namespaced names of the PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is only one blocker. At most 1024 characters.",
-	"object":             "object is the object to inspect: a PodDisruptionBudget, a Namespace, or, for a blocker that concerns nodes, the first of them. Unset if no single object is the cause.",
+	"name":               "name distinguishes blockers of the same cause: the interceptor, the namespaced names of the PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back. Empty for causes of which there is only one blocker. At most 1024 characters.",
+	"object":             "object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or, for a blocker that concerns nodes, the first of them. Unset if no single object is the cause.",
 	"podCount":           "podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.",
 	"nodeCount":          "nodeCount is the number of nodes that are concerned.",
 	"pods":               "pods are the first of these pods, by namespace and name. At most 5.",
@@ -211,7 +211,7 @@ func (NodeMaintenanceBudgetList) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceBudgetSpec = map[string]string{
 	"":               "NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.",
 	"nodeSelector":   "nodeSelector selects the nodes that the budget is about, by labels or by the field metadata.name. At least one term; it may match no node.",
-	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, or admitted. With one that has not been Ready for five minutes, a maintenance may begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.",
+	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, admitted, or being removed by others. With one that has not been Ready for five minutes, a maintenance may begin at any number, unless most of them are not Ready; with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.",
 	"topology":       "topology limits in how many domains, such as zones, nodes are maintained at the same time.",
 	"windows":        "windows are when a maintenance may begin with a node. What was begun goes on after a window. None: always. At most 20.",
 }
@@ -316,6 +316,7 @@ var map_NodeMaintenanceRolloutStatus = map[string]string{
 	"waitingFor":               "waitingFor says what the waiting nodes wait for, most nodes first. At most 10.",
 	"pendingAdmissions":        "pendingAdmissions are nodes whose admission is decided and being written. At most 100.",
 	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node whose admission was confirmed last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
+	"skippedNodes":             "skippedNodes is the number of nodes that were completed before they were drained: pods that should have left may still run there. While there are some, Drained is False, at the end with the reason NodesSkipped.",
 }
 
 func (NodeMaintenanceRolloutStatus) SwaggerDoc() map[string]string {

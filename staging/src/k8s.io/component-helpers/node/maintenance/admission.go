@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Admissions returns the admissions of a node: the NodeMaintenances that had to be admitted.
+// Admissions returns the admissions of a node: the NodeMaintenances that may drain it.
 func Admissions(node *v1.Node) []v1.MaintenanceAdmission {
 	if node.Status.MaintenanceStatus == nil {
 		return nil

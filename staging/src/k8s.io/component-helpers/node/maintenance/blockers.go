@@ -86,6 +86,10 @@ func (g *HoldGroup) object() *coordinationv1alpha1.DrainBlockerObject {
 		if found && !strings.Contains(g.Name, nameSeparator) {
 			return &coordinationv1alpha1.DrainBlockerObject{APIGroup: policyv1.GroupName, Kind: "PodDisruptionBudget", Namespace: namespace, Name: name}
 		}
+	case HoldKeptByMaintenance:
+		if !strings.Contains(g.Name, nameSeparator) {
+			return &coordinationv1alpha1.DrainBlockerObject{APIGroup: coordinationv1alpha1.GroupName, Kind: "NodeMaintenance", Name: g.Name}
+		}
 	case HoldRequestFailed:
 		return &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: g.Name}
 	case HoldCordonFailed, HoldNodeStatusFailed, HoldVolumesAttached:

@@ -111,8 +111,12 @@ func (g *HoldGroup) predicate() string {
 			return g.wait("for interceptor " + g.Name + ", which has never reported")
 		}
 		return g.wait("for interceptor " + g.Name + ", which does not report")
+	case HoldComesBack:
+		return counted(g.Pods, "pod comes back", "pods come back") + ": " + g.Name
 	case HoldCordonFailed:
 		return counted(g.Nodes, "node", "nodes") + " cannot be cordoned"
+	case HoldKeptByMaintenance:
+		return counted(g.Pods, "pod is", "pods are") + " kept by the pod policies of NodeMaintenance " + g.Name
 	case HoldNodeStatusFailed:
 		return counted(g.Nodes, "node has", "nodes have") + " a status that cannot be written"
 	case HoldRequestFailed:
@@ -168,7 +172,7 @@ func (g *HoldGroup) times() []string {
 	case HoldTerminating, HoldStuckTerminating:
 		add("since", g.Since)
 		add("grace period ends", g.ETA)
-	case HoldCordonFailed, HoldNodeStatusFailed, HoldRequestFailed:
+	case HoldComesBack, HoldCordonFailed, HoldNodeStatusFailed, HoldRequestFailed:
 		add("since", g.Since)
 	case HoldCompletion:
 		add("expected to end", g.ETA)

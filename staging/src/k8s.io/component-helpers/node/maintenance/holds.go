@@ -37,6 +37,10 @@ import (
 type HoldCause string
 
 const (
+	// HoldComesBack means that the pod replaces one that has left the node since it was cordoned. Its
+	// eviction is not requested yet. The name of the hold says why it comes back.
+	HoldComesBack HoldCause = "ComesBack"
+
 	// HoldCordonFailed means that the API server refuses to make the node unschedulable. It
 	// concerns the node: no eviction of its pods is requested before that.
 	HoldCordonFailed HoldCause = "CordonFailed"
@@ -48,6 +52,10 @@ const (
 	// HoldEvictionRefused means that the API server refuses the eviction for another
 	// reason, such as an admission webhook.
 	HoldEvictionRefused HoldCause = "EvictionRefused"
+
+	// HoldKeptByMaintenance means that other maintenances of the node skip the pod. The name of the hold
+	// has their names.
+	HoldKeptByMaintenance HoldCause = "KeptByMaintenance"
 
 	// HoldNodeStatusFailed means that the status of the node cannot be written, so that its drain
 	// targets are not published. It concerns the node, like HoldCordonFailed.
@@ -110,8 +118,8 @@ const (
 // HoldCauses returns all causes: those that need an intervention first, then by name.
 func HoldCauses() []HoldCause {
 	return []HoldCause{
-		HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
-		HoldRequestRefused, HoldStuckTerminating, HoldUnhandled,
+		HoldComesBack, HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldKeptByMaintenance,
+		HoldNodeStatusFailed, HoldRequestFailed, HoldRequestRefused, HoldStuckTerminating, HoldUnhandled,
 		HoldCompletion, HoldEvicting, HoldInterceptor, HoldTerminating, HoldVolumesAttached,
 	}
 }
@@ -119,8 +127,8 @@ func HoldCauses() []HoldCause {
 // Blocked reports whether the cause needs an intervention.
 func (c HoldCause) Blocked() bool {
 	switch c {
-	case HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldNodeStatusFailed, HoldRequestFailed,
-		HoldRequestRefused, HoldStuckTerminating, HoldUnhandled:
+	case HoldComesBack, HoldCordonFailed, HoldDisruptionBudget, HoldEvictionRefused, HoldInterceptorUnresponsive, HoldKeptByMaintenance,
+		HoldNodeStatusFailed, HoldRequestFailed, HoldRequestRefused, HoldStuckTerminating, HoldUnhandled:
 		return true
 	}
 	return false
@@ -276,6 +284,23 @@ func FailedRequest(pod *v1.Pod, message string, since time.Time) Hold {
 		Cause: HoldRequestFailed, Name: pod.Namespace,
 		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
 		Message: Printable(message, maxForeignText), Since: &metav1.Time{Time: since},
+	}
+}
+
+// ReturnedPod returns the hold of a pod that has come back, why, since when pods come back, and when its
+// eviction is requested.
+func ReturnedPod(pod *v1.Pod, why string, since, next time.Time) Hold {
+	return Hold{
+		Cause: HoldComesBack, Name: why, Since: &metav1.Time{Time: since}, RecheckAt: next,
+		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
+	}
+}
+
+// KeptPod returns the hold of a pod that other maintenances of its node skip.
+func KeptPod(pod *v1.Pod, maintenances []string) Hold {
+	return Hold{
+		Cause: HoldKeptByMaintenance, Name: listNames(slices.Sorted(slices.Values(maintenances)), len(maintenances)),
+		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
 	}
 }
 

@@ -297,7 +297,7 @@ func TestBlocked(t *testing.T) {
 	}
 	want := map[HoldCause]bool{
 		HoldCordonFailed: true, HoldNodeStatusFailed: true, HoldRequestFailed: true,
-		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldRequestRefused: true, HoldInterceptorUnresponsive: true, HoldStuckTerminating: true, HoldUnhandled: true,
+		HoldDisruptionBudget: true, HoldEvictionRefused: true, HoldRequestRefused: true, HoldInterceptorUnresponsive: true, HoldComesBack: true, HoldKeptByMaintenance: true, HoldStuckTerminating: true, HoldUnhandled: true,
 		HoldInterceptor: false, HoldTerminating: false, HoldEvicting: false, HoldCompletion: false, HoldVolumesAttached: false,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -74,6 +74,8 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 			return "because the status of the NodeMaintenance cannot be written: see the events of kubectl describe nodemaintenance"
 		}
 		return budget + "whose status cannot be written: see the events of kubectl describe nodemaintenancebudget"
+	case coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved:
+		return "because others remove the nodes: they are being deleted, or an autoscaler has tainted them"
 	case coordinationv1alpha1.NodeMaintenanceWaitNotCurrent:
 		return "because kube-controller-manager does not have the current nodes or NodeMaintenanceBudgets: see its log"
 	}

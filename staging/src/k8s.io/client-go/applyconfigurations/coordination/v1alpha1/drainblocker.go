@@ -32,11 +32,11 @@ type DrainBlockerApplyConfiguration struct {
 	// cause is the kind of the blocker. At most 64 characters.
 	Cause *coordinationv1alpha1.DrainBlockerCause `json:"cause,omitempty"`
 	// name distinguishes blockers of the same cause: the interceptor, the namespaced names of the
-	// PodDisruptionBudgets, the namespace, or the pod type. Empty for causes of which there is
-	// only one blocker. At most 1024 characters.
+	// PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back.
+	// Empty for causes of which there is only one blocker. At most 1024 characters.
 	Name *string `json:"name,omitempty"`
-	// object is the object to inspect: a PodDisruptionBudget, a Namespace, or, for a blocker that
-	// concerns nodes, the first of them. Unset if no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or, for a
+	// blocker that concerns nodes, the first of them. Unset if no single object is the cause.
 	Object *DrainBlockerObjectApplyConfiguration `json:"object,omitempty"`
 	// podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.
 	PodCount *int32 `json:"podCount,omitempty"`

@@ -51,7 +51,9 @@ type EvictionRequestApplyConfiguration struct {
 	// spec is the pod to evict and the requesters. Written by requesters.
 	Spec *EvictionRequestSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the progress of the eviction. Written by the eviction request controller and, in
-	// its own entry of status.interceptors, by the active interceptor. Ignored on creation.
+	// its own entry of status.interceptors, by the active interceptor. What a client sends on
+	// creation is ignored. kube-apiserver itself activates imperative-eviction.k8s.io when it
+	// creates a request for a pod that has no other interceptor.
 	Status *EvictionRequestStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -35,17 +35,20 @@ type EvictionRequestStatusApplyConfiguration struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100
-	// besides these five.
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. An interceptor
+	// of the request may set conditions whose types begin with its name and a slash, such as
+	// migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as
+	// example.com/migrate.Precopied. At most 100 besides the five of the controllers.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
 	// those that the pod names, then the built-in ones, the last of which is
-	// imperative-eviction.k8s.io. Written once by the eviction request controller, then immutable.
-	// At most 16.
+	// imperative-eviction.k8s.io. Written once by the eviction request controller, or by
+	// kube-apiserver on creation if that is the only one, then immutable. At most 16.
 	TargetInterceptors []InterceptorApplyConfiguration `json:"targetInterceptors,omitempty"`
 	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
 	// report heartbeats in its entry of status.interceptors. Written by the eviction request
-	// controller. At most 1; empty before the first interceptor and after the last.
+	// controller; the first one also by kube-apiserver, see targetInterceptors. At most 1; empty
+	// before the first interceptor and after the last.
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty"`
 	// processedInterceptors names the interceptors that have been active, in order: they
 	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition

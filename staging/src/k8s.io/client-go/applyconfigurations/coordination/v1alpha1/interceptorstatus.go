@@ -48,9 +48,10 @@ type InterceptorStatusApplyConfiguration struct {
 	// message is a human-readable description of what the interceptor is doing or waiting for. At
 	// most 32768 characters; may be empty.
 	Message *string `json:"message,omitempty"`
-	// retries is the number of attempts of this interceptor that were refused. The interceptor
-	// derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs
-	// it. Not negative; never decreases.
+	// retries is the number of refusals that this interceptor has recorded. The interceptor derives
+	// its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs it: of
+	// several pods under one PodDisruptionBudget it tries one, and a refusal that is recorded for a
+	// pod already is not recorded again. Not negative; never decreases.
 	Retries *int32 `json:"retries,omitempty"`
 }
 

@@ -34,9 +34,9 @@ type NodeMaintenanceBudgetSpecApplyConfiguration struct {
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
 	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
 	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, or admitted. With one that has not been Ready for five minutes, a maintenance may
-	// begin at any number; with one that is Ready and unschedulable, while fewer than maxUnavailable of
-	// them are not Ready or admitted.
+	// unschedulable, admitted, or being removed by others. With one that has not been Ready for five
+	// minutes, a maintenance may begin at any number, unless most of them are not Ready; with one that is
+	// Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// topology limits in how many domains, such as zones, nodes are maintained at the same time.
 	Topology *NodeMaintenanceTopologyApplyConfiguration `json:"topology,omitempty"`

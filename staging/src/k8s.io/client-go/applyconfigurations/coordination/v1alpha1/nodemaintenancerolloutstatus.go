@@ -42,6 +42,10 @@ type NodeMaintenanceRolloutStatusApplyConfiguration struct {
 	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
 	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
 	AdmissionResourceVersion *string `json:"admissionResourceVersion,omitempty"`
+	// skippedNodes is the number of nodes that were completed before they were drained: pods that
+	// should have left may still run there. While there are some, Drained is False, at the end with
+	// the reason NodesSkipped.
+	SkippedNodes *int32 `json:"skippedNodes,omitempty"`
 }
 
 // NodeMaintenanceRolloutStatusApplyConfiguration constructs a declarative configuration of the NodeMaintenanceRolloutStatus type for use with
@@ -123,5 +127,13 @@ func (b *NodeMaintenanceRolloutStatusApplyConfiguration) WithPendingAdmissions(v
 // If called multiple times, the AdmissionResourceVersion field is set to the value of the last call.
 func (b *NodeMaintenanceRolloutStatusApplyConfiguration) WithAdmissionResourceVersion(value string) *NodeMaintenanceRolloutStatusApplyConfiguration {
 	b.AdmissionResourceVersion = &value
+	return b
+}
+
+// WithSkippedNodes sets the SkippedNodes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SkippedNodes field is set to the value of the last call.
+func (b *NodeMaintenanceRolloutStatusApplyConfiguration) WithSkippedNodes(value int32) *NodeMaintenanceRolloutStatusApplyConfiguration {
+	b.SkippedNodes = &value
 	return b
 }

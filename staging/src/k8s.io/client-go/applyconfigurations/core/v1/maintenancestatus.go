@@ -46,10 +46,10 @@ type MaintenanceStatusApplyConfiguration struct {
 	// needs an intervention. status.drainStatus.blockers of the NodeMaintenances that select
 	// the node says which. 0 before the stage Drain.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
-	// admissions say which NodeMaintenances that limit their rollout, or that a
-	// NodeMaintenanceBudget limits, may maintain this node, and how far they are with it. A
-	// maintenance is added before it cordons the node, and removed when it does not select the node
-	// any more or has ended. At most 100. Needs the feature gate NodeMaintenanceBudgets.
+	// admissions say which NodeMaintenances may drain this node, and how far they are with it. One that
+	// limits its rollout, or that a NodeMaintenanceBudget limits, is added before it cordons the node,
+	// any other one with its drain targets. It is removed when it does not select the node any more or
+	// has ended. At most 100. Needs the feature gate NodeMaintenanceBudgets.
 	Admissions []MaintenanceAdmissionApplyConfiguration `json:"admissions,omitempty"`
 	// unclaimed is whether no maintenance has cordoned the node: its admissions have just begun, or
 	// are done.

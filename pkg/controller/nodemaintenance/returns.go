@@ -1,0 +1,233 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+const (
+	// returnPause is the time between the first two times that the eviction of pods is requested that come
+	// back. It doubles each time up to maxReturnPause, and is as short again after returnMemory.
+	returnPause    = 10 * time.Second
+	maxReturnPause = 5 * time.Minute
+	returnMemory   = 2 * maxReturnPause
+
+	// returnSettled is how long a node has to be empty before it is drained, if pods come back to it: who
+	// reads that it is drained turns it off.
+	returnSettled = 5 * time.Second
+
+	// bindingDelay is how long after its cordon pods may be bound to a node by a scheduler that does not know
+	// of it yet.
+	bindingDelay = 10 * time.Second
+
+	// maxReturnOwners is how many owners of a namespace have a pace of their own on a node: a pod may name
+	// any owner.
+	maxReturnOwners = 10
+)
+
+// returns has the pods that come back to nodes that are drained: each eviction of such a pod makes its owner
+// create another one, at once and for ever. It only delays requests and explains them: after a restart, one
+// is made at once again.
+type returns struct {
+	lock  sync.Mutex
+	nodes map[string]*nodeReturns
+}
+
+// nodeReturns are the pods that come back to one node.
+type nodeReturns struct {
+	uid    types.UID
+	owners map[returnOwner]*ownerReturns
+	// held are the pods whose eviction is not requested yet.
+	held map[types.UID]heldReturn
+	// occupied is whether the node has pods that may come back, or has had some until emptied.
+	occupied bool
+	emptied  time.Time
+}
+
+// returnOwner is whose pods come back. Those without a controller, and those of too many, are of the namespace.
+type returnOwner struct {
+	namespace string
+	uid       types.UID
+}
+
+// ownerReturns are the pods of one owner that come back to a node.
+type ownerReturns struct {
+	// asked are the pods whose eviction may be requested, and last is since when that is so for the last
+	// ones; first is when the first one had come back, and rounds how often some have.
+	asked       sets.Set[types.UID]
+	first, last time.Time
+	rounds      int
+}
+
+type heldReturn struct {
+	why         string
+	since, next time.Time
+}
+
+func newReturns() *returns { return &returns{nodes: map[string]*nodeReturns{}} }
+
+// pause returns the time between the last pods and the next ones.
+func (o *ownerReturns) pause() time.Duration {
+	pause := returnPause
+	for i := 1; i < o.rounds && pause < maxReturnPause; i++ {
+		pause = min(2*pause, maxReturnPause)
+	}
+	return pause
+}
+
+// see decides which of the pods on a node that is drained have come back too early. pods are those that are
+// to leave it.
+func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	found := r.nodes[node.Name]
+	if found == nil || found.uid != node.UID {
+		found = &nodeReturns{uid: node.UID, owners: map[returnOwner]*ownerReturns{}}
+	}
+	claimed, returned, occupied := claimedSince(node), map[returnOwner][]*v1.Pod{}, false
+	for _, pod := range pods {
+		isBack := hasComeBack(pod, claimed)
+		if isBack {
+			owner := found.ownerOf(pod)
+			returned[owner] = append(returned[owner], pod)
+			if found.owners[owner] == nil {
+				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: now}
+			}
+		}
+		occupied = occupied || isBack || maintenance.ComesBack(pod)
+	}
+	if found.occupied && !occupied {
+		found.emptied = now
+	}
+	found.occupied = occupied
+	found.held = map[types.UID]heldReturn{}
+	for owner, state := range found.owners {
+		if len(returned[owner]) == 0 && now.Sub(state.last) > returnMemory {
+			delete(found.owners, owner)
+			continue
+		}
+		found.hold(state, returned[owner], now)
+	}
+	if !found.occupied && found.emptied.IsZero() && len(found.owners) == 0 {
+		delete(r.nodes, node.Name)
+		return
+	}
+	r.nodes[node.Name] = found
+}
+
+// hold holds the pods of an owner that have come back before their time, and lets all others leave.
+func (n *nodeReturns) hold(state *ownerReturns, pods []*v1.Pod, now time.Time) {
+	present, waiting := sets.New[types.UID](), 0
+	for _, pod := range pods {
+		present.Insert(pod.UID)
+		if !state.asked.Has(pod.UID) {
+			waiting++
+		}
+	}
+	state.asked = state.asked.Intersection(present)
+	if waiting == 0 {
+		return
+	}
+	if now.Sub(state.last) > returnMemory {
+		state.rounds = 0
+	}
+	if next := state.last.Add(state.pause()); state.rounds > 0 && now.Before(next) {
+		for _, pod := range pods {
+			if !state.asked.Has(pod.UID) {
+				n.held[pod.UID] = heldReturn{maintenance.WhyComesBack(pod), state.first.Truncate(time.Second), next}
+			}
+		}
+		return
+	}
+	state.asked, state.last = present, now
+	state.rounds++
+}
+
+// ownerOf returns whose pace a pod has.
+func (n *nodeReturns) ownerOf(pod *v1.Pod) returnOwner {
+	owner, ofNamespace := returnOwner{namespace: pod.Namespace}, 0
+	if by := metav1.GetControllerOf(pod); by != nil {
+		owner.uid = by.UID
+	}
+	if n.owners[owner] != nil {
+		return owner
+	}
+	for known := range n.owners {
+		if known.namespace == pod.Namespace {
+			ofNamespace++
+		}
+	}
+	if ofNamespace >= maxReturnOwners {
+		owner.uid = ""
+	}
+	return owner
+}
+
+// hasComeBack reports whether the pod was created after the node was cordoned for a maintenance.
+func hasComeBack(pod *v1.Pod, claimed time.Time) bool {
+	if claimed.IsZero() || maintenance.PodTypeOf(pod) != v1.PodTypeDefault || !pod.CreationTimestamp.After(claimed) {
+		return false
+	}
+	return maintenance.WhyComesBack(pod) == maintenance.ToleratesCordon || pod.CreationTimestamp.After(claimed.Add(bindingDelay))
+}
+
+// claimedSince returns since when maintenances claim the node without interruption; zero if its status does not
+// say that they do.
+func claimedSince(node *v1.Node) time.Time {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == v1.NodeMaintenanceInProgress && c.Status == v1.ConditionTrue && c.Reason == reasonInProgress {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// held returns why the eviction of a pod is not requested yet, if it has come back.
+func (r *returns) held(node string, pod types.UID) (heldReturn, bool) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if found := r.nodes[node]; found != nil {
+		held, ok := found.held[pod]
+		return held, ok
+	}
+	return heldReturn{}, false
+}
+
+// settles returns for how long a node without pods is not drained yet, 0 if it is.
+func (r *returns) settles(node string, now time.Time) time.Duration {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	found := r.nodes[node]
+	if found == nil || found.emptied.IsZero() {
+		return 0
+	}
+	return max(0, found.emptied.Add(returnSettled).Sub(now))
+}
+
+func (r *returns) forget(node string) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	delete(r.nodes, node)
+}

@@ -1,0 +1,172 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
+)
+
+// ownedBy gives a pod a controller, and tolerating has it tolerate all taints.
+func ownedBy(uid types.UID) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: uid, Controller: ptr.To(true)}}
+	}
+}
+
+func tolerating(pod *v1.Pod) {
+	pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+}
+
+// replaceFor replaces the pods whose eviction is requested, at once, as a ReplicaSet does, for some time. It
+// returns how many were created, and whether the node has ever said that it is drained.
+func (f *fixture) replaceFor(duration time.Duration, options ...func(*v1.Pod)) (created int, drained bool) {
+	for end := f.clock.Now().Add(duration); f.clock.Now().Before(end); {
+		f.run(time.Second)
+		for _, object := range f.podInformer.GetIndexer().List() {
+			pod := object.(*v1.Pod)
+			if !f.asksFor(pod) {
+				continue
+			}
+			f.deletePods(pod)
+			f.run(time.Second) // It takes a moment.
+			drained = drained || nodeCondition(f.node("n"), v1.NodeDrained).Status == v1.ConditionTrue
+			f.createPods(1, "n", 0, append(options, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })...)
+			created++
+		}
+		drained = drained || nodeCondition(f.node("n"), v1.NodeDrained).Status == v1.ConditionTrue
+	}
+	return created, drained
+}
+
+// A pod that may run on a cordoned node is replaced there: its eviction is requested less and less often, the
+// maintenance says why, and is not drained.
+func TestPodsThatComeBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		option func(*v1.Pod)
+		why    string
+	}{
+		"tolerates everything": {tolerating, "tolerates node.kubernetes.io/unschedulable"},
+		"names its node":       {func(*v1.Pod) {}, "has spec.nodeName"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"ours": ""})
+			options := []func(*v1.Pod){ownedBy("rs"), test.option}
+			f.createPods(2, "n", 0, options...)
+			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+			f.run(bindingDelay + 2*time.Second)
+			created, drained := f.replaceFor(10*time.Minute, options...)
+			// Two at first, and two at 0, 10, 30, 70, 150, 310 and 610 seconds after the first ones have come back.
+			if created < 10 || created > 16 {
+				t.Errorf("%d pods were created in ten minutes", created)
+			}
+			if drained {
+				t.Errorf("the node was drained, although pods come back")
+			}
+			m := f.maintenance("m")
+			blockers := m.Status.DrainStatus.Blockers
+			if isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack || blockers[0].Name != test.why {
+				t.Fatalf("unexpected status: %+v", m.Status)
+			}
+			if want := "pods come back: " + test.why; !strings.HasSuffix(blockers[0].Message, want) {
+				t.Errorf("got the message %q, want %q", blockers[0].Message, want)
+			}
+			// Their owner is gone.
+			for _, object := range f.podInformer.GetIndexer().List() {
+				f.deletePods(object.(*v1.Pod))
+			}
+			f.run(returnSettled - 2*time.Second)
+			if m := f.maintenance("m"); isDrained(&m.Status) {
+				t.Errorf("drained at once")
+			}
+			f.run(4 * time.Second)
+			if m := f.maintenance("m"); !isDrained(&m.Status) {
+				t.Errorf("not drained in the end: %+v", m.Status)
+			}
+		})
+	}
+}
+
+// Each owner has a pace of its own, but not each owner that a pod names.
+func TestPaceOfOwners(t *testing.T) {
+	r, node := newReturns(), &v1.Node{}
+	node.Name = "n"
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	node.Status.Conditions = []v1.NodeCondition{{
+		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+	}}
+	pod := func(uid, owner types.UID, options ...func(*v1.Pod)) *v1.Pod {
+		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(now)}}
+		for _, option := range append([]func(*v1.Pod){ownedBy(owner)}, options...) {
+			option(created)
+		}
+		return created
+	}
+	isHeld := func(uid types.UID) bool { _, held := r.held("n", uid); return held }
+	r.see(node, []*v1.Pod{pod("a1", "a"), pod("b1", "b")}, now)
+	if isHeld("a1") || isHeld("b1") {
+		t.Errorf("the first pods are held")
+	}
+	r.see(node, []*v1.Pod{pod("a2", "a"), pod("b1", "b"), pod("c1", "c")}, now.Add(time.Second))
+	if !isHeld("a2") || isHeld("b1") || isHeld("c1") {
+		t.Errorf("held: %t, %t, %t; only the second one of an owner must be", isHeld("a2"), isHeld("b1"), isHeld("c1"))
+	}
+	r.see(node, []*v1.Pod{pod("a2", "a")}, now.Add(returnPause))
+	if isHeld("a2") {
+		t.Errorf("held after its time")
+	}
+	var many []*v1.Pod
+	for i := range 3 * maxReturnOwners {
+		uid := types.UID("x" + strings.Repeat("x", i))
+		many = append(many, pod(uid, uid))
+	}
+	for i := range many {
+		r.see(node, many[i:i+1], now.Add(returnPause+time.Duration(i)*time.Millisecond))
+	}
+	if !isHeld(many[len(many)-1].UID) || len(r.nodes["n"].owners) > maxReturnOwners+1 {
+		t.Errorf("a pod that names another owner each time is not held, with %d owners", len(r.nodes["n"].owners))
+	}
+	r.see(node, nil, now.Add(time.Hour))
+	if got := r.settles("n", now.Add(time.Hour)); got != returnSettled {
+		t.Errorf("settles for %v", got)
+	}
+	r.see(node, []*v1.Pod{pod("a3", "a")}, now.Add(2*time.Hour))
+	if isHeld("a3") {
+		t.Errorf("held long after the last one")
+	}
+	for name, other := range map[string]*v1.Pod{
+		"of a DaemonSet":         pod("d", "d", daemon),
+		"created before":         pod("e", "e", tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour)) }),
+		"bound during the write": pod("f", "f", func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour + bindingDelay)) }),
+	} {
+		if hasComeBack(other, claimedSince(node)) {
+			t.Errorf("a pod %s has come back", name)
+		}
+	}
+	if maintenance.ComesBack(pod("g", "g")) || !maintenance.ComesBack(pod("g", "g", tolerating)) || maintenance.ComesBack(pod("g", "g", tolerating, func(pod *v1.Pod) { pod.OwnerReferences = nil })) {
+		t.Errorf("a pod comes back to a cordoned node if its controller creates another one that tolerates it")
+	}
+}

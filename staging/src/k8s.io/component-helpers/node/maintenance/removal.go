@@ -1,0 +1,34 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// removalTaints are on nodes that an autoscaler is about to remove: those of the cluster autoscaler and of
+// Karpenter.
+var removalTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
+
+// IsBeingRemoved reports whether others remove the node: it is not available any more, and a maintenance that
+// begins with it would do work that is lost.
+func IsBeingRemoved(node *v1.Node) bool {
+	return node.DeletionTimestamp != nil ||
+		slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return slices.Contains(removalTaints, taint.Key) })
+}
