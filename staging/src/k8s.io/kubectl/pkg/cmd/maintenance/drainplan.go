@@ -38,28 +38,63 @@ func readFile(name string, in io.Reader) ([]byte, error) {
 }
 
 // readDrainPlan reads a list of entries, or a NodeMaintenance that has them in its spec. The server
-// validates them.
-func readDrainPlan(name string, in io.Reader) ([]corev1.DrainPlanEntry, error) {
+// validates them. It also returns the indices of the entries without a priority.
+func readDrainPlan(name string, in io.Reader) (plan []corev1.DrainPlanEntry, unset []int, err error) {
 	data, err := readFile(name, in)
 	if err != nil {
-		return nil, fmt.Errorf("--drain-plan-file: %w", err)
+		return nil, nil, fmt.Errorf("--drain-plan-file: %w", err)
 	}
-	plan, err := parseDrainPlan(data)
+	if plan, err = parseDrainPlan(data); err == nil {
+		unset, err = withoutPriority(data)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("--drain-plan-file=%s: %w", name, err)
+		return nil, nil, fmt.Errorf("--drain-plan-file=%s: %w", name, err)
 	}
 	if len(plan) == 0 {
-		return nil, fmt.Errorf("--drain-plan-file=%s: has no entries, such as \"- {podType: Default, podPriority: 1000}\"", name)
+		return nil, nil, fmt.Errorf("--drain-plan-file=%s: has no entries, such as \"- {podType: Default, podPriority: 1000}\"", name)
 	}
-	return plan, nil
+	return plan, unset, nil
 }
+
+// withoutPriority returns the indices of the entries of a drain plan, or of the one in a NodeMaintenance,
+// that have no podPriority.
+func withoutPriority(data []byte) ([]int, error) {
+	type entry struct {
+		PodPriority *int32 `json:"podPriority"`
+	}
+	asJSON, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	if isObject(asJSON) {
+		var nm struct {
+			Spec struct {
+				DrainPlan []entry `json:"drainPlan"`
+			} `json:"spec"`
+		}
+		err = yaml.Unmarshal(asJSON, &nm)
+		entries = nm.Spec.DrainPlan
+	} else {
+		err = yaml.Unmarshal(asJSON, &entries)
+	}
+	var unset []int
+	for i := range entries {
+		if entries[i].PodPriority == nil {
+			unset = append(unset, i)
+		}
+	}
+	return unset, err
+}
+
+func isObject(asJSON []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(asJSON), []byte("{")) }
 
 func parseDrainPlan(data []byte) ([]corev1.DrainPlanEntry, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
 		return nil, err
 	}
-	if bytes.HasPrefix(bytes.TrimSpace(asJSON), []byte("{")) {
+	if isObject(asJSON) {
 		var nm coordinationv1alpha1.NodeMaintenance
 		err := yaml.UnmarshalStrict(asJSON, &nm)
 		return nm.Spec.DrainPlan, err

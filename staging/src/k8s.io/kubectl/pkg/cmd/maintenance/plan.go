@@ -59,8 +59,9 @@ var (
 		latter is a hint: it considers requests, node selectors, required node affinity, taints and
 		tolerations.
 
-		The plan is for nodes that are named or selected with -l, for an existing maintenance
-		(--maintenance), or for one in a file (-f).
+		The plan is for nodes that are named or selected with -l, for an existing maintenance (its name,
+		if no node has it, or --maintenance), or for one in a file (-f). "comes back" marks pods whose
+		replacements may run on the cordoned node, because they tolerate the taint of a cordon.
 
 		The command only reads from the server.`))
 
@@ -72,7 +73,7 @@ var (
 		kubectl maintenance plan -l pool=a --drain-plan-file=plan.yaml
 
 		# Show what is left to do for an existing maintenance
-		kubectl maintenance plan --maintenance=foo-x7k2p
+		kubectl maintenance plan foo-x7k2p
 
 		# Show in how many batches a pool would be drained, and whether the pods fit elsewhere
 		kubectl maintenance plan -l pool=a --max-concurrent=10%
@@ -89,7 +90,9 @@ const wide = "wide"
 
 type planOptions struct {
 	*environment
-	args          []string
+	args []string
+	// isNode reports whether an argument is said to be a node.
+	isNode        bool
 	selector      string
 	maintenance   string
 	filename      string
@@ -101,14 +104,14 @@ type planOptions struct {
 func newCmdPlan(env *environment) *cobra.Command {
 	o := &planOptions{environment: env}
 	cmd := &cobra.Command{
-		Use:                   "plan (NODE... | -l SELECTOR | --maintenance=NAME | -f FILENAME)",
+		Use:                   "plan (NODE... | -l SELECTOR | NAME | --maintenance=NAME | -f FILENAME)",
 		DisableFlagsInUseLine: true,
 		Short:                 i18n.T("Show what a drain would do, and change nothing"),
 		Long:                  planLong,
 		Example:               planExample,
-		ValidArgsFunction:     completeNames(env.factory, "nodes"),
+		ValidArgsFunction:     completeNodesAndNames(env.factory),
 		Run: func(cmd *cobra.Command, args []string) {
-			o.args = bareNames(args)
+			o.args, o.isNode = bareNames(args), slices.ContainsFunc(args, isNodeArgument)
 			if len(args) == 1 && isMaintenanceArgument(args[0]) && o.maintenance == "" {
 				o.args, o.maintenance = nil, o.args[0]
 			}
@@ -140,15 +143,26 @@ func (o *planOptions) validate(cmd *cobra.Command) error {
 			given++
 		}
 	}
-	switch {
-	case given != 1:
+	if given != 1 {
 		return cmdutil.UsageErrorf(cmd, "exactly one of NODE..., --selector, --maintenance and --filename is required")
-	case o.drainPlanFile != "" && (o.maintenance != "" || o.filename != ""):
-		return cmdutil.UsageErrorf(cmd, "--drain-plan-file: the maintenance has its own drain plan")
-	case len(o.rolloutFlags.given()) > 0 && (o.maintenance != "" || o.filename != ""):
-		return cmdutil.UsageErrorf(cmd, "--max-concurrent: the maintenance has its own rollout")
+	}
+	if o.maintenance != "" || o.filename != "" {
+		if err := o.validateOwn(); err != nil {
+			return cmdutil.UsageErrorf(cmd, "%v", err)
+		}
 	}
 	return validateOutput(o.output, wide)
+}
+
+// validateOwn refuses flags for what a maintenance has itself.
+func (o *planOptions) validateOwn() error {
+	switch {
+	case o.drainPlanFile != "":
+		return errors.New("--drain-plan-file: the maintenance has its own drain plan")
+	case len(o.rolloutFlags.given()) > 0:
+		return errors.New("--max-concurrent: the maintenance has its own rollout")
+	}
+	return nil
 }
 
 func (o *planOptions) run(ctx context.Context) error {
@@ -169,8 +183,12 @@ func (o *planOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("drain plan: %w", err)
 	}
+	plan.MissingNodes = s.missingNames(nm.Spec.NodeSelector)
 	switch o.output {
 	case wide:
+		if text := plan.missingText(); text != "" {
+			fmt.Fprintln(o.ErrOut, "Warning: "+text)
+		}
 		return writeWidePlan(o.Out, plan, o.clock.Now())
 	case "":
 		_, err := io.WriteString(o.Out, renderPlan(plan, defaultWidth, o.clock.Now()))
@@ -188,27 +206,69 @@ func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (
 	}
 	switch {
 	case o.maintenance != "":
-		nm, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.maintenance, metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("reading NodeMaintenance %q: %w", o.maintenance, err)
-		}
-		return nm, nil
+		return stored(ctx, client, o.maintenance)
 	case o.filename != "":
-		return readManifest(o.filename, o.In)
+		return o.readManifest()
 	case o.selector != "":
 		nm.Spec.NodeSelector, err = nodesByLabels(o.selector)
 	default:
 		nm.Spec.NodeSelector = nodesByName(o.args)
-		err = missingNodes(ctx, client, o.args)
+		existing, err := existingNodes(ctx, client, o.args)
+		if err != nil {
+			// A typo would select nothing without notice.
+			return nil, err
+		}
+		if missing := notFound(o.args, existing); missing != nil {
+			return o.insteadOfNodes(ctx, client, existing, missing)
+		}
 	}
 	if err == nil && o.drainPlanFile != "" {
-		nm.Spec.DrainPlan, err = readDrainPlan(o.drainPlanFile, o.In)
+		var unset []int
+		nm.Spec.DrainPlan, unset, err = readDrainPlan(o.drainPlanFile, o.In)
+		o.warnOfPriorities(unset)
 	}
 	return nm, err
 }
 
-func readManifest(name string, in io.Reader) (*coordinationv1alpha1.NodeMaintenance, error) {
-	data, err := readFile(name, in)
+// insteadOfNodes returns the maintenance that the only argument names, which is no node. Otherwise, the
+// error says what is missing.
+func (o *planOptions) insteadOfNodes(ctx context.Context, client kubernetes.Interface, existing sets.Set[string], missing error) (*coordinationv1alpha1.NodeMaintenance, error) {
+	i := slices.IndexFunc(o.args, func(name string) bool { return !existing.Has(name) && hasMaintenance(ctx, client, name) })
+	switch {
+	case o.isNode:
+		return nil, missing
+	case i >= 0 && len(o.args) > 1:
+		return nil, fmt.Errorf("%w; NodeMaintenance %q exists: name it alone", missing, o.args[i])
+	case i >= 0:
+		if err := o.validateOwn(); err != nil {
+			return nil, err
+		}
+		return stored(ctx, client, o.args[0])
+	case len(o.args) == 1:
+		return nil, fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", missing, listCommand)
+	}
+	return nil, missing
+}
+
+func stored(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+	nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
+	}
+	return nm, nil
+}
+
+// warnOfPriorities warns of entries of a drain plan that say no priority. The server cannot: there, no
+// value and 0 look the same.
+func (o *planOptions) warnOfPriorities(unset []int) {
+	for _, i := range unset {
+		fmt.Fprintf(o.ErrOut, "Warning: entry %d of the drain plan has no podPriority, so it is 0: the entry selects no pod of a higher priority\n", i+1)
+	}
+}
+
+func (o *planOptions) readManifest() (*coordinationv1alpha1.NodeMaintenance, error) {
+	name := o.filename
+	data, err := readFile(name, o.In)
 	if err != nil {
 		return nil, fmt.Errorf("--filename: %w", err)
 	}
@@ -227,6 +287,11 @@ func readManifest(name string, in io.Reader) (*coordinationv1alpha1.NodeMaintena
 	if err := validateRollout(nm.Spec.Rollout); err != nil {
 		return nil, fmt.Errorf("--filename=%s: %w", name, err)
 	}
+	unset, err := withoutPriority(data)
+	if err != nil {
+		return nil, fmt.Errorf("--filename=%s: %w", name, err)
+	}
+	o.warnOfPriorities(unset)
 	return nm, nil
 }
 

@@ -76,6 +76,11 @@ func (p podStory) registering(annotations ...string) podStory {
 	return p
 }
 
+func (p podStory) toleratingAll() podStory {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	return p
+}
+
 func (p podStory) inPhase(phase corev1.PodPhase) podStory {
 	p.Status.Phase = phase
 	return p
@@ -148,7 +153,29 @@ func policiesPlan(t *testing.T) *plan {
 	return mustPlan(t, s, "kernel", maintenance.StandardPlan(), "node-1", "node-2")
 }
 
+// skippingPlan returns the plan of a maintenance that skips a pod on one of its nodes: the agents of that
+// node stay with it.
+func skippingPlan(t *testing.T) *plan {
+	nm := newMaintenance("kernel", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1", "node-2", "node-3")
+	nm.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{
+		{Action: "Skip", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "ceph"}}},
+		{Action: "Skip", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "agent"}}},
+	}
+	s := snapshotOf(nm, newNode("node-1"), newNode("node-2"), newNode("node-3"),
+		newPod("ceph-0", "node-1"), newPod("web-0", "node-1"), newPod("proxy-1", "node-1").ownedBy("DaemonSet"), newPod("etcd-1", "node-1").static(),
+		// What has ended needs no agents, and agents do not need each other.
+		newPod("ceph-1", "node-2").inPhase(corev1.PodSucceeded), newPod("proxy-2", "node-2").ownedBy("DaemonSet"), newPod("etcd-2", "node-2").static(),
+		newPod("agent-3", "node-3").ownedBy("DaemonSet"), newPod("proxy-3", "node-3").ownedBy("DaemonSet"))
+	if err := s.setPolicies(nm.NodeMaintenance); err != nil {
+		t.Fatal(err)
+	}
+	s.keepPods(s.selectedNodes(nm.Spec.NodeSelector))
+	return mustPlan(t, s, "kernel", maintenance.StandardPlan(), "node-1", "node-2", "node-3")
+}
+
 func TestRenderPlan(t *testing.T) {
+	staying := snapshotOf(newNode("node-1"), newDeployment("api"), newPod("web-0", "node-1").toleratingAll(), newPod("db-0", "node-1").ownedBy("StatefulSet").toleratingAll().withPriority(5),
+		newPod("api-0", "node-1", coordinationv1alpha1.EvictionInterceptorDeployment).toleratingAll(), newPod("bare-0", "node-1").toleratingAll().bare(), newPod("proxy-0", "node-1").ownedBy("DaemonSet").toleratingAll())
 	standard := maintenance.StandardPlan()
 	s := snapshotOf(busyNodes()...)
 	own := []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault, PodPriority: 0, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}}
@@ -165,6 +192,8 @@ func TestRenderPlan(t *testing.T) {
 		"long":       mustPlan(t, long, "", standard, "node-1"),
 		"surging":    mustPlan(t, surgingNode(), "", standard, "node-1"),
 		"policies":   policiesPlan(t),
+		"skipping":   skippingPlan(t),
+		"back":       mustPlan(t, staying, "", standard, "node-1"),
 		"unreadable": mustPlan(t, unreadable, "", standard, "node-3"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,17 +291,44 @@ spec:
   nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-2]}]}]}
 `)
 	drainPlan := file("plan.yaml", "- {podType: Default, podPriority: 0, podSelector: {matchLabels: {app: db}}}\n")
+	noPriority := file("no-priority.yaml", "- {podType: Default, podSelector: {matchLabels: {app: db}}}\n- {podType: Default, podPriority: 5}\n- {podType: DaemonSet}\n")
+	misspelt := file("misspelt.yaml", `apiVersion: coordination.k8s.io/v1alpha1
+kind: NodeMaintenance
+metadata: {name: next}
+spec:
+  drainPlan: [{podType: Default}]
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchFields: [{key: metadata.name, operator: In, values: [node-2]}]
+    - matchFields: [{key: metadata.name, operator: In, values: [nod-3]}]
+`)
+	const (
+		misspeltText   = "spec.nodeSelector names 1 node that does not exist: nod-3"
+		noPriorityText = "Warning: entry 1 of the drain plan has no podPriority, so it is 0: the entry selects no pod of a higher priority\n"
+	)
 	for _, tc := range []struct {
 		name    string
 		args    []string
 		out     []string
 		failure string
+		warning string
 	}{
 		{name: "nodes", args: []string{"node-1"}, out: []string{"A drain of 1 node. Nothing is changed", "node-1: 4 pods, also maintained by next-week (Idle)\n", "! PodDisruptionBudget default/db allows no", "Summary: 4 pods on 1 node in 3 steps"}},
 		{name: "labels that no node has", args: []string{"-l", "a=b"}, out: []string{"Summary: no node is selected."}},
 		{name: "stored", args: []string{"--maintenance=rack-8"}, out: []string{"NodeMaintenance rack-8, a drain of 1 node.", "cordoned, also maintained by next-week (Idle)\n"}},
 		{name: "a manifest", args: []string{"-f", manifest}, out: []string{"NodeMaintenance next, a drain of 1 node.", "also maintained by next-week (Idle), rack-8 (Drain)\n"}},
 		{name: "a drain plan from a file", args: []string{"node-1", "--drain-plan-file", drainPlan}, out: []string{"     1  Default pods up to priority 0 with app=db: 1 pod\n"}},
+		{name: "a drain plan without priorities", args: []string{"node-1", "--drain-plan-file", noPriority}, out: []string{"     1  Default pods up to priority 0 with app=db: 1 pod\n"},
+			warning: noPriorityText + strings.Replace(noPriorityText, "entry 1", "entry 3", 1)},
+		{name: "a manifest with a node that does not exist, and without priorities", args: []string{"-f", misspelt}, out: []string{"NodeMaintenance next, a drain of 1 node.", "! " + misspeltText + "\n"}, warning: noPriorityText},
+		{name: "the same, wide", args: []string{"-f", misspelt, "-o", "wide"}, out: []string{"NODE"}, warning: noPriorityText + "Warning: " + misspeltText + "\n"},
+		{name: "the same, for a script", args: []string{"-f", misspelt, "-o", "json"}, out: []string{"\"missingNodes\": [\n        \"nod-3\"\n    ]"}, warning: noPriorityText},
+		{name: "the name of a maintenance", args: []string{"rack-8"}, out: []string{"NodeMaintenance rack-8, a drain of 1 node."}},
+		{name: "its name and a drain plan", args: []string{"rack-8", "--drain-plan-file", drainPlan}, failure: "has its own drain plan"},
+		{name: "its name and a rollout", args: []string{"rack-8", "--max-concurrent=1"}, failure: "has its own rollout"},
+		{name: "its name among nodes", args: []string{"node-1", "rack-8"}, failure: `node "rack-8" not found; NodeMaintenance "rack-8" exists: name it alone`},
+		{name: "neither a node nor a maintenance", args: []string{"nobody"}, failure: `node "nobody" not found, nor is there a NodeMaintenance of that name: "kubectl maintenance status --all" lists them`},
+		{name: "a node, with its kind", args: []string{"node/rack-8"}, failure: `node "rack-8" not found`},
 		{name: "wide", args: []string{"node-1", "-o", "wide"}, out: []string{"NODE", "migrate.example.com,backup.example.com,imperative-eviction.k8s.io"}},
 		{name: "json", args: []string{"node-1", "-o", "json"}, out: []string{`"podsWithLocalStorage": 0`, `"podType": "Static"`, `"step": 1`}},
 		{name: "a node that does not exist", args: []string{"node-1", "nod-2"}, failure: `node "nod-2" not found`},
@@ -289,6 +345,9 @@ spec:
 			out := s.run(t, append([]string{"plan"}, tc.args...)...)
 			contains(t, out, tc.out...)
 			contains(t, s.failure, tc.failure)
+			if diff := cmp.Diff(tc.warning, s.errOut.String()); diff != "" && tc.failure == "" {
+				t.Errorf("warnings (-want, +got):\n%s", diff)
+			}
 			if (s.code != 0) != (tc.failure != "") {
 				t.Errorf("exit code %d: %s", s.code, s.failure)
 			}

@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -66,6 +67,24 @@ func (s *snapshot) selectedNodes(nodeSelector *corev1.NodeSelector) []*corev1.No
 		}
 	}
 	return selected
+}
+
+// missingNames returns the nodes that the selector names and that do not exist, sorted; none if the nodes
+// cannot be read.
+func (s *snapshot) missingNames(nodeSelector *corev1.NodeSelector) []string {
+	if nodeSelector == nil || !s.readable("nodes") {
+		return nil
+	}
+	existing, missing := sets.New[string](), sets.New[string]()
+	for _, node := range s.nodes {
+		existing.Insert(node.Name)
+	}
+	for i := range nodeSelector.NodeSelectorTerms {
+		if name, named := maintenance.NamedNode(&nodeSelector.NodeSelectorTerms[i]); named && !existing.Has(name) {
+			missing.Insert(name)
+		}
+	}
+	return sets.List(missing)
 }
 
 // readSnapshot returns the maintenances with all nodes.

@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -39,11 +40,14 @@ var noteTexts = map[podNote]string{
 	noteNeedsKubelet:    "not evicted: its kubelet stops it",
 	noteSchedulingGroup: "not evicted: pods of a scheduling group are not evicted one by one",
 	noteTerminating:     "already terminating",
+
+	noteComesBack:        "comes back: tolerates " + corev1.TaintNodeUnschedulable,
+	noteStaysWithSkipped: "stays: spec.podPolicies skips a pod of this node",
 }
 
-// stays reports whether a drain does not remove the pod from its node. Whether the DaemonSet
-// controller and the kubelet do so depends on feature gates that kubectl cannot read.
-func (n podNote) stays() bool { return n == noteSchedulingGroup }
+// hinders reports whether a drain does not remove the pod from its node, or not for good. Whether the
+// DaemonSet controller and the kubelet do so depends on feature gates that kubectl cannot read.
+func (n podNote) hinders() bool { return n == noteSchedulingGroup || n == noteComesBack }
 
 // replaces reports whether the pod is replaced and then deleted, without an eviction.
 func (n podNote) replaces() bool {
@@ -58,6 +62,9 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		title = fmt.Sprintf("NodeMaintenance %s, a drain of %s", plan.Maintenance, counted(plan.Summary.Nodes, "node", "nodes"))
 	}
 	p.wrapped("", title+". Nothing is changed by this command.")
+	if text := plan.missingText(); text != "" {
+		p.wrapped("! ", text)
+	}
 	if plan.Summary.Pods > 0 {
 		p.addSteps(plan)
 	}
@@ -93,6 +100,18 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		p.wrapped("", fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
 	}
 	return p.String()
+}
+
+// maxMissingNodes is how many nodes that do not exist are named.
+const maxMissingNodes = 10
+
+// missingText names nodes that the selector names and that do not exist; empty if there are none.
+func (p *plan) missingText() string {
+	if len(p.MissingNodes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.nodeSelector names %s: %s", counted(len(p.MissingNodes), "node that does not exist", "nodes that do not exist"),
+		plaintext.Line(listPods(p.MissingNodes[:min(maxMissingNodes, len(p.MissingNodes))], len(p.MissingNodes))))
 }
 
 func (p *plan) has(note podNote) bool {
@@ -154,8 +173,8 @@ func (p *podPlan) stepText() string {
 // details are the remarks about a pod. Those about a blocker are marked with "!".
 func (p *podPlan) details(now time.Time) []string {
 	var details []string
-	if p.isKept() {
-		details = append(details, p.keptText(now))
+	if text := p.keptText(now); p.isKept() && text != "" {
+		details = append(details, text)
 	}
 	if p.Step == 0 && p.Action != actionSkip {
 		details = append(details, "! not evicted: no entry of the drain plan selects it")
@@ -168,7 +187,7 @@ func (p *podPlan) details(now time.Time) []string {
 	}
 	for _, note := range p.Remarks {
 		mark := ""
-		if note.stays() {
+		if note.hinders() {
 			mark = "! "
 		}
 		details = append(details, mark+noteTexts[note])
@@ -234,6 +253,8 @@ func summaryText(plan *plan, now time.Time) string {
 		{s.Intercepted, "with interceptors that act first"},
 		{s.Replaced, "replaced by their Deployments first"},
 		{s.Skipped, "skipped"},
+		{s.StayingAgents, "staying with skipped pods"},
+		{s.ComingBack, "that come back"},
 		{s.WaitedFor, s.waitedForText(now)},
 		{s.Unhandled, "not evicted"},
 		{s.Unmanaged, "unmanaged"},

@@ -90,16 +90,6 @@ func nodesByLabels(text string) (*corev1.NodeSelector, error) {
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}, nil
 }
 
-// missingNodes returns an error that names the nodes that do not exist. Without the permission to
-// read nodes, it returns that error: a typo would select nothing without notice.
-func missingNodes(ctx context.Context, client kubernetes.Interface, names []string) error {
-	existing, err := existingNodes(ctx, client, names)
-	if err != nil {
-		return err
-	}
-	return notFound(names, existing)
-}
-
 // notFound returns an error that names the nodes that do not exist.
 func notFound(names []string, existing sets.Set[string]) error {
 	var errs []error

@@ -183,7 +183,7 @@ func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.drainPlanFile != "" {
-		if o.drainPlan, err = readDrainPlan(o.drainPlanFile, o.In); err != nil {
+		if o.drainPlan, _, err = readDrainPlan(o.drainPlanFile, o.In); err != nil {
 			return err
 		}
 	}

@@ -31,9 +31,11 @@ import (
 // plan is what a drain would do. "plan -o json" prints it: its fields are an interface.
 type plan struct {
 	// Maintenance is the name of the stored maintenance, if the plan is of one.
-	Maintenance string     `json:"maintenance,omitempty"`
-	Steps       []stepView `json:"steps"`
-	Nodes       []nodePlan `json:"nodes"`
+	Maintenance string `json:"maintenance,omitempty"`
+	// MissingNodes are named by the selector and do not exist, sorted.
+	MissingNodes []string   `json:"missingNodes,omitempty"`
+	Steps        []stepView `json:"steps"`
+	Nodes        []nodePlan `json:"nodes"`
 	// Budgets are those that select at least one pod that is evicted through the API.
 	Budgets []budgetPlan `json:"budgets"`
 	// Warnings name workloads that would be down, and Jobs that would fail.
@@ -123,6 +125,10 @@ const (
 	noteMayBeReplaced podNote = "MayBeReplacedFirst"
 	// noteNotReplaced: its Deployment allowed a surge when the pod was created, and no longer does.
 	noteNotReplaced podNote = "NotReplacedFirst"
+	// noteComesBack: its replacement may run on the cordoned node, and would be evicted again.
+	noteComesBack podNote = "ComesBack"
+	// noteStaysWithSkipped: a policy skips a pod of the node, which may need this agent.
+	noteStaysWithSkipped podNote = "StaysWithSkippedPods"
 	// noteTerminating: it is being deleted.
 	noteTerminating podNote = "Terminating"
 )
@@ -148,6 +154,10 @@ type planSummary struct {
 	WaitedFor        int          `json:"podsWaitedFor"`
 	WaitedForEndless int          `json:"podsWaitedForWithoutDeadline"`
 	WaitedForUntil   *metav1.Time `json:"waitedForUntil,omitempty"`
+	// StayingAgents are DaemonSet pods and static pods that stay with skipped pods, and ComingBack those
+	// whose replacements may run on the cordoned node.
+	StayingAgents int `json:"podsThatStayWithSkippedPods"`
+	ComingBack    int `json:"podsThatComeBack"`
 	// Unhandled are DaemonSet pods, static pods and those of scheduling groups.
 	Unhandled int `json:"podsThatNeedOthers"`
 }
@@ -171,7 +181,11 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 				continue
 			}
 			if action := s.kept[pod]; action != "" {
-				n.Pods = append(n.Pods, keptPodPlan(pod, action, compiled))
+				kept := keptPodPlan(pod, action, compiled)
+				if s.agents.Has(pod) {
+					kept.Remarks = append(kept.Remarks, noteStaysWithSkipped)
+				}
+				n.Pods = append(n.Pods, kept)
 				continue
 			}
 			n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
@@ -285,6 +299,9 @@ func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
 		if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }) {
 			notes = append(notes, noteLocalStorage)
 		}
+		if maintenance.ComesBack(pod) {
+			notes = append(notes, noteComesBack)
+		}
 	}
 	return notes
 }
@@ -340,6 +357,8 @@ func (s *planSummary) add(pod *podPlan) {
 			s.LocalStorage++
 		case noteReplacedFirst, noteMayBeReplaced:
 			s.Replaced++
+		case noteComesBack:
+			s.ComingBack++
 		case noteNeedsDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
 			s.Unhandled++
 		}

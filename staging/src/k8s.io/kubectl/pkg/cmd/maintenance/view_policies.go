@@ -19,6 +19,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
@@ -112,12 +114,28 @@ func (s *podSnapshot) setNamespaces(namespaces []*corev1.Namespace) {
 
 // keepPods finds the pods of the nodes that are not evicted. It needs policies and pods.
 func (s *podSnapshot) keepPods(nodes []*corev1.Node) {
-	s.kept = map[*corev1.Pod]coordinationv1alpha1.NodeMaintenancePodAction{}
+	s.kept, s.agents = map[*corev1.Pod]coordinationv1alpha1.NodeMaintenancePodAction{}, sets.New[*corev1.Pod]()
 	for _, node := range nodes {
+		skips := false
 		for _, pod := range s.pods[node.Name] {
 			if action := s.actionFor(pod, node); action == actionSkip || action == actionWait {
 				s.kept[pod] = action
+				skips = skips || action == actionSkip && maintenance.IsLeft(pod) && maintenance.PodTypeOf(pod) == corev1.PodTypeDefault
 			}
+		}
+		if skips {
+			s.keepAgents(node)
+		}
+	}
+}
+
+// keepAgents keeps the pods of DaemonSets and the static pods of a node on which a skipped pod stays: they
+// may be its network or its storage.
+func (s *podSnapshot) keepAgents(node *corev1.Node) {
+	for _, pod := range s.pods[node.Name] {
+		if maintenance.PodTypeOf(pod) != corev1.PodTypeDefault && s.kept[pod] != actionSkip {
+			s.kept[pod] = actionSkip
+			s.agents.Insert(pod)
 		}
 	}
 }
@@ -158,7 +176,11 @@ func keptPodPlan(pod *corev1.Pod, action coordinationv1alpha1.NodeMaintenancePod
 
 // addKept counts a pod that nobody evicts.
 func (s *planSummary) addKept(pod *podPlan) {
-	if pod.Action == actionSkip {
+	switch {
+	case pod.staysWithSkipped():
+		s.StayingAgents++
+		return
+	case pod.Action == actionSkip:
 		s.Skipped++
 		return
 	}
@@ -174,9 +196,14 @@ func (s *planSummary) addKept(pod *podPlan) {
 // isKept reports whether nobody evicts the pod.
 func (p *podPlan) isKept() bool { return p.Action != "" }
 
+// staysWithSkipped reports whether the pod stays only because a skipped pod of its node may need it.
+func (p *podPlan) staysWithSkipped() bool { return slices.Contains(p.Remarks, noteStaysWithSkipped) }
+
 // keptText says why a pod is not evicted, and when the drain goes on.
 func (p *podPlan) keptText(now time.Time) string {
 	switch {
+	case p.staysWithSkipped():
+		return "" // The remark says why.
 	case p.Action == actionSkip:
 		return "stays: spec.podPolicies skips it"
 	case p.EndsBy != nil:

@@ -87,6 +87,14 @@ func TestPodSelectors(t *testing.T) {
 	}
 }
 
+func missingNodes(t *testing.T, s *server, names []string) error {
+	existing, err := existingNodes(t.Context(), s, names)
+	if err != nil {
+		return err
+	}
+	return notFound(names, existing)
+}
+
 func TestMissingNodes(t *testing.T) {
 	for count, verb := range map[int]string{maxNodeGets: "get", maxNodeGets + 1: "list"} {
 		s := newServer(t, newNode("node-0"))
@@ -94,7 +102,7 @@ func TestMissingNodes(t *testing.T) {
 		for i := range names {
 			names[i] = "node-0"
 		}
-		if err := missingNodes(t.Context(), s, names); err != nil {
+		if err := missingNodes(t, s, names); err != nil {
 			t.Errorf("%d nodes: %v", count, err)
 		}
 		for _, action := range s.Actions() {
@@ -103,7 +111,7 @@ func TestMissingNodes(t *testing.T) {
 			}
 		}
 		names[count-1] = "nod-1"
-		if err := missingNodes(t.Context(), s, names); err == nil || err.Error() != `node "nod-1" not found` {
+		if err := missingNodes(t, s, names); err == nil || err.Error() != `node "nod-1" not found` {
 			t.Errorf("%d nodes, one of which is missing: %v", count, err)
 		}
 	}
