@@ -199,10 +199,13 @@ func (p *Plugin) validateWrite(ctx context.Context, a admission.Attributes, main
 	if err := p.validateEscalation(ctx, a, maintenance, old); err != nil {
 		return err
 	}
+	if old == nil {
+		warnOfPriorities(ctx, maintenance.Spec.DrainPlan)
+	}
 	if !needsWarning(maintenance, old) || selected.unchecked != "" {
 		return nil
 	}
-	return p.warn(ctx, selected.nodes)
+	return p.warn(ctx, &selected)
 }
 
 // waitForNodes returns an error if the cache of nodes does not sync in time.

@@ -49,6 +49,8 @@ type selection struct {
 	nodes sets.Set[string]
 	// concerned are these nodes, and others that it selects by name.
 	concerned sets.Set[string]
+	// missing are nodes that it selects by name and that do not exist.
+	missing sets.Set[string]
 	// unknown is the path of the first term that may match nodes that do not exist yet, and the
 	// reason, or empty.
 	unknown string
@@ -60,7 +62,7 @@ type selection struct {
 // which a maintenance may have thousands, are only matched with that node. A nil maintenance
 // selects nothing.
 func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selection, error) {
-	selected := selection{nodes: sets.New[string](), concerned: sets.New[string]()}
+	selected := selection{nodes: sets.New[string](), concerned: sets.New[string](), missing: sets.New[string]()}
 	selector, err := nodeSelectorOf(maintenance)
 	if err != nil || selector == nil {
 		return selected, err
@@ -83,7 +85,10 @@ func (p *Plugin) selectionOf(maintenance *coordination.NodeMaintenance) (selecti
 		if err != nil && !apierrors.IsNotFound(err) {
 			return selected, apierrors.NewInternalError(fmt.Errorf("reading node %q, which spec.nodeSelector names: %w", name, err))
 		}
-		if err == nil && compiled.Match(node) {
+		switch {
+		case err != nil:
+			selected.missing.Insert(name)
+		case compiled.Match(node):
 			selected.nodes.Insert(name)
 		}
 	}

@@ -19,14 +19,17 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
 )
 
 // controlPlaneLabel marks the nodes that run the control plane.
@@ -47,11 +50,16 @@ func needsWarning(maintenance, old *coordination.NodeMaintenance) bool {
 }
 
 // warn warns the user if no node is selected, or all nodes of the cluster, or all nodes of the
-// control plane. This includes clusters with a single node.
-func (p *Plugin) warn(ctx context.Context, selected sets.Set[string]) error {
+// control plane, or if nodes are named that do not exist. This includes clusters with a single node.
+func (p *Plugin) warn(ctx context.Context, selection *selection) error {
+	selected := selection.nodes
 	if len(selected) == 0 {
 		warning.AddWarning(ctx, "", "spec.nodeSelector currently selects no node; it will also select nodes that match it later")
 		return nil
+	}
+	if len(selection.missing) > 0 {
+		warning.AddWarning(ctx, "", fmt.Sprintf("spec.nodeSelector names %s, but there is no Node of that name now; one that is created later is selected too",
+			describeNodes(sets.List(selection.missing))))
 	}
 	nodes, err := p.nodes.List(labels.Everything())
 	if err != nil {
@@ -70,6 +78,23 @@ func (p *Plugin) warn(ctx context.Context, selected sets.Set[string]) error {
 		warning.AddWarning(ctx, "", fmt.Sprintf("spec.nodeSelector selects all control-plane nodes (%d): draining them may stop the control plane, and with it the maintenance", len(controlPlane)))
 	}
 	return nil
+}
+
+// warnOfPriorities warns of entries of a new drain plan with the priority 0: an omitted priority looks
+// the same, and probably means all pods of the type. The standard entries have others.
+func warnOfPriorities(ctx context.Context, plan []core.DrainPlanEntry) {
+	zero := slices.DeleteFunc(slices.Clone(plan), func(entry core.DrainPlanEntry) bool { return entry.PodPriority != 0 })
+	if len(zero) == 0 {
+		return
+	}
+	pods, more := string(zero[0].PodType)+" pods", ""
+	if selector := zero[0].PodSelector; selector != nil {
+		pods += " with " + metav1.FormatLabelSelector(selector)
+	}
+	if len(zero) > 1 {
+		more = fmt.Sprintf(" (so is that of %d more entries)", len(zero)-1)
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("spec.drainPlan: podPriority of the entry for %s is 0, as it is if it is omitted: the entry selects no pod of a higher priority%s", pods, more))
 }
 
 func covers(selected sets.Set[string], nodes []*v1.Node) bool {

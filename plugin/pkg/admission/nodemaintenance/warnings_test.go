@@ -21,8 +21,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/core"
 )
 
 // warnings records the warnings for the user.
@@ -36,7 +38,18 @@ func TestWarnings(t *testing.T) {
 		all          = "spec.nodeSelector selects all nodes of the cluster (11): evicted pods cannot run on another node, and the cluster may not recover without intervention"
 		controlPlane = "spec.nodeSelector selects all control-plane nodes (2): draining them may stop the control plane, and with it the maintenance"
 		theOne       = "spec.nodeSelector selects all nodes of the cluster (1): evicted pods cannot run on another node, and the cluster may not recover without intervention"
+		missing      = `spec.nodeSelector names nodes "nod-a2", "nod-b2", but there is no Node of that name now; one that is created later is selected too`
+		priority     = "spec.drainPlan: podPriority of the entry for Default pods is 0, as it is if it is omitted: the entry selects no pod of a higher priority"
+		priorities   = "spec.drainPlan: podPriority of the entry for Default pods with app=db is 0, as it is if it is omitted: the entry selects no pod of a higher priority (so is that of 2 more entries)"
 	)
+	ofType := func(podType core.PodType, labels map[string]string, priority int32) core.DrainPlanEntry {
+		entry := core.DrainPlanEntry{PodType: podType, PodPriority: priority}
+		if labels != nil {
+			entry.PodSelector = &metav1.LabelSelector{MatchLabels: labels}
+		}
+		return entry
+	}
+	misspelt := selecting(named("nod-b2"), named("node-a1"), both(zone("b"), named("node-a1")), named("nod-a2"))
 	everything, nothing := selecting(everywhere()), selecting(zone("z"))
 	tests := map[string]struct {
 		nodes            []*v1.Node // of twoZones if nil
@@ -53,6 +66,13 @@ func TestWarnings(t *testing.T) {
 		"create, one control-plane node":          {maintenance: newMaintenance(selecting(named("node-c1")))},
 		"create, no node":                         {maintenance: newMaintenance(nothing), want: warnings{none}},
 		"create, the name of no node":             {maintenance: newMaintenance(selecting(named("node-z"))), want: warnings{none}},
+		"create, some names of no node":           {maintenance: newMaintenance(misspelt), want: warnings{missing}},
+		"update to some names of no node":         {old: newMaintenance(), maintenance: newMaintenance(misspelt), want: warnings{missing}},
+		"another reason, some names of no node":   {old: newMaintenance(misspelt), maintenance: newMaintenance(misspelt, withReason("x"))},
+		"create, priority 0":                      {maintenance: newMaintenance(withPlan(ofType(core.PodTypeDefault, nil, 0), ofType(core.PodTypeDefault, nil, 5))), want: warnings{priority}},
+		"create, several priorities 0":            {maintenance: newMaintenance(withPlan(ofType(core.PodTypeDefault, map[string]string{"app": "db"}, 0), ofType(core.PodTypeDefault, nil, 0), ofType(core.PodTypeStatic, nil, 0))), want: warnings{priorities}},
+		"create, other priorities":                {maintenance: newMaintenance(withPlan(ofType(core.PodTypeDefault, nil, -1), ofType(core.PodTypeDefault, nil, 1)))},
+		"start, priority 0":                       {old: newMaintenance(inStage(idle), withPlan(ofType(core.PodTypeDefault, nil, 0))), maintenance: newMaintenance(withPlan(ofType(core.PodTypeDefault, nil, 0)))},
 		"create, all but the names match":         {maintenance: newMaintenance(selecting(both(zone("b"), named("node-a1")))), want: warnings{none}},
 		"create, one node is all":                 {nodes: []*v1.Node{newNode("node-a1", "a")}, maintenance: newMaintenance(), want: warnings{theOne}},
 		"create, no nodes at all":                 {nodes: []*v1.Node{}, maintenance: newMaintenance(everything), want: warnings{none}},
