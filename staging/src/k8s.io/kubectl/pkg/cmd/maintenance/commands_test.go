@@ -371,6 +371,10 @@ func TestOnlyMaintenancesAndNodesAreRead(t *testing.T) {
 			read[action.GetVerb()+" "+action.GetResource().Resource] = true
 			switch action.GetResource().Resource {
 			case resource, "nodes":
+			case "leases": // Only that of kube-controller-manager.
+				if get, ok := action.(clienttesting.GetAction); !ok || get.GetName() != "kube-controller-manager" || get.GetNamespace() != "kube-system" {
+					t.Errorf("%v: %v", args, action)
+				}
 			case "resource": // API discovery.
 			default:
 				t.Errorf("%v: %s %s", args, action.GetVerb(), action.GetResource().Resource)

@@ -112,6 +112,7 @@ func (f *follower) run(ctx context.Context) error {
 		f.shown = frame{
 			views: f.current(views), now: now,
 			trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now), uncordoned: f.uncordonedText(views, now),
+			silent: silenceText(f.observer.silent.Load(), now),
 		}
 		if err := f.display.show(f.shown); err != nil {
 			return err

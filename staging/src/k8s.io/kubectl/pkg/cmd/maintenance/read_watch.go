@@ -54,6 +54,10 @@ type observer struct {
 	// probed is when the server was last probed; probing reports that it has not answered yet.
 	probed  time.Time
 	probing atomic.Bool
+	// silent is since when kube-controller-manager has not renewed its lease, as of the last probe. mayNotKnow
+	// reports that the lease cannot be read.
+	silent     atomic.Pointer[metav1.Time]
+	mayNotKnow atomic.Bool
 }
 
 // newObserver starts the watches. They end with ctx.
@@ -94,7 +98,14 @@ func (o *observer) factory(fieldSelector string) informers.SharedInformerFactory
 // forgetUnused keeps a watch of many nodes small.
 func forgetUnused(object any) (any, error) {
 	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetManagedFields(nil)
+		fields := accessor.GetManagedFields()
+		if _, isMaintenance := object.(*coordinationv1alpha1.NodeMaintenance); !isMaintenance {
+			fields = nil
+		}
+		for i := range fields {
+			fields[i].FieldsV1 = nil // When it was changed is needed.
+		}
+		accessor.SetManagedFields(fields)
 	}
 	if node, ok := object.(*corev1.Node); ok {
 		node.Status.Images = nil
@@ -165,8 +176,25 @@ func (o *observer) probe(ctx context.Context, now time.Time) {
 		defer cancel()
 		if err := o.listOne(limited); err != nil && ctx.Err() == nil {
 			o.noteTrouble(err)
+			return
 		}
+		o.readSilence(limited, now)
 	}()
+}
+
+// readSilence reads whether kube-controller-manager runs. A user who may not read that, or for whom there is
+// nothing to read, does not ask again.
+func (o *observer) readSilence(ctx context.Context, now time.Time) {
+	if o.mayNotKnow.Load() {
+		return
+	}
+	silent, err := readSilence(ctx, o.client, now)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		o.mayNotKnow.Store(true)
+	case err == nil:
+		o.silent.Store(silent)
+	}
 }
 
 // listOne lists at most one of the maintenances to read.

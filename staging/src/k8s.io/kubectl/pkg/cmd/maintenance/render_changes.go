@@ -113,7 +113,7 @@ func drainedText(v *view) string {
 	if given > 0 {
 		text += fmt.Sprintf("; given back: %d", given)
 	}
-	return text
+	return text + skippedText(v)
 }
 
 func stageChange(v *view) string {

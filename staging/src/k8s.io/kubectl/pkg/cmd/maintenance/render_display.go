@@ -42,16 +42,18 @@ type frame struct {
 	unobserved string
 	// uncordoned names the nodes that are not cordoned for long; usually empty.
 	uncordoned string
+	// silent says that kube-controller-manager does not run; usually empty.
+	silent string
 }
 
 // notices are the problems besides blockers.
 func (f *frame) notices() []string {
-	return slices.DeleteFunc([]string{f.trouble, f.unobserved, f.uncordoned}, func(text string) bool { return text == "" })
+	return slices.DeleteFunc([]string{f.trouble, f.unobserved, f.uncordoned, f.silent}, func(text string) bool { return text == "" })
 }
 
 // printedNotices are the notices that were printed: each is printed once, until the problem is over.
 type printedNotices struct {
-	inTrouble, unobserved, uncordoned bool
+	inTrouble, unobserved, uncordoned, silent bool
 }
 
 // print prints the notices that are new, each behind the prefix.
@@ -59,7 +61,7 @@ func (p *printedNotices) print(out io.Writer, prefix string, frame *frame) error
 	for _, notice := range []struct {
 		text    string
 		printed *bool
-	}{{frame.trouble, &p.inTrouble}, {frame.unobserved, &p.unobserved}, {frame.uncordoned, &p.uncordoned}} {
+	}{{frame.trouble, &p.inTrouble}, {frame.unobserved, &p.unobserved}, {frame.uncordoned, &p.uncordoned}, {frame.silent, &p.silent}} {
 		if notice.text != "" && !*notice.printed {
 			if _, err := fmt.Fprintln(out, prefix+notice.text); err != nil {
 				return err

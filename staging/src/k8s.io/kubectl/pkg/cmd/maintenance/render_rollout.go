@@ -191,7 +191,7 @@ func waitsText(v *view, now time.Time) string {
 		return v.pausedText() // Nothing else matters.
 	}
 	var texts []string
-	formatTime := func(at metav1.Time) string { return timeAndRemainder(now, at) }
+	formatTime := func(at metav1.Time) string { return windowTime(now, at) }
 	for i := range v.Rollout.WaitingFor {
 		wait := &v.Rollout.WaitingFor[i]
 		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, namedCause(maintenance.WaitCause(wait, formatTime), v.Name, wait.Budget)))

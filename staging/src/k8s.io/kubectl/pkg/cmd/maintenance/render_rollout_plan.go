@@ -124,7 +124,7 @@ func (b *nodeBudgetPlan) text(now time.Time) string {
 		text += "; a window is open"
 	}
 	if b.NextWindowTime != nil {
-		text += "; next window " + timeAndRemainder(now, *b.NextWindowTime)
+		text += "; next window " + windowTime(now, *b.NextWindowTime)
 	}
 	return text
 }

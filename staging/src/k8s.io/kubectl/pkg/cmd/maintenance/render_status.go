@@ -157,6 +157,18 @@ func renderStatus(views []view, now time.Time, width int) string {
 	return renderPage(views, now, width, fullLayout(views)).String()
 }
 
+// renderSilence returns a paragraph that says that the controller does not run; empty if it does.
+func renderSilence(since *metav1.Time, now time.Time, width int) string {
+	text := silenceText(since, now)
+	if text == "" {
+		return ""
+	}
+	p := &page{width: width}
+	p.wrappedOwn("", text)
+	p.add("")
+	return p.String()
+}
+
 func renderPage(views []view, now time.Time, width int, layout layout) *page {
 	p := &page{width: width}
 	for i := range views {
@@ -197,7 +209,7 @@ func (p *page) addView(v *view, now time.Time, layout layout) {
 // addHead appends the fields of the maintenance as a whole.
 func (p *page) addHead(v *view, now time.Time, layout layout) {
 	p.field("Reason", v.Reason)
-	if !v.observed && now.Sub(v.created) >= controllerPatience {
+	if !v.observed && now.Sub(v.changed) >= controllerPatience {
 		p.wrappedOwn("  ", "The controller has not acted on the last change yet. If this does not change: "+inactiveText(v.Name))
 	}
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
@@ -272,6 +284,18 @@ func headline(v *view, now time.Time) string {
 }
 
 func podsText(v *view) string {
+	return podsLeftOf(v) + skippedText(v)
+}
+
+// skippedText counts the pods that stay, because pod policies skip them; empty if there are none.
+func skippedText(v *view) string {
+	if v.PodsSkipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s: spec.podPolicies", counted(v.PodsSkipped, "is skipped and stays", "are skipped and stay"))
+}
+
+func podsLeftOf(v *view) string {
 	left := v.PodsPending + v.PodsEvicting
 	switch {
 	case left == 0 && v.Rollout != nil && v.Rollout.WaitingNodes > 0:
@@ -457,11 +481,6 @@ func shares(cells int, counts ...int) []int {
 func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 	switch {
 	case len(v.Blockers) > 0 || v.isHalted():
-		p.add("")
-		p.add("  BLOCKERS (! needs an intervention)")
-		if v.isHalted() {
-			p.wrappedOwn("  ! ", v.haltedText())
-		}
 		p.listBlockers(v, now, layout)
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
 		p.add("")
@@ -474,18 +493,46 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 	}
 }
 
-// listBlockers appends some of the blockers, and counts the others.
+// listBlockers appends some of the blockers, and counts the others. What a drain consists of is no blocker: it
+// comes below them, under a title of its own.
 func (p *page) listBlockers(v *view, now time.Time, layout layout) {
-	shown := min(layout.blockers, len(v.Blockers))
-	for i := range v.Blockers[:shown] {
-		p.addBlocker(&v.Blockers[i], now, layout.details)
+	blockers := slices.Clone(v.Blockers)
+	slices.SortStableFunc(blockers, func(a, b blockerView) int { return cmp.Compare(a.progressRank(), b.progressRank()) })
+	shown := min(layout.blockers, len(blockers))
+	if v.isHalted() || len(blockers) > 0 && (shown == 0 || blockers[0].progressRank() == 0) {
+		p.add("")
+		p.add("  BLOCKERS (! needs an intervention)")
 	}
-	if hidden := v.Blockers[shown:]; len(hidden) > 0 {
+	if v.isHalted() {
+		p.wrappedOwn("  ! ", v.haltedText())
+	}
+	inProgress := false
+	for i := range blockers[:shown] {
+		b := &blockers[i]
+		if b.progressRank() > 0 && !inProgress {
+			inProgress = true
+			if i == 0 || !layout.blockersFirst { // A screen has no line to spare.
+				p.add("")
+			}
+			p.add("  IN PROGRESS (as reported)")
+		}
+		p.addBlocker(b, now, layout.details)
+	}
+	if hidden := blockers[shown:]; len(hidden) > 0 {
 		p.add("  ... and %d more, %d of them marked !", len(hidden), countBlocked(hidden))
 	}
 	if unlisted := v.BlockerCount - len(v.Blockers); unlisted > 0 {
 		p.add("  ... and %d that the status does not list", unlisted)
 	}
+}
+
+// progressRank is 1 for what goes on by itself, and 0 for what needs an intervention, or may: a cause of a
+// later release.
+func (b *blockerView) progressRank() int {
+	if b.Blocked || !slices.Contains(maintenance.HoldCauses(), b.Cause) {
+		return 0
+	}
+	return 1
 }
 
 // countBlocked returns how many of the blockers need an intervention.
@@ -527,10 +574,17 @@ func (v *view) conditionRepeats() bool {
 			return true
 		}
 	}
+	if i := strings.Index(text, skippedSentence); i >= 0 { // How many are skipped is shown.
+		before := text[:strings.LastIndex(text[:i], ". ")+1]
+		text = strings.TrimSpace(before + text[i+len(skippedSentence):])
+	}
 	left, more, _ := strings.Cut(text, ". ")
 	more = strings.TrimSuffix(more, ".")
 	return strings.Contains(left, " left on ") && (more == "" || more == strings.TrimSuffix(v.DrainMessage, "."))
 }
+
+// skippedSentence is the end of the sentence of the condition Drained that counts skipped pods.
+const skippedSentence = " stay, because spec.podPolicies skips them."
 
 // text is the message of the controller, or the cause if there is none.
 func (b *blockerView) text() string {
@@ -594,10 +648,17 @@ func elapsed(now time.Time, at metav1.Time) string {
 
 // timeAndRemainder is a time and how far away it is, with the date unless it is today.
 func timeAndRemainder(now time.Time, at metav1.Time) string {
+	return formatTime(now, at, time.TimeOnly)
+}
+
+// windowTime is timeAndRemainder with the time zone, because people in several zones agree upon windows, which
+// open at full minutes.
+func windowTime(now time.Time, at metav1.Time) string { return formatTime(now, at, "15:04 MST") }
+
+func formatTime(now time.Time, at metav1.Time, format string) string {
 	local := at.In(now.Location())
-	format := time.TimeOnly
 	if local.YearDay() != now.YearDay() || local.Year() != now.Year() {
-		format = time.DateTime
+		format = time.DateOnly + " " + format
 	}
 	if remainder := at.Sub(now); remainder >= 0 {
 		return fmt.Sprintf("%s, in %s", local.Format(format), duration.HumanDuration(remainder))

@@ -67,12 +67,67 @@ func blockedDrain() *podSnapshot {
 	)
 }
 
+func (m maintenanceStory) skipping(pods int32) maintenanceStory {
+	m.Status.DrainStatus.SkippedPods = pods
+	return m
+}
+
 // without removes pods.
 func (s *podSnapshot) without(names ...string) {
 	for node, pods := range s.pods {
 		s.pods[node] = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return slices.Contains(names, pod.Name) })
 	}
 	s.publish()
+}
+
+// changed makes it a maintenance of long ago whose spec somebody has changed again. The controller wrote its
+// status later, which is no change.
+func (m maintenanceStory) changed(before time.Duration) maintenanceStory {
+	m.CreationTimestamp, m.Generation = ago(24*time.Hour), m.Status.ObservedGeneration+1
+	m.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "kubectl-create", Operation: metav1.ManagedFieldsOperationUpdate, Time: ptr.To(ago(24 * time.Hour))},
+		{Manager: fieldManager, Operation: metav1.ManagedFieldsOperationUpdate, Time: ptr.To(ago(before))},
+		{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: ptr.To(ago(0))},
+	}
+	return m
+}
+
+// TestAlarmAfterAChange verifies that a controller that has not acted yet is reported when it takes long, and
+// not because the maintenance is old: a pause changed it a moment ago.
+func TestAlarmAfterAChange(t *testing.T) {
+	const alarm = "The controller has not acted on the last change yet"
+	paused := func(before time.Duration) maintenanceStory {
+		return newMaintenance("rack", drain, "node-1").started(time.Hour).changed(before)
+	}
+	deleted := newMaintenance("rack", drain, "node-1").started(time.Hour).changed(time.Hour)
+	deleted.DeletionTimestamp = ptr.To(ago(time.Second))
+	unknown := paused(0)
+	unknown.ManagedFields = nil
+	for _, tc := range []struct {
+		name  string
+		story maintenanceStory
+		want  bool
+	}{
+		{"just now", paused(300 * time.Millisecond), false},
+		{"not long ago", paused(controllerPatience - 1), false},
+		{"long ago", paused(controllerPatience), true},
+		{"deleted just now", deleted, false},
+		{"nobody knows", unknown, true},
+	} {
+		s := newServer(t, tc.story, drainingNode("node-1", 0, 1, "Draining"))
+		if out := s.mustRun(t, "status"); strings.Contains(out, alarm) != tc.want {
+			t.Errorf("%s:\n%s", tc.name, out)
+		}
+		// A watch keeps what it needs for that.
+		kept, err := forgetUnused(tc.story.NodeMaintenance.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := renderStatus(viewsOf(&snapshot{maintenances: []*coordinationv1alpha1.NodeMaintenance{kept.(*coordinationv1alpha1.NodeMaintenance)}}), testNow, defaultWidth)
+		if strings.Contains(page, alarm) != tc.want {
+			t.Errorf("%s, watched:\n%s", tc.name, page)
+		}
+	}
 }
 
 func TestRenderStatus(t *testing.T) {
@@ -136,6 +191,10 @@ func TestRenderStatus(t *testing.T) {
 				{Cause: coordinationv1alpha1.DrainBlockerEvictionRefused, PodCount: 30, NodeCount: 1, Message: "30 pods wait because the API server refuses to evict"},
 				{Cause: "Later", Name: "later"},
 			}}), drainingNode("node-1", 0, 30, "Draining")),
+		"skipped": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained().skipping(2), drainingNode("node-1", 0, 0, "Drained"),
+			newMaintenance("rack-8", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-2").started(time.Minute).draining(coordinationv1alpha1.DrainStatus{DrainMessage: "Draining"}).skipping(1).
+				condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, "1 pod left on 1 of 1 node. 1 pod stay, because spec.podPolicies skips them."),
+			drainingNode("node-2", 1, 0, "Draining"), newPod("web-0", "node-2")),
 		"two": snapshotOf(newMaintenance("b", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained(),
 			newMaintenance("a", coordinationv1alpha1.NodeMaintenanceStageCordon, "node-1").started(time.Hour), drainingNode("node-1", 0, 0, "Drained")),
 		"long-names": snapshotOf(
@@ -216,6 +275,13 @@ func TestTimeAndRemainder(t *testing.T) {
 	} {
 		if got := timeAndRemainder(testNow, ago(-tc.at)); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.at, got, tc.want)
+		}
+	}
+	// Windows are agreed upon by people in several zones.
+	berlin := testNow.In(time.FixedZone("CET", 3600))
+	for want, at := range map[string]metav1.Time{"14:04 CET, in 2m": ago(-2 * time.Minute), "2026-11-22 14:02 CET, in 24h": ago(-24 * time.Hour)} {
+		if got := windowTime(berlin, at); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

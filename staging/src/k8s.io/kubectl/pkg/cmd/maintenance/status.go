@@ -25,6 +25,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -38,12 +39,14 @@ var (
 
 		In a progress bar, "!" stands for pods that need an intervention, ">" for pods whose
 		eviction is requested, "." for pods whose eviction is not requested yet. A bar of "#" is a
-		drained node.
+		drained node. No object says how many pods a node had, so the bar is about those that are left:
+		only "kubectl maintenance watch" shows how many have gone meanwhile.
 
 		Of a maintenance that begins with its nodes one by one, at most ten nodes are shown, those that
 		need attention first, and how many are done, in progress and waiting, and for what.
 
-		The controller publishes the blockers. This command reads only NodeMaintenances and nodes.`))
+		The controller publishes the blockers. This command reads only NodeMaintenances and nodes, and
+		the lease of kube-controller-manager, if it may, to say when that does not run.`))
 
 	statusExample = templates.Examples(i18n.T(`
 		# Show all maintenances that are not completed
@@ -105,15 +108,23 @@ func (o *statusOptions) run(ctx context.Context) error {
 	}
 	now := o.clock.Now()
 	views := viewsOf(s)
+	var silent *metav1.Time
+	if slices.ContainsFunc(views, func(v view) bool { return v.needsController() }) {
+		silent, _ = readSilence(ctx, client, now) // That it is unknown is no news.
+	}
 	if o.output != "" {
-		return printStructured(o.Out, o.output, map[string]any{"maintenances": views})
+		root := map[string]any{"maintenances": views}
+		if silent != nil {
+			root["controllerSilentSince"] = silent
+		}
+		return printStructured(o.Out, o.output, root)
 	}
 	if len(views) == 0 && completed == 0 {
 		_, err := fmt.Fprintln(o.ErrOut, "No maintenances found")
 		return err
 	}
 	if len(views) > 0 {
-		if _, err = io.WriteString(o.Out, renderStatus(views, now, defaultWidth)); err != nil {
+		if _, err = io.WriteString(o.Out, renderSilence(silent, now, defaultWidth)+renderStatus(views, now, defaultWidth)); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,8 @@ type view struct {
 	PodsPending   int     `json:"podsPendingEvictionRequest"`
 	PodsEvicting  int     `json:"activeEvictionRequests"`
 	PodsBlocked   int     `json:"blockedPods"`
+	// PodsSkipped is how many pods stay, because pod policies skip them.
+	PodsSkipped int `json:"skippedPods"`
 	// Targets are the drain targets that all nodes have reached.
 	Targets []corev1.DrainPlanEntry `json:"reachedDrainTargets,omitempty"`
 	// DrainMessage is the controller's, in one line.
@@ -72,8 +74,8 @@ type view struct {
 	selector *corev1.NodeSelector
 	// observed reports whether the status is of the current generation.
 	observed bool
-	// created is when the maintenance was created.
-	created time.Time
+	// changed is when a client last changed the maintenance, as far as it says so.
+	changed time.Time
 	// wasDrained reports whether no pod was left when a completed maintenance was drained.
 	wasDrained bool
 	// counted reports whether the controller has counted pods in this stage. Until then, their
@@ -185,6 +187,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		PodsPending:   int(drain.PodsPendingEvictionRequest),
 		PodsEvicting:  int(drain.ActiveEvictionRequests),
 		PodsBlocked:   int(drain.BlockedPods),
+		PodsSkipped:   int(drain.SkippedPods),
 		Targets:       drain.ReachedDrainTargets,
 		DrainMessage:  drain.DrainMessage,
 		Nodes:         []nodeView{},
@@ -192,7 +195,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		Unreadable:    s.unreadable,
 		Rollout:       rolloutOf(nm),
 		uid:           nm.UID,
-		created:       nm.CreationTimestamp.Time,
+		changed:       lastChange(nm),
 		selector:      nm.Spec.NodeSelector,
 		observed:      nm.Status.ObservedGeneration == nm.Generation,
 	}
@@ -216,6 +219,21 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 	}
 	v.counted = v.StageStarted != nil && v.observed && drain.DrainMessage != ""
 	return v
+}
+
+// lastChange returns when a client last changed something that the controller has to act on: the status is not
+// that.
+func lastChange(nm *coordinationv1alpha1.NodeMaintenance) time.Time {
+	last := nm.CreationTimestamp.Time
+	for _, entry := range nm.ManagedFields {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	if nm.DeletionTimestamp != nil && nm.DeletionTimestamp.After(last) {
+		last = nm.DeletionTimestamp.Time
+	}
+	return last
 }
 
 // settle makes the view agree with the controller, which has found that no pod is left: the nodes

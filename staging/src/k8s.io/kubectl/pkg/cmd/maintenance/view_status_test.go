@@ -268,7 +268,7 @@ func TestTimedOutWhileNodesWait(t *testing.T) {
 		for _, reason := range tc.reasons {
 			m = m.waitingFor(1, reason, "workers", ptr.To(ago(-time.Hour)))
 			wait := m.Status.RolloutStatus.WaitingFor[len(causes)]
-			cause := maintenance.WaitCause(&wait, func(at metav1.Time) string { return timeAndRemainder(testNow, at) })
+			cause := maintenance.WaitCause(&wait, func(at metav1.Time) string { return windowTime(testNow, at) })
 			switch reason {
 			case coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed:
 				cause += " b"
@@ -461,4 +461,12 @@ func TestObserverIsWoken(t *testing.T) {
 	woken("an update")
 	deleteRack(t, s)
 	woken("a deletion")
+}
+
+// TestDrainedTextCountsSkippedPods verifies that the last line of a watch does not hide pods that stay.
+func TestDrainedTextCountsSkippedPods(t *testing.T) {
+	v := viewsIn(snapshotOf(newMaintenance("rack", drain, "node-1").started(time.Hour).drained().skipping(2), drainingNode("node-1", 0, 0, "Drained")))[0]
+	if got, want := drainedText(&v), "drained: no pod is left on 1 node; 2 are skipped and stay: spec.podPolicies"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
