@@ -26,6 +26,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -78,6 +79,10 @@ type follower struct {
 	// unobserved is since when the controller has not acted on a maintenance, and uncordoned since
 	// when a node should be cordoned, by name.
 	unobserved, uncordoned patience
+	// nodeless is since when a maintenance selects no node, by name, and hadNodes has those that selected one
+	// before.
+	nodeless patience
+	hadNodes sets.Set[string]
 	// returned is since when a rebooted node is seen Ready.
 	returned returns
 }
@@ -86,7 +91,7 @@ type follower struct {
 // of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, goal goal) (map[string]view, error) {
 	defer display.close()
-	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}, returned: returns{}}
+	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: returns{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -108,6 +113,7 @@ func (f *follower) run(ctx context.Context) error {
 		views := f.followed(viewsOf(f.observer.snapshot()))
 		seen.apply(views)
 		f.returned.apply(views, now)
+		f.findNodeless(views, now)
 		done := f.remember(views)
 		f.shown = frame{
 			views: f.current(views), now: now,
@@ -238,6 +244,34 @@ func (r returns) apply(views []view, now time.Time) {
 		}
 	}
 	maps.DeleteFunc(r, func(key string, _ metav1.Time) bool { return !seen.Has(key) })
+}
+
+// findNodeless finds the maintenances that have no node to drain, and will not get one: its nodes were deleted,
+// or those that it names do not exist. A node that is created again gets a while for that.
+func (f *follower) findNodeless(views []view, now time.Time) {
+	var names []string
+	for i := range views {
+		v := &views[i]
+		switch {
+		case v.SelectedNodes > 0:
+			f.hadNodes.Insert(v.Name)
+		case isEnded(v) || !v.observed || v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		case f.hadNodes.Has(v.Name) || v.selectsByName():
+			names = append(names, v.Name)
+		}
+	}
+	exhausted := f.nodeless.exhausted(names, now)
+	for i := range views {
+		views[i].nodeless = slices.Contains(exhausted, views[i].Name)
+	}
+}
+
+// selectsByName reports whether all terms of the selector name a node.
+func (v *view) selectsByName() bool {
+	return v.selector != nil && !slices.ContainsFunc(v.selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		_, named := maintenance.NamedNode(&term)
+		return !named
+	})
 }
 
 // unobservedText names maintenances on which the controller has not acted for long.

@@ -52,6 +52,10 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 		return "was deleted: its nodes are released"
 	case v.Outcome == outcomeReplaced:
 		return "was deleted: its nodes are released; another maintenance has its name now"
+	case v.nodeless && v.selectsByName():
+		return "selects no node: none of those that it names exists"
+	case v.nodeless:
+		return "selects no node any more: its nodes were deleted, or have other labels"
 	case v.Deleting:
 		return "is being deleted: its nodes are released"
 	case v.Rollout != nil && v.Rollout.own && v.Outcome == outcomeCompleted:
@@ -71,7 +75,7 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 }
 
 // isEnded reports whether a maintenance is drained, or can no longer become drained.
-func isEnded(v *view) bool { return v.Outcome != "" || v.Deleting }
+func isEnded(v *view) bool { return v.Outcome != "" || v.Deleting || v.nodeless }
 
 // incompleteReason says how many nodes a rollout had not given back one by one when it was completed;
 // empty if none.

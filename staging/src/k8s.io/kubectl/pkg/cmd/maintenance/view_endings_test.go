@@ -451,3 +451,80 @@ func TestGoneOnce(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
+
+// TestEndingsWithoutNodes verifies that a wait ends if the nodes are deleted: without one, a maintenance is never
+// drained. A node that comes back, or that may still come, is waited for.
+func TestEndingsWithoutNodes(t *testing.T) {
+	const byName, byLabel = "error: NodeMaintenance rack selects no node: none of those that it names exists", "error: NodeMaintenance rack selects no node any more: its nodes were deleted, or have other labels"
+	pool := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}
+	rack := func(selector *corev1.NodeSelector) maintenanceStory {
+		m := newMaintenance("rack", drain, "node-1").started(time.Minute)
+		m.Spec.NodeSelector = selector
+		return m
+	}
+	node := func() *corev1.Node {
+		n := drainingNode("node-1", 0, 1, "Draining")
+		n.Labels = map[string]string{"pool": "a"}
+		return n
+	}
+	nodes := corev1.SchemeGroupVersion.WithResource("nodes")
+	deleteNode := func(t *testing.T, s *server) {
+		if err := s.Tracker().Delete(nodes, "", "node-1"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, tc := range []struct {
+		name     string
+		selector *corev1.NodeSelector
+		// at is what happens when so many seconds have passed.
+		at      map[int]func(*testing.T, *server)
+		without bool
+		forbid  bool
+		code    int
+		failure string
+	}{
+		{"deleted", nodesByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: deleteNode}, false, false, 1, byName},
+		{"deleted, selected by label", pool, map[int]func(*testing.T, *server){10: deleteNode}, false, false, 1, byLabel},
+		{"deleted before", nodesByName([]string{"node-1"}), nil, true, false, 1, byName},
+		{"one that comes back", nodesByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: deleteNode, 30: func(t *testing.T, s *server) {
+			if err := s.Tracker().Create(nodes, node(), ""); err != nil {
+				t.Error(err)
+			}
+		}}, false, false, exitTimedOut, "timed out; "},
+		{"none has the label yet", pool, nil, true, false, exitTimedOut, "timed out; "},
+		{"no right to list nodes", nodesByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: func(t *testing.T, s *server) {
+			gone := rack(nodesByName([]string{"node-1"}))
+			gone.Status.SelectedNodes = 0
+			s.update(t, gone)
+		}}, false, true, 1, byName},
+	} {
+		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {
+			t.Run(command[0]+": "+tc.name, func(t *testing.T) {
+				stories := []any{rack(tc.selector), newNode("node-2")}
+				if !tc.without {
+					stories = append(stories, node())
+				}
+				s := newServer(t, stories...)
+				if tc.forbid {
+					s.forbid("nodes")
+				}
+				seconds := 0
+				s.clock.looked = func() {
+					seconds += 10
+					s.clock.Step(10 * time.Second)
+					if change := tc.at[seconds]; change != nil {
+						change(t, s)
+					}
+					if seconds == 200 {
+						s.end(context.DeadlineExceeded)
+					}
+				}
+				s.run(t, command...)
+				if s.code != tc.code || seconds < 30 {
+					t.Errorf("exit code %d after %d seconds, want %d: %s", s.code, seconds, tc.code, s.failure)
+				}
+				contains(t, s.failure, tc.failure)
+			})
+		}
+	}
+}

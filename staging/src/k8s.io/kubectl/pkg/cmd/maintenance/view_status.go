@@ -74,6 +74,8 @@ type view struct {
 	selector *corev1.NodeSelector
 	// observed reports whether the status is of the current generation.
 	observed bool
+	// nodeless reports whether it has selected no node for long, and will not get one.
+	nodeless bool
 	// changed is when a client last changed the maintenance, as far as it says so.
 	changed time.Time
 	// wasDrained reports whether no pod was left when a completed maintenance was drained.
