@@ -39,7 +39,8 @@ var canceling = &ending{
 		kinds of pods are still evicted, and are named: pods whose interceptor forbids cancellation,
 		and pods whose eviction another client requests too. A node can be named in place of its
 		maintenance if it has only one, and that selects no other node. If an argument names no
-		maintenance, nothing is changed.
+		maintenance, nothing is changed. Nodes of a rollout that are released although it is not done with
+		them are named.
 
 		To end the work on single nodes, use "kubectl maintenance complete NAME NODE".`)),
 	example: templates.Examples(i18n.T(`

@@ -31,7 +31,7 @@ import (
 
 // completing moves maintenances to the stage Complete and keeps their objects.
 var completing = &ending{
-	verb: "complete", operands: "(NAME... | NAME NODE...)", completeNodes: true,
+	verb: "complete", operands: "(NAME... | NAME NODE...)", completeNodes: true, asksForForce: true,
 	short: i18n.T("End maintenances and release their nodes, or single nodes"),
 	long: templates.LongDesc(i18n.T(`
 		End maintenances and release their nodes, or say of single nodes that the work on them is done.
@@ -44,8 +44,12 @@ var completing = &ending{
 		With nodes behind the name of a maintenance, only these are completed: each becomes schedulable
 		when it is Ready and runs its pods of DaemonSets, the next nodes are drained in their place, and
 		the maintenance does not drain them again. That needs a maintenance with a rollout, or one that
-		NodeMaintenanceBudgets limit, and nodes that are drained; --force completes others, too. Nodes
-		that cannot be completed are named, and the others are completed nevertheless.
+		NodeMaintenanceBudgets limit, and nodes that are drained; --force completes others, too, which are
+		skipped then, and not drained. Nodes that cannot be completed are named, and the others are
+		completed nevertheless.
+
+		A rollout that is not done with nodes that it has begun with is not completed without --force: it
+		would release nodes on which work is under way, or that are not healthy. The nodes are named.
 
 		Completing a completed maintenance or node is not an error. A node can be named in place of its
 		maintenance if it has only one, and that selects no other node. If a maintenance does not exist,

@@ -54,6 +54,13 @@ func donePatch(node string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{"nodemaintenance.k8s.io/done":"uid-of-kernel"},"uid":"uid-of-%s"}}`, node)
 }
 
+// skippedNode returns a node that somebody has completed with --force before it was drained.
+func skippedNode(m maintenanceStory, name string, before time.Duration) *corev1.Node {
+	node := admittedNode(m, name, phaseDone, before)
+	maintenance.Admissions(node)[0].DrainedTime = nil
+	return node
+}
+
 // phasesOf returns a maintenance with a node in each phase, of the name of the phase in lower case.
 func phasesOf(m maintenanceStory) []any {
 	stories := []any{m, withUID(newNode("waiting")), withUID(newNode("other"))}
@@ -178,10 +185,119 @@ func TestCompleteMaintenances(t *testing.T) {
 		s.run(t, command, "nm/node-2")
 		contains(t, s.failure, `nodemaintenances.coordination.k8s.io "node-2" not found`)
 	}
-	s.run(t, "complete", "kernel", "--force")
-	contains(t, s.failure, "error: --force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
 	if len(s.writes()) > 0 {
 		t.Errorf("wrote %v", s.writes())
+	}
+}
+
+// TestCompleteOfNodesUnderWay verifies that the end of a rollout does not release nodes on which work is under way,
+// that failed, or that are not healthy, unless somebody insists.
+func TestCompleteOfNodesUnderWay(t *testing.T) {
+	all := []string{"waiting", "draining", "drained", "returning", "failed", "done"}
+	m := newMaintenance("kernel", drain, all...).started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(1, 4, 1, "failed")
+	const underWay = `NodeMaintenance "kernel" is not done with 4 nodes, which it would release as they are: failed (Failed, not rebooted), returning (Returning, not Ready), draining (Draining), drained (Drained)`
+	ended := newMaintenance("kernel", complete, all...).started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(1, 4, 1)
+	budgets := newMaintenance("kernel", drain, all...).started(time.Hour).counting(1, 4, 1)
+	finished := newMaintenance("kernel", drain, "waiting", "done").started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(1, 0, 1)
+	for _, tc := range []struct {
+		name    string
+		stories []any
+		args    []string
+		forbid  bool
+		out     string
+		failure []string
+		warning string
+	}{
+		{"refused", phasesOf(m), nil, false, "", []string{"error: " + underWay + ". When the work on one is done: kubectl maintenance complete kernel NODE. To release them all the same, add --force", "\nerror: nothing was changed"}, ""},
+		{"another one, too", append(phasesOf(m), newMaintenance("rack", drain, "other")), []string{"rack"}, false, "", []string{underWay, "\nerror: nothing was changed"}, ""},
+		{"forced", phasesOf(m), []string{"--force"}, false, "nodemaintenance/kernel is being completed\n", nil, "Warning: NodeMaintenance \"kernel\" releases 4 nodes with which it is not done: failed (Failed, not rebooted), returning (Returning, not Ready), draining (Draining), drained (Drained)\n"},
+		{"nodes cannot be listed", phasesOf(m), nil, true, "", []string{`NodeMaintenance "kernel" is not done with 4 nodes, which it would release as they are. When`}, ""},
+		{"nodes cannot be listed, forced", phasesOf(m), []string{"--force"}, true, "nodemaintenance/kernel is being completed\n", nil, "Warning: NodeMaintenance \"kernel\" releases 4 nodes with which it is not done\n"},
+		{"the rest only waits", phasesOf(finished), nil, false, "nodemaintenance/kernel is being completed\n", nil, ""},
+		{"only budgets: that is how it ends", phasesOf(budgets), nil, false, "nodemaintenance/kernel is being completed\n", nil, ""},
+		{"again", phasesOf(ended), nil, false, "nodemaintenance/kernel is already being completed\n", nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, tc.stories...)
+			if tc.forbid {
+				s.forbid("nodes")
+			}
+			out := s.run(t, append([]string{"complete", "kernel"}, tc.args...)...)
+			if diff := cmp.Diff(tc.out, out); diff != "" {
+				t.Errorf("(-want, +got):\n%s", diff)
+			}
+			contains(t, s.failure, tc.failure...)
+			contains(t, s.errOut.String(), tc.warning)
+			if (s.code == 1) != (tc.failure != nil) || tc.failure != nil && len(s.writes()) > 0 {
+				t.Errorf("exit code %d, wrote %v: %s", s.code, s.writes(), s.failure)
+			}
+			if tc.warning == "" && strings.Contains(s.errOut.String(), "Warning") {
+				t.Errorf("%s", s.errOut)
+			}
+		})
+	}
+	// cancel is for that, and says what it does.
+	s := newServer(t, phasesOf(m)...)
+	s.PrependReactor("delete", resource, ignoreDelete)
+	s.mustRun(t, "cancel", "kernel")
+	contains(t, s.errOut.String(), "Warning: NodeMaintenance \"kernel\" releases 4 nodes with which it is not done: failed (Failed")
+}
+
+// TestSkippedNodes verifies that nodes that were completed before they were drained do not count as drained or done:
+// their pods run, and "watch x && reboot" must not take them for empty.
+func TestSkippedNodes(t *testing.T) {
+	own := newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).drained().counting(0, 0, 2)
+	ended := newMaintenance("kernel", complete, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).drained().counting(0, 0, 2).completed()
+	budgets := newMaintenance("kernel", drain, "n", "m").started(time.Hour).drained().counting(0, 1, 1)
+	const reason = `error: NodeMaintenance kernel has not drained 1 of 2 nodes, which somebody has completed before: n`
+	skipped, done, drainedNode := skippedNode(own, "n", time.Minute), admittedNode(own, "m", phaseDone, time.Minute), admittedNode(own, "m", phaseDrained, 0)
+	for _, tc := range []struct {
+		name           string
+		stories        []any
+		headline, want string
+		drained        int
+	}{
+		{"a rollout", []any{own, skipped, done}, "1 of 2 nodes done, 1 skipped", reason, 1},
+		{"a rollout, all drained", []any{own, admittedNode(own, "n", phaseDone, 0), done}, "2 of 2 nodes done", "", 2},
+		{"budgets", []any{budgets, skipped, drainedNode}, "1 of 2 nodes drained, 1 skipped", reason, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, tc.stories...)
+			s.run(t, "watch", "kernel")
+			if s.failure != tc.want || (s.code == 1) != (tc.want != "") {
+				t.Errorf("exit code %d, %q, want %q", s.code, s.failure, tc.want)
+			}
+			contains(t, s.mustRun(t, "status"), tc.headline+"\n")
+			if v := viewsIn(snapshotOf(tc.stories...))[0]; v.DrainedNodes != tc.drained {
+				t.Errorf("%d nodes are drained, want %d", v.DrainedNodes, tc.drained)
+			}
+		})
+	}
+	golden(t, "status/rollout-skipped", renderStatus(viewsIn(snapshotOf(own, skipped, done)), testNow, defaultWidth))
+	contains(t, newServer(t, own, skipped, done).mustRun(t, "status", "-o", "json"), `"skippedNodes": 1`, `"doneNodes": 2`, `"skipped": true`)
+	// It is completed during the watch: the nodes do not say any more that they were skipped.
+	s := newServer(t, newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).counting(0, 1, 1), skipped, drainedNode)
+	s.whenLooked(func() {
+		if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), newNode("n"), ""); err != nil {
+			t.Error(err)
+		}
+		s.update(t, ended)
+	})
+	s.run(t, "watch", "kernel")
+	if s.failure != reason || s.code != 1 {
+		t.Errorf("completed: exit code %d, %q", s.code, s.failure)
+	}
+}
+
+// TestLinesOfSkippedNodes verifies what a watch says of a node that somebody completes before it was drained.
+func TestLinesOfSkippedNodes(t *testing.T) {
+	m := newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).counting(0, 1, 1)
+	view := func(n *corev1.Node) *view {
+		return &viewsIn(snapshotOf(m, n, admittedNode(m, "m", phaseDone, time.Minute)))[0]
+	}
+	want := []string{"n: skipped: completed before it was drained"}
+	if diff := cmp.Diff(want, changesOf(view(admittedNode(m, "n", phaseDraining, time.Minute)), view(skippedNode(m, "n", 0)))); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 

@@ -39,6 +39,8 @@ type ending struct {
 	// completeNodes reports whether nodes can be named behind a maintenance, to end the work on them
 	// alone.
 	completeNodes bool
+	// asksForForce reports whether the end of a rollout takes --force while it is not done with some of its nodes.
+	asksForForce bool
 
 	// end ends one maintenance, and returns it as it was before.
 	end func(o *endOptions, ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error)
@@ -79,7 +81,7 @@ func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 	addTimeoutFlag(cmd, &o.timeout)
 	if ending.completeNodes {
 		cmd.ValidArgsFunction = completeMaintenanceAndNodes(env)
-		cmd.Flags().BoolVar(&o.force, "force", o.force, "If true, complete nodes that are not drained yet: the maintenance leaves them as they are, and does not drain them later.")
+		cmd.Flags().BoolVar(&o.force, "force", o.force, "If true, complete nodes that are not drained yet, which skips them: the maintenance leaves them as they are, and does not drain them later. Without nodes: end a rollout that is not done with some of its nodes, and release them as they are.")
 	}
 	return cmd
 }
@@ -102,9 +104,6 @@ func (o *endOptions) run(ctx context.Context) error {
 		} else if named != nil {
 			return o.completeNodes(ctx, client, named)
 		}
-		if o.force {
-			return failed("--force is only for single nodes: kubectl maintenance complete NAME NODE... --force")
-		}
 	}
 	return o.endAll(ctx, client)
 }
@@ -113,6 +112,9 @@ func (o *endOptions) run(ctx context.Context) error {
 func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) error {
 	names, err := o.resolveNames(ctx, client, o.args, o.ending.verb)
 	if err != nil {
+		return err
+	}
+	if err := o.checkUnderWay(ctx, client, names); err != nil {
 		return err
 	}
 	var errs []error

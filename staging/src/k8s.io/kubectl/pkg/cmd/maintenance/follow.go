@@ -178,6 +178,7 @@ func (f *follower) remember(views []view) bool {
 	done := true
 	for i := range views {
 		present[views[i].Name] = true
+		views[i].keepSkipped(f.last[views[i].Name].Rollout)
 		f.last[views[i].Name] = views[i]
 		done = done && f.goal.reached(&views[i])
 	}
@@ -187,6 +188,13 @@ func (f *follower) remember(views []view) bool {
 		}
 	}
 	return done
+}
+
+// keepSkipped keeps which nodes were skipped when a maintenance is completed: then they do not say it any more.
+func (v *view) keepSkipped(before *rolloutView) {
+	if v.Rollout != nil && before != nil && v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+		v.Rollout.SkippedNodes, v.Rollout.skipped = before.SkippedNodes, before.skipped
+	}
 }
 
 // current returns the views, and the last ones of maintenances that are gone.

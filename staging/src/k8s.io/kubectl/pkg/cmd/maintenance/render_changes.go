@@ -82,7 +82,7 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 		lines = append(lines, drainedText(v))
 	}
 	if v.Outcome == outcomeDone && old.Outcome != outcomeDone {
-		lines = append(lines, "done: released "+counted(v.SelectedNodes, "node", "nodes"))
+		lines = append(lines, "done: released "+counted(v.SelectedNodes, "node", "nodes")+v.skippedNodesText())
 	}
 	return lines
 }
@@ -111,7 +111,7 @@ func drainedText(v *view) string {
 	}
 	text := "drained: no pod is left on " + counted(v.SelectedNodes-given, "node", "nodes")
 	if given > 0 {
-		text += fmt.Sprintf("; given back: %d", given)
+		text += fmt.Sprintf("; given back: %d", given) + v.skippedNodesText()
 	}
 	return text + skippedText(v)
 }

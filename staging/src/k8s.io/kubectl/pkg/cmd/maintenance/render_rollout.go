@@ -163,7 +163,11 @@ func (r *rolloutView) awaitsCompletion() bool {
 
 // countsText counts the nodes.
 func (r *rolloutView) countsText() string {
-	text := fmt.Sprintf("%d done, %d in progress", r.DoneNodes, r.AdmittedNodes)
+	text := fmt.Sprintf("%d done, ", r.DoneNodes-r.SkippedNodes)
+	if r.SkippedNodes > 0 {
+		text += fmt.Sprintf("%d skipped, ", r.SkippedNodes)
+	}
+	text += fmt.Sprintf("%d in progress", r.AdmittedNodes)
 	var parts []string
 	for _, part := range []struct {
 		phase nodePhase
@@ -318,6 +322,9 @@ func (v *view) mostUrgent() []*nodeView {
 func rolloutBar(node *nodeView) string {
 	switch node.Phase {
 	case phaseDrained, phaseReturning, phaseFailed, phaseDone:
+		if node.Skipped {
+			break // Its pods are not counted.
+		}
 		return "[" + strings.Repeat("#", barWidth) + "]"
 	}
 	return bar(node, barWidth)
@@ -330,6 +337,9 @@ func phaseText(v *view, node *nodeView, now time.Time) string {
 	case phaseWaiting:
 		return "Waiting"
 	case phaseDone:
+		if node.Skipped {
+			return fmt.Sprintf("Skipped %s ago: completed before it was drained", elapsed(now, *node.PhaseSince))
+		}
 		return fmt.Sprintf("Done %s ago", elapsed(now, *node.PhaseSince))
 	case phaseDrained:
 		text = "Drained for " + elapsed(now, *node.PhaseSince)
@@ -401,7 +411,10 @@ func phaseChange(v *view, was, node *nodeView) string {
 	case phaseFailed:
 		return node.Name + ": did not come back in time"
 	case phaseDone:
-		return fmt.Sprintf("%s: done (%d of %s)", node.Name, v.Rollout.DoneNodes, counted(v.SelectedNodes, "node", "nodes"))
+		if node.Skipped {
+			return node.Name + ": skipped: completed before it was drained"
+		}
+		return fmt.Sprintf("%s: done (%d of %s)", node.Name, v.Rollout.DoneNodes-v.Rollout.SkippedNodes, counted(v.SelectedNodes, "node", "nodes"))
 	}
 	return ""
 }

@@ -266,9 +266,9 @@ func headline(v *view, now time.Time) string {
 	case v.SelectedNodes == 0:
 		text += ", selects no node"
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Rollout != nil && v.Rollout.own:
-		text += fmt.Sprintf(", %d of %s done", v.Rollout.DoneNodes, counted(v.SelectedNodes, "node", "nodes"))
+		text += fmt.Sprintf(", %d of %s done", v.Rollout.DoneNodes-v.Rollout.SkippedNodes, counted(v.SelectedNodes, "node", "nodes")) + v.skippedNodesText()
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
-		text += fmt.Sprintf(", %d of %s drained", v.DrainedNodes, counted(v.SelectedNodes, "node", "nodes"))
+		text += fmt.Sprintf(", %d of %s drained", v.DrainedNodes, counted(v.SelectedNodes, "node", "nodes")) + v.skippedNodesText()
 	default:
 		text += ", " + counted(v.SelectedNodes, "node", "nodes")
 	}

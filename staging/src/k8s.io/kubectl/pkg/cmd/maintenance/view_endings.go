@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,7 +60,7 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	case v.Deleting:
 		return "is being deleted: its nodes are released"
 	case v.Rollout != nil && v.Rollout.own && v.Outcome == outcomeCompleted:
-		return v.Rollout.incompleteReason(v.SelectedNodes)
+		return cmp.Or(v.Rollout.incompleteReason(v.SelectedNodes), v.skippedReason())
 	case v.Rollout != nil && v.Rollout.own && v.Outcome != outcomeDone:
 		return "is not done"
 	case v.Outcome == outcomeCompleted && v.wasDrained:
@@ -68,10 +69,23 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 		return "was completed before it was drained: its nodes are released"
 	case v.Outcome != outcomeDrained && v.Outcome != outcomeDone:
 		return "is not drained"
+	case v.skippedReason() != "":
+		return v.skippedReason()
 	case !apiequality.Semantic.DeepEqual(v.selector, selector):
 		return strings.ToLower("is "+string(v.Outcome)) + ", but its node selector has changed: nodes that it no longer selects are released"
 	}
 	return ""
+}
+
+// skippedReason names the nodes that were completed before they were drained: their pods run. Empty if there are
+// none.
+func (v *view) skippedReason() string {
+	if v.Rollout == nil || v.Rollout.SkippedNodes == 0 {
+		return ""
+	}
+	names := v.Rollout.skipped
+	return fmt.Sprintf("has not drained %d of %s, which somebody has completed before: %s", v.Rollout.SkippedNodes, counted(v.SelectedNodes, "node", "nodes"),
+		listPods(names[:min(maxHeldNodes, len(names))], v.Rollout.SkippedNodes))
 }
 
 // isEnded reports whether a maintenance is drained, or can no longer become drained.

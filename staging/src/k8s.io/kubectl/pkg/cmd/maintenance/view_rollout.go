@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"fmt"
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -43,11 +44,15 @@ type rolloutView struct {
 	AdmittedNodes int `json:"admittedNodes"`
 	DoneNodes     int `json:"doneNodes"`
 	FailedNodes   int `json:"failedNodes"`
+	// SkippedNodes, which are among the done ones, were completed before they were drained.
+	SkippedNodes int `json:"skippedNodes,omitempty"`
 	// Failed are the names of the first of the failed nodes.
 	Failed []string `json:"failed,omitempty"`
 	// WaitingFor says what nodes wait for, most nodes first.
 	WaitingFor []coordinationv1alpha1.NodeMaintenanceWait `json:"waitingFor,omitempty"`
 
+	// skipped are the names of the skipped nodes.
+	skipped []string
 	// own reports whether the maintenance has spec.rollout.
 	own bool
 	// counted reports whether the controller has counted nodes. Until then, their numbers are
@@ -127,6 +132,10 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 	for i, node := range nodes {
 		n := &v.Nodes[i]
 		n.Phase, n.PhaseSince = phaseOf(v, node)
+		if admission := maintenance.AdmissionOf(node, v.uid); n.Phase == phaseDone && admission.DrainedTime == nil {
+			n.Skipped = true
+			r.SkippedNodes, r.skipped = r.SkippedNodes+1, append(r.skipped, n.Name)
+		}
 		n.addHealth(node, maintenance.AdmissionOf(node, v.uid), r.CompleteNodes)
 		switch {
 		case n.Phase != phaseDrained:
@@ -139,7 +148,15 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 	}
 	r.WaitingNodes, r.DoneNodes, r.FailedNodes = r.phases[phaseWaiting], r.phases[phaseDone], r.phases[phaseFailed]
 	r.AdmittedNodes = len(nodes) - r.WaitingNodes - r.DoneNodes
-	v.DrainedNodes += r.DoneNodes
+	v.DrainedNodes += r.DoneNodes - r.SkippedNodes
+}
+
+// skippedNodesText counts the nodes that were completed before they were drained; empty if there are none.
+func (v *view) skippedNodesText() string {
+	if v.Rollout == nil || v.Rollout.SkippedNodes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d skipped", v.Rollout.SkippedNodes)
 }
 
 // hasPhases reports whether it is known how far each node is.

@@ -124,6 +124,9 @@ type nodeView struct {
 	Phase      nodePhase    `json:"phase,omitempty"`
 	PhaseSince *metav1.Time `json:"phaseSince,omitempty"`
 
+	// Skipped is true if somebody has completed the node before it was drained, which --force does.
+	Skipped bool `json:"skipped,omitempty"`
+
 	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
 	// unhealthy says why a node that comes back is not made schedulable yet; often empty. unexplainedSince
@@ -259,6 +262,9 @@ func (v *view) settle() {
 	}
 	if len(v.Nodes) > 0 {
 		v.DrainedNodes = len(v.Nodes)
+		if v.Rollout != nil {
+			v.DrainedNodes -= v.Rollout.SkippedNodes
+		}
 	}
 }
 
