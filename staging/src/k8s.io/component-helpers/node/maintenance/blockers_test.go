@@ -142,7 +142,7 @@ func TestBlockerChangesWithTheMessageOnly(t *testing.T) {
 		return blockers[0]
 	}
 	before := blockerOf(8, "Copying")
-	if want := "3 pods wait for interceptor vm.example.com (Copying vm-1)"; before.Message != want {
+	if want := "3 pods wait for interceptor vm.example.com (shop/vm-1: Copying vm-1; shop/vm-2: Copying vm-2)"; before.Message != want {
 		t.Errorf("message %q, want %q", before.Message, want)
 	}
 	if diff := cmp.Diff(before, blockerOf(9, "Copying")); diff != "" {

@@ -193,11 +193,30 @@ func (g *HoldGroup) facts() []string {
 	case g.Cause == HoldInterceptorUnresponsive && g.Heartbeat != nil:
 		facts = append(facts, "last heartbeat "+g.Heartbeat.UTC().Format(time.RFC3339))
 	}
-	if g.Message != "" {
-		facts = append(facts, g.Message)
+	if text := g.messages(); text != "" {
+		facts = append(facts, text)
 	}
 	return facts
 }
+
+// messages returns the message or, of interceptors, the first that differ with the pods that have them: one of a
+// Deployment says nothing about the pods of another. Together they are as long as one at most. What the API server
+// answers differs by the names of objects only.
+func (g *HoldGroup) messages() string {
+	ofInterceptor := g.Cause == HoldInterceptor || g.Cause == HoldInterceptorUnresponsive
+	if !g.Mixed || g.Message == "" || !ofInterceptor {
+		return g.Message
+	}
+	all := append([]GroupMessage{{g.Message, g.MessageOf}}, g.More...)
+	var texts []string
+	for _, message := range all {
+		texts = append(texts, plaintext.Truncate(nameOf(message.Of)+": "+message.Text, maxForeignText/len(all)-len(messageSeparator)))
+	}
+	return strings.Join(texts, messageSeparator)
+}
+
+// messageSeparator stands between messages.
+const messageSeparator = "; "
 
 func (g *HoldGroup) wait(what string) string {
 	return counted(g.Pods, "pod waits", "pods wait") + " " + what

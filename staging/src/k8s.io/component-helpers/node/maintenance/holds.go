@@ -335,8 +335,18 @@ type HoldGroup struct {
 	// Message is that of the first pod or node that has one, which is MessageOf.
 	Message   string
 	MessageOf types.NamespacedName
+	// More are up to two other messages, each with the first pod or node that has it. Mixed reports whether
+	// not all of them have the same message.
+	More  []GroupMessage
+	Mixed bool
 	// Heartbeat, Since and OverdueSince are the oldest, ETA is the latest among the pods.
 	Heartbeat, ETA, Since, OverdueSince *metav1.Time
+}
+
+// GroupMessage is a message with the first pod or node that has it.
+type GroupMessage struct {
+	Text string
+	Of   types.NamespacedName
 }
 
 // GroupHolds groups holds: those that need an intervention first, then by cause and name. The
@@ -409,15 +419,38 @@ func MergeGroups(groups ...[]HoldGroup) []HoldGroup {
 func (g *HoldGroup) add(other *HoldGroup) {
 	g.Pods += other.Pods
 	g.Nodes += other.Nodes
-	// Always that of the first pod, so that the order of events does not change the message.
-	if other.Message != "" && (g.Message == "" || comparePods(other.MessageOf, g.MessageOf) < 0) {
-		g.Message, g.MessageOf = other.Message, other.MessageOf
-	}
+	g.Mixed = g.Mixed || other.Mixed || len(g.First) > 0 && g.Message != other.Message
+	g.addMessages(other)
 	for _, pod := range other.First {
 		g.addFirst(pod)
 	}
 	g.Heartbeat, g.Since = oldest(g.Heartbeat, other.Heartbeat), oldest(g.Since, other.Since)
 	g.OverdueSince, g.ETA = oldest(g.OverdueSince, other.OverdueSince), latest(g.ETA, other.ETA)
+}
+
+// addMessages keeps the first messages that differ, by their first pods, so that the order of events does not
+// change them.
+func (g *HoldGroup) addMessages(other *HoldGroup) {
+	switch {
+	case other.Message == "":
+		return
+	case g.Message == "":
+		g.Message, g.MessageOf, g.More = other.Message, other.MessageOf, other.More
+		return
+	case g.Message == other.Message && len(other.More) == 0: // Most have the same.
+		if comparePods(other.MessageOf, g.MessageOf) < 0 {
+			g.MessageOf = other.MessageOf
+		}
+		return
+	}
+	all := slices.Concat([]GroupMessage{{g.Message, g.MessageOf}, {other.Message, other.MessageOf}}, g.More, other.More)
+	slices.SortFunc(all, func(a, b GroupMessage) int { return cmp.Or(cmp.Compare(a.Text, b.Text), comparePods(a.Of, b.Of)) })
+	all = slices.CompactFunc(all, func(a, b GroupMessage) bool { return a.Text == b.Text })
+	slices.SortFunc(all, func(a, b GroupMessage) int { return comparePods(a.Of, b.Of) })
+	g.Message, g.MessageOf, g.More = all[0].Text, all[0].Of, nil
+	if len(all) > 1 {
+		g.More = all[1:min(maxHoldNames, len(all))]
+	}
 }
 
 // addFirst keeps the first names in order. Most names are not among the first.

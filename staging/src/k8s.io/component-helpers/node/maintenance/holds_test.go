@@ -355,7 +355,7 @@ func TestGroupHolds(t *testing.T) {
 	want := []HoldGroup{
 		{
 			Cause: HoldCordonFailed, Nodes: 2, First: []types.NamespacedName{podNamed("", "n1"), podNamed("", "n2")},
-			Message: "no", MessageOf: podNamed("", "n1"), Since: after(5),
+			Message: "no", MessageOf: podNamed("", "n1"), More: []GroupMessage{{"no  way", podNamed("", "n2")}}, Mixed: true, Since: after(5),
 		},
 		{Cause: HoldDisruptionBudget, Name: "shop/db", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "g")}},
 		{Cause: HoldDisruptionBudget, Name: "shop/web", Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "f")}},
@@ -367,7 +367,8 @@ func TestGroupHolds(t *testing.T) {
 		{
 			Cause: HoldInterceptor, Name: "a.example.com", Pods: 6, Nodes: 2,
 			First:   []types.NamespacedName{podNamed("bank", "z"), podNamed("shop", "b"), podNamed("shop", "c"), podNamed("shop", "d"), podNamed("shop", "e")},
-			Message: "first", MessageOf: podNamed("shop", "c"),
+			Message: "first", MessageOf: podNamed("shop", "c"), Mixed: true,
+			More:      []GroupMessage{{"second", podNamed("shop", "d")}, {"third", podNamed("shop", "e")}},
 			Heartbeat: after(2), ETA: after(11), Since: after(1),
 		},
 		{Cause: HoldTerminating, Pods: 1, Nodes: 1, First: []types.NamespacedName{podNamed("shop", "a")}, Since: after(3), ETA: after(4)},
@@ -398,7 +399,7 @@ func TestGroupsDoNotDependOnOrder(t *testing.T) {
 				Cause: causes[random.IntN(len(causes))], Name: fmt.Sprintf("name-%d", random.IntN(3)),
 				Pod:       podNamed(fmt.Sprintf("namespace-%d", random.IntN(3)), fmt.Sprintf("pod-%d", i)),
 				Node:      fmt.Sprintf("node-%d", random.IntN(4)),
-				Message:   []string{"", fmt.Sprintf("message %d", i)}[random.IntN(2)],
+				Message:   []string{"", fmt.Sprintf("message %d", i), "of several", "of others"}[random.IntN(4)],
 				Heartbeat: maybe(), ETA: maybe(), Since: maybe(), OverdueSince: maybe(),
 			})
 		}
@@ -563,6 +564,44 @@ func TestHoldMessageIsBounded(t *testing.T) {
 	}
 	if want := " 950 more pods for 190 other reasons."; !strings.HasSuffix(message, want) {
 		t.Errorf("the message ends %q, want %q", message[max(0, len(message)-60):], want)
+	}
+}
+
+// A message names the pod that has it, unless all have the same: it may be about one Deployment of several.
+func TestMessagesOfPods(t *testing.T) {
+	held := func(cause HoldCause, messages ...string) []Hold {
+		var holds []Hold
+		for i, message := range messages {
+			hold := Hold{Cause: cause, Name: "deployment.apps.k8s.io", Node: fmt.Sprintf("n%d", i), Message: message}
+			if !cause.OfNode() {
+				hold.Pod = podNamed("shop", fmt.Sprintf("p%d", i))
+			}
+			holds = append(holds, hold)
+		}
+		return holds
+	}
+	for _, tc := range []struct {
+		name  string
+		holds []Hold
+		want  string
+	}{
+		{"one", held(HoldInterceptor, "Surging 0/1."), "1 pod waits for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/1.)"},
+		{"the same", held(HoldInterceptor, "Surging 0/2.", "Surging 0/2."), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/2.)"},
+		{"three Deployments", held(HoldInterceptor, "Surging 0/1.", "Failed.", "Surging 0/1.", "Surging 1/2."),
+			"4 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: Surging 0/1.; shop/p1: Failed.; shop/p3: Surging 1/2.)"},
+		{"more of them", held(HoldInterceptor, "a", "b", "c", "d"), "4 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: a; shop/p1: b; shop/p2: c)"},
+		{"one says nothing", held(HoldInterceptor, "", "Failed."), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p1: Failed.)"},
+		{"nobody says anything", held(HoldInterceptor, "", ""), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet)"},
+		{"answers of the API server", held(HoldCordonFailed, `nodes "n0" is forbidden`, `nodes "n1" is forbidden`), `2 nodes cannot be cordoned (nodes "n0" is forbidden)`},
+	} {
+		groups := GroupHolds(tc.holds)
+		if got := groups[0].message(); len(groups) != 1 || got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+	long := GroupHolds(held(HoldInterceptor, strings.Repeat("a", 512), strings.Repeat("b", 512), strings.Repeat("c", 512)))
+	if got := long[0].messages(); len(got) > maxForeignText || !strings.Contains(got, "shop/p2: ccc") {
+		t.Errorf("%d characters: %s", len(got), got)
 	}
 }
 

@@ -414,7 +414,7 @@ func TestChanges(t *testing.T) {
 		}},
 		{"another pod without a message", look(surging("Surging 0/1.")), look(surging("Surging 0/1.", "")), []string{
 			"node-1: 2 pods left: 2 evicting",
-			"2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, Surging 0/1.): default/web-0, default/web-1",
+			"2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, default/web-0: Surging 0/1.): default/web-0, default/web-1",
 		}},
 		{"a surge stops reporting", look(surging("Surging 0/1.")), look(silent(surging("Surging 0/1."))), []string{
 			"node-1: 1 pod left: 1 evicting, 1 blocked",
