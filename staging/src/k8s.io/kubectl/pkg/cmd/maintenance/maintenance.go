@@ -21,7 +21,7 @@ limitations under the License.
 //
 //   - read*.go, view_*.go: snapshots of objects, and pure functions that make views of them. "status"
 //     and "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
-//     their status. Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
+//     their status. Its lease says whether it runs (read_lease.go). Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, and the wait for their end (follow.go).
 //
