@@ -27,10 +27,6 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// brokenAfter is how long a pod must have been unready to count as broken. With a shorter time,
-// one missed readiness probe would be enough.
-const brokenAfter = 30 * time.Second
-
 // turn says how an eviction request of a pod concerns the Deployment of the pod.
 type turn int
 
@@ -54,7 +50,7 @@ type surgePod struct {
 	// available has the same meaning as in the status of the ReplicaSet: ready for
 	// spec.minReadySeconds.
 	available bool
-	// broken is true if the pod has been unready for brokenAfter or, if it may still be starting,
+	// broken is true if the pod has been unready for BrokenAfter or, if it may still be starting,
 	// for the progress deadline. See brokenSince.
 	broken bool
 	turn   turn

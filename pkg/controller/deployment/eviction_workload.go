@@ -170,11 +170,11 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 // brokenSince returns from when a pod counts as broken. A pod that is unready but has no failed
 // container may be slow to start, and has the progress deadline as its startup time.
 func brokenSince(pod *v1.Pod, startup time.Duration) time.Time {
-	since := notReadySince(pod)
-	if since.Equal(farFuture) {
+	notReady, since := evictionturn.NotReadySince(pod)
+	if !notReady {
 		return farFuture
 	}
-	since = since.Add(brokenAfter)
+	since = since.Add(evictionturn.BrokenAfter)
 	if started := pod.CreationTimestamp.Add(startup); !hasFailedContainer(pod) && started.After(since) {
 		return started
 	}
@@ -187,18 +187,6 @@ func hasFailedContainer(pod *v1.Pod) bool {
 		waiting := container.State.Waiting
 		return container.RestartCount > 0 || waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason)
 	})
-}
-
-// notReadySince returns when a pod was last ready, or its creation time if it was never ready. It
-// returns farFuture for a ready pod.
-func notReadySince(pod *v1.Pod) time.Time {
-	if podutil.IsPodReady(pod) {
-		return farFuture
-	}
-	if ready := podutil.GetPodReadyCondition(pod.Status); ready != nil && ready.LastTransitionTime.After(pod.CreationTimestamp.Time) {
-		return ready.LastTransitionTime.Time
-	}
-	return pod.CreationTimestamp.Time
 }
 
 // farFuture is later than any other time, and leaves room to add durations.
