@@ -19,6 +19,8 @@ package poddisruptionbudget
 import (
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The functions of this file apply the rules of the pods/eviction subresource to objects that may
@@ -50,6 +52,18 @@ func (a Allowance) Allows(healthy bool) bool {
 		return a.Healthy
 	}
 	return a.Unhealthy
+}
+
+// Permitted returns how many of its pods a budget permits to be disrupted at a time, whatever is
+// disrupted now. known is false while the status does not follow from the spec, or if it cannot be
+// computed.
+func Permitted(budget *policy.PodDisruptionBudget) (pods int, known bool) {
+	allowed := meta.FindStatusCondition(budget.Status.Conditions, policy.DisruptionAllowedCondition)
+	failed := allowed != nil && allowed.Status != metav1.ConditionTrue && allowed.Reason == policy.SyncFailedReason
+	if failed || budget.Status.ObservedGeneration == 0 || budget.Status.ObservedGeneration < budget.Generation {
+		return 0, false
+	}
+	return max(int(budget.Status.ExpectedPods-budget.Status.DesiredHealthy), 0), true
 }
 
 // Applicable returns the budgets that the eviction of the pod has to respect, among those that

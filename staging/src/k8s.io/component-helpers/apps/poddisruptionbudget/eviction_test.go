@@ -158,3 +158,37 @@ func TestAllowanceOf(t *testing.T) {
 		})
 	}
 }
+
+// What a budget permits depends on its spec and on its number of pods, not on their health.
+func TestPermitted(t *testing.T) {
+	of := func(expected, desired int32) func(*policyv1.PodDisruptionBudget) {
+		return func(budget *policyv1.PodDisruptionBudget) {
+			budget.Status.ExpectedPods, budget.Status.DesiredHealthy = expected, desired
+		}
+	}
+	condition := func(status metav1.ConditionStatus, reason string) func(*policyv1.PodDisruptionBudget) {
+		return func(budget *policyv1.PodDisruptionBudget) {
+			budget.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: status, Reason: reason}}
+		}
+	}
+	tests := map[string]struct {
+		budget *policyv1.PodDisruptionBudget
+		want   int
+		known  bool
+	}{
+		"some":                  {budget: newBudget("b", of(6, 1)), want: 5, known: true},
+		"none":                  {budget: newBudget("b", of(6, 6)), known: true},
+		"more than there are":   {budget: newBudget("b", of(6, 8)), known: true},
+		"whatever is disrupted": {budget: newBudget("b", of(6, 1), func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 0 }, condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason)), want: 5, known: true},
+		"not computed":          {budget: newBudget("b", of(6, 1), func(b *policyv1.PodDisruptionBudget) { b.Generation, b.Status.ObservedGeneration = 0, 0 })},
+		"an older spec":         {budget: newBudget("b", of(6, 1), func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })},
+		"cannot be computed":    {budget: newBudget("b", of(6, 1), condition(metav1.ConditionFalse, policyv1.SyncFailedReason))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, known := Permitted(test.budget); got != test.want || known != test.known {
+				t.Errorf("got %d, %t, want %d, %t", got, known, test.want, test.known)
+			}
+		})
+	}
+}
