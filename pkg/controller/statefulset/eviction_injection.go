@@ -50,5 +50,11 @@ func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.S
 // isPaced reports whether the pods of a StatefulSet are evicted one after another. A single pod
 // waits for no other, and with OnDelete the user alone decides which pods are replaced.
 func isPaced(set *apps.StatefulSet) bool {
-	return replicasOf(set) > 1 && set.Spec.UpdateStrategy.Type == apps.RollingUpdateStatefulSetStrategyType
+	return replicasOf(set) > 1 && set.Spec.UpdateStrategy.Type == apps.RollingUpdateStatefulSetStrategyType && !isPacingDisabled(set)
+}
+
+// isPacingDisabled reports whether the owner of a StatefulSet has opted out. The annotation is read
+// at each decision, so it also applies to pods that list the interceptor.
+func isPacingDisabled(set *apps.StatefulSet) bool {
+	return set.Annotations[coordinationv1alpha1.EvictionPacingAnnotation] == coordinationv1alpha1.EvictionPacingDisabled
 }

@@ -74,6 +74,7 @@ func TestInterceptedPods(t *testing.T) {
 		"one replica":                {set: pacedSet(1), want: [][]string{none}},
 		"replicas by default":        {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), want: [][]string{none}},
 		"on delete":                  {set: pacedSet(2, onDelete), want: [][]string{none}},
+		"opted out":                  {set: pacedSet(2, withPacing("Disabled")), want: [][]string{none}},
 		"interceptors of the author": {set: pacedSet(2), change: naming("a.example.com"), want: [][]string{{"a.example.com", ownInterceptor}}},
 		"placed by the author":       {set: pacedSet(2), change: naming(ownInterceptor, "a.example.com"), want: [][]string{{ownInterceptor, "a.example.com"}}},
 		"in a scheduling group":      {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{none}},

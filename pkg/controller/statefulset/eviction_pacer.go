@@ -399,6 +399,8 @@ func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcom
 		return metrics.EvictionDeclined, "Skipped: no StatefulSet controls the pod."
 	case set.DeletionTimestamp != nil:
 		return metrics.EvictionDeclined, fmt.Sprintf("Skipped: StatefulSet %s is being deleted.", set.Name)
+	case isPacingDisabled(set):
+		return metrics.EvictionDeclined, fmt.Sprintf("Skipped: the annotation %s of StatefulSet %s turns off that its pods wait for each other.", coordinationv1alpha1.EvictionPacingAnnotation, set.Name)
 	case set.Spec.UpdateStrategy.Type != apps.RollingUpdateStatefulSetStrategyType:
 		return metrics.EvictionDeclined, fmt.Sprintf("Skipped: the update strategy of StatefulSet %s is %s.", set.Name, set.Spec.UpdateStrategy.Type)
 	}

@@ -233,6 +233,8 @@ func TestNothingToPace(t *testing.T) {
 		"of an earlier set":       {set: pacedSet(2), pod: pacedPod(0, func(p *v1.Pod) { p.OwnerReferences[0].UID = "earlier" }), want: "Skipped: no StatefulSet controls the pod."},
 		"the set is gone":         {pod: pacedPod(0), want: "Skipped: no StatefulSet controls the pod."},
 		"the set is deleted":      {set: pacedSet(2, func(s *apps.StatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }), pod: pacedPod(0), want: "Skipped: StatefulSet web is being deleted."},
+		"opted out":               {set: pacedSet(2, withPacing("Disabled")), pod: pacedPod(0), want: "Skipped: the annotation statefulset.kubernetes.io/eviction-pacing of StatefulSet web turns off that its pods wait for each other."},
+		"another value":           {set: pacedSet(2, withPacing("disabled")), pod: pacedPod(0)},
 		"on delete":               {set: pacedSet(2, onDelete), pod: pacedPod(0), want: "Skipped: the update strategy of StatefulSet web is OnDelete."},
 		"terminating":             {set: pacedSet(2), pod: pacedPod(0, terminating), want: "The pod is terminating."},
 		"failed":                  {set: pacedSet(2), pod: pacedPod(0, inPhase(v1.PodFailed)), want: "The pod has finished."},
@@ -251,6 +253,12 @@ func TestNothingToPace(t *testing.T) {
 			p.sync()
 			expectOver(t, turn, test.want)
 		})
+	}
+}
+
+func withPacing(value string) func(*apps.StatefulSet) {
+	return func(set *apps.StatefulSet) {
+		set.Annotations = map[string]string{"statefulset.kubernetes.io/eviction-pacing": value}
 	}
 }
 

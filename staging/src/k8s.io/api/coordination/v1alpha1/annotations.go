@@ -49,3 +49,17 @@ const (
 	// EvictionInterceptorControllerPriority. Every other role is informational.
 	EvictionInterceptorControllerRole = "controller"
 )
+
+const (
+	// EvictionPacingAnnotation, of a StatefulSet, with the value EvictionPacingDisabled, turns off that
+	// its pods wait for each other before they are evicted (feature gate StatefulSetEvictionPacing).
+	// Then all requested pods are evicted at once, within their budgets. Every other value has no
+	// effect. It is read at each decision, so it applies to existing pods and pending evictions. On
+	// the template of the set it has no effect: a change there would replace all pods.
+	//
+	// Written by the owner of the StatefulSet.
+	EvictionPacingAnnotation = "statefulset.kubernetes.io/eviction-pacing"
+
+	// EvictionPacingDisabled is the value of EvictionPacingAnnotation that has an effect.
+	EvictionPacingDisabled = "Disabled"
+)
