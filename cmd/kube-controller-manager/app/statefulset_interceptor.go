@@ -38,5 +38,6 @@ func interceptStatefulSetEvictions(controllerContext ControllerContext, controll
 		controllerContext.InformerFactory.Core().V1().Pods(),
 		controllerContext.InformerFactory.Apps().V1().StatefulSets(),
 		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
+		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
 	)
 }

@@ -26,16 +26,20 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
@@ -60,12 +64,13 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	podInformer coreinformers.PodInformer,
 	setInformer appsinformers.StatefulSetInformer,
 	requestInformer coordinationinformers.EvictionRequestInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 ) (run func(ctx context.Context), err error) {
 	control, ok := ssc.control.(*defaultStatefulSetControl)
 	if !ok {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: unexpected StatefulSet control of type %T", ssc.control)
 	}
-	pacer, err := newEvictionPacer(ssc, requestInformer, clock.RealClock{})
+	pacer, err := newEvictionPacer(ssc, client, requestInformer, budgetInformer, clock.RealClock{})
 	if err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
@@ -80,16 +85,16 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	if err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
-	if err := pacer.watch(podInformer, setInformer, requestInformer); err != nil {
+	if err := pacer.watch(podInformer, setInformer, requestInformer, budgetInformer); err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
 	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{})}
-	requestsSynced := requestInformer.Informer().HasSynced
+	requestsSynced, budgetsSynced := requestInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {
 		// With a part of the pods, the others would appear to be missing, and without the requests
 		// the leaving pods would be unknown. If the API server does not serve requests, there is
 		// nothing to decide either, and this function alone waits.
-		if !cache.WaitForNamedCacheSyncWithContext(ctx, ssc.podListerSynced, ssc.setListerSynced, requestsSynced) {
+		if !cache.WaitForNamedCacheSyncWithContext(ctx, ssc.podListerSynced, ssc.setListerSynced, requestsSynced, budgetsSynced) {
 			return
 		}
 		var deciding sync.WaitGroup
@@ -101,19 +106,32 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	}, nil
 }
 
-func newEvictionPacer(ssc *StatefulSetController, requestInformer coordinationinformers.EvictionRequestInformer, clock clock.WithTicker) (*evictionPacer, error) {
+func newEvictionPacer(
+	ssc *StatefulSetController,
+	client clientset.Interface,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	clock clock.WithTicker,
+) (*evictionPacer, error) {
+	budgets, err := poddisruptionbudget.IndexOf(budgetInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	if err := requestInformer.Informer().AddIndexers(cache.Indexers{statefulSetIndex: statefulSetOfRequest}); err != nil {
 		return nil, fmt.Errorf("indexing eviction requests: %w", err)
 	}
 	metrics.RegisterEvictions()
 	return &evictionPacer{
 		ssc:           ssc,
+		client:        client,
+		budgets:       budgets,
 		requestLister: requestInformer.Lister(),
 		requests:      requestInformer.Informer().GetIndexer(),
 		clock:         clock,
 		queue:         newEvictionQueue(clock),
 		turns:         map[string]map[types.UID]*evictionTurn{},
 		results:       map[string]map[types.UID]*evictionResult{},
+		broken:        map[string]sets.Set[types.UID]{},
 	}, nil
 }
 
@@ -154,19 +172,61 @@ func statefulSetOfRequest(obj any) ([]string, error) {
 }
 
 // watch enqueues sets on changes of the objects that a decision depends on.
-func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers.StatefulSetInformer, requests coordinationinformers.EvictionRequestInformer) error {
+func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers.StatefulSetInformer, requests coordinationinformers.EvictionRequestInformer, budgets policyinformers.PodDisruptionBudgetInformer) error {
 	for kind, informer := range map[string]cache.SharedIndexInformer{
 		"pods": pods.Informer(), "stateful sets": sets.Informer(), "eviction requests": requests.Informer(),
 	} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    p.changed,
 			UpdateFunc: func(_, obj any) { p.changed(obj) },
-			DeleteFunc: p.changed,
+			DeleteFunc: func(obj any) {
+				p.gone(obj)
+				p.changed(obj)
+			},
 		}); err != nil {
 			return fmt.Errorf("watching %s: %w", kind, err)
 		}
 	}
+	if _, err := budgets.Informer().AddEventHandler(p.budgetHandler()); err != nil {
+		return fmt.Errorf("watching pod disruption budgets: %w", err)
+	}
 	return nil
+}
+
+// gone forgets what is noted about a request that was deleted.
+func (p *evictionPacer) gone(obj any) {
+	request, err := tombstone.Object[*coordinationv1alpha1.EvictionRequest](obj)
+	if err != nil || request.Spec.Target.Pod == nil {
+		return
+	}
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.forget(evictionKey(request.Namespace, request.Spec.Target.Pod.Name), types.UID(request.Name))
+}
+
+func (p *evictionPacer) budgetHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: p.budgetChanged,
+		UpdateFunc: func(old, new any) {
+			// Each eviction changes the status of its budget, but not what the budget permits.
+			if !samePermission(old.(*policy.PodDisruptionBudget), new.(*policy.PodDisruptionBudget)) {
+				p.budgetChanged(new)
+			}
+		},
+		DeleteFunc: p.budgetChanged,
+	}
+}
+
+// budgetChanged enqueues the sets in the namespace of a budget that have turns: which of them it
+// selects may have changed.
+func (p *evictionPacer) budgetChanged(obj any) {
+	budget, err := tombstone.Object[*policy.PodDisruptionBudget](obj)
+	if err != nil {
+		return
+	}
+	for _, key := range p.trackedIn(budget.Namespace) {
+		p.queue.Add(key)
+	}
 }
 
 // changed enqueues the set of an object if the set has turns.

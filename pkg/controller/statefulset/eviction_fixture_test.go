@@ -24,9 +24,11 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -83,7 +85,29 @@ func pacedPod(ordinal int, options ...func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-func unready(pod *v1.Pod) { pod.Status.Conditions = nil }
+// unready makes it a pod that is starting.
+func unready(pod *v1.Pod) { startingSince(pacingEpoch)(pod) }
+
+func startingSince(at time.Time) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.CreationTimestamp = metav1.NewTime(at)
+		unreadySince(at)(pod)
+	}
+}
+
+func unreadySince(at time.Time) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: metav1.NewTime(at)}}
+	}
+}
+
+// broken makes it a pod that was ready until 30 seconds ago.
+func broken(pod *v1.Pod) { unreadySince(pacingEpoch.Add(-30 * time.Second))(pod) }
+
+// slow makes it a pod that has been starting for 30 seconds.
+func slow(pod *v1.Pod) { startingSince(pacingEpoch.Add(-30 * time.Second))(pod) }
+
+func next(pod *v1.Pod) { pod.UID = "next" }
 
 func terminating(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: pacingEpoch} }
 
@@ -137,6 +161,7 @@ func endedAs(condition coordinationv1alpha1.EvictionRequestConditionType, at tim
 type pacing struct {
 	t        *testing.T
 	clock    *testingclock.FakeClock
+	client   *fake.Clientset
 	factory  informers.SharedInformerFactory
 	pacer    *evictionPacer
 	recorder *record.FakeRecorder
@@ -146,8 +171,9 @@ type pacing struct {
 
 func newPacing(t *testing.T, objects ...runtime.Object) *pacing {
 	t.Helper()
+	client := fake.NewClientset()
 	p := &pacing{
-		t: t, clock: testingclock.NewFakeClock(pacingEpoch), factory: informers.NewSharedInformerFactory(fake.NewClientset(), 0),
+		t: t, clock: testingclock.NewFakeClock(pacingEpoch), client: client, factory: informers.NewSharedInformerFactory(client, 0),
 		recorder: record.NewFakeRecorder(100), said: map[types.UID]string{},
 	}
 	if err := controller.AddPodControllerIndexer(p.factory.Core().V1().Pods().Informer()); err != nil {
@@ -163,15 +189,15 @@ func newPacing(t *testing.T, objects ...runtime.Object) *pacing {
 // restart replaces the pacer by one that has only the caches.
 func (p *pacing) restart() {
 	p.t.Helper()
-	pods, sets, requests := p.factory.Core().V1().Pods(), p.factory.Apps().V1().StatefulSets(), p.factory.Coordination().V1alpha1().EvictionRequests()
-	ssc := &StatefulSetController{podIndexer: pods.Informer().GetIndexer(), podLister: pods.Lister(), setLister: sets.Lister()}
+	pods, statefulSets, requests := p.factory.Core().V1().Pods(), p.factory.Apps().V1().StatefulSets(), p.factory.Coordination().V1alpha1().EvictionRequests()
+	ssc := &StatefulSetController{podIndexer: pods.Informer().GetIndexer(), podLister: pods.Lister(), setLister: statefulSets.Lister()}
 	if p.pacer != nil {
 		p.pacer.queue.ShutDown()
 		p.pacer = copyOfPacer(p.pacer)
 		p.pacer.ssc = ssc
 		return
 	}
-	pacer, err := newEvictionPacer(ssc, requests, p.clock)
+	pacer, err := newEvictionPacer(ssc, p.client, requests, p.factory.Policy().V1().PodDisruptionBudgets(), p.clock)
 	if err != nil {
 		p.t.Fatalf("creating the pacer: %v", err)
 	}
@@ -183,8 +209,9 @@ func (p *pacing) restart() {
 // copyOfPacer returns a pacer with the caches of another one, but without its state.
 func copyOfPacer(old *evictionPacer) *evictionPacer {
 	return &evictionPacer{
-		requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
+		client: old.client, budgets: old.budgets, requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
 		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, results: map[string]map[types.UID]*evictionResult{},
+		broken: map[string]sets.Set[types.UID]{},
 	}
 }
 
@@ -197,6 +224,8 @@ func (p *pacing) indexerOf(object runtime.Object) cache.Indexer {
 		return p.factory.Apps().V1().StatefulSets().Informer().GetIndexer()
 	case *coordinationv1alpha1.EvictionRequest:
 		return p.factory.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer()
+	case *policy.PodDisruptionBudget:
+		return p.factory.Policy().V1().PodDisruptionBudgets().Informer().GetIndexer()
 	}
 	p.t.Fatalf("no cache for %T", object)
 	return nil

@@ -20,6 +20,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,11 +36,13 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	clientset "k8s.io/client-go/kubernetes"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
@@ -73,6 +78,8 @@ const (
 // requests (planEvictions). After a restart, the state is read from the requests.
 type evictionPacer struct {
 	ssc           *StatefulSetController
+	client        clientset.Interface
+	budgets       *poddisruptionbudget.Index
 	requestLister coordinationlisters.EvictionRequestLister
 	requests      cache.Indexer
 	recorder      record.EventRecorder
@@ -85,6 +92,9 @@ type evictionPacer struct {
 	// results are the turns that were ended here but are still open in the cache, because they
 	// have not been reported yet. They have the same keys as turns.
 	results map[string]map[types.UID]*evictionResult
+	// broken are the UIDs of pods that were broken when they were released, by the key of the set.
+	// A new process does not know them, and lets the other pods wait for their replacements.
+	broken map[string]sets.Set[types.UID]
 }
 
 // evictionTurn is an open turn.
@@ -212,6 +222,19 @@ func (p *evictionPacer) isTracked(key string) bool {
 	return len(p.turns[key]) > 0 || len(p.results[key]) > 0
 }
 
+// trackedIn returns the keys of such sets in a namespace.
+func (p *evictionPacer) trackedIn(namespace string) []string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	var keys []string
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(p.turns)), slices.Collect(maps.Keys(p.results))) {
+		if strings.HasPrefix(key, namespace+"/") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // run runs the worker until the context is canceled. One worker is enough for all sets, because a
 // decision only reads caches.
 func (p *evictionPacer) run(ctx context.Context) {
@@ -296,14 +319,28 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		}
 		return evictionStageOf(p.requestOf(pod))
 	}
-	progress, replaced := p.evictionHistory(key, now)
-	plan := planEvictions(set, evictionMembers(set, pods, stageOf, func(name string) bool { return replaced.Has(name) }, now))
+	history := p.evictionHistory(key, now)
+	members := evictionMembers(set, pods, stageOf, history.before, now)
+	p.forgetBroken(key, members, history)
+	plan := planEvictions(evictionLimitOf(set, pods, p.budgets), members)
 	for _, member := range plan.next {
-		p.decide(key, member.pod.UID, metrics.EvictionReleased, fmt.Sprintf("Released: StatefulSet %s allows the eviction of the pod.", set.Name), now)
+		message := fmt.Sprintf("Released: StatefulSet %s allows the eviction of the pod.", set.Name)
+		if member.broken {
+			message = fmt.Sprintf("Released: the pod has not been ready for %v, so it waits for no other pod of StatefulSet %s.", evictionturn.BrokenAfter, set.Name)
+		}
+		if p.decide(key, member.pod.UID, metrics.EvictionReleased, message, now) && member.broken {
+			p.noteBroken(key, member.pod.UID)
+		}
 	}
+	progress := history.progress
 	next := evictionProgressDeadline
 	if check := controller.FindMinNextPodAvailabilityCheck(pods, set.Spec.MinReadySeconds, now, p.clock); check != nil {
 		next = min(next, *check)
+	}
+	for _, pod := range pods {
+		if notReady, since := evictionturn.NotReadySince(pod); notReady && since.Add(evictionturn.BrokenAfter).After(now) {
+			next = min(next, since.Add(evictionturn.BrokenAfter).Sub(now))
+		}
 	}
 	for _, member := range plan.waiting {
 		turn := p.turns[key][member.pod.UID]
@@ -325,16 +362,37 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	return next
 }
 
-// evictionHistory returns when a pod of the set was last released or evicted, and the names of the
-// released pods. The current pod of such a name may be the replacement, whether or not the caches
-// show the end of the old pod. Each pod counts as progress once: a pod that is ready and unready
-// again and again must not make others wait forever. Times in the future come from another clock
-// and do not count. The caller holds the lock.
-func (p *evictionPacer) evictionHistory(key string, now time.Time) (progress time.Time, replaced sets.Set[string]) {
-	replaced = sets.New[string]()
+// evictionHistory is what the requests say about the pods that a set has released.
+type evictionHistory struct {
+	// progress is when a pod of the set was last released or evicted. Each pod counts as progress
+	// once: a pod that is ready and unready again and again must not make others wait forever.
+	// Times in the future come from another clock and do not count.
+	progress time.Time
+	// released are the released pods by name and UID, and whether they were broken. The current pod
+	// of such a name may be the replacement, whether or not the caches show the end of the old pod.
+	released map[string]map[types.UID]bool
+}
+
+// before returns the predecessors of the pod with this UID, or of a missing one.
+func (h *evictionHistory) before(name string, uid types.UID) predecessors {
+	var before predecessors
+	for released, wasBroken := range h.released[name] {
+		switch {
+		case wasBroken:
+			before.wasBroken = true
+		case released != uid:
+			before.replaced = true
+		}
+	}
+	return before
+}
+
+// evictionHistory returns the history of a set. The caller holds the lock.
+func (p *evictionPacer) evictionHistory(key string, now time.Time) *evictionHistory {
+	history := &evictionHistory{released: map[string]map[types.UID]bool{}}
 	progressed := func(at time.Time) {
 		if !at.After(now) {
-			progress = laterOf(progress, at)
+			history.progress = laterOf(history.progress, at)
 		}
 	}
 	for _, result := range p.results[key] {
@@ -342,22 +400,60 @@ func (p *evictionPacer) evictionHistory(key string, now time.Time) (progress tim
 	}
 	requests, err := p.requests.ByIndex(statefulSetIndex, key)
 	if err != nil {
-		return progress, replaced // Cannot happen: the constructor adds the index.
+		return history // Cannot happen: the constructor adds the index.
 	}
 	for _, obj := range requests {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
+		name, uid := request.Spec.Target.Pod.Name, types.UID(request.Name)
 		completed := ownCompletion(request)
 		if completed != nil {
 			progressed(*completed)
 		}
-		if passedOn := completed != nil || p.results[key][types.UID(request.Name)] != nil; passedOn && evictionStageOf(request) != stays {
-			replaced.Insert(request.Spec.Target.Pod.Name)
+		if passedOn := completed != nil || p.results[key][uid] != nil; passedOn && evictionStageOf(request) != stays {
+			if history.released[name] == nil {
+				history.released[name] = map[types.UID]bool{}
+			}
+			history.released[name][uid] = p.broken[key].Has(uid)
 		}
 		if evicted := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)); evicted != nil && evicted.Status == metav1.ConditionTrue {
 			progressed(evicted.LastTransitionTime.Time)
 		}
 	}
-	return progress, replaced
+	return history
+}
+
+// noteBroken notes that a pod was broken when it was released. The caller holds the lock.
+func (p *evictionPacer) noteBroken(key string, uid types.UID) {
+	if p.broken[key] == nil {
+		p.broken[key] = sets.New[types.UID]()
+	}
+	p.broken[key].Insert(uid)
+}
+
+// forget removes the note about a pod. The caller holds the lock.
+func (p *evictionPacer) forget(key string, uid types.UID) {
+	delete(p.broken[key], uid)
+	if len(p.broken[key]) == 0 {
+		delete(p.broken, key)
+	}
+}
+
+// forgetBroken forgets the pods that were broken when they were released if they no longer matter:
+// their requests are gone or canceled, or they or their replacements are available. The caller holds the
+// lock.
+func (p *evictionPacer) forgetBroken(key string, members []*evictionMember, history *evictionHistory) {
+	known := sets.New[types.UID]()
+	for _, pods := range history.released {
+		known.Insert(slices.Collect(maps.Keys(pods))...)
+	}
+	for _, member := range members {
+		if member.available {
+			known.Delete(slices.Collect(maps.Keys(history.released[member.name]))...)
+		}
+	}
+	if p.broken[key] = p.broken[key].Intersection(known); len(p.broken[key]) == 0 {
+		delete(p.broken, key)
+	}
 }
 
 // requestOf returns the request for a pod, or nil. Its name is the UID of the pod.
@@ -407,17 +503,18 @@ func reasonNotToPace(set *apps.StatefulSet, pod *v1.Pod) (metrics.EvictionOutcom
 	return "", ""
 }
 
-// decide ends a turn if it is open. The caller holds the lock.
-func (p *evictionPacer) decide(key string, uid types.UID, outcome metrics.EvictionOutcome, message string, now time.Time) {
+// decide ends a turn if it is open, and reports whether it was. The caller holds the lock.
+func (p *evictionPacer) decide(key string, uid types.UID, outcome metrics.EvictionOutcome, message string, now time.Time) bool {
 	turn := p.turns[key][uid]
 	if turn == nil || turn.decided || p.results[key][uid] != nil {
-		return
+		return false
 	}
 	if p.results[key] == nil {
 		p.results[key] = map[types.UID]*evictionResult{}
 	}
 	p.results[key][uid] = &evictionResult{request: turn.request, outcome: outcome, message: message, at: now, began: turn.began}
 	turn.finish(message)
+	return true
 }
 
 // confirm removes the results of turns that have ended in the cache, and records their outcomes.

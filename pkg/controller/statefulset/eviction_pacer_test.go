@@ -381,7 +381,7 @@ func TestRestartKeepsTheTimeout(t *testing.T) {
 			setMaxUnavailable(t, false)
 			pod := pacedPod(0)
 			request := pacedRequest(pod, test.before)
-			p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), request)
+			p := newPacing(t, pacedSet(2), pod, pacedPod(1, terminating), request)
 			for _, other := range test.others {
 				p.store(other)
 			}
@@ -404,20 +404,20 @@ func TestRestartKeepsTheTimeout(t *testing.T) {
 func TestGivingUp(t *testing.T) {
 	setMaxUnavailable(t, false)
 	since := counted(t)
-	low, high, broken := pacedPod(0), pacedPod(1), pacedPod(2, unready)
-	p := newPacing(t, pacedSet(3), low, high, broken, pacedRequest(low), pacedRequest(high))
+	low, high, stuck := pacedPod(0), pacedPod(1), pacedPod(2, terminating)
+	p := newPacing(t, pacedSet(3), low, high, stuck, pacedRequest(low), pacedRequest(high))
 	first, second := p.begin(pacedRequest(low)), p.begin(pacedRequest(high))
 	p.clock.Step(evictionProgressDeadline - time.Second)
 	p.sync()
 	expectOver(t, second, "")
 	p.clock.Step(time.Second)
 	p.sync()
-	gaveUp := "Gave up after 10m0s without progress. " + waitsFor("pod web-2 to become available", 3)
+	gaveUp := "Gave up after 10m0s without progress. " + waitsFor("pod web-2 to terminate", 3)
 	expectOver(t, second, gaveUp)
 	expectOver(t, first, "")
 	p.sync() // The end is not reported yet.
 	expectOver(t, first, "")
-	if want := waitsFor("pod web-1 to be evicted, pod web-2 to become available", 3); p.said["web-0"] != want {
+	if want := waitsFor("pod web-1 to be evicted, pod web-2 to terminate", 3); p.said["web-0"] != want {
 		t.Errorf("the other message is %q, want %q", p.said["web-0"], want)
 	}
 	p.pacer.end(second)
@@ -466,7 +466,7 @@ func TestNoProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			setMaxUnavailable(t, false)
 			pod := pacedPod(0)
-			p := newPacing(t, pacedSet(2), pod, pacedPod(1, unready), pacedRequest(pod))
+			p := newPacing(t, pacedSet(2), pod, pacedPod(1, terminating), pacedRequest(pod))
 			turn := p.begin(pacedRequest(pod))
 			p.clock.Step(almost)
 			p.store(object)
@@ -491,8 +491,9 @@ func TestResync(t *testing.T) {
 		after time.Duration
 		want  time.Duration
 	}{
-		"the deadline":      {set: pacedSet(2), other: pacedPod(1, unready), want: evictionProgressDeadline},
-		"in mid-deadline":   {set: pacedSet(2), other: pacedPod(1, unready), after: 4 * time.Minute, want: 6 * time.Minute},
+		"the deadline":      {set: pacedSet(2), other: pacedPod(1, terminating), want: evictionProgressDeadline},
+		"in mid-deadline":   {set: pacedSet(2), other: pacedPod(1, terminating), after: 4 * time.Minute, want: 6 * time.Minute},
+		"broken by time":    {set: pacedSet(2), other: pacedPod(1, unready), after: 20 * time.Second, want: 10 * time.Second},
 		"no pod waits":      {set: pacedSet(2), other: pacedPod(1), want: evictionProgressDeadline},
 		"available by time": {set: pacedSet(2, minReady(60)), other: pacedPod(1, readySince(20*time.Second)), want: 40 * time.Second},
 	}

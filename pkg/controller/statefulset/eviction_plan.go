@@ -26,8 +26,10 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/kubernetes/pkg/features"
 )
 
@@ -85,17 +87,43 @@ type evictionMember struct {
 	stage   evictionStage
 	// available is true if the pod is available, whatever its stage.
 	available bool
-	// replaced is true if the set has released this pod or an earlier one of the same name.
-	replaced bool
+	// broken is true if the pod has not been ready for evictionturn.BrokenAfter and does not
+	// terminate. started is true if it was ready before.
+	broken, started bool
+	predecessors
 }
 
-// countsAsUnavailable reports whether the pod is unavailable or may become so at any moment.
-func (m *evictionMember) countsAsUnavailable() bool { return !m.available || m.stage == released }
+// predecessors says which earlier pods of the same name the set has released.
+type predecessors struct {
+	// replaced is true if one of them was not broken when it was released: the set had one pod less
+	// from then on, until this one is available.
+	replaced bool
+	// wasBroken is true if one of them, or this pod itself, was broken when it was released.
+	wasBroken bool
+}
+
+// countsAsUnavailable reports whether the pod is unavailable or may become so at any moment, and
+// the other pods wait for it.
+//
+// They do not wait for a broken pod, which may never become available, nor for what comes in its
+// place: the set has no pod less than before. But they wait for the replacement of a pod that was
+// not broken until it has started, however long that takes: maybe no pod of the set can start
+// where the pods are sent now. And they wait for a pod that was not broken when it was released,
+// whatever the cache shows since.
+func (m *evictionMember) countsAsUnavailable() bool {
+	switch {
+	case m.broken && m.stage != released && (m.started || !m.replaced):
+		return false
+	case m.wasBroken && !m.replaced && !m.available:
+		return false
+	}
+	return !m.available || m.stage == released
+}
 
 // leaving reports whether the set has released the pod or its predecessor and waits for an
 // available replacement.
 func (m *evictionMember) leaving() bool {
-	return m.stage == released || m.replaced && m.countsAsUnavailable()
+	return m.countsAsUnavailable() && (m.stage == released || m.replaced)
 }
 
 // need returns what must happen before the member no longer counts as unavailable.
@@ -118,17 +146,17 @@ type evictionPlan struct {
 	// members are all pods of the set, by ordinal.
 	members []*evictionMember
 	// limit is how many members may count as unavailable at a time.
-	limit int
+	limit evictionLimit
 }
 
-// planEvictions decides which of the asked pods may leave. At most maxUnavailable pods of the set
-// count as unavailable, whatever the reason: while this limit is reached, no available pod leaves.
-// Unavailable pods leave first, because they do not serve, but also at most maxUnavailable of them
-// at a time: they may be about to become available. A released pod counts toward that limit until
-// its replacement is available.
+// planEvictions decides which of the asked pods may leave. At most as many members as the limit
+// count as unavailable, whatever the reason: while it is reached, no available pod leaves.
+// Unavailable pods leave first, because they do not serve, but also at most so many of them at a
+// time: they may be about to become available. A released pod counts toward that limit until its
+// replacement is available. Broken pods leave at once.
 // Pods beyond the replicas of the set count like the others until they are gone.
-func planEvictions(set *apps.StatefulSet, members []*evictionMember) evictionPlan {
-	plan := evictionPlan{members: members, limit: maxUnavailableOf(set)}
+func planEvictions(limit evictionLimit, members []*evictionMember) evictionPlan {
+	plan := evictionPlan{members: members, limit: limit}
 	var candidates []*evictionMember
 	unavailable, leaving := 0, 0
 	for _, member := range plan.members {
@@ -157,23 +185,27 @@ func planEvictions(set *apps.StatefulSet, members []*evictionMember) evictionPla
 			others--
 		}
 		switch {
-		case member.available && unavailable < plan.limit:
+		case member.broken:
+			// If it counts, because it is a replacement, it does so before and after.
+			member.wasBroken = true
+		case member.available && unavailable < limit.pods:
 			unavailable++
-		case !member.available && others < plan.limit:
+			leaving++
+		case !member.available && others < limit.pods:
+			leaving = others + 1
 		default:
 			plan.waiting = append(plan.waiting, member)
 			continue
 		}
-		leaving = others + 1
 		member.stage = released
 		plan.next = append(plan.next, member)
 	}
 	return plan
 }
 
-// evictionMembers returns the existing pods and the ordinals of the missing ones. replaced reports
-// whether the set has released a pod of that name.
-func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionStage, replaced func(name string) bool, now time.Time) []*evictionMember {
+// evictionMembers returns the existing pods and the ordinals of the missing ones. before returns
+// the predecessors of a member with this name, whose pod has this UID or is missing.
+func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod) evictionStage, before func(name string, uid types.UID) predecessors, now time.Time) []*evictionMember {
 	missing := map[int]bool{}
 	for ordinal := getStartOrdinal(set); ordinal < getStartOrdinal(set)+replicasOf(set); ordinal++ {
 		missing[ordinal] = true
@@ -182,17 +214,19 @@ func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod
 	for _, pod := range pods {
 		delete(missing, getOrdinal(pod))
 		members = append(members, &evictionMember{
-			name:      pod.Name,
-			ordinal:   getOrdinal(pod),
-			pod:       pod,
-			stage:     stageOf(pod),
-			available: !isUnavailable(pod, set.Spec.MinReadySeconds, now),
-			replaced:  replaced(pod.Name),
+			name:         pod.Name,
+			ordinal:      getOrdinal(pod),
+			pod:          pod,
+			stage:        stageOf(pod),
+			available:    !isUnavailable(pod, set.Spec.MinReadySeconds, now),
+			broken:       !isTerminating(pod) && !isTerminalPhase(pod) && evictionturn.IsBroken(pod, now),
+			started:      evictionturn.HasBeenReady(pod),
+			predecessors: before(pod.Name, pod.UID),
 		})
 	}
 	for ordinal := range missing {
 		name := getPodName(set, ordinal)
-		members = append(members, &evictionMember{name: name, ordinal: ordinal, replaced: replaced(name)})
+		members = append(members, &evictionMember{name: name, ordinal: ordinal, predecessors: before(name, "")})
 	}
 	slices.SortFunc(members, func(a, b *evictionMember) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	return members
@@ -209,8 +243,12 @@ func (p *evictionPlan) waitingFor(set *apps.StatefulSet, waiting *evictionMember
 	if more := len(needs) - maxNamedPods; more > 0 {
 		needs = append(needs[:maxNamedPods], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("Waiting for %s: at most %d of the %d pods of StatefulSet %s may be unavailable at a time.",
-		strings.Join(needs, ", "), p.limit, replicasOf(set), set.Name)
+	source := ""
+	if p.limit.budget != "" {
+		source = fmt.Sprintf(" (PodDisruptionBudget %s)", p.limit.budget)
+	}
+	return fmt.Sprintf("Waiting for %s: at most %d of the %d pods of StatefulSet %s may be unavailable at a time%s.",
+		strings.Join(needs, ", "), p.limit.pods, replicasOf(set), set.Name, source)
 }
 
 // maxUnavailableOf returns how many pods may be unavailable during a rolling update. As in the

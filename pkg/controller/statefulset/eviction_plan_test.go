@@ -26,6 +26,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
@@ -78,8 +79,10 @@ func TestPlanEvictions(t *testing.T) {
 		pods pods
 		// replaced are the names of released pods that have left.
 		replaced []string
-		next     []string
-		waiting  []string
+		// brokenBefore are the names of pods that were released because they were broken.
+		brokenBefore []string
+		next         []string
+		waiting      []string
 	}{
 		"no pod is asked":                           {set: pacedSet(2), pods: pods{pacedPod(0): stay, pacedPod(1): stay}},
 		"the highest ordinal first":                 {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): wait}, next: []string{"web-2"}, waiting: []string{"web-1", "web-0"}},
@@ -118,6 +121,21 @@ func TestPlanEvictions(t *testing.T) {
 		"scaled to none":                            {set: pacedSet(0), pods: pods{pacedPod(0): wait, pacedPod(1): wait}, next: []string{"web-1"}, waiting: []string{"web-0"}},
 		"replicas by default":                       {set: pacedSet(1, func(s *apps.StatefulSet) { s.Spec.Replicas = nil }), pods: pods{pacedPod(0): wait}, next: []string{"web-0"}},
 		"from another start":                        {set: pacedSet(2, from(5)), pods: pods{pacedPod(5): wait, pacedPod(6): stay}, next: []string{"web-5"}},
+		"broken ones at once":                       {set: pacedSet(3), pods: pods{pacedPod(0, broken): wait, pacedPod(1, broken): wait, pacedPod(2): wait}, next: []string{"web-1", "web-0", "web-2"}},
+		"broken ones beside one released":           {set: pacedSet(3), pods: pods{pacedPod(0, broken): wait, pacedPod(1): gone, pacedPod(2): wait}, next: []string{"web-0"}, waiting: []string{"web-2"}},
+		"not ready since its creation":              {set: pacedSet(3), pods: pods{pacedPod(0, slow): wait, pacedPod(1, slow): stay, pacedPod(2): wait}, next: []string{"web-0", "web-2"}},
+		"another one is broken":                     {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, broken): stay, pacedPod(2): wait}, next: []string{"web-2"}, waiting: []string{"web-0"}},
+		"another one was released, then broke":      {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, broken): gone, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"another one is released as broken":         {set: pacedSet(3), brokenBefore: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1, broken): gone, pacedPod(2): stay}, next: []string{"web-0"}},
+		"another one, broken, terminates":           {set: pacedSet(3), pods: pods{pacedPod(0): wait, pacedPod(1, broken, terminating): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"a replacement that is slow to start":       {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1, slow): stay, pacedPod(2): stay}, waiting: []string{"web-0"}},
+		"such a replacement itself":                 {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1, slow): wait, pacedPod(2): stay}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"a replacement that has started, broken":    {set: pacedSet(3), replaced: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1, broken): stay, pacedPod(2): stay}, next: []string{"web-0"}},
+		"after a broken one, not created":           {set: pacedSet(3), brokenBefore: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(2): stay}, next: []string{"web-0"}},
+		"after a broken one, starting":              {set: pacedSet(3), brokenBefore: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1, unready): stay, pacedPod(2): stay}, next: []string{"web-0"}},
+		"after a broken one, terminating":           {set: pacedSet(3), brokenBefore: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1, terminating): gone, pacedPod(2): stay}, next: []string{"web-0"}},
+		"after a broken one, available":             {set: pacedSet(3), brokenBefore: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(1): wait, pacedPod(2): stay}, next: []string{"web-1"}, waiting: []string{"web-0"}},
+		"after one that was not broken, and one":    {set: pacedSet(3), replaced: []string{"web-1"}, brokenBefore: []string{"web-1"}, pods: pods{pacedPod(0): wait, pacedPod(2): stay}, waiting: []string{"web-0"}},
 		"from another start, one is missing":        {set: pacedSet(2, from(5)), pods: pods{pacedPod(5): wait}, waiting: []string{"web-5"}},
 	}
 	for name, test := range tests {
@@ -129,7 +147,9 @@ func TestPlanEvictions(t *testing.T) {
 				all = append(all, pod)
 				stages[pod] = stage
 			}
-			plan := planEvictions(test.set, evictionMembers(test.set, all, func(pod *v1.Pod) evictionStage { return stages[pod] }, func(name string) bool { return slices.Contains(test.replaced, name) }, pacingEpoch))
+			plan := planEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, all, func(pod *v1.Pod) evictionStage { return stages[pod] }, func(name string, _ types.UID) predecessors {
+				return predecessors{replaced: slices.Contains(test.replaced, name), wasBroken: slices.Contains(test.brokenBefore, name)}
+			}, pacingEpoch))
 			if diff := cmp.Diff([][]string{test.next, test.waiting}, [][]string{namesOf(plan.next), namesOf(plan.waiting)}); diff != "" {
 				t.Errorf("pods that leave, and that wait (-want +got):\n%s", diff)
 			}
@@ -154,7 +174,7 @@ func setMaxUnavailable(t *testing.T, enabled bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.MaxUnavailableStatefulSet, enabled)
 }
 
-func never(string) bool { return false }
+func never(string, types.UID) predecessors { return predecessors{} }
 
 func namesOf(members []*evictionMember) []string {
 	var names []string
@@ -194,7 +214,7 @@ func TestWaitingFor(t *testing.T) {
 			for pod := range stages {
 				pods = append(pods, pod)
 			}
-			plan := planEvictions(test.set, evictionMembers(test.set, pods, func(pod *v1.Pod) evictionStage { return stages[pod] }, never, pacingEpoch))
+			plan := planEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, pods, func(pod *v1.Pod) evictionStage { return stages[pod] }, never, pacingEpoch))
 			if len(plan.waiting) != 1 {
 				t.Fatalf("%v wait, want one", namesOf(plan.waiting))
 			}
@@ -209,7 +229,7 @@ func TestWaitingFor(t *testing.T) {
 func TestWaitingForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
 	stages := map[string]evictionStage{"web-0": asked, "web-1": released}
-	plan := planEvictions(pacedSet(2), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionStage { return stages[pod.Name] }, never, pacingEpoch))
+	plan := planEvictions(evictionLimitOf(pacedSet(2), nil, nil), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionStage { return stages[pod.Name] }, never, pacingEpoch))
 	want := "Waiting for pod web-1 to be evicted: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
 	if got := plan.waitingFor(pacedSet(2), plan.waiting[0]); got != want {
 		t.Errorf("got %q\nwant %q", got, want)

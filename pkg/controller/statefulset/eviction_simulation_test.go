@@ -32,13 +32,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/kubernetes/test/utils/simulation"
 )
 
 // TestEvictionSimulation requests, cancels and executes evictions of pods of a set, and breaks and
 // repairs pods, in random order, with caches that are behind and with restarts. At no time are more
-// than maxUnavailable pods of the set away because they were passed on, and in the end every
-// requested pod leaves.
+// pods of the set away because they were passed on than maxUnavailable or a budget permits, apart
+// from broken ones, and in the end every requested pod leaves.
 func TestEvictionSimulation(t *testing.T) {
 	setMaxUnavailable(t, true)
 	simulation.Run(t, 300, func(t *testing.T, seed uint64) {
@@ -73,7 +74,11 @@ type pacedWorld struct {
 	broken string
 	// away are the pods that were passed on before the deadline, by name, until a replacement is
 	// available. Pods beyond the replicas do not count.
-	away    map[string]types.UID
+	away map[string]types.UID
+	// free are the names of pods that were broken when they left, until one is available. shaky are
+	// the UIDs of pods that were not ready for a time: the caches may show them as broken.
+	free    map[string]bool
+	shaky   map[types.UID]bool
 	decided time.Time
 	created int
 	log     []string
@@ -82,13 +87,21 @@ type pacedWorld struct {
 func newPacedWorld(t *testing.T, seed uint64) *pacedWorld {
 	random := rand.New(rand.NewPCG(seed, 4563))
 	limit := 1 + random.IntN(2)
-	set := pacedSet(int32(2+random.IntN(5)), atMost(intstr.FromInt32(int32(limit))), minReady(int32(random.IntN(2)*60)))
+	// The limit is that of the set, or that of a budget.
+	budgeted, ofSet := random.IntN(2) == 0, limit
+	if budgeted {
+		ofSet = 3 - limit
+	}
+	set := pacedSet(int32(2+random.IntN(5)), atMost(intstr.FromInt32(int32(ofSet))), minReady(int32(random.IntN(2)*60)))
 	w := &pacedWorld{
 		pacing: newPacing(t), random: random, set: set, limit: limit,
 		pods: map[string]*v1.Pod{}, requests: map[string]*coordinationv1alpha1.EvictionRequest{},
-		turns: map[types.UID]*evictionTurn{}, ended: map[types.UID]string{}, away: map[string]types.UID{},
+		turns: map[types.UID]*evictionTurn{}, ended: map[types.UID]string{}, away: map[string]types.UID{}, free: map[string]bool{}, shaky: map[types.UID]bool{},
 	}
 	w.store(set)
+	if budgeted {
+		w.store(permitting(int32(limit)))
+	}
 	for ordinal := range int(*set.Spec.Replicas) {
 		w.writePod(pacedPod(ordinal))
 	}
@@ -154,8 +167,8 @@ func (w *pacedWorld) decide() {
 		}
 		switch {
 		case message == passedOn:
-			if w.isWanted(name) {
-				w.away[name] = uid
+			if pod := w.pods[name]; w.isWanted(name) && (pod == nil || isTerminating(pod) || isRunningAndReady(pod)) {
+				w.away[name] = uid // One that is not ready may turn out to be broken.
 			}
 			if len(w.away) > w.limit {
 				w.fail("%v are away, more than %d", w.away, w.limit)
@@ -165,6 +178,11 @@ func (w *pacedWorld) decide() {
 					w.fail("%s leaves, which makes %d unavailable, more than %d", name, unavailable, w.limit)
 				}
 			}
+		case strings.HasPrefix(message, "Released: the pod has not been ready"):
+			w.free[name] = true
+			if pod := w.pods[name]; current && pod.UID == uid && !evictionturn.IsBroken(pod, w.clock.Now()) {
+				w.fail("%s leaves, and is not broken", name)
+			}
 		case strings.HasPrefix(message, "Gave up"):
 			if waited := w.clock.Since(laterOf(w.decided, w.turns[uid].began)); current && waited < evictionProgressDeadline {
 				w.fail("%s was given up after %v", name, waited)
@@ -173,13 +191,16 @@ func (w *pacedWorld) decide() {
 	}
 }
 
-// unavailable counts the pods that are unavailable or released.
+// unavailable counts the pods that are unavailable or released, without those that are broken or
+// come in the place of a broken one.
 func (w *pacedWorld) unavailable() int {
 	count := 0
 	for ordinal := range int(*w.set.Spec.Replicas) {
 		name := fmt.Sprintf("web-%d", ordinal)
-		pod := w.pods[name]
-		if pod == nil || isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now()) || w.away[name] == pod.UID {
+		pod, away := w.pods[name], w.away[name]
+		switch {
+		case away == "" && (w.free[name] || pod != nil && !isTerminating(pod) && evictionturn.IsBroken(pod, w.clock.Now())):
+		case pod == nil || isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now()) || away == pod.UID:
 			count++
 		}
 	}
@@ -335,6 +356,9 @@ func (w *pacedWorld) imperative(allowed bool) {
 		return
 	}
 	w.note("%s is evicted", pod.Name)
+	if w.shaky[pod.UID] && w.away[pod.Name] == "" {
+		w.free[pod.Name] = true
+	}
 	pod.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
 	w.writePod(pod)
 }
@@ -374,6 +398,11 @@ func (w *pacedWorld) available() {
 			delete(w.away, name)
 		}
 	}
+	for name := range w.free {
+		if pod := w.pods[name]; pod != nil && !isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now()) {
+			w.free[name] = false
+		}
+	}
 }
 
 func (w *pacedWorld) names() []string {
@@ -390,7 +419,8 @@ func (w *pacedWorld) controller() {
 	for ordinal := range int(*w.set.Spec.Replicas) {
 		if w.pods[fmt.Sprintf("web-%d", ordinal)] == nil {
 			w.created++
-			w.writePod(pacedPod(ordinal, unready, func(pod *v1.Pod) { pod.UID = types.UID(fmt.Sprintf("%s-%d", pod.Name, w.created)) }))
+			w.writePod(pacedPod(ordinal, startingSince(w.clock.Now()), func(pod *v1.Pod) { pod.UID = types.UID(fmt.Sprintf("%s-%d", pod.Name, w.created)) }))
+			w.shaky[w.pods[fmt.Sprintf("web-%d", ordinal)].UID] = true
 			w.note("web-%d is created", ordinal)
 		}
 	}
@@ -410,12 +440,15 @@ func (w *pacedWorld) crash() {
 		return
 	}
 	w.note("%s breaks", pod.Name)
-	unready(pod)
-	w.writePod(pod)
-	if uid, away := w.away[pod.Name]; away && uid != pod.UID {
-		// The replacement was available. Its failure is not ours, and the caches may not show it.
-		delete(w.away, pod.Name)
+	unreadySince(w.clock.Now())(pod)
+	w.shaky[pod.UID] = true
+	if _, freed := w.free[pod.Name]; freed {
+		w.free[pod.Name] = true // The caches may not show that it was available.
 	}
+	w.writePod(pod)
+	// Its failure is not ours. If it was released, it may leave as a broken pod, and if it is the
+	// replacement, it was available, which the caches may not show.
+	delete(w.away, pod.Name)
 	if w.random.IntN(3) == 0 {
 		w.broken = pod.Name
 	}

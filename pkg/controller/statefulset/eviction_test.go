@@ -70,7 +70,7 @@ func (w *evictionWorld) start() {
 	pods, sets, requests := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), factory.Coordination().V1alpha1().EvictionRequests()
 	w.ssc = NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), w.client)
 	w.ssc.control.(*defaultStatefulSetControl).podControl.recorder = w.recorder
-	run, err := w.ssc.InterceptEvictions(w.client, pods, sets, requests)
+	run, err := w.ssc.InterceptEvictions(w.client, pods, sets, requests, factory.Policy().V1().PodDisruptionBudgets())
 	if err != nil {
 		w.t.Fatalf("intercepting evictions: %v", err)
 	}

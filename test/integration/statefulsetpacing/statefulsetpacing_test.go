@@ -22,16 +22,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/evictionrequest"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/statefulset"
+	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/test/integration/framework"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
@@ -62,7 +67,10 @@ func TestStatefulSetPacing(t *testing.T) {
 		"gate off, all at once":       testGateOff,
 		"gate enabled, then disabled": testNoRollout,
 		"restart of the controller":   testRestart,
-		"another pod is not ready":    testBroken,
+		"another pod is not ready":    testUnready,
+		"pods are broken":             testBroken,
+		"the budget is the limit":     testBudget,
+		"the set has opted out":       testOptOut,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &cluster{testcluster.New(t, config, "pacing")}
@@ -82,7 +90,7 @@ func (c *cluster) startController(gateOn bool) (stop func()) {
 	controller := statefulset.NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), client)
 	work := []func(){func() { controller.Run(ctx, 2) }}
 	if gateOn {
-		intercept, err := controller.InterceptEvictions(client, pods, sets, factory.Coordination().V1alpha1().EvictionRequests())
+		intercept, err := controller.InterceptEvictions(client, pods, sets, factory.Coordination().V1alpha1().EvictionRequests(), factory.Policy().V1().PodDisruptionBudgets())
 		if err != nil {
 			c.T.Fatalf("creating the interceptor: %v", err)
 		}
@@ -92,7 +100,7 @@ func (c *cluster) startController(gateOn bool) (stop func()) {
 }
 
 // createSet creates a StatefulSet, waits until its pods are ready, and returns them.
-func (c *cluster) createSet(replicas int32) []*v1.Pod {
+func (c *cluster) createSet(replicas int32, options ...func(*apps.StatefulSet)) []*v1.Pod {
 	c.T.Helper()
 	labels := map[string]string{"app": "web"}
 	set := &apps.StatefulSet{
@@ -104,6 +112,9 @@ func (c *cluster) createSet(replicas int32) []*v1.Pod {
 				Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "image"}}},
 			},
 		},
+	}
+	for _, option := range options {
+		option(set)
 	}
 	if _, err := c.Client.AppsV1().StatefulSets(c.Namespace).Create(c.T.Context(), set, metav1.CreateOptions{}); err != nil {
 		c.T.Fatalf("creating the StatefulSet: %v", err)
@@ -302,8 +313,8 @@ func testRestart(c *cluster) {
 	c.awaitState(old, "old", "new unready", "new")
 }
 
-// testBroken requests the eviction of a pod while another pod of the set is not ready.
-func testBroken(c *cluster) {
+// testUnready requests the eviction of a pod while another pod of the set is not ready.
+func testUnready(c *cluster) {
 	c.startController(true)
 	old := c.createSet(3)
 	c.setReady("web-0", "", v1.ConditionFalse)
@@ -312,4 +323,91 @@ func testBroken(c *cluster) {
 	c.expectState(old, "old unready", "old", "old")
 	c.makeReady("web-0", "")
 	c.awaitState(old, "old", "old", "new unready")
+}
+
+func parallel(set *apps.StatefulSet) { set.Spec.PodManagementPolicy = apps.ParallelPodManagement }
+
+// count returns how many pods have a state that begins with the text.
+func (c *cluster) count(old []*v1.Pod, text string) int {
+	count := 0
+	for _, state := range c.state(old) {
+		if strings.HasPrefix(state, text) {
+			count++
+		}
+	}
+	return count
+}
+
+// awaitNoneOld waits until all pods have left.
+func (c *cluster) awaitNoneOld(old []*v1.Pod) {
+	c.T.Helper()
+	began := time.Now()
+	c.Eventually("all pods to be evicted", func(context.Context) (bool, string) {
+		return c.count(old, "old") == 0, fmt.Sprint(c.state(old))
+	})
+	c.T.Logf("all pods have left after %v", time.Since(began).Round(time.Millisecond))
+}
+
+// testBroken requests the eviction of all pods of a set while two of them have not been ready for half
+// a minute, and their replacements do not become ready either.
+func testBroken(c *cluster) {
+	c.startController(true)
+	old := c.createSet(4, parallel)
+	c.setReady("web-0", "", v1.ConditionFalse)
+	c.setReady("web-1", "", v1.ConditionFalse)
+	c.Eventually("the pods to count as broken", func(context.Context) (bool, string) {
+		now := time.Now()
+		pods := c.pods()
+		return evictionturn.IsBroken(pods[0], now) && evictionturn.IsBroken(pods[1], now), "not for long enough"
+	})
+	c.requestEviction(old[3])
+	c.awaitState(old, "old unready", "old unready", "old", "new unready")
+	c.requestEviction(old[:3]...)
+	c.awaitState(old, "new unready", "new unready", "old", "new unready")
+	c.makeReady("web-3", old[3].UID)
+	c.awaitNoneOld(old)
+}
+
+// testBudget requests the eviction of all six pods of a set of which a budget permits five to be
+// disrupted at a time.
+func testBudget(c *cluster) {
+	c.StartDisruptionController(c.Namespace)
+	c.startController(true)
+	old := c.createSet(6, parallel)
+	most := intstr.FromInt32(5)
+	budget := &policy.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "budget"},
+		Spec:       policy.PodDisruptionBudgetSpec{MaxUnavailable: &most, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	if _, err := c.Client.PolicyV1().PodDisruptionBudgets(c.Namespace).Create(c.T.Context(), budget, metav1.CreateOptions{}); err != nil {
+		c.T.Fatalf("creating the budget: %v", err)
+	}
+	c.Eventually("the budget", func(ctx context.Context) (bool, string) {
+		budget, err := c.Client.PolicyV1().PodDisruptionBudgets(c.Namespace).Get(ctx, "budget", metav1.GetOptions{})
+		return err == nil && budget.Status.DisruptionsAllowed == 5, fmt.Sprint(budget, err)
+	})
+	began := time.Now()
+	c.requestEviction(old...)
+	c.Eventually("five pods to be evicted", func(context.Context) (bool, string) {
+		return c.count(old, "old") == 1 && c.count(old, "new unready") == 5, fmt.Sprint(c.state(old))
+	})
+	c.T.Logf("five pods have left after %v", time.Since(began).Round(time.Millisecond))
+	ready := slices.IndexFunc(c.state(old), func(state string) bool { return state == "new unready" })
+	c.makeReady(fmt.Sprintf("web-%d", ready), "")
+	c.awaitNoneOld(old)
+}
+
+// testOptOut turns the pacing of a set off while its pods wait.
+func testOptOut(c *cluster) {
+	c.startController(true)
+	old := c.createSet(3, parallel)
+	c.requestEviction(old[2])
+	c.awaitState(old, "old", "old", "new unready")
+	c.requestEviction(old[:2]...)
+	c.awaitMessage(old[0], waitsFor("pod web-2 to become available"))
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %q}}}`, coordinationv1alpha1.EvictionPacingAnnotation, coordinationv1alpha1.EvictionPacingDisabled)
+	if _, err := c.Client.AppsV1().StatefulSets(c.Namespace).Patch(c.T.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		c.T.Fatalf("annotating the StatefulSet: %v", err)
+	}
+	c.awaitNoneOld(old)
 }
