@@ -103,6 +103,7 @@ func TestBrokenPodsAreForgotten(t *testing.T) {
 			p.begin(pacedRequest(pacedPod(0)))
 			p.sync()
 		},
+		"the release is withdrawn": func(p *pacing, pod *v1.Pod) { p.pacer.withdraw(p.pacer.turns[pacedKey][pod.UID]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := pacedPod(1, broken)

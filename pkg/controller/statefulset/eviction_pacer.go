@@ -67,6 +67,10 @@ const (
 	// evictionRetryInterval is how soon a pod that is missing in the cache is looked up again. It
 	// is also the maximum delay between retries of a set.
 	evictionRetryInterval = 30 * time.Second
+
+	// evictionCatchUpInterval is how soon a set is decided again if the cache was behind. Usually
+	// an event comes before.
+	evictionCatchUpInterval = time.Second
 )
 
 // evictionPacer takes the turns of statefulset.apps.k8s.io. A turn delays the eviction of one pod
@@ -159,13 +163,105 @@ func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) 
 	})
 	p.begin(t)
 	defer p.end(t)
-	select {
-	case message := <-t.done:
-		return evictionrequest.Decline(message)
-	case <-ctx.Done():
-		p.canceled(t, context.Cause(ctx))
-		return context.Cause(ctx)
+	for {
+		select {
+		case message := <-t.done:
+			behind, err := p.isBehind(ctx, t)
+			if err != nil {
+				return err // The library calls handle again, with the same result.
+			}
+			if behind {
+				p.withdraw(t)
+				continue
+			}
+			return evictionrequest.Decline(message)
+		case <-ctx.Done():
+			p.canceled(t, context.Cause(ctx))
+			return context.Cause(ctx)
+		}
 	}
+}
+
+// isBehind reports whether pods of the set were released without that the cache shows it, so that
+// this pod would be one too many: by another process, which has the turns now or had them until a
+// moment ago. A process that was suspended goes on with an old cache, and does not know yet that it
+// no longer leads. So the requests are read from the API server before a pod is released. Their
+// labels are those of the pods.
+func (p *evictionPacer) isBehind(ctx context.Context, t *evictionTurn) (bool, error) {
+	set := p.setOfRelease(t)
+	if set == nil {
+		return false, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return false, fmt.Errorf("reading the selector of StatefulSet %s: %w", t.key, err)
+	}
+	live, err := p.client.CoordinationV1alpha1().EvictionRequests(set.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return false, fmt.Errorf("reading the eviction requests of StatefulSet %s: %w", t.key, err)
+	}
+	if p.isBroken(t) {
+		// What the cache shows may have ended long ago.
+		pod, err := p.client.CoreV1().Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("reading pod %s: %w", t.pod, err)
+		}
+		if err == nil && pod.UID == t.uid && !evictionturn.IsBroken(pod, p.clock.Now()) {
+			return true, nil
+		}
+	}
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	for i := range live.Items {
+		request := &live.Items[i]
+		if keys, err := statefulSetOfRequest(request); err != nil || !slices.Contains(keys, t.key) || evictionStageOf(request) != released {
+			continue
+		}
+		cached, err := p.requestLister.EvictionRequests(request.Namespace).Get(request.Name)
+		known := err == nil && cached.UID == request.UID && evictionStageOf(cached) == released
+		if !known && p.results[t.key][types.UID(request.Name)] == nil {
+			klog.FromContext(ctx).Info("Not releasing a StatefulSet pod, because the cache does not show yet that another one was released", "pod", klog.KRef(t.pod.Namespace, t.pod.Name), "other", request.Spec.Target.Pod.Name)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// isBroken reports whether the pod was released because it was broken.
+func (p *evictionPacer) isBroken(t *evictionTurn) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.broken[t.key].Has(t.uid)
+}
+
+// setOfRelease returns the set of a turn that was ended here because the set releases the pod, and
+// nil if it was ended for another reason.
+func (p *evictionPacer) setOfRelease(t *evictionTurn) *apps.StatefulSet {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	result := p.results[t.key][t.uid]
+	if result == nil || result.outcome != metrics.EvictionReleased && result.outcome != metrics.EvictionGivenUp {
+		return nil
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(t.key)
+	if err != nil {
+		return nil
+	}
+	set, err := p.ssc.setLister.StatefulSets(namespace).Get(name)
+	if err != nil {
+		return nil // Without a set, nothing is paced.
+	}
+	return set
+}
+
+// withdraw opens a turn again that was ended here, and was not reported.
+func (p *evictionPacer) withdraw(t *evictionTurn) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	t.decided = false
+	delete(p.results[t.key], t.uid)
+	p.forget(t.key, t.uid)
+	p.queue.AddAfter(t.key, evictionCatchUpInterval)
 }
 
 // begin adds a turn and enqueues its set. If the library could not report the end of a turn, it

@@ -20,6 +20,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,14 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
@@ -52,9 +56,15 @@ type evictionWorld struct {
 // inEvictionWorld runs a test in a synctest bubble.
 func inEvictionWorld(t *testing.T, objects func() []runtime.Object, test func(*evictionWorld)) {
 	t.Helper()
+	inPreparedEvictionWorld(t, objects, func(*fake.Clientset) {}, test)
+}
+
+func inPreparedEvictionWorld(t *testing.T, objects func() []runtime.Object, prepare func(*fake.Clientset), test func(*evictionWorld)) {
+	t.Helper()
 	setMaxUnavailable(t, false)
 	synctest.Test(t, func(t *testing.T) {
 		w := &evictionWorld{t: t, client: fake.NewClientset(objects()...), recorder: record.NewFakeRecorder(100)}
+		prepare(w.client)
 		w.start()
 		w.settle()
 		test(w)
@@ -353,5 +363,115 @@ func TestInterceptorIsOnNewPods(t *testing.T) {
 		if err != nil || len(revisions.Items) != 1 || strings.Contains(string(revisions.Items[0].Data.Raw), ownInterceptor) {
 			w.t.Errorf("the revisions are %v (%v), want one without the interceptor", revisions, err)
 		}
+	})
+}
+
+// TestInterceptorBehind has a process whose cache gets no changes of requests, as that of one that was
+// suspended. Another process has released a pod meanwhile: this one releases none before it knows.
+func TestInterceptorBehind(t *testing.T) {
+	labeled := func(request *coordinationv1alpha1.EvictionRequest) { request.Labels = map[string]string{"app": "web"} }
+	objects := func() []runtime.Object {
+		low := pacedPod(0, available)
+		set := pacedSet(2, func(set *apps.StatefulSet) {
+			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		})
+		return []runtime.Object{set, low, pacedPod(1, unready), pacedRequest(low, fresh, labeled)}
+	}
+	released := func() *coordinationv1alpha1.EvictionRequest {
+		return pacedRequest(pacedPod(1), fresh, labeled, completedAt(time.Now().Truncate(time.Second)))
+	}
+	for name, test := range map[string]struct {
+		other func() *coordinationv1alpha1.EvictionRequest
+		done  bool
+	}{
+		"released": {other: released},
+		"released, of another set": {other: func() *coordinationv1alpha1.EvictionRequest {
+			request := released()
+			request.Spec.Target.Pod.Name = "db-1"
+			return request
+		}, done: true},
+		"asked": {other: func() *coordinationv1alpha1.EvictionRequest { return pacedRequest(pacedPod(1), fresh, labeled) }, done: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var changes *watch.FakeWatcher
+			before := func(client *fake.Clientset) {
+				changes = watch.NewFake()
+				client.PrependWatchReactor("evictionrequests", func(clienttesting.Action) (bool, watch.Interface, error) { return true, changes, nil })
+			}
+			inPreparedEvictionWorld(t, objects, before, func(w *evictionWorld) {
+				w.expect(pacedPod(0), false, waitsFor("pod web-1 to become available", 2))
+				other := test.other()
+				if err := w.client.Tracker().Add(other); err != nil {
+					w.t.Fatalf("adding the other request: %v", err)
+				}
+				w.update("pods", v1.SchemeGroupVersion, pacedPod(1, available))
+				if done := w.entry(pacedPod(0)).CompletionTime != nil; done != test.done {
+					w.t.Fatalf("the pod was released: %t, want %t", done, test.done)
+				}
+				if test.done {
+					return
+				}
+				changes.Add(other)
+				w.settle()
+				w.expect(pacedPod(0), false, waitsFor("pod web-1 to be evicted", 2))
+				canceled := other.DeepCopy()
+				endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, time.Now())(canceled)
+				if err := w.client.Tracker().Update(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), canceled, metav1.NamespaceDefault); err != nil {
+					w.t.Fatalf("canceling the other request: %v", err)
+				}
+				changes.Modify(canceled)
+				w.settle()
+				w.expect(pacedPod(0), true, passedOn)
+			})
+		})
+	}
+}
+
+// A pod that the cache shows as broken may be ready again.
+func TestInterceptorReadsBrokenPods(t *testing.T) {
+	for name, done := range map[string]bool{"broken": true, "ready again": false} {
+		t.Run(name, func(t *testing.T) {
+			objects := func() []runtime.Object {
+				pod := pacedPod(0, unreadySince(time.Now().Add(-time.Hour)))
+				return []runtime.Object{pacedSet(2), pod, pacedRequest(pod, fresh)} // web-1 is missing.
+			}
+			inPreparedEvictionWorld(t, objects, func(client *fake.Clientset) {
+				client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return !done, pacedPod(0, available), nil
+				})
+			}, func(w *evictionWorld) {
+				if got := w.entry(pacedPod(0)).CompletionTime != nil; got != done {
+					w.t.Errorf("the pod was released: %t, want %t", got, done)
+				}
+			})
+		})
+	}
+}
+
+// If the requests cannot be read, no pod is released until they can.
+func TestInterceptorCannotRead(t *testing.T) {
+	var failing atomic.Bool
+	failing.Store(true)
+	objects := func() []runtime.Object {
+		low := pacedPod(0, available)
+		return []runtime.Object{pacedSet(2), low, pacedPod(1, available), pacedRequest(low, fresh)}
+	}
+	first := true
+	inPreparedEvictionWorld(t, objects, func(client *fake.Clientset) {
+		client.PrependReactor("list", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if first { // That of the informer.
+				first = false
+				return false, nil, nil
+			}
+			return failing.Load(), nil, apierrors.NewServiceUnavailable("starting")
+		})
+	}, func(w *evictionWorld) {
+		if w.entry(pacedPod(0)).CompletionTime != nil {
+			w.t.Error("the pod was released")
+		}
+		failing.Store(false)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		w.expect(pacedPod(0), true, passedOn)
 	})
 }
