@@ -39,6 +39,7 @@ var noteTexts = map[podNote]string{
 	noteNeedsDaemonSet:  "not evicted: the DaemonSet controller deletes it",
 	noteNeedsKubelet:    "not evicted: its kubelet stops it",
 	noteSchedulingGroup: "not evicted: pods of a scheduling group are not evicted one by one",
+	noteOneByOne:        "its StatefulSet lets its pods leave one after another",
 	noteTerminating:     "already terminating",
 
 	noteComesBack:        "comes back: tolerates " + corev1.TaintNodeUnschedulable,

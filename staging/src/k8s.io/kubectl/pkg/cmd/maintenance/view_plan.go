@@ -129,6 +129,8 @@ const (
 	noteComesBack podNote = "ComesBack"
 	// noteStaysWithSkipped: a policy skips a pod of the node, which may need this agent.
 	noteStaysWithSkipped podNote = "StaysWithSkippedPods"
+	// noteOneByOne: its StatefulSet lets its pods leave one after another.
+	noteOneByOne podNote = "OneAfterAnother"
 	// noteTerminating: it is being deleted.
 	noteTerminating podNote = "Terminating"
 )
@@ -252,6 +254,9 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 	surge := s.surgeNoteOf(pod)
 	if surge != "" {
 		p.Remarks = append(p.Remarks, surge)
+	}
+	if s.leavesAlone(pod, budgets) {
+		p.Remarks = append(p.Remarks, noteOneByOne)
 	}
 	switch {
 	case p.Type != corev1.PodTypeDefault:

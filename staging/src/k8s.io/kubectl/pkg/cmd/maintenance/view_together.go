@@ -45,6 +45,8 @@ type workload struct {
 
 // workloads has the properties of the owners of pods that plans need.
 type workloads struct {
+	// statefulSets has those that own pods.
+	statefulSets map[workload]*appsv1.StatefulSet
 	// ready is how many pods of a StatefulSet, ReplicaSet or Deployment are ready.
 	ready map[workload]int
 	// deploymentOf names the Deployment of a ReplicaSet.
@@ -114,7 +116,9 @@ func ownerKind(pod *corev1.Pod) string {
 
 func (s *podSnapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
 	for _, set := range sets {
-		s.owners().ready[workload{"StatefulSet", set.Namespace, set.Name}] = int(set.Status.ReadyReplicas)
+		own := workload{"StatefulSet", set.Namespace, set.Name}
+		s.owners().statefulSets[own] = set
+		s.owners().ready[own] = int(set.Status.ReadyReplicas)
 	}
 }
 
@@ -137,7 +141,7 @@ func (s *podSnapshot) addJobs(jobs []*batchv1.Job) {
 
 func (s *podSnapshot) owners() *workloads {
 	if s.workloads == nil {
-		s.workloads = &workloads{ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}}
+		s.workloads = &workloads{statefulSets: map[workload]*appsv1.StatefulSet{}, ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}}
 	}
 	return s.workloads
 }
@@ -169,10 +173,11 @@ type leaving struct {
 }
 
 // add adds a pod. It counts only those that may be evicted at the same time as others.
-func (l *leaving) add(pod *corev1.Pod, planned *podPlan) {
+// The set is that of the pod, if it has one that is known.
+func (l *leaving) add(pod *corev1.Pod, planned *podPlan, set *appsv1.StatefulSet) {
 	l.pods = append(l.pods, pod)
 	switch {
-	case !isReady(pod) || isPaced(planned) || len(planned.Budgets) > 1:
+	case !isReady(pod) || isPaced(planned, set) || len(planned.Budgets) > 1:
 		// The API server never evicts a pod with several budgets.
 	case len(planned.Budgets) == 1:
 		l.budgeted[planned.Budgets[0]]++
@@ -182,9 +187,9 @@ func (l *leaving) add(pod *corev1.Pod, planned *podPlan) {
 }
 
 // isPaced reports whether the controller of the pod releases it only when other pods are ready.
-func isPaced(planned *podPlan) bool {
+func isPaced(planned *podPlan, set *appsv1.StatefulSet) bool {
 	return slices.ContainsFunc(planned.Remarks, podNote.replaces) ||
-		slices.Contains(planned.Interceptors, coordinationv1alpha1.EvictionInterceptorStatefulSet)
+		slices.Contains(planned.Interceptors, coordinationv1alpha1.EvictionInterceptorStatefulSet) && (set == nil || isPacedSet(set))
 }
 
 // atOnce is how many ready pods may be evicted at the same time.
@@ -224,7 +229,7 @@ func (p *plan) addWarnings(s *podSnapshot) {
 				groups[k] = &leaving{budgeted: map[string]int{}}
 				order = append(order, k)
 			}
-			groups[k].add(pod, plan)
+			groups[k].add(pod, plan, s.owners().statefulSets[own])
 		}
 	}
 	allowed := map[string]int{}

@@ -35,7 +35,13 @@ import (
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "default", Name: name} }
 
 func statefulSet(name string, ready int32) *appsv1.StatefulSet {
-	return &appsv1.StatefulSet{ObjectMeta: named(name), Status: appsv1.StatefulSetStatus{ReadyReplicas: ready}}
+	strategy := appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}
+	return &appsv1.StatefulSet{ObjectMeta: named(name), Spec: appsv1.StatefulSetSpec{UpdateStrategy: strategy}, Status: appsv1.StatefulSetStatus{ReadyReplicas: ready}}
+}
+
+func optedOut(set *appsv1.StatefulSet) *appsv1.StatefulSet {
+	set.Annotations = map[string]string{"statefulset.kubernetes.io/eviction-pacing": "Disabled"}
+	return set
 }
 
 func replicaSet(name, deployment string, ready int32) *appsv1.ReplicaSet {
@@ -108,6 +114,7 @@ func TestWarnings(t *testing.T) {
 		{"a StatefulSet", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 3)), down("StatefulSet", "db", 3)},
 		{"a StatefulSet with a pod elsewhere", with(podsOf("StatefulSet", "db", 3, nil), statefulSet("db", 4)), nil},
 		{"a StatefulSet that is paced", with(podsOf("StatefulSet", "db", 3, paced), statefulSet("db", 3)), nil},
+		{"a StatefulSet that has opted out", with(podsOf("StatefulSet", "db", 3, paced), optedOut(statefulSet("db", 3))), down("StatefulSet", "db", 3)},
 		{"a StatefulSet whose pods are not ready", with(podsOf("StatefulSet", "db", 3, podStory.unready), statefulSet("db", 0)), nil},
 		{"a StatefulSet with a pod that is not ready", with(append(podsOf("StatefulSet", "db", 2, nil), newPod("db-2", "node-1").of("StatefulSet", "db").unready()), statefulSet("db", 2)), down("StatefulSet", "db", 2)},
 		{"a ready pod elsewhere, one here not", with(append(podsOf("StatefulSet", "db", 2, nil), newPod("db-2", "node-1").of("StatefulSet", "db").unready()), statefulSet("db", 3)), nil},
