@@ -36,6 +36,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -146,7 +147,8 @@ func CreateWith(dir string, options Options) (*ControlPlane, error) {
 }
 
 // Replica returns a control plane for another API server on the same etcd, with the same credentials,
-// and with logs of its own below dir. Its other components must not be started.
+// and with logs of its own below dir. It may also have a controller manager, which uses the first API
+// server unless its flags say otherwise. Its other components must not be started.
 func (c *ControlPlane) Replica(dir string) (*ControlPlane, error) {
 	for _, sub := range []string{"bin", "logs", "pids"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
@@ -241,6 +243,26 @@ func (c *ControlPlane) KillAPIServer() error { return c.processes[APIServer].kil
 // KillControllerManager ends the controller manager with SIGKILL. It returns an error
 // if the manager had ended by itself.
 func (c *ControlPlane) KillControllerManager() error { return c.processes[ControllerManager].kill() }
+
+// Suspend stops components with SIGSTOP, as if their machine was suspended.
+func (c *ControlPlane) Suspend(components ...string) error {
+	return c.signal(syscall.SIGSTOP, components)
+}
+
+// Resume lets components go on that were suspended. A controller manager ends by itself if another one
+// leads meanwhile.
+func (c *ControlPlane) Resume(components ...string) error {
+	return c.signal(syscall.SIGCONT, components)
+}
+
+func (c *ControlPlane) signal(signal syscall.Signal, components []string) error {
+	for _, component := range components {
+		if err := c.processes[component].signal(signal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Ended returns an error that names the first component that has ended by itself.
 func (c *ControlPlane) Ended() error {

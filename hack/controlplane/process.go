@@ -162,6 +162,17 @@ func (p *process) stop(timeout time.Duration) error {
 	}
 }
 
+// signal sends a signal that does not end the process.
+func (p *process) signal(signal os.Signal) error {
+	if p.ended() {
+		return p.failure("had ended by itself")
+	}
+	if err := p.command.Process.Signal(signal); err != nil {
+		return fmt.Errorf("sending %s to %s: %w", signal, p.name, err)
+	}
+	return nil
+}
+
 // kill ends the process at once.
 func (p *process) kill() error {
 	if p.ended() {
