@@ -20,7 +20,7 @@ limitations under the License.
 //	make test-upgrade  TestUpgrade, TestPickerUpgrade, TestFleetUpgrade: the base and the fork take turns on one etcd, as in KEP-4563
 //	make test-upgrade-fork  TestForkUpgrade: the same with the fork on the base before, and both at once
 //	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
-//	make test-chaos    TestChaos: components are killed again and again during 200 evictions
+//	make test-chaos    TestChaos: components are killed again and again during 200 evictions; TestSuspendedLeader: they are suspended while requests are withdrawn
 //	make test-surge    TestSurge: workloads leave a node without downtime
 //	make test-docs     TestTutorial: the commands of docs/tutorial.md print what it shows
 //	make demo          TestDemoMaintenance: a drain with kubectl maintenance, explained
@@ -43,6 +43,7 @@ limitations under the License.
 //	                  upgrade_fork_checks_test.go compares what API servers show
 //	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what
 //	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
+//	suspended_test.go the leader that is suspended, and the slow webhook
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them
 //	demo_test.go      shows commands and checks; demo_maintenance_test.go,
 //	                  demo_evictionrequest_test.go and demo_podpicker_test.go are the demos;

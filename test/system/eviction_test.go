@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
@@ -54,6 +55,13 @@ func deleteRequest(tCtx ktesting.TContext, pod *v1.Pod) {
 	tCtx.Helper()
 	err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).Delete(tCtx, string(pod.UID), metav1.DeleteOptions{})
 	tCtx.ExpectNoError(err, "deleting the request for pod %s", pod.Name)
+}
+
+// withdrawRequest removes all requesters from the request for a pod.
+func withdrawRequest(tCtx ktesting.TContext, pod *v1.Pod) {
+	tCtx.Helper()
+	_, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).Patch(tCtx, string(pod.UID), types.MergePatchType, []byte(`{"spec":{"requesters":null}}`), metav1.PatchOptions{})
+	tCtx.ExpectNoError(err, "withdrawing the request for pod %s", pod.Name)
 }
 
 // state is a state that a request can reach.

@@ -31,7 +31,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
@@ -166,8 +165,7 @@ func (f *forkUpgrade) createRequests(tCtx ktesting.TContext) string {
 	canceled := t.createPod(tCtx, "canceled", interceptor)
 	requestEviction(tCtx, canceled)
 	awaitRequest(tCtx, canceled, isActive)
-	_, err := tCtx.Client().CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).Patch(tCtx, string(canceled.UID), types.MergePatchType, []byte(`{"spec":{"requesters":null}}`), metav1.PatchOptions{})
-	tCtx.ExpectNoError(err, "withdrawing the request for pod %s", canceled.Name)
+	withdrawRequest(tCtx, canceled)
 	awaitRequest(tCtx, canceled, isCanceled)
 	f.evictWaiting(tCtx)
 	awaitRequest(tCtx, t.pods["evicted"], isActive)
