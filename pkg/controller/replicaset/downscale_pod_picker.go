@@ -29,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -121,22 +122,39 @@ func (rsc *ReplicaSetController) forgetQuestion(name types.NamespacedName) {
 	rsc.queue.Add(name.String())
 }
 
-// waitsForPicker reports whether a scale-down has to wait for the picker of the ReplicaSet. It is
-// synced again when that has answered, or when the time is over.
-func (rsc *ReplicaSetController) waitsForPicker(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod, diff int) bool {
+// waitsForPicker reports whether a scale-down has to wait for the picker of the ReplicaSet, and returns
+// the pods that do not wait, see goAnyway. It is synced again when the picker has answered, or when the
+// time is over.
+func (rsc *ReplicaSetController) waitsForPicker(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod, diff int) (goAnyway []*v1.Pod, waits bool) {
 	if rsc.pickers == nil {
-		return false
+		return nil, false
 	}
 	question, found := rsc.question(ctx, rs, activePods, diff)
 	if !found {
 		rsc.pickers.client.Forget(question.NamespacedName)
-		return false
+		return nil, false
 	}
 	if rsc.pickers.client.Ask(ctx, question) {
-		return false
+		return nil, false
 	}
 	rsc.pickers.reportSlow(rs)
-	return true
+	return rsc.goAnyway(ctx, rs, question, activePods, diff), true
+}
+
+// goAnyway returns the pods that a scale-down deletes whatever the picker answers, at most as many as
+// one sync deletes: those that the picker is not asked about and that are among the first diff. Their
+// place does not depend on the answer, which only orders candidates. They must not wait: a pod that
+// leaves its node has been replaced, and its node may be about to go. When they are gone, the question is
+// the same as before.
+func (rsc *ReplicaSetController) goAnyway(ctx context.Context, rs *apps.ReplicaSet, q podpicker.Question, activePods []*v1.Pod, diff int) []*v1.Pod {
+	if len(q.Candidates) == len(activePods) {
+		return nil
+	}
+	sorted := controller.ActivePodsWithRanks{Pods: slices.Clone(activePods), Rank: make([]int, len(activePods)), Now: metav1.NewTime(rsc.clock.Now())}
+	rsc.sortRanked(ctx, rs, sorted)
+	isCandidate := sets.New(q.CandidateUIDs...)
+	first := slices.DeleteFunc(sorted.Pods[:diff], func(pod *v1.Pod) bool { return isCandidate.Has(pod.UID) })
+	return first[:min(len(first), rsc.burstReplicas)]
 }
 
 // errWaitsAgain is returned while a picker is asked again because pods could not be deleted.
@@ -155,8 +173,9 @@ func waitError(rs *apps.ReplicaSet) error {
 
 // question returns what to ask the picker of a ReplicaSet if diff of its pods are to be deleted, of which
 // one sync deletes no more than burstReplicas. It is not found if there is nothing to decide, now or in
-// the end. Pods that come first whatever the picker says are not
-// candidates: those that are not assigned, not running or not ready, and those that leave anyway.
+// the end. Pods that come first whatever the picker says are not candidates: those that are not
+// assigned, not running or not ready, and those that leave anyway. The question does not depend on how
+// many these are, because they go while it is asked.
 func (rsc *ReplicaSetController) question(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod, diff int) (q podpicker.Question, found bool) {
 	q = podpicker.Question{
 		NamespacedName: types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name},
@@ -174,7 +193,7 @@ func (rsc *ReplicaSetController) question(ctx context.Context, rs *apps.ReplicaS
 		q.Candidates = append(q.Candidates, pod.Name)
 		q.CandidateUIDs = append(q.CandidateUIDs, pod.UID)
 	}
-	q.Pods = min(diff, rsc.burstReplicas) - first
+	q.Pods = min(diff-first, rsc.burstReplicas)
 	return q, q.Pods > 0 && diff-first < len(q.Candidates)
 }
 
@@ -220,7 +239,7 @@ func (p *pickers) reportSlow(rs *apps.ReplicaSet) {
 	until, slow := p.client.Slow(types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name})
 	if slow {
 		p.recorder.Eventf(rs, v1.EventTypeWarning, eventPodPickerSlow,
-			"No pods are deleted until the downscale pod picker at %s has chosen, or until %s at the latest.", pickerHost(rs), until.UTC().Format(time.RFC3339))
+			"No more pods are deleted until the downscale pod picker at %s has chosen, or until %s at the latest.", pickerHost(rs), until.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -251,7 +270,11 @@ func (p *pickers) report(ctx context.Context, rs *apps.ReplicaSet, result podpic
 
 // sortForDeletion sorts the pods so that those to delete are first.
 func (rsc *ReplicaSetController) sortForDeletion(ctx context.Context, rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) {
-	ranked := rsc.rank(ctx, rs, pods, relatedPods)
+	rsc.sortRanked(ctx, rs, rsc.rank(ctx, rs, pods, relatedPods))
+}
+
+// sortRanked sorts the pods, whose ranks are known.
+func (rsc *ReplicaSetController) sortRanked(ctx context.Context, rs *apps.ReplicaSet, ranked controller.ActivePodsWithRanks) {
 	if rsc.evictions != nil {
 		order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), ranked)
 		if slices.Contains(order.requested, true) || slices.Contains(order.saved, true) || slices.Contains(order.leaving, true) {

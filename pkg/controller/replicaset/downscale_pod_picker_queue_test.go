@@ -175,7 +175,7 @@ func TestDeletedDuringSync(t *testing.T) {
 	f := newAskingFixture(t)
 	f.rsc.forgetQuestion(webKey) // The event comes while the sync has the ReplicaSet in its hands,
 	f.rsc.processNextWorkItem(f.ctx)
-	if _, err := f.rsc.surplus(f.ctx, ownedPods(rs, 3), rs); err != nil { // and then the sync asks.
+	if _, _, err := f.rsc.surplus(f.ctx, ownedPods(rs, 3), rs); err != nil { // and then the sync asks.
 		t.Fatal(err)
 	}
 	f.rsc.processNextWorkItem(f.ctx) // The question has ended.

@@ -316,8 +316,14 @@ func (s *pickerSim) sync() bool {
 	if err := s.rsc.syncReplicaSet(s.ctx, webKey.String()); err != nil {
 		s.due = true
 	}
-	if len(s.deleted) > 0 && len(s.deleted) != surplus {
+	// Those that go anyway are deleted before the answer.
+	asked = s.asker.asked[webKey]
+	waits := asked != nil && asked.result == nil
+	if len(s.deleted) > surplus && surplus > 0 || len(s.deleted) > 0 && len(s.deleted) != surplus && !waits {
 		s.t.Errorf("%d pods are deleted, and the surplus is %d", len(s.deleted), surplus)
+	}
+	if waits {
+		s.checkGoAnyway(asked.question)
 	}
 	if len(s.deleted) > 0 && s.hasChoice() && !answered {
 		s.t.Errorf("%q are deleted although the picker has not answered", s.deleted)
@@ -356,6 +362,15 @@ func (s *pickerSim) hasChoice() bool {
 		}
 	}
 	return false
+}
+
+// checkGoAnyway checks that no pod is deleted while the picker is asked about it.
+func (s *pickerSim) checkGoAnyway(q podpicker.Question) {
+	for _, name := range s.deleted {
+		if slices.Contains(q.Candidates, name) {
+			s.t.Errorf("%s is deleted, which the picker is asked about", name)
+		}
+	}
 }
 
 // checkQuestion checks that only pods of the cache are asked about.

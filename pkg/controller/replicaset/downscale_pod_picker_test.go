@@ -319,32 +319,109 @@ func TestWaitsForPicker(t *testing.T) {
 	rs.Spec.Replicas = ptr.To[int32](1)
 	pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
 	for _, want := range []int{0, 0} {
-		if got, _ := f.rsc.surplus(f.ctx, pods, rs); got != want {
+		if got, _, _ := f.rsc.surplus(f.ctx, pods, rs); got != want {
 			t.Errorf("the surplus is %d before the answer, want %d", got, want)
 		}
 	}
 	client.end(webKey, podpicker.Result{Ranks: chosen("a")})
-	if got, _ := f.rsc.surplus(f.ctx, pods, rs); got != 1 {
+	if got, _, _ := f.rsc.surplus(f.ctx, pods, rs); got != 1 {
 		t.Errorf("the surplus is %d with the answer, want 1", got)
 	}
-	if got, _ := f.rsc.surplus(f.ctx, pods[:1], rs); got != 0 || len(client.asked) > 0 {
+	if got, _, _ := f.rsc.surplus(f.ctx, pods[:1], rs); got != 0 || len(client.asked) > 0 {
 		t.Errorf("the surplus is %d, and %d questions are left", got, len(client.asked))
 	}
 	rs.Spec.Replicas = ptr.To[int32](3)
-	if got, _ := f.rsc.surplus(f.ctx, pods, rs); got != -1 {
+	if got, _, _ := f.rsc.surplus(f.ctx, pods, rs); got != -1 {
 		t.Errorf("the surplus is %d, want -1", got)
 	}
 	// One sync deletes no more pods than the controller deletes at a time.
 	f.rsc.burstReplicas = 2
 	rs.Spec.Replicas = ptr.To[int32](1)
-	_, _ = f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs)
+	_, _, _ = f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs)
 	if got := client.asked[webKey].question.Pods; got != 2 {
 		t.Errorf("asked for %d pods, want 2", got)
 	}
 	// In the end, all of them go.
 	rs.Spec.Replicas = ptr.To[int32](0)
-	if got, _ := f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs); got != 4 || len(client.asked) > 0 {
+	if got, _, _ := f.rsc.surplus(f.ctx, append(pods, rankedPod("c"), rankedPod("d")), rs); got != 4 || len(client.asked) > 0 {
 		t.Errorf("the surplus is %d, want 4 without a question", got)
+	}
+}
+
+// Pods that go whatever the picker answers go while it is asked, and the question about the rest is the
+// same before and after.
+func TestGoAnyway(t *testing.T) {
+	notAvailable := func(pod *v1.Pod) { readySince(pod) } // For minReadySeconds of an hour.
+	for name, test := range map[string]struct {
+		pods     []*v1.Pod
+		diff     int
+		requests []*coordinationv1alpha1.EvictionRequest
+		burst    int
+		want     []string
+	}{
+		"all are candidates":          {pods: []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c")}, diff: 2},
+		"not ready":                   {pods: []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c", notReady)}, diff: 2, want: []string{"c"}},
+		"not assigned":                {pods: []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c", unassigned)}, diff: 2, want: []string{"c"}},
+		"a node is drained":           {pods: []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c")}, diff: 2, requests: requests(requestOf("c")), want: []string{"c"}},
+		"cheap ones wait":             {pods: []*v1.Pod{rankedPod("a", cheapToDelete), rankedPod("b"), rankedPod("c", notReady)}, diff: 2, want: []string{"c"}},
+		"no more than one sync":       {pods: []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c", notReady), rankedPod("d", unassigned)}, diff: 3, burst: 1, want: []string{"d"}},
+		"one that may stay":           {pods: []*v1.Pod{rankedPod("a", notAvailable), rankedPod("b", notAvailable), rankedPod("d", notAvailable), rankedPod("c")}, diff: 2, requests: requests(requestOf("c"))},
+		"after one that goes as well": {pods: []*v1.Pod{rankedPod("a", notAvailable), rankedPod("b"), rankedPod("c")}, diff: 2, requests: requests(requestOf("c")), want: []string{"c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			f.intercept(t)
+			f.rsc.clock = testingclock.NewFakeClock(orderStart.Add(65 * time.Minute))
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			if test.burst > 0 {
+				f.rsc.burstReplicas = test.burst
+			}
+			for _, request := range test.requests {
+				f.cached(t, request)
+			}
+			client := newFakeAsker(func(types.NamespacedName) {})
+			f.rsc.pickers = &pickers{client: client, recorder: record.NewFakeRecorder(10)}
+			rs := newReplicaSetOf(withPicker)
+			rs.Spec.MinReadySeconds = 3600
+			rs.Spec.Replicas = ptr.To(int32(len(test.pods) - test.diff))
+			diff, among, err := f.rsc.surplus(f.ctx, test.pods, rs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff != len(test.want) {
+				t.Fatalf("%d of %q are deleted, want %q", diff, names(among), test.want)
+			}
+			if diff == 0 {
+				return
+			}
+			if diff := cmp.Diff(test.want, names(f.rsc.getPodsToDelete(f.ctx, rs, among, nil, diff))); diff != "" {
+				t.Errorf("deletes (-want +got):\n%s", diff)
+			}
+			identity := client.asked[webKey].identity
+			left := slices.DeleteFunc(slices.Clone(test.pods), func(pod *v1.Pod) bool { return slices.Contains(test.want, pod.Name) })
+			if test.burst > 0 {
+				return // More go anyway.
+			}
+			if diff, _, _ := f.rsc.surplus(f.ctx, left, rs); diff != 0 || client.asked[webKey].identity != identity {
+				t.Errorf("%d more are deleted, the question is %+v, was %s", diff, client.asked[webKey], identity)
+			}
+		})
+	}
+}
+
+// What goes anyway does not wait for the back-off of a deletion that has failed.
+func TestGoAnywayAfterFailure(t *testing.T) {
+	f := newEvictionFixture(t)
+	f.rsc.pickers = &pickers{client: newFakeAsker(func(types.NamespacedName) {}), recorder: record.NewFakeRecorder(10)}
+	rs := newReplicaSetOf(withPicker)
+	SetCondition(&rs.Status, NewReplicaSetCondition(apps.ReplicaSetReplicaFailure, v1.ConditionTrue, "FailedDelete", ""))
+	rs.Spec.Replicas = ptr.To[int32](1)
+	pods := []*v1.Pod{rankedPod("a"), rankedPod("b"), rankedPod("c", notReady)}
+	if diff, among, err := f.rsc.surplus(f.ctx, pods, rs); err != nil || diff != 1 || among[0].Name != "c" {
+		t.Errorf("%d of %q, %v", diff, names(among), err)
+	}
+	if diff, _, err := f.rsc.surplus(f.ctx, pods[:2], rs); diff != 0 || !errors.Is(err, errWaitsAgain) {
+		t.Errorf("%d, %v", diff, err)
 	}
 }
 
@@ -380,10 +457,10 @@ func (slowAsker) Slow(types.NamespacedName) (until time.Time, slow bool) {
 func TestSlowEvent(t *testing.T) {
 	f, recorder := newEvictionFixture(t), record.NewFakeRecorder(1)
 	f.rsc.pickers = &pickers{client: slowAsker{newFakeAsker(func(types.NamespacedName) {})}, recorder: recorder}
-	if !f.rsc.waitsForPicker(f.ctx, newReplicaSetOf(withPicker), []*v1.Pod{rankedPod("a"), rankedPod("b")}, 1) {
+	if _, waits := f.rsc.waitsForPicker(f.ctx, newReplicaSetOf(withPicker), []*v1.Pod{rankedPod("a"), rankedPod("b")}, 1); !waits {
 		t.Error("it does not wait")
 	}
-	want := "Warning PodPickerSlow No pods are deleted until the downscale pod picker at picker.default.svc has chosen, or until 2026-12-01T03:05:45Z at the latest."
+	want := "Warning PodPickerSlow No more pods are deleted until the downscale pod picker at picker.default.svc has chosen, or until 2026-12-01T03:05:45Z at the latest."
 	if got := <-recorder.Events; got != want {
 		t.Errorf("event %q, want %q", got, want)
 	}
@@ -454,13 +531,13 @@ func TestAskPickers(t *testing.T) {
 	rs.Spec.DownscalePodPicker.HTTP.Host, rs.Spec.DownscalePodPicker.HTTP.Port = "127.0.0.1", intstr.FromInt(address.Port)
 	f.cached(t, rs)
 	pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
-	if !f.rsc.waitsForPicker(f.ctx, rs, pods, 1) {
+	if _, waits := f.rsc.waitsForPicker(f.ctx, rs, pods, 1); !waits {
 		t.Error("there is an answer at once")
 	}
 	if queued, _ := f.rsc.queue.Get(); queued != webKey.String() {
 		t.Errorf("queued is %q", queued)
 	}
-	if f.rsc.waitsForPicker(f.ctx, rs, pods, 1) {
+	if _, waits := f.rsc.waitsForPicker(f.ctx, rs, pods, 1); waits {
 		t.Error("there is no answer")
 	}
 	if result, _ := f.rsc.pickers.client.Take(webKey); result.Ranks["a"] != podpicker.RankChosen || result.Ranks["b"] != podpicker.RankOther {

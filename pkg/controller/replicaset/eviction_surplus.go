@@ -33,28 +33,32 @@ import (
 // Deployment scales it down long before.
 const surplusRecheck = 5 * time.Second
 
-// surplus returns by how many the pods exceed the replicas of the ReplicaSet. It is negative if
-// pods are missing, and 0 while a picker is asked which ones to delete.
+// surplus returns how many pods to delete, and among which: by how many they exceed the replicas of the
+// ReplicaSet. It is negative if pods are missing. While a picker is asked, it returns the pods that go
+// whatever the answer is, and how many these are.
 //
 // An extra replica exists for a pod that should leave. When that pod has left, by an eviction or
 // otherwise, its replacement exists or is being created. Until the Deployment removes the extra
 // replica a moment later, no pod is created for it.
-func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) (int, error) {
-	diff := len(activePods) - int(*rs.Spec.Replicas)
-	if rsc.waitsForPicker(ctx, rs, activePods, diff) {
-		return 0, waitError(rs)
-	}
-	if rsc.evictions == nil || diff >= 0 {
-		return diff, nil
+func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) (diff int, among []*v1.Pod, err error) {
+	diff = len(activePods) - int(*rs.Spec.Replicas)
+	goAnyway, waits := rsc.waitsForPicker(ctx, rs, activePods, diff)
+	switch {
+	case len(goAnyway) > 0:
+		return len(goAnyway), goAnyway, nil
+	case waits:
+		return 0, activePods, waitError(rs)
+	case rsc.evictions == nil || diff >= 0:
+		return diff, activePods, nil
 	}
 	unneeded := rsc.unneededReplicas(ctx, activePods, rs)
 	if unneeded == 0 {
-		return diff, nil
+		return diff, activePods, nil
 	}
 	if key, err := controller.KeyFunc(rs); err == nil {
 		rsc.queue.AddAfter(key, surplusRecheck)
 	}
-	return min(diff+unneeded, 0), nil
+	return min(diff+unneeded, 0), activePods, nil
 }
 
 // unneededReplicas returns the number of extra replicas without a pod that should leave.

@@ -108,7 +108,7 @@ func TestSurplus(t *testing.T) {
 			for _, request := range test.requests {
 				f.cached(t, requestOf(request))
 			}
-			got, err := f.rsc.surplus(f.ctx, test.pods, test.rs)
+			got, _, err := f.rsc.surplus(f.ctx, test.pods, test.rs)
 			if err != nil {
 				t.Fatal(err)
 			}
