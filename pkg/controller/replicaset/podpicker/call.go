@@ -55,7 +55,7 @@ func (c *Client) attempt(ctx context.Context, q *Question) (downscalepodpicker.R
 	if picker == nil {
 		return downscalepodpicker.Response{}, errNoHTTP
 	}
-	to, err := c.resolver.resolve(ctx, q.Namespace, picker)
+	to, err := c.resolver.resolve(ctx, q.Namespace, picker, &q.tried)
 	if err != nil {
 		return downscalepodpicker.Response{}, err
 	}

@@ -87,6 +87,8 @@ type Question struct {
 
 	// key is the same for all attempts, and for the same question after a restart.
 	key string
+	// tried are the addresses that attempts have had.
+	tried tries
 }
 
 // identity says what an answer is for.

@@ -46,7 +46,7 @@ func TestAddressOfEndedPod(t *testing.T) {
 		pod.Spec.NodeName, pod.Status.Phase = "node", phase
 		r := &resolver{addresses: &Addresses{}, client: fake.NewClientset(
 			service("picker", "team", nil), endpointsOf("picker", "team", "10.4.0.9", "ended", true), pod)}
-		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)})
+		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}, nil)
 		if err == nil {
 			t.Errorf("%s: would dial %s, the address of nobody or of somebody else", phase, got)
 		}
@@ -60,7 +60,7 @@ func TestAddressOfNode(t *testing.T) {
 	pod.Status.HostIP, pod.Status.HostIPs = "192.168.0.7", []v1.HostIP{{IP: "192.168.0.7"}}
 	r := &resolver{addresses: &Addresses{}, client: fake.NewClientset(
 		service("picker", "team", nil), endpointsOf("picker", "team", "192.168.0.7", "pod", true), pod)}
-	if got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}); err == nil {
+	if got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}, nil); err == nil {
 		t.Errorf("would dial %s, a node", got)
 	}
 }
@@ -94,7 +94,7 @@ func TestNamesOfControlPlane(t *testing.T) {
 			return []netip.Addr{netip.MustParseAddr("10.77.1.2")}, nil
 		}}
 		for _, host := range []string{"database.corp", "gone.corp"} {
-			_, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: host, Port: intstr.FromInt32(80)})
+			_, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: host, Port: intstr.FromInt32(80)}, nil)
 			if err == nil || strings.Contains(err.Error(), "10.77.") {
 				t.Errorf("%s, %s: the error tells the address: %v", name, host, err)
 			}
@@ -298,7 +298,7 @@ func TestHangingAttempts(t *testing.T) {
 func TestManyEndpointSlices(t *testing.T) {
 	client := fake.NewClientset(service("picker", "team", nil), endpointsOf("picker", "team", "10.4.0.1", "picker-1", true), podAt("picker-1", "team", "10.4.0.1", false))
 	r := &resolver{addresses: &Addresses{}, client: client}
-	if _, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}); err != nil {
+	if _, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, action := range client.Actions() {

@@ -69,11 +69,12 @@ func lookupDNS(ctx context.Context, host string) ([]netip.Addr, error) {
 }
 
 // resolve returns the address to dial for a ReplicaSet of the namespace. If there are several, it is
-// one of them at random: a further attempt may reach another one.
-func (r *resolver) resolve(ctx context.Context, namespace string, picker *v1.HTTPDownscalePodPicker) (target, error) {
+// one of them at random, but none of those that were tried, as long as there is another one: a picker
+// of which one pod is broken has others that are not.
+func (r *resolver) resolve(ctx context.Context, namespace string, picker *v1.HTTPDownscalePodPicker, tried *tries) (target, error) {
 	host := picker.Host
 	if service, serviceNamespace, isService := parseServiceHost(host); isService {
-		address, err := r.resolveService(ctx, namespace, serviceNamespace, service, picker.Port)
+		address, err := r.resolveService(ctx, namespace, serviceNamespace, service, picker.Port, tried)
 		return target{address, host}, err
 	}
 	if picker.Port.Type != intstr.Int {
@@ -91,7 +92,8 @@ func (r *resolver) resolve(ctx context.Context, namespace string, picker *v1.HTT
 	if err != nil {
 		return target{}, err
 	}
-	return target{netip.AddrPortFrom(pickOne(addresses), port), host}, nil
+	address := pickOne(tried, addresses, func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, port) })
+	return target{netip.AddrPortFrom(address, port), host}, nil
 }
 
 // resolveName returns the addresses of a name, all checked. The errors, which become events, do not
@@ -134,7 +136,27 @@ func withoutServer(err error) error {
 	return errors.New("the DNS of kube-controller-manager does not answer")
 }
 
-func pickOne[T any](all []T) T { return all[rand.IntN(len(all))] }
+// tries are the addresses to which attempts at a question were sent. Nil has none, and takes none.
+type tries struct{ addresses map[netip.AddrPort]bool }
+
+// pickOne returns one of several at random, and notes that its address is tried. When all were tried, it
+// begins again.
+func pickOne[T any](tried *tries, all []T, addressOf func(T) netip.AddrPort) T {
+	if tried == nil {
+		return all[rand.IntN(len(all))]
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(one T) bool { return tried.addresses[addressOf(one)] })
+	if len(others) == 0 {
+		clear(tried.addresses)
+		others = all
+	}
+	one := others[rand.IntN(len(others))]
+	if tried.addresses == nil {
+		tried.addresses = map[netip.AddrPort]bool{}
+	}
+	tried.addresses[addressOf(one)] = true
+	return one
+}
 
 // checkHostName refuses names that a resolver may read as an address, and those of metadata services.
 func checkHostName(host string) error {
@@ -161,7 +183,7 @@ func parseServiceHost(host string) (name, namespace string, isService bool) {
 
 // resolveService returns the address of a ready pod behind a Service. It reads EndpointSlices instead
 // of using the address of the Service, because whoever can write them decides where that leads.
-func (r *resolver) resolveService(ctx context.Context, from, namespace, name string, port intstr.IntOrString) (netip.AddrPort, error) {
+func (r *resolver) resolveService(ctx context.Context, from, namespace, name string, port intstr.IntOrString, tried *tries) (netip.AddrPort, error) {
 	where := fmt.Sprintf("Service %s in namespace %s", name, namespace)
 	if namespace == metav1.NamespaceDefault && name == "kubernetes" {
 		return netip.AddrPort{}, fmt.Errorf("%s is the API server", where)
@@ -189,7 +211,7 @@ func (r *resolver) resolveService(ctx context.Context, from, namespace, name str
 	if len(endpoints) == 0 {
 		return netip.AddrPort{}, fmt.Errorf("%s has no ready endpoint for this port", where)
 	}
-	endpoint := pickOne(endpoints)
+	endpoint := pickOne(tried, endpoints, func(e endpoint) netip.AddrPort { return e.address })
 	isPod, err := r.isPod(ctx, namespace, endpoint)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%s: %w", where, err)

@@ -19,6 +19,7 @@ package podpicker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -330,7 +331,7 @@ func TestResolve(t *testing.T) {
 		{"mapped.team.svc", number, "[::ffff:10.4.0.1]:8080"},
 		{"broken.team.svc", number, "reading pod broken: etcd is unavailable"},
 	} {
-		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: test.host, Port: test.port})
+		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: test.host, Port: test.port}, nil)
 		if err == nil && got.AddrPort.String() != test.want || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s port %s: %v, %v, want %s", test.host, test.port.String(), got, err, test.want)
 		}
@@ -346,12 +347,12 @@ func TestNames(t *testing.T) {
 		return nil, dnsError
 	}}
 	picker := &v1.HTTPDownscalePodPicker{Host: "picker", Port: intstr.FromInt32(80)}
-	if _, err := r.resolve(t.Context(), "team", picker); err == nil || !strings.Contains(err.Error(), "is written NAME.NAMESPACE.svc") || lookups != 0 {
+	if _, err := r.resolve(t.Context(), "team", picker, nil); err == nil || !strings.Contains(err.Error(), "is written NAME.NAMESPACE.svc") || lookups != 0 {
 		t.Errorf("without an allowed address: %v after %d lookups", err, lookups)
 	}
 	r.addresses.Allowed = mustRanges(t, "10.6.0.0/24")
 	for _, want := range []string{"no such host", "does not answer"} {
-		_, err := r.resolve(t.Context(), "team", picker)
+		_, err := r.resolve(t.Context(), "team", picker, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "192.0.2.53") {
 			t.Errorf("%v, want %q without the server", err, want)
 		}
@@ -367,7 +368,7 @@ func TestResolvesToAnyPod(t *testing.T) {
 	)}
 	found := map[string]bool{}
 	for range 100 {
-		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)})
+		got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: "picker.team.svc", Port: intstr.FromInt32(80)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,5 +376,37 @@ func TestResolvesToAnyPod(t *testing.T) {
 	}
 	if len(found) != 2 {
 		t.Errorf("only %v of two pods", found)
+	}
+}
+
+// Another attempt goes to another pod, until all were tried: one of them may hang.
+func TestAnotherAttemptElsewhere(t *testing.T) {
+	const pods = 3
+	objects := []runtime.Object{service("picker", "team", nil)}
+	for i := range pods {
+		name, address := fmt.Sprint("pod-", i), fmt.Sprint("10.4.0.", i+1)
+		objects = append(objects, endpointsOf("picker", "team", address, name, true), podAt(name, "team", address, false))
+	}
+	r := &resolver{addresses: &Addresses{}, client: fake.NewClientset(objects...)}
+	named := &resolver{addresses: &Addresses{Allowed: mustRanges(t, "10.4.0.0/24")}, lookup: func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("10.4.0.1"), netip.MustParseAddr("10.4.0.2"), netip.MustParseAddr("10.4.0.3")}, nil
+	}}
+	for host, r := range map[string]*resolver{"picker.team.svc": r, "picker.test": named} {
+		for range 20 {
+			var tried tries
+			for round := range 2 {
+				found := map[netip.AddrPort]bool{}
+				for range pods {
+					got, err := r.resolve(t.Context(), "team", &v1.HTTPDownscalePodPicker{Host: host, Port: intstr.FromInt32(80)}, &tried)
+					if err != nil {
+						t.Fatal(err)
+					}
+					found[got.AddrPort] = true
+				}
+				if len(found) != pods {
+					t.Fatalf("%s, round %d: %d attempts have reached only %v", host, round, pods, found)
+				}
+			}
+		}
 	}
 }
