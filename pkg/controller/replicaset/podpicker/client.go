@@ -33,25 +33,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/downscalepodpicker"
-	"k8s.io/client-go/util/fairshare"
 	"k8s.io/component-helpers/plaintext"
-	"k8s.io/utils/clock"
 )
 
 const (
-	// maxPerNamespace and maxPerHost are how many pickers are asked at a time, for the ReplicaSets of a
-	// namespace. A namespace whose pickers are slow gets fewer, see fairshare.
-	maxPerNamespace = 4
-	maxPerHost      = 2
-
-	// maxStay is after how long a question counts as slow, does not take the place of others, and gives
-	// it up between two attempts. Otherwise, as many namespaces as there are places could keep all of
-	// them for minutes, while others use up their time. By default, that is 5.4 seconds.
-	maxStay = 3 * time.Second
-
-	// addAfter is how much later a slow question adds a place for others: by then, the namespaces of
-	// those that have begun at about the same time count as slow, and do not get it.
-	addAfter = 500 * time.Millisecond
+	// maxWait is how long a scale-down waits for its turn, besides the time in which its picker is asked:
+	// that others are asked is not the fault of the picker. A place is free after maxStay at the latest.
+	maxWait = 10 * time.Second
 
 	// slowAfter is when a scale-down that waits is worth a message.
 	slowAfter = 2 * time.Second
@@ -100,7 +88,7 @@ func (q *Question) identity() string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// maxDuration is how long a scale-down may wait.
+// maxDuration is how long a picker may be asked for a scale-down.
 func maxDuration(picker *v1.DownscalePodPicker) time.Duration {
 	return downscalepodpicker.MaxDuration(limits(picker))
 }
@@ -138,21 +126,24 @@ const (
 	// FallbackFailed: all attempts failed, the last one with the error, or earlier questions of the
 	// scale-down used up the time.
 	FallbackFailed FallbackReason = "failed"
-	// FallbackBusy: the time was over before it was asked, because others are.
+	// FallbackBusy: it was not asked in time, because others are, or gave way to them.
 	FallbackBusy FallbackReason = "busy"
 	// FallbackChanged: the pods or the replicas changed again and again until the time was over.
 	FallbackChanged FallbackReason = "changed"
+	// FallbackSkipped: it was not asked, because its last attempts failed.
+	FallbackSkipped FallbackReason = "skipped"
 )
 
-// Client asks pickers. The time of a scale-down runs from its first question to Take. If that was not
-// all, and more pods are to be deleted for the same replicas, it goes on with the next question. Forget
-// ends the scale-down.
+// Client asks pickers. The time of a scale-down runs from its first question to Take: that in which it
+// waits for its turn, and that in which its picker is asked. If that was not all, and more pods are to be
+// deleted for the same replicas, it goes on with the next question. Forget ends the scale-down.
 type Client struct {
 	client   clientset.Interface
 	resolver *resolver
-	places   *fairshare.Places
-	// total is how many places there are, for questions that take less than maxStay.
-	total int
+	places   *places
+	rests    *rests
+	// maxWait is the constant, but for tests.
+	maxWait time.Duration
 	// pauses are those between attempts.
 	pauses wait.Backoff
 	// ended is called when a question has ended, or is slow.
@@ -160,35 +151,59 @@ type Client struct {
 
 	lock  sync.Mutex
 	asked map[types.NamespacedName]*scaleDown
-	hosts map[string]*host
-	// slow counts the questions that have had a place for maxStay.
-	slow int
-}
-
-// host counts those who ask a picker, or wait for that.
-type host struct {
-	places chan struct{}
-	users  int
 }
 
 // scaleDown is one of a ReplicaSet.
 type scaleDown struct {
-	uid types.UID
-	// began is the time of the first question, and until the time at which all end.
-	began, until time.Time
-	identity     string
-	picker       *v1.DownscalePodPicker
-	cancel       context.CancelFunc
-	result       *Result
-	// replicas are those of the question, and left is what was left of the time when it ended. taken is
-	// whether the result was taken since.
+	uid      types.UID
+	began    time.Time // The time of the first question.
+	clock    budget
+	identity string
+	picker   *v1.DownscalePodPicker
+	// cancel ends the question, for this reason.
+	cancel context.CancelCauseFunc
+	// expires ends it when its time is over.
+	expires *time.Timer
+	result  *Result
+	// replicas are those of the question. taken is whether the result was taken since it ended.
 	replicas int32
-	left     time.Duration
 	taken    bool
 	// turn counts the questions. A call that was canceled may end when its question is asked again.
 	turn int
 	// toldSlow is whether Slow has reported it.
 	toldSlow bool
+}
+
+// budget is what is left of the time of a scale-down. It stands still while pods are deleted.
+type budget struct {
+	left    [numPhases]time.Duration
+	current phase
+	since   time.Time
+}
+
+// phase is what a question does.
+type phase int
+
+const (
+	// phaseWaits: it waits for its turn.
+	phaseWaits phase = iota
+	// phaseAsks: its picker is asked, or it pauses between two attempts.
+	phaseAsks
+	numPhases
+	// phaseEnded: its result was taken, and pods are deleted.
+	phaseEnded = numPhases
+)
+
+// enter begins a phase, and returns what is left for it.
+func (b *budget) enter(next phase, now time.Time) time.Duration {
+	if b.current == phaseEnded && next == phaseEnded {
+		return 0
+	}
+	if b.current != phaseEnded {
+		b.left[b.current] -= now.Sub(b.since)
+	}
+	b.current, b.since = next, now
+	return b.left[next]
 }
 
 // NewClient returns a client that asks at most total pickers at a time, at these addresses. It calls
@@ -198,12 +213,12 @@ func NewClient(client clientset.Interface, addresses *Addresses, total int, ende
 	c := &Client{
 		client:   client,
 		resolver: &resolver{client: client, addresses: addresses, lookup: lookupDNS},
-		places:   fairshare.NewPlaces(total, min(total, maxPerNamespace), clock.RealClock{}).SlowAfter(maxStay),
-		total:    total,
+		places:   newPlaces(total),
+		rests:    &rests{failing: map[[sha256.Size]byte]*failing{}},
+		maxWait:  maxWait,
 		pauses:   downscalepodpicker.NewPauses(),
 		ended:    ended,
 		asked:    map[types.NamespacedName]*scaleDown{},
-		hosts:    map[string]*host{},
 	}
 	waiting.client.Store(c)
 	return c
@@ -230,37 +245,85 @@ func (c *Client) Ask(ctx context.Context, q Question) (ended bool) {
 	now, identity := time.Now(), q.identity()
 	s := c.asked[q.NamespacedName]
 	if s != nil && (s.uid != q.UID || s.taken && s.replicas != q.Replicas) {
-		s.cancel()
+		s.end(context.Canceled)
 		s = nil
 	}
 	if s == nil {
-		s = &scaleDown{uid: q.UID, began: now, until: now.Add(maxDuration(q.Picker)), cancel: func() {}}
+		s = &scaleDown{uid: q.UID, began: now, cancel: func(error) {}, expires: time.NewTimer(0)}
+		s.clock = budget{left: [numPhases]time.Duration{phaseWaits: c.maxWait, phaseAsks: maxDuration(q.Picker)}, current: phaseEnded}
 		c.asked[q.NamespacedName] = s
 	}
 	if s.taken {
-		s.taken, s.identity, s.began, s.until = false, "", now, now.Add(s.left)
+		s.taken, s.identity, s.began = false, "", now
 	}
 	if s.identity == identity && apiequality.Semantic.DeepEqual(s.picker, q.Picker) {
 		return s.result != nil
 	}
-	s.cancel()
+	s.end(context.Canceled)
 	s.identity, s.picker, s.replicas, s.result = identity, q.Picker, q.Replicas, nil
 	s.turn++
-	if s.until.Sub(now) <= 0 {
-		s.result = newLateResult(now.Sub(s.began))
+	s.clock.enter(s.clock.current, now)
+	if s.result = s.newLateResult(now, c.maxWait); s.result != nil {
 		return true
 	}
 	q.key = identity
-	asking, cancel := context.WithDeadlineCause(ctx, s.until, fmt.Errorf("no answer within %s", s.until.Sub(s.began)))
+	asking, cancel := context.WithCancelCause(ctx)
 	slow := time.AfterFunc(slowAfter-now.Sub(s.began), func() { c.ended(q.NamespacedName) })
-	s.cancel = func() { slow.Stop(); cancel() }
-	go c.work(asking, s, s.turn, q)
+	s.cancel = func(cause error) { slow.Stop(); cancel(cause) }
+	turn := s.turn
+	s.expires = time.AfterFunc(s.clock.enter(phaseWaits, now), func() { c.expire(s, turn) })
+	go c.work(asking, s, turn, q)
 	return false
 }
 
-// newLateResult returns the result of a question for which no time is left.
-func newLateResult(waited time.Duration) *Result {
-	if waited == 0 {
+// end ends the question.
+func (s *scaleDown) end(cause error) {
+	s.expires.Stop()
+	s.cancel(cause)
+}
+
+// enter begins a phase of a question, and returns what is left for it.
+func (c *Client) enter(s *scaleDown, turn int, next phase) time.Duration {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if s.turn != turn || s.result != nil {
+		return 0 // It was replaced, or is over.
+	}
+	left := s.clock.enter(next, time.Now())
+	s.expires.Reset(left)
+	return left
+}
+
+// expire ends a question whose time is over.
+func (c *Client) expire(s *scaleDown, turn int) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if s.turn != turn || s.result != nil {
+		return
+	}
+	if left := s.clock.enter(s.clock.current, time.Now()); left > 0 {
+		s.expires.Reset(left) // It has entered another phase at the same time.
+		return
+	}
+	if s.clock.current == phaseWaits {
+		s.cancel(fmt.Errorf("no turn within %s", c.maxWait))
+	} else {
+		s.cancel(errTimeOver)
+	}
+}
+
+// errTimeOver is why an attempt ends with the time of its scale-down.
+var errTimeOver = errors.New("the time of the scale-down is over")
+
+// newLateResult returns the result of a question for which no time is left, and nil if there is some.
+func (s *scaleDown) newLateResult(now time.Time, maxWait time.Duration) *Result {
+	waited := now.Sub(s.began)
+	switch {
+	case s.clock.left[phaseAsks] > 0 && s.clock.left[phaseWaits] > 0:
+		return nil
+	case s.clock.left[phaseWaits] <= 0:
+		return &Result{Duration: waited, Err: fmt.Errorf("others are being asked: no turn within %s", maxWait), Reason: FallbackBusy}
+	case waited == 0:
 		return &Result{Err: errors.New("asking about other pods has used up the time of this scale-down"), Reason: FallbackFailed}
 	}
 	return &Result{Duration: waited, Err: errors.New("the pods, the replicas or the picker changed while it was asked"), Reason: FallbackChanged}
@@ -276,7 +339,9 @@ func (c *Client) Slow(key types.NamespacedName) (until time.Time, slow bool) {
 		return time.Time{}, false
 	}
 	s.toldSlow = true
-	return s.until, true
+	now := time.Now()
+	s.clock.enter(s.clock.current, now)
+	return now.Add(s.clock.left[phaseWaits] + s.clock.left[phaseAsks]), true
 }
 
 // Take returns the result of a question that has ended. The pods are deleted next.
@@ -288,7 +353,8 @@ func (c *Client) Take(key types.NamespacedName) (Result, bool) {
 		return Result{}, false
 	}
 	result := *s.result
-	s.result, s.taken, s.left = nil, true, s.until.Sub(s.began.Add(result.Duration))
+	s.result, s.taken = nil, true
+	s.clock.current = phaseEnded // The time since the result is not used up: the sync is late.
 	observeScaleDown(result)
 	return result, true
 }
@@ -298,18 +364,19 @@ func (c *Client) Forget(key types.NamespacedName) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if s := c.asked[key]; s != nil {
-		s.cancel()
+		s.end(context.Canceled)
 		delete(c.asked, key)
 	}
 }
 
 // work asks until there is an answer, the attempts are used up, or the context ends.
 func (c *Client) work(ctx context.Context, s *scaleDown, turn int, q Question) {
-	response, reason, err := c.askInTurn(ctx, &q)
+	response, reason, err := c.askInTurn(ctx, &q, func(next phase) time.Duration { return c.enter(s, turn, next) })
 	c.lock.Lock()
 	current := c.asked[q.NamespacedName] == s && s.turn == turn
 	if current {
-		s.cancel() // Releases its timers.
+		s.end(nil)
+		s.clock.enter(s.clock.current, time.Now())
 		s.result = newResult(response, q.Candidates, reason, err)
 		s.result.Duration = time.Since(s.began)
 	}
@@ -340,76 +407,85 @@ func newResult(response downscalepodpicker.Response, candidates []string, reason
 	return result
 }
 
-// askInTurn waits until the host and the namespace have a place, and asks.
-func (c *Client) askInTurn(ctx context.Context, q *Question) (downscalepodpicker.Response, FallbackReason, error) {
+// askInTurn waits until the host and the namespace have a place, and asks. It calls enter when it waits
+// and when it asks, which returns what is left of the time for that.
+func (c *Client) askInTurn(ctx context.Context, q *Question, enter func(phase) time.Duration) (response downscalepodpicker.Response, reason FallbackReason, err error) {
 	const busy = "others are being asked: %w"
-	leave, err := c.enterHost(ctx, hostKey(q))
+	picker := pickerKey(q)
+	if err := c.rests.check(picker, time.Now()); err != nil {
+		return response, FallbackSkipped, err
+	}
+	leave, err := c.places.enterHost(ctx, hostKey(q))
 	if err != nil {
-		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
+		return response, FallbackBusy, fmt.Errorf(busy, err)
 	}
 	defer leave()
-	release, err := c.enterNamespace(ctx, q.Namespace)
-	if err != nil {
-		return downscalepodpicker.Response{}, FallbackBusy, fmt.Errorf(busy, err)
+	if err := c.rests.check(picker, time.Now()); err != nil { // Those before it have failed.
+		return response, FallbackSkipped, err
 	}
-	defer func() { release() }()
-	entered := time.Now()
+	current, staying, err := c.places.begin(ctx, q.Namespace)
+	if err != nil {
+		return response, FallbackBusy, fmt.Errorf(busy, err)
+	}
+	defer func() { current.end() }()
+	isTry, err := c.rests.admit(picker, time.Now())
+	if err != nil {
+		return response, FallbackSkipped, err
+	}
+	if isTry {
+		defer c.rests.withdraw(picker)
+	}
 
 	retries, timeout := limits(q.Picker)
-	pauses := c.pauses
+	if isTry {
+		retries = 0
+	}
+	left, pauses := enter(phaseAsks), c.pauses
 	for attempt := 0; ; attempt++ {
-		response, err := c.attemptWithin(ctx, timeout, q)
+		began := time.Now()
+		response, err := c.attemptWithin(staying, timeout, q)
 		if err == nil {
+			c.rests.succeed(picker)
+			c.places.observe(hostKey(q), time.Since(began), false)
 			return response, "", nil
+		}
+		reason, isItsFault := FallbackFailed, true
+		switch {
+		case ctx.Err() != nil && context.Cause(ctx) != errTimeOver:
+			isItsFault = false // Nobody wants to know it any more.
+		case errors.Is(err, errGaveWay):
+			reason, isItsFault = FallbackBusy, false
+		case ctx.Err() != nil && attempt == 0 && left < timeout:
+			reason, isItsFault = FallbackChanged, false // Earlier questions have used up the time.
+		}
+		if isItsFault {
+			c.rests.fail(picker, isTry, err, time.Now())
+			c.places.observe(hostKey(q), 0, true)
 		}
 		err = fmt.Errorf("attempt %d of %d: %w", attempt+1, retries+1, err)
 		if attempt == retries || ctx.Err() != nil {
-			return downscalepodpicker.Response{}, FallbackFailed, err
+			return response, reason, err
 		}
-		stays := time.Since(entered) < maxStay
-		if !stays {
-			release()
+		isOver := current.isOver()
+		if isOver {
+			current.end()
 		}
 		select {
 		case <-ctx.Done():
-			return downscalepodpicker.Response{}, FallbackFailed, err
+			return response, reason, err
 		case <-time.After(pauses.Step()):
 		}
-		if stays {
+		if !isOver {
 			continue
 		}
-		next, enterErr := c.enterNamespace(ctx, q.Namespace)
+		enter(phaseWaits)
+		next, nextStaying, enterErr := c.places.begin(ctx, q.Namespace)
 		if enterErr != nil {
-			return downscalepodpicker.Response{}, FallbackFailed, err
+			return response, reason, err
 		}
-		release, entered = next, time.Now()
+		enter(phaseAsks)
+		current, staying = next, nextStaying
 	}
-}
-
-// enterNamespace waits for a place.
-func (c *Client) enterNamespace(ctx context.Context, namespace string) (release func(), err error) {
-	place, err := c.places.Acquire(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	place.Begin()
-	slow := time.AfterFunc(maxStay+addAfter, func() { c.countSlow(1) })
-	return sync.OnceFunc(func() {
-		place.Release()
-		if !slow.Stop() {
-			c.countSlow(-1)
-		}
-	}), nil
-}
-
-// countSlow adds a place for each slow question, up to as many as there are without them: attempts that
-// hang for half a minute do not keep others from being asked. The namespaces of slow questions get no
-// more than their share of these places.
-func (c *Client) countSlow(change int) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.slow += change
-	c.places.Limit(c.total+max(0, min(c.slow, c.total)), min(c.total, maxPerNamespace))
 }
 
 func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Question) (downscalepodpicker.Response, error) {
@@ -420,7 +496,7 @@ func (c *Client) attemptWithin(ctx context.Context, timeout time.Duration, q *Qu
 	timedOut := err != nil && attempting.Err() != nil
 	if timedOut {
 		err = context.Cause(attempting)
-		if !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, errGaveWay) {
 			// Not the time of the whole scale-down, which ends with that of the last attempt.
 			if waited := time.Since(began); waited < timeout-100*time.Millisecond {
 				timeout = waited.Round(10 * time.Millisecond)
@@ -441,32 +517,6 @@ func hostKey(q *Question) string {
 		return ""
 	}
 	return q.Namespace + " " + q.Picker.HTTP.Host + " " + q.Picker.HTTP.Port.String()
-}
-
-// enterHost waits until fewer than maxPerHost others ask the host.
-func (c *Client) enterHost(ctx context.Context, name string) (leave func(), err error) {
-	c.lock.Lock()
-	h := c.hosts[name]
-	if h == nil {
-		h = &host{places: make(chan struct{}, maxPerHost)}
-		c.hosts[name] = h
-	}
-	h.users++
-	c.lock.Unlock()
-	forget := func() {
-		c.lock.Lock()
-		defer c.lock.Unlock()
-		if h.users--; h.users == 0 {
-			delete(c.hosts, name)
-		}
-	}
-	select {
-	case h.places <- struct{}{}:
-		return func() { <-h.places; forget() }, nil
-	case <-ctx.Done():
-		forget()
-		return nil, context.Cause(ctx)
-	}
 }
 
 // String says what a picker decided.

@@ -450,7 +450,7 @@ func TestSlow(t *testing.T) {
 		t.Errorf("the ReplicaSet is queued after %s", took)
 	}
 	until, slow := a.Slow(q.NamespacedName)
-	if left := until.Sub(began) - maxDuration(q.Picker); !slow || left < 0 || left > time.Second {
+	if left := until.Sub(began) - maxDuration(q.Picker) - maxWait; !slow || left < -time.Millisecond || left > time.Second {
 		t.Errorf("slow: %t, until %s too late", slow, left)
 	}
 	if _, slow := a.Slow(q.NamespacedName); slow {
@@ -469,7 +469,8 @@ func TestBusy(t *testing.T) {
 	q := newQuestion(t, hang(t).URL, 1)
 	q.Picker.TimeoutSeconds = ptr.To[int32](30)
 	a := newAsked(t, 100)
-	for i := range maxPerHost {
+	a.maxWait = time.Second
+	for i := range firstPerHost {
 		other := q
 		other.Name = fmt.Sprint("other-", i)
 		a.Ask(t.Context(), other)
@@ -477,10 +478,10 @@ func TestBusy(t *testing.T) {
 	q.Picker = q.Picker.DeepCopy()
 	q.Picker.TimeoutSeconds = ptr.To[int32](1)
 	waitUntil(t, func() bool {
-		a.lock.Lock()
-		defer a.lock.Unlock()
-		h := a.hosts[hostKey(&q)]
-		return h != nil && len(h.places) == maxPerHost
+		a.places.lock.Lock()
+		defer a.places.lock.Unlock()
+		h := a.places.hosts[hostKey(&q)]
+		return h != nil && h.asking == firstPerHost
 	})
 	if result := a.result(t, q); result.Err == nil || result.Reason != FallbackBusy {
 		t.Errorf("%v (%s), want busy", result.Err, result.Reason)
@@ -492,10 +493,10 @@ func TestBusy(t *testing.T) {
 	a.Forget(q.NamespacedName)
 	q.Namespace = key.Namespace
 	a.Forget(q.NamespacedName)
-	for i := range maxPerHost {
+	for i := range firstPerHost {
 		a.Forget(types.NamespacedName{Namespace: q.Namespace, Name: fmt.Sprint("other-", i)})
 	}
-	waitUntil(t, func() bool { a.lock.Lock(); defer a.lock.Unlock(); return len(a.hosts) == 0 })
+	waitUntil(t, func() bool { a.places.lock.Lock(); defer a.places.lock.Unlock(); return len(a.places.hosts) == 0 })
 	if len(a.asked) != 0 {
 		t.Errorf("%d scale-downs are kept", len(a.asked))
 	}

@@ -53,7 +53,7 @@ var (
 		Subsystem: subsystem,
 		Name:      "downscale_pod_picker_scale_down_duration_seconds",
 		Help: "Time in seconds for which a scale-down waited for its downscale pod picker, by result: picked, undecided (the answer named no pod), " +
-			"failed, busy (others were asked until the time was over) or changed (pods or replicas changed until the time was over).",
+			"failed, busy (others were asked until the time was over), changed (pods or replicas changed until the time was over) or skipped (not asked, because its last attempts failed).",
 		// The last one is more than ten retries of 30 seconds take.
 		Buckets:        metrics.ExponentialBuckets(0.005, 2.5, 13),
 		StabilityLevel: metrics.ALPHA,
@@ -72,7 +72,7 @@ var (
 		for _, result := range []string{callAnswered, callTimeout, callFailed} {
 			callDuration.WithLabelValues(result) // Series start at 0, so that rates are right.
 		}
-		for _, result := range []string{scaleDownPicked, scaleDownUndecided, string(FallbackFailed), string(FallbackBusy), string(FallbackChanged)} {
+		for _, result := range []string{scaleDownPicked, scaleDownUndecided, string(FallbackFailed), string(FallbackBusy), string(FallbackChanged), string(FallbackSkipped)} {
 			scaleDownDuration.WithLabelValues(result)
 		}
 	})

@@ -86,13 +86,13 @@ func TestHostKey(t *testing.T) {
 	}
 }
 
-// Two questions at a time are asked at a host. A place is free again when one has ended.
+// Two questions at a time are asked at a host whose speed is not known. A place is free again when one has ended.
 func TestPlacesOfHosts(t *testing.T) {
 	a := newAsked(t, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	enter := func() (leave func()) {
-		leave, err := a.enterHost(ctx, "host")
+		leave, err := a.places.enterHost(ctx, "host")
 		if err != nil {
 			t.Fatalf("there is no place: %v", err)
 		}
@@ -106,26 +106,26 @@ func TestPlacesOfHosts(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for range 50 { // Either of two cases that are ready may be selected.
-		if leave, err := a.enterHost(ended, "host"); err == nil {
+		if leave, err := a.places.enterHost(ended, "host"); err == nil {
 			leave()
 			t.Fatal("a third one has a place")
 		}
 	}
 	first()
 	second()
-	if len(a.hosts) > 0 {
-		t.Errorf("%d hosts are kept", len(a.hosts))
+	if len(a.places.hosts) > 0 {
+		t.Errorf("%d hosts are kept", len(a.places.hosts))
 	}
 }
 
-// A namespace has few places, and four once its pickers answer quickly.
+// A namespace has few places, and half of them once its pickers answer quickly.
 func TestPlacesOfNamespaces(t *testing.T) {
 	server := httptest.NewServer(answering(`{}`))
 	defer server.Close()
 	q := newQuestion(t, server.URL, 1)
 	a := newAsked(t, 20)
 	count := func() (places int) {
-		for place := a.places.TryAcquire(q.Namespace); place != nil; place = a.places.TryAcquire(q.Namespace) {
+		for place := a.places.shared.TryAcquire(q.Namespace); place != nil; place = a.places.shared.TryAcquire(q.Namespace) {
 			places++
 			defer place.Release()
 		}
@@ -135,7 +135,7 @@ func TestPlacesOfNamespaces(t *testing.T) {
 		t.Errorf("%d places before the first answer, want 2", got)
 	}
 	a.result(t, q)
-	waitUntil(t, func() bool { return count() == 4 })
+	waitUntil(t, func() bool { return count() == 10 })
 
 	// All namespaces together have one.
 	a = newAsked(t, 1)
@@ -143,12 +143,12 @@ func TestPlacesOfNamespaces(t *testing.T) {
 	q.Namespace = "other"
 	a.result(t, q)
 	waitUntil(t, func() bool {
-		place := a.places.TryAcquire(key.Namespace)
+		place := a.places.shared.TryAcquire(key.Namespace)
 		if place == nil {
 			return false // The last question still leaves.
 		}
 		defer place.Release()
-		if second := a.places.TryAcquire("other"); second != nil {
+		if second := a.places.shared.TryAcquire("other"); second != nil {
 			t.Error("there are two places, want 1")
 		}
 		return true
@@ -203,7 +203,7 @@ func TestCallsEnd(t *testing.T) {
 			end(a, q)
 			receive(t, h.gone, "end of the call")
 			if name == "forgotten" {
-				waitUntil(t, func() bool { a.lock.Lock(); defer a.lock.Unlock(); return len(a.hosts) == 0 })
+				waitUntil(t, func() bool { a.places.lock.Lock(); defer a.places.lock.Unlock(); return len(a.places.hosts) == 0 })
 				if _, found := a.Take(q.NamespacedName); found || len(a.ended) > 0 {
 					t.Error("it has a result")
 				}
@@ -253,7 +253,7 @@ func TestLateAnswers(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	a.work(ended, s, s.turn-1, q)
-	a.work(ended, &scaleDown{turn: s.turn, cancel: func() {}}, s.turn, q)
+	a.work(ended, &scaleDown{turn: s.turn, cancel: func(error) {}, expires: time.NewTimer(0)}, s.turn, q)
 	if _, found := a.Take(key); found || len(a.ended) > 0 {
 		t.Error("there is a result")
 	}
@@ -268,7 +268,9 @@ func TestTimeOfScaleDown(t *testing.T) {
 	endsIn := func(left time.Duration) {
 		a.lock.Lock()
 		defer a.lock.Unlock()
-		a.asked[key].until = time.Now().Add(left)
+		clock := &a.asked[key].clock
+		clock.enter(clock.current, time.Now())
+		clock.left[phaseAsks] = left
 	}
 	a.Ask(t.Context(), q)
 	endsIn(10 * time.Millisecond)
@@ -364,7 +366,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for want, result := range map[string]Result{
 		"picked": {Ranks: map[string]int{"a": RankChosen}}, "undecided": {}, "failed": {Err: failure, Reason: FallbackFailed},
-		"busy": {Err: failure, Reason: FallbackBusy}, "changed": {Err: failure, Reason: FallbackChanged},
+		"busy": {Err: failure, Reason: FallbackBusy}, "skipped": {Err: failure, Reason: FallbackSkipped}, "changed": {Err: failure, Reason: FallbackChanged},
 	} {
 		before := countOf(t, scaleDownDuration, want)
 		a.asked[key] = &scaleDown{result: &result}

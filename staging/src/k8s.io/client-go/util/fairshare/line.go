@@ -97,6 +97,8 @@ type Line[T comparable] struct {
 	mostWaiting int
 	// running has the items with a place, in the order of Begin, or of Pop before Begin.
 	running []*work[T]
+	// left has the items that have left their place, and whose work goes on.
+	left map[T]*work[T]
 	// places counts them by the class of their tenants, and idle the tenants that wait without a place.
 	places, idle [numClasses]int
 	// turns numbers flows and queues in the order in which they began to wait or were last served.
@@ -123,6 +125,8 @@ type tenant[T comparable] struct {
 	id     uint64
 	class  class
 	places int
+	// left is how many items have left their place, see Leave.
+	left int
 	// queues has the waiting items by flow; none of them is empty.
 	queues map[*flow[T]]*queue[T]
 	// idle is whether it counts in Line.idle.
@@ -229,7 +233,10 @@ func (q *queue[T]) remove(at position[T]) {
 func (q *queue[T]) isEmpty() bool { return q.first.Len()+q.turns.Len() == 0 }
 
 // rank is the order of the queue within its flow.
-func (q *queue[T]) rank() rank { return rank{q.tenant.places, q.turn} }
+func (q *queue[T]) rank() rank { return rank{q.tenant.busy(), q.turn} }
+
+// busy is how many of its items are in progress.
+func (t *tenant[T]) busy() int { return t.places + t.left }
 
 // rank is the order of the flow.
 func (f *flow[T]) rank() rank { return rank{f.places, f.turn} }
@@ -240,7 +247,7 @@ func (g *group[T]) heapIndex() *int { return &g.index }
 
 // NewLine returns a line with an unlimited number of places.
 func NewLine[T comparable](clock clock.PassiveClock) *Line[T] {
-	l := &Line[T]{clock: clock, slowAfter: slowThreshold, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}}
+	l := &Line[T]{clock: clock, slowAfter: slowThreshold, tenants: map[string]*tenant[T]{}, flows: map[string]*flow[T]{}, waiting: map[T]position[T]{}, left: map[T]*work[T]{}}
 	for s := range numClasses {
 		l.bySet[s] = map[uint64]*group[T]{}
 	}
@@ -306,7 +313,7 @@ func (l *Line[T]) Len() int { return len(l.waiting) }
 
 // Pop returns the next item that may have a place. It keeps the place until Release. It belongs to
 // the flow with the fewest places of those with such an item, and there to the tenant with the
-// fewest places. Flows and tenants with the same number take turns, and so do the sources of a tenant.
+// fewest places, where those of items that have left count. Flows and tenants with the same number take turns, and so do the sources of a tenant.
 // Who may have no more places keeps its turn: it is next before those that came or had an item later.
 func (l *Line[T]) Pop() (item T, found bool) {
 	q := l.next()
@@ -431,22 +438,58 @@ func (l *Line[T]) Begin(item T) {
 // Release releases the place of the item. Without Begin, it does not affect the class of the
 // tenant. Several items may be able to have a place then: call Pop until it finds none.
 func (l *Line[T]) Release(item T) {
-	i := l.place(item)
-	if i < 0 {
+	now := l.clock.Now()
+	if w := l.left[item]; w != nil {
+		l.refresh(now)
+		delete(l.left, item)
+		w.tenant.left--
+		l.recordDuration(w, now)
+		l.update(w.tenant)
 		return
 	}
-	now, w := l.clock.Now(), l.running[i]
+	w := l.vacate(item, now)
+	if w == nil {
+		return
+	}
+	if !w.began.IsZero() {
+		l.recordDuration(w, now)
+	}
+	l.update(w.tenant)
+	l.tidyFlow(w.flow)
+}
+
+// Leave gives up the place of an item whose work goes on. Its tenant is slow until Release. Whoever
+// calls it bounds the number of such items.
+func (l *Line[T]) Leave(item T) {
+	now := l.clock.Now()
+	w := l.vacate(item, now)
+	if w == nil {
+		return
+	}
+	if !w.slow {
+		w.slow = true
+		w.tenant.slowWork++
+	}
+	l.left[item] = w
+	w.tenant.left++
+	l.update(w.tenant)
+	l.tidyFlow(w.flow)
+}
+
+// vacate takes the place from an item. It returns nil if it has none.
+func (l *Line[T]) vacate(item T, now time.Time) *work[T] {
+	i := l.place(item)
+	if i < 0 {
+		return nil
+	}
+	w := l.running[i]
 	l.refresh(now)
 	l.running = slices.Delete(l.running, i, i+1)
 	w.tenant.places--
 	w.flow.places--
 	l.places[w.tenant.class]--
 	l.reorder(w.flow)
-	if !w.began.IsZero() {
-		l.recordDuration(w, now)
-	}
-	l.update(w.tenant)
-	l.tidyFlow(w.flow)
+	return w
 }
 
 // place returns the index of the item in running, or -1.
@@ -508,13 +551,13 @@ func (l *Line[T]) mayServe() bool {
 // nextOf returns the queue of the part that gets the next place if the class may have more, or nil.
 func (l *Line[T]) nextOf(p *part[T]) (next *queue[T]) {
 	p.queues.walk(func(q *queue[T]) bool {
-		if next != nil && next.tenant.places == 0 && next.turn < q.turn {
+		if next != nil && next.tenant.busy() == 0 && next.turn < q.turn {
 			return false
 		}
 		if l.mayHaveMore(q.tenant) && (next == nil || q.rank().compare(next.rank()) < 0) {
 			next = q
 		}
-		return q.tenant.places > 0
+		return q.tenant.busy() > 0
 	})
 	return next
 }
@@ -640,7 +683,7 @@ func (l *Line[T]) update(t *tenant[T]) {
 	if t.idle = t.places == 0 && len(t.queues) > 0; t.idle {
 		l.idle[t.class]++
 	}
-	if len(t.queues)+t.places == 0 && t.recent == [unknown]*list.Element{} {
+	if len(t.queues)+t.places+t.slowWork == 0 && t.recent == [unknown]*list.Element{} {
 		delete(l.tenants, t.name)
 	}
 }

@@ -54,6 +54,15 @@ func (p *Place) Release() {
 	p.places.assign()
 }
 
+// Leave gives up the place, and the work goes on: others get the place, and the tenant is slow until
+// Release.
+func (p *Place) Leave() {
+	p.places.lock.Lock()
+	defer p.places.lock.Unlock()
+	p.places.line.Leave(p)
+	p.places.assign()
+}
+
 // NewPlaces returns a semaphore with total places, of which one tenant may have perTenant. If
 // perTenant is zero, only the total is limited.
 func NewPlaces(total, perTenant int, clock clock.PassiveClock) *Places {

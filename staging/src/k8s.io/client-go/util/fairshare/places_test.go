@@ -28,6 +28,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 var errDone = errors.New("done")
@@ -219,4 +220,61 @@ func TestSlowAfter(t *testing.T) {
 			t.Errorf("class %d, want slow", got)
 		}
 	})
+}
+
+// Work that goes on without its place holds none, and its tenant is slow and comes after others until it
+// ends.
+func TestLeave(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	places := NewPlaces(3, 2, clock)
+	acquire := func(tenant string) *Place {
+		t.Helper()
+		place := places.TryAcquire(tenant)
+		if place == nil {
+			t.Fatalf("there is no place for %s", tenant)
+		}
+		place.Begin()
+		return place
+	}
+	var left []*Place
+	for range 10 { // More than there are places.
+		place := acquire("hanging")
+		place.Leave()
+		place.Leave()
+		left = append(left, place)
+	}
+	line := places.line
+	if tenant := line.tenants["hanging"]; tenant.class != slow || tenant.busy() != 10 || len(line.running) != 0 {
+		t.Errorf("the tenant is of class %d and has %d in progress, %d of them with a place", tenant.class, tenant.busy(), len(line.running))
+	}
+	// It waits first, and is served last.
+	one, other := acquire("one"), acquire("other")
+	if places.TryAcquire("third") != nil {
+		t.Error("new tenants have all places")
+	}
+	waiting := places.enqueue("hanging")
+	third := places.enqueue("third")
+	one.Release()
+	select {
+	case <-third.acquired:
+	default:
+		t.Error("who has work in progress comes before who has none")
+	}
+	select {
+	case <-waiting.acquired:
+		t.Error("both have the place")
+	default:
+	}
+	other.Release()
+	third.Release()
+	waiting.Release()
+	for _, place := range left {
+		place.Release()
+		place.Release()
+	}
+	clock.Step(time.Hour)
+	acquire("last").Release()
+	if len(line.left)+len(line.running) > 0 || line.tenants["hanging"] != nil {
+		t.Errorf("%d items are kept, and the tenant %v", len(line.left)+len(line.running), line.tenants["hanging"])
+	}
 }
