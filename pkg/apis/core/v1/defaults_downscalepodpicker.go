@@ -36,7 +36,10 @@ func SetDefaults_HTTPDownscalePodPicker(picker *v1.HTTPDownscalePodPicker) {
 	if picker.Path == "" {
 		picker.Path = "/"
 	}
-	if picker.Scheme == "" {
+	switch picker.Scheme {
+	case "", "http":
 		picker.Scheme = v1.URISchemeHTTP
+	case "https": // The KEP's example has it. Stored is what all versions of the controller read.
+		picker.Scheme = v1.URISchemeHTTPS
 	}
 }

@@ -38,6 +38,11 @@ func TestDefaultsOfDownscalePodPicker(t *testing.T) {
 		HTTP:       &v1.HTTPDownscalePodPicker{Host: "a", Path: "/pick", Scheme: v1.URISchemeHTTPS},
 		MaxRetries: ptr.To[int32](0), TimeoutSeconds: ptr.To[int32](30),
 	}
+	withScheme := func(scheme v1.URIScheme) *v1.DownscalePodPicker {
+		picker := full.DeepCopy()
+		picker.HTTP.Scheme = scheme
+		return picker
+	}
 	for name, test := range map[string]struct{ picker, want *v1.DownscalePodPicker }{
 		"none": {},
 		"a host": {
@@ -47,7 +52,10 @@ func TestDefaultsOfDownscalePodPicker(t *testing.T) {
 		"no protocol": {
 			picker: &v1.DownscalePodPicker{}, want: &v1.DownscalePodPicker{MaxRetries: ptr.To[int32](3), TimeoutSeconds: ptr.To[int32](1)},
 		},
-		"all": {picker: &full, want: &full},
+		"all":                 {picker: &full, want: &full},
+		"https as in the KEP": {picker: withScheme("https"), want: withScheme(v1.URISchemeHTTPS)},
+		"http":                {picker: withScheme("http"), want: withScheme(v1.URISchemeHTTP)},
+		"another one":         {picker: withScheme("Https"), want: withScheme("Https")}, // Validation refuses it.
 	} {
 		deployment, replicaSet := &appsv1.Deployment{}, &appsv1.ReplicaSet{}
 		beta1, beta2 := &appsv1beta1.Deployment{}, &appsv1beta2.Deployment{}

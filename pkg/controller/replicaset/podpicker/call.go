@@ -28,6 +28,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -97,20 +98,33 @@ func send(transport http.RoundTripper, request *http.Request, candidates, secret
 // minSecretPart is the length of a part of a secret, in bytes, that an error must not have.
 const minSecretPart = 8
 
-// withoutSecrets returns another error if it repeats a part of the value of a header from a Secret, as
-// that of a server that echoes requests does. Errors become events, which more users can read than
-// Secrets.
+// sent finds in an error what a server has sent: it is in quotes, or at the end.
+var sent = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|'[^']*'?|(?:malformed MIME header(?: line| initial line)?:) .*`)
+
+// withoutSecrets returns another error if it repeats a part of the value of a header, as that of a
+// server that echoes requests does. Errors become events and log lines, which more users can read than
+// Secrets. A shorter value than minSecretPart is found only where the error has what the server has sent:
+// elsewhere, it may be a part of any word.
 func withoutSecrets(err error, secrets []string) error {
 	if network := (*net.OpError)(nil); err == nil || errors.As(err, &network) {
 		return err // An error of the network has nothing that the picker sent.
 	}
 	text := plaintext.Truncate(err.Error(), maxErrorBytes) // The rest is not told.
+	fragments := strings.Join(sent.FindAllString(text, -1), "\n")
 	for _, secret := range secrets {
-		size := min(minSecretPart, len(secret))
-		for at := 0; size > 0 && at+size <= len(text); at++ {
-			if strings.Contains(secret, text[at:at+size]) {
-				return errors.New("the answer is invalid, and repeats the value of a header from a Secret")
+		if len(secret) < minSecretPart {
+			continue
+		}
+		for at := 0; at+minSecretPart <= len(text); at++ {
+			if strings.Contains(secret, text[at:at+minSecretPart]) {
+				return errors.New("the answer is invalid, and repeats the value of a header of the request")
 			}
+		}
+	}
+	for _, secret := range secrets {
+		quoted := strings.Trim(strconv.Quote(secret), `"`)
+		if secret != "" && len(secret) < minSecretPart && (strings.Contains(fragments, secret) || strings.Contains(fragments, quoted)) {
+			return errors.New(sent.ReplaceAllString(text, "(left out, as it repeats the value of a header)"))
 		}
 	}
 	return err
@@ -142,7 +156,7 @@ func newTransport(picker *v1.HTTPDownscalePodPicker, to target, dial dialFunc) (
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // Only HTTP/1.1.
 	}
-	if picker.Scheme != v1.URISchemeHTTPS {
+	if !isHTTPS(picker) {
 		return transport, nil
 	}
 	transport.TLSClientConfig = &tls.Config{ServerName: to.serverName, MinVersion: tls.VersionTLS12}
@@ -155,6 +169,12 @@ func newTransport(picker *v1.HTTPDownscalePodPicker, to target, dial dialFunc) (
 	return transport, nil
 }
 
+// isHTTPS reports whether TLS is used. The API server writes the scheme in capital letters; any other
+// spelling must not send a Secret in the clear.
+func isHTTPS(picker *v1.HTTPDownscalePodPicker) bool {
+	return strings.EqualFold(string(picker.Scheme), string(v1.URISchemeHTTPS))
+}
+
 func newRequest(ctx context.Context, q *Question, headers http.Header) (*http.Request, error) {
 	body, err := json.Marshal(downscalepodpicker.Request{NumberOfPodsRequested: q.Pods, CandidatePods: q.Candidates})
 	if err != nil {
@@ -162,7 +182,7 @@ func newRequest(ctx context.Context, q *Question, headers http.Header) (*http.Re
 	}
 	picker := q.Picker.HTTP
 	scheme := "http"
-	if picker.Scheme == v1.URISchemeHTTPS {
+	if isHTTPS(picker) {
 		scheme = "https"
 	}
 	host := picker.Host
@@ -196,9 +216,9 @@ func trimSlash(path string) string {
 	return path
 }
 
-// headers returns the headers that the author of the ReplicaSet wants, and those of their values that
-// are from Secrets. Secrets are read anew each time and kept nowhere.
-func (c *Client) headers(ctx context.Context, q *Question) (headers http.Header, fromSecrets []string, err error) {
+// headers returns the headers that the author of the ReplicaSet wants, and their values, which no error
+// may repeat, also if they are not from Secrets. Secrets are read each time and kept nowhere.
+func (c *Client) headers(ctx context.Context, q *Question) (headers http.Header, values []string, err error) {
 	headers = http.Header{}
 	secrets := map[string]*secretValues{}
 	for _, header := range q.Picker.HTTP.HTTPHeaders {
@@ -220,14 +240,14 @@ func (c *Client) headers(ctx context.Context, q *Question) (headers http.Header,
 				continue
 			}
 			value = secret
-			fromSecrets = append(fromSecrets, secret)
 		}
 		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, nil, fmt.Errorf("header %s: its name or value has characters that HTTP does not allow, such as a line break", header.Name)
 		}
 		headers.Add(header.Name, value)
+		values = append(values, value)
 	}
-	return headers, fromSecrets, nil
+	return headers, values, nil
 }
 
 // getSecret reads a Secret without logging it. At a high verbosity, the typed client logs all bodies,

@@ -127,7 +127,7 @@ func TestAnswers(t *testing.T) {
 		"no candidate":    {answering(`{"chosen_pods":["d"]}`), nil, `names "d", which is not one`},
 		"twice":           {answering(`{"chosen_pods":["a","a"]}`), nil, "name a pod once"},
 		"in both lists":   {answering(`{"chosen_pods":["a"],"tied_pods":["a"]}`), nil, "name a pod once"},
-		"unknown field":   {answering(`{"chosen_pods":["a"],"more":1}`), nil, `unknown field "more"`},
+		"unknown field":   {answering(`{"more":{"chosen_pods":[1]},"chosen_pods":["a"],"none":null}`), map[string]int{"a": RankChosen, "b": RankOther, "c": RankOther}, ""},
 		"no JSON":         {answering(`<html>`), nil, "as JSON"},
 		"no object":       {answering(`["a"]`), nil, "as JSON"},
 		"two objects":     {answering(`{"chosen_pods":["a"]}{}`), nil, "goes on after the end"},
@@ -299,7 +299,8 @@ func TestTLS(t *testing.T) {
 				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 			}
 		}, ""},
-		"HTTP": {func(q *Question, _ *asked) { q.Picker.HTTP.Scheme = v1.URISchemeHTTP }, "status 400"},
+		"HTTP":  {func(q *Question, _ *asked) { q.Picker.HTTP.Scheme = v1.URISchemeHTTP }, "status 400"},
+		"https": {func(q *Question, _ *asked) { q.Picker.HTTP.CABundle, q.Picker.HTTP.Scheme = bundle, "https" }, ""},
 	} {
 		q, a := newQuestion(t, server.URL, 1), newAsked(t, 1)
 		test.change(&q, a)

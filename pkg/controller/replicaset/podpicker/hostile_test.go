@@ -26,6 +26,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -179,7 +180,7 @@ func TestLargeSecrets(t *testing.T) {
 
 // A picker that sends the Secret back does not bring it into an event.
 func TestSecretSentBack(t *testing.T) {
-	for name, body := range map[string]string{"name": `{"chosen_pods":[%q]}`, "field": `{%q: 1}`} {
+	for name, body := range map[string]string{"name": `{"chosen_pods":[%q]}`, "chosen twice": `{"chosen_pods":["a"],"tied_pods":["a",%q]}`} {
 		const value = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 		secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: "team"}, Data: map[string][]byte{"value": []byte(value)}}
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, body, r.Header.Get("X-Token")) }))
@@ -190,6 +191,56 @@ func TestSecretSentBack(t *testing.T) {
 		if result.Err == nil || strings.Contains(result.Err.Error(), value) {
 			t.Errorf("%s: %v", name, result.Err)
 		}
+	}
+}
+
+// A short value of a header, from a Secret or not, hides what a server has sent with it, and no other
+// error.
+func TestShortSecrets(t *testing.T) {
+	const names = `chosen_pods names %s, which is not one of the candidate_pods`
+	for _, value := range []string{"a", "e", "ed", "pod", "names", "no", `a"b`} {
+		for answer, want := range map[string]string{
+			`{"chosen_pods":[` + strconv.Quote(value) + `]}`: fmt.Sprintf(names, "(left out, as it repeats the value of a header)"),
+			`{"chosen_pods":["zzz"]}`:                        fmt.Sprintf(names, `"zzz"`),
+			"status":                                         "the picker answered with status 500, must be 200, at the path /pick",
+			"header":                                         "(left out, as it repeats the value of a header)",
+		} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch answer {
+				case "status":
+					http.Error(w, value, http.StatusInternalServerError)
+				case "header":
+					repeat(t, w, "HTTP/1.1 200 OK\r\n"+r.Header.Get("X-Token")+"\r\n\r\n")
+				default:
+					_, _ = io.WriteString(w, answer)
+				}
+			}))
+			secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: "team"}, Data: map[string][]byte{"value": []byte(value)}}
+			for from, header := range map[string]v1.HTTPDownscalePodPickerHeader{
+				"a Secret": {Name: "X-Token", ValueFrom: &v1.HTTPDownscalePodPickerHeaderSource{SecretKeyRef: secretKey("token", "value", false)}},
+				"itself":   {Name: "X-Token", Value: value},
+			} {
+				q := newQuestion(t, server.URL, 1)
+				q.Candidates = []string{"xxx", "yyy"}
+				q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{header}
+				if result := newAsked(t, 1, secret).result(t, q); !errorHas(result.Err, want) {
+					t.Errorf("value %q from %s, answer %s: %v, want %q", value, from, answer, result.Err, want)
+				}
+			}
+			server.Close()
+		}
+	}
+}
+
+// A value that is not from a Secret is not repeated either.
+func TestHeaderSentBack(t *testing.T) {
+	const value = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+	server := httptest.NewServer(answering(`{"chosen_pods":["` + value + `"]}`))
+	defer server.Close()
+	q := newQuestion(t, server.URL, 1)
+	q.Picker.HTTP.HTTPHeaders = []v1.HTTPDownscalePodPickerHeader{{Name: "X-Token", Value: value}}
+	if result := newAsked(t, 1).result(t, q); !errorHas(result.Err, "repeats the value") || errorHas(result.Err, value) {
+		t.Errorf("%v", result.Err)
 	}
 }
 

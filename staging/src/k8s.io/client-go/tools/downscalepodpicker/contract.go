@@ -105,8 +105,8 @@ func shorten(name string) string {
 	return name[:most] + "..."
 }
 
-// read reads an answer. Unlike encoding/json, it refuses fields in another case and fields that are there
-// twice: another reader could understand another answer.
+// read reads an answer, and ignores unknown fields. Unlike encoding/json, it does not know fields in
+// another case, and refuses lists that are there twice: another reader could understand another answer.
 func (r *Response) read(decoder *json.Decoder) error {
 	if token, err := decoder.Token(); err != nil {
 		return err
@@ -122,8 +122,11 @@ func (r *Response) read(decoder *json.Decoder) error {
 		name, _ := token.(string) // Other keys are an error above.
 		list, known := lists[name]
 		switch {
-		case !known:
-			return fmt.Errorf("unknown field %q", shorten(name))
+		case !known: // Of a later version, or a remark of the picker.
+			if err := decoder.Decode(&json.RawMessage{}); err != nil {
+				return err
+			}
+			continue
 		case seen[name]:
 			return fmt.Errorf("%s is there twice", name)
 		}
