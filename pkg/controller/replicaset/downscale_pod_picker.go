@@ -20,8 +20,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
@@ -38,6 +40,8 @@ import (
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	apicore "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/core/helper"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/replicaset/podpicker"
 )
@@ -52,6 +56,9 @@ const (
 
 	// maxPickerMessage is the maximum length of what an event says of a picker, in bytes.
 	maxPickerMessage = 512
+
+	// maxPickerNote is that of an event, which may have 1024.
+	maxPickerNote = 1000
 )
 
 // pickers asks the downscale pod pickers of ReplicaSets. It is nil if the feature gate
@@ -211,17 +218,17 @@ func (rsc *ReplicaSetController) leavingPods(ctx context.Context, rs *apps.Repli
 }
 
 // rank returns the pods with their ranks for a scale-down: those of the picker if it was asked and has
-// decided. Otherwise they are those of today.
-func (rsc *ReplicaSetController) rank(ctx context.Context, rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) controller.ActivePodsWithRanks {
+// decided. Otherwise they are those of today. The result is nil if it was not asked.
+func (rsc *ReplicaSetController) rank(rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) (controller.ActivePodsWithRanks, *podpicker.Result) {
 	if rsc.pickers == nil {
-		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods)
+		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods), nil
 	}
 	result, asked := rsc.pickers.client.Take(types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name})
-	if asked {
-		rsc.pickers.report(ctx, rs, result)
+	if !asked {
+		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods), nil
 	}
 	if result.Ranks == nil {
-		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods)
+		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods), &result
 	}
 	ranked := controller.ActivePodsWithRanks{Pods: pods, Rank: make([]int, len(pods)), Now: metav1.NewTime(rsc.clock.Now())}
 	for i, pod := range pods {
@@ -231,7 +238,7 @@ func (rsc *ReplicaSetController) rank(ctx context.Context, rs *apps.ReplicaSet, 
 		}
 		ranked.Rank[i] = -rank // Higher ranks are deleted first.
 	}
-	return ranked
+	return ranked, &result
 }
 
 // reportSlow records that a scale-down waits: otherwise nothing says why there are too many pods.
@@ -250,27 +257,93 @@ func pickerHost(rs *apps.ReplicaSet) string {
 	return ""
 }
 
-// report records how asking a picker ended.
-func (p *pickers) report(ctx context.Context, rs *apps.ReplicaSet, result podpicker.Result) {
+// report records how asking a picker ended, and which pods are deleted and stay.
+func (p *pickers) report(ctx context.Context, rs *apps.ReplicaSet, result podpicker.Result, deleted, stay []*v1.Pod) {
 	host := pickerHost(rs)
 	took := result.Duration.Round(time.Millisecond)
 	if result.Err != nil {
 		message := plaintext.Truncate(plaintext.Line(result.Err.Error()), maxPickerMessage)
 		klog.FromContext(ctx).V(2).Info("No pods were picked", "replicaSet", klog.KObj(rs), "host", host, "took", took, "reason", result.Reason, "err", message)
-		p.recorder.Eventf(rs, v1.EventTypeWarning, eventPodPickerFailed,
-			"The downscale pod picker at %s did not choose pods (%s after %s): %s. They are deleted in the order without it.", host, result.Reason, took, message)
+		p.event(rs, v1.EventTypeWarning, eventPodPickerFailed,
+			fmt.Sprintf("The downscale pod picker at %s did not choose pods (%s after %s): %s. They are deleted in the order without it.", host, result.Reason, took, message))
 		return
 	}
 	if result.Chosen+result.Tied == 0 {
-		p.recorder.Eventf(rs, v1.EventTypeNormal, eventPodsPicked, "The downscale pod picker at %s named no pod after %s. Pods are deleted in the order without it.", host, took)
+		p.event(rs, v1.EventTypeNormal, eventPodsPicked, fmt.Sprintf("The downscale pod picker at %s named no pod after %s. Pods are deleted in the order without it.", host, took))
 		return
 	}
-	p.recorder.Eventf(rs, v1.EventTypeNormal, eventPodsPicked, "The downscale pod picker at %s chose %d pods and called %d tied after %s.", host, result.Chosen, result.Tied, took)
+	overruled, why := overruledBy(result.Ranks, deleted, stay)
+	message := fmt.Sprintf("The downscale pod picker at %s chose %d pods and called %d tied after %s.", host, result.Chosen, result.Tied, took)
+	for _, group := range []struct {
+		is   string
+		pods []string
+	}{
+		{"Deleted and chosen", named(deleted, result.Ranks, podpicker.RankChosen)},
+		{"Deleted and tied", named(deleted, result.Ranks, podpicker.RankTied)},
+		{"Deleted and neither", named(deleted, result.Ranks, podpicker.RankOther)},
+		{"Stay although chosen before these, because " + why, overruled},
+	} {
+		if len(group.pods) > 0 {
+			message += " " + group.is + ": " + listOf(group.pods) + "."
+		}
+	}
+	klog.FromContext(ctx).V(2).Info("Pods were picked", "replicaSet", klog.KObj(rs), "host", host, "took", took, "tied", result.Tied,
+		"deleted", klog.KObjSlice(deleted), "chosen", result.Chosen, "overruled", overruled)
+	p.event(rs, v1.EventTypeNormal, eventPodsPicked, plaintext.Truncate(message, maxPickerNote))
 }
 
-// sortForDeletion sorts the pods so that those to delete are first.
-func (rsc *ReplicaSetController) sortForDeletion(ctx context.Context, rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) {
-	rsc.sortRanked(ctx, rs, rsc.rank(ctx, rs, pods, relatedPods))
+// event records an event about the ReplicaSet and about its Deployment, where people look first.
+func (p *pickers) event(rs *apps.ReplicaSet, eventType, reason, message string) {
+	p.recorder.Event(rs, eventType, reason, message)
+	if ref := metav1.GetControllerOf(rs); ref != nil && isAppsKind(ref, "Deployment") {
+		deployment := &v1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: rs.Namespace, Name: ref.Name, UID: ref.UID}
+		p.recorder.Event(deployment, eventType, reason, plaintext.Truncate("ReplicaSet "+rs.Name+": "+message, maxPickerNote))
+	}
+}
+
+// named returns the names of the pods of this rank. Those that the picker was not asked about have none.
+func named(pods []*v1.Pod, ranks map[string]int, rank int) (names []string) {
+	for _, pod := range pods {
+		if got, isCandidate := ranks[pod.Name]; isCandidate && got == rank {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+// overruledBy returns the names of the pods that stay although the picker prefers them to some that are
+// deleted, and what comes before the picker.
+func overruledBy(ranks map[string]int, deleted, stay []*v1.Pod) (names []string, why string) {
+	worst, why := podpicker.RankChosen, "pods that are not available go first"
+	lowest := int32(math.MaxInt32)
+	for _, pod := range deleted {
+		if rank, isCandidate := ranks[pod.Name]; isCandidate {
+			worst, lowest = max(worst, rank), min(lowest, costOf(pod))
+		}
+	}
+	for _, pod := range stay {
+		if rank, isCandidate := ranks[pod.Name]; isCandidate && rank < worst {
+			names = append(names, pod.Name)
+			if costOf(pod) > lowest {
+				why = "pods with a lower " + apicore.PodDeletionCost + " go first"
+			}
+		}
+	}
+	return names, why
+}
+
+func costOf(pod *v1.Pod) int32 {
+	cost, _ := helper.GetDeletionCostFromPodAnnotations(pod.Annotations) // 0 if it is invalid, as for the order.
+	return cost
+}
+
+// listOf lists names, as far as an event has room for them.
+func listOf(names []string) string {
+	const most = 8
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // sortRanked sorts the pods, whose ranks are known.

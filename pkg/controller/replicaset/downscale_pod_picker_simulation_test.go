@@ -139,6 +139,8 @@ type discardedEvents struct{ record.EventRecorder }
 
 func (discardedEvents) Eventf(runtime.Object, string, string, string, ...any) {}
 
+func (discardedEvents) Event(runtime.Object, string, string, string) {}
+
 // simulatedQueue is a queue for one key without a background goroutine.
 type simulatedQueue struct {
 	workqueue.TypedRateLimitingInterface[string]

@@ -291,7 +291,7 @@ func TestPickerEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := record.NewFakeRecorder(10)
 			f := newEvictionFixture(t)
-			(&pickers{recorder: recorder}).report(f.ctx, newReplicaSetOf(withPicker), test.result)
+			(&pickers{recorder: recorder}).report(f.ctx, newReplicaSetOf(withPicker), test.result, nil, nil)
 			if got := <-recorder.Events; got != test.want {
 				t.Errorf("event\n%q, want\n%q", got, test.want)
 			}
@@ -300,13 +300,54 @@ func TestPickerEvents(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	// A protocol that this version does not know has no host.
 	(&pickers{recorder: recorder}).report(t.Context(), newReplicaSetOf(func(rs *apps.ReplicaSet) { rs.Spec.DownscalePodPicker = &v1.DownscalePodPicker{} }),
-		podpicker.Result{Err: errors.New("unknown"), Reason: podpicker.FallbackFailed})
+		podpicker.Result{Err: errors.New("unknown"), Reason: podpicker.FallbackFailed}, nil, nil)
 	if got := <-recorder.Events; !strings.Contains(got, "unknown") {
 		t.Errorf("event %q", got)
 	}
-	(&pickers{recorder: recorder}).report(t.Context(), newReplicaSetOf(withPicker), podpicker.Result{Err: errors.New(strings.Repeat("x", 5000))})
+	(&pickers{recorder: recorder}).report(t.Context(), newReplicaSetOf(withPicker), podpicker.Result{Err: errors.New(strings.Repeat("x", 5000))}, nil, nil)
 	if got := <-recorder.Events; len(got) > 1024 {
 		t.Errorf("an event has %d bytes", len(got))
+	}
+}
+
+// The event says which pods were deleted, what the picker called them, and which of those that it preferred
+// stay, and why. The Deployment has it as well.
+func TestPickedNames(t *testing.T) {
+	pods := func(count int, changes ...func(*v1.Pod)) (pods []*v1.Pod) {
+		for i := range count {
+			pods = append(pods, rankedPod(fmt.Sprintf("pod-%02d", i), changes...))
+		}
+		return pods
+	}
+	ranks := map[string]int{"pod-00": podpicker.RankChosen, "pod-01": podpicker.RankTied, "pod-02": podpicker.RankOther, "pod-03": podpicker.RankOther}
+	for name, test := range map[string]struct {
+		pods    []*v1.Pod
+		ranks   map[string]int
+		diff    int
+		want    string
+		wantNot string
+	}{
+		"chosen and tied":    {pods: pods(4), ranks: ranks, diff: 2, want: "Deleted and chosen: pod-00. Deleted and tied: pod-01.", wantNot: "Stay"},
+		"more are chosen":    {pods: pods(4), ranks: chosen("pod-00", "pod-01", "pod-02", "pod-03"), diff: 2, want: "Deleted and chosen: pod-", wantNot: "Stay"},
+		"overruled by cost":  {pods: append(pods(3), rankedPod("pod-03", cheapToDelete)), ranks: ranks, diff: 1, want: "Deleted and neither: pod-03. Stay although chosen before these, because pods with a lower controller.kubernetes.io/pod-deletion-cost go first: pod-00, pod-01."},
+		"one goes anyway":    {pods: append(pods(3), rankedPod("pod-04", notReady)), ranks: ranks, diff: 2, want: "Deleted and chosen: pod-00.", wantNot: "Stay"},
+		"more than are told": {pods: pods(40), ranks: chosen(names(pods(40))...), diff: 30, want: " and 22 more."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			f.rsc.pickers = pickersWith(podpicker.Result{Ranks: test.ranks, Chosen: 1, Tied: 1})
+			events := f.rsc.pickers.recorder.(*record.FakeRecorder).Events
+			rs := newReplicaSetOf(withPicker)
+			rs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&apps.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "d"}}, apps.SchemeGroupVersion.WithKind("Deployment"))}
+			f.rsc.getPodsToDelete(f.ctx, rs, test.pods, test.pods, test.diff)
+			got := <-events
+			if !strings.Contains(got, test.want) || test.wantNot != "" && strings.Contains(got, test.wantNot) || len(got) > 1024 {
+				t.Errorf("event %q, want %q and not %q", got, test.want, test.wantNot)
+			}
+			if ofDeployment := <-events; !strings.Contains(ofDeployment, "PodsPicked ReplicaSet web-1: The downscale pod picker") || !strings.Contains(ofDeployment, test.want) {
+				t.Errorf("event of the Deployment %q", ofDeployment)
+			}
+		})
 	}
 }
 
@@ -436,7 +477,7 @@ func TestEventAfterManyPods(t *testing.T) {
 		pods.Eventf(rs, v1.EventTypeNormal, "SuccessfulCreate", "Created pod: %d", i)
 	}
 	p := &pickers{recorder: newPickerRecorder(broadcaster)}
-	p.report(t.Context(), rs, podpicker.Result{Chosen: 1})
+	p.report(t.Context(), rs, podpicker.Result{Chosen: 1}, nil, nil)
 	defer broadcaster.Shutdown()
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		events, err := client.CoreV1().Events(rs.Namespace).List(ctx, metav1.ListOptions{})
@@ -481,12 +522,12 @@ func TestPickedByAge(t *testing.T) {
 	}
 }
 
-// A scale-down whose picker was asked has one event, and one without a question none.
+// A scale-down whose picker was asked has an event, and one without a question none.
 func TestPickerEventsOfScaleDown(t *testing.T) {
 	f := newEvictionFixture(t)
 	f.rsc.pickers = pickersWith(podpicker.Result{Ranks: chosen("a"), Chosen: 1})
 	events := f.rsc.pickers.recorder.(*record.FakeRecorder).Events
-	for _, want := range []int{1, 0} {
+	for _, want := range []int{2, 0} { // Of the ReplicaSet and of its Deployment.
 		pods := []*v1.Pod{rankedPod("a"), rankedPod("b")}
 		f.rsc.getPodsToDelete(f.ctx, newReplicaSetOf(withPicker), pods, pods, 1)
 		if len(events) != want {

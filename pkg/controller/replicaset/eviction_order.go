@@ -35,8 +35,12 @@ func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.R
 	if rsc.evictions == nil && rsc.pickers == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
 	}
-	rsc.sortForDeletion(ctx, rs, filteredPods, relatedPods)
+	ranked, result := rsc.rank(rs, filteredPods, relatedPods)
+	rsc.sortRanked(ctx, rs, ranked)
 	reportSortingDeletionAgeRatioMetric(filteredPods, diff)
+	if result != nil {
+		rsc.pickers.report(ctx, rs, *result, filteredPods[:diff], filteredPods[diff:])
+	}
 	return filteredPods[:diff]
 }
 

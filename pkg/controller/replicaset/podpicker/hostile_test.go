@@ -109,7 +109,7 @@ func TestNamesOfControlPlane(t *testing.T) {
 // A picker's error is kept until the ReplicaSet is synced again, which may be never.
 func TestErrorsAreShort(t *testing.T) {
 	for name, body := range map[string]string{
-		"field":  `{"` + strings.Repeat("\u202e", 300_000) + `": 1}`,
+		"name":   `{"chosen_pods": ["` + strings.Repeat("\u202e", 300_000) + `"]}`,
 		"number": `{"chosen_pods": ` + strings.Repeat("1", 1_000_000) + `}`,
 	} {
 		server := httptest.NewServer(answering(body))
