@@ -27,7 +27,7 @@ func NewPauses() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Cap: 2 * time.Second, Steps: 100}
 }
 
-// MaxDuration returns for how long a scale-down waits at most: for all attempts, and the pauses between
+// MaxDuration returns for how long a scale-down waits at most, besides its turn: for all attempts, and the pauses between
 // them.
 func MaxDuration(retries int, timeout time.Duration) time.Duration {
 	total, pauses := timeout, NewPauses()

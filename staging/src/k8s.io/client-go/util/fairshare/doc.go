@@ -24,6 +24,8 @@ limitations under the License.
 //     after two such items within half an hour. Items that are slow at about the same time count once, so that a
 //     short outage of the API server does not make all tenants slow for long. All slow tenants
 //     together have at most half of the places.
+//   - Work may leave its place and go on (see Place.Leave). Until it ends, its tenant is slow, and comes
+//     after those with less in progress.
 //   - A tenant without a quick item in the last five minutes is unknown, unless it is slow, and has
 //     at most an eighth of the places. Unknown and slow tenants together have at most three
 //     quarters, so that many new tenants whose calls hang also leave places free.
