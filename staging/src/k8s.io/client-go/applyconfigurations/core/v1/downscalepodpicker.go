@@ -30,7 +30,7 @@ type DownscalePodPickerApplyConfiguration struct {
 	// all attempts fail, pods are removed in the order without a picker. Defaults to 3.
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 	// timeoutSeconds is how long one attempt may take, 1 to 30. A scale-down waits for at most so
-	// long for each attempt, and for a pause of at most two seconds before each retry. Defaults to 1.
+	// long for each attempt, at most two seconds before each retry, and ten for a turn. Defaults to 1.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 
