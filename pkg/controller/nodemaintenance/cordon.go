@@ -127,9 +127,17 @@ func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cord
 	return c.writer.setUnschedulable(ctx, node, true)
 }
 
-// uncordon makes the node schedulable.
+// uncordon makes the node schedulable, unless another client has cordoned it.
 func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
 	node := s.node
+	manager, err := c.writer.cordonedBy(ctx, node)
+	if err != nil {
+		return c.cordonFailed(ctx, node, write.writeKey, err)
+	}
+	if manager != "" {
+		c.leaveCordoned(s, write, manager)
+		return nil
+	}
 	written, err := c.writer.setUnschedulable(ctx, node, false)
 	if err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
@@ -140,6 +148,16 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWri
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
 	c.events.uncordoned(node)
 	return nil
+}
+
+// leaveCordoned records that the node is released as it is: somebody has cordoned it before or during its
+// maintenance, and wants it to stay so.
+func (c *Controller) leaveCordoned(s *nodeSync, write *cordonWrite, manager string) {
+	c.failures.succeeded(s.node.Name, write.writeKey)
+	c.recordons.forget(s.node.Name)
+	c.ownCordons.Store(s.node.Name, ownCordon{s.node.UID, false})
+	c.progress.uncordoned(s.node.Name, s.facts.revision)
+	c.events.leftCordoned(s.node, manager)
 }
 
 // cordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
@@ -168,9 +186,10 @@ func (c *Controller) mustUncordon(node *v1.Node, view *nodeView) bool {
 	return !view.claimed() && !view.keepsCordon && c.isOwnCordon(node)
 }
 
-// isOwnCordon reports whether the node is unschedulable because of this controller: the status of
+// isOwnCordon reports whether the node may be unschedulable because of this controller: the status of
 // the node says that it is or was claimed, or a maintenance that completes may have cordoned it.
-// After this controller has uncordoned it, only another client can have cordoned it.
+// After this controller has uncordoned it, or has left it cordoned, only another client can have done
+// that. Who has, the API server says when the node is released: see cordonedBy.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
 	if own, written := c.ownCordon(node); written {
 		return node.Spec.Unschedulable && own.unschedulable

@@ -33,32 +33,33 @@ import (
 
 // Reasons of events. Events are for people: no program depends on them.
 const (
-	reasonStageStarted    = "StageStarted"
-	reasonDrained         = "Drained"
-	reasonDrainBlocked    = "DrainBlocked"
-	reasonCompleted       = "MaintenanceCompleted"
-	reasonInvalid         = "InvalidMaintenance"
-	reasonFastForwarded   = "DrainFastForwarded"
-	reasonNodeCordoned    = "NodeCordoned"
-	reasonNodeUncordoned  = "NodeUncordoned"
-	reasonCordonContested = "CordonContested"
-	reasonCordonFailed    = "CordonFailed"
-	reasonTaintFailed     = "TaintFailed"
-	reasonNodeDrained     = "NodeDrained"
-	reasonStatusFailed    = "NodeStatusFailed"
-	reasonRequestFailed   = "EvictionRequestFailed"
-	reasonWithdrawFailed  = "WithdrawalFailed"
-	reasonCompleteBlocked = "CompletionBlocked"
-	reasonAdmitted        = "NodeAdmitted"
-	reasonAdmissionFailed = "NodeAdmissionFailed"
-	reasonGivenBack       = "NodeGivenBack"
-	reasonNotBack         = "NodeNotBack"
-	reasonHalted          = "RolloutHalted"
-	reasonEscalated       = "MaintenanceEscalated"
-	reasonEscalateFailed  = "EscalationFailed"
-	reasonWriteFailed     = "MaintenanceWriteFailed"
-	reasonBudgetFailed    = "BudgetWriteFailed"
-	reasonInvalidBudget   = "InvalidBudget"
+	reasonStageStarted     = "StageStarted"
+	reasonDrained          = "Drained"
+	reasonDrainBlocked     = "DrainBlocked"
+	reasonCompleted        = "MaintenanceCompleted"
+	reasonInvalid          = "InvalidMaintenance"
+	reasonFastForwarded    = "DrainFastForwarded"
+	reasonNodeCordoned     = "NodeCordoned"
+	reasonNodeUncordoned   = "NodeUncordoned"
+	reasonNodeLeftCordoned = "NodeLeftCordoned"
+	reasonCordonContested  = "CordonContested"
+	reasonCordonFailed     = "CordonFailed"
+	reasonTaintFailed      = "TaintFailed"
+	reasonNodeDrained      = "NodeDrained"
+	reasonStatusFailed     = "NodeStatusFailed"
+	reasonRequestFailed    = "EvictionRequestFailed"
+	reasonWithdrawFailed   = "WithdrawalFailed"
+	reasonCompleteBlocked  = "CompletionBlocked"
+	reasonAdmitted         = "NodeAdmitted"
+	reasonAdmissionFailed  = "NodeAdmissionFailed"
+	reasonGivenBack        = "NodeGivenBack"
+	reasonNotBack          = "NodeNotBack"
+	reasonHalted           = "RolloutHalted"
+	reasonEscalated        = "MaintenanceEscalated"
+	reasonEscalateFailed   = "EscalationFailed"
+	reasonWriteFailed      = "MaintenanceWriteFailed"
+	reasonBudgetFailed     = "BudgetWriteFailed"
+	reasonInvalidBudget    = "InvalidBudget"
 )
 
 // eventWriter has one method for each kind of event.
@@ -130,6 +131,11 @@ func (w *eventWriter) cordoned(node *v1.Node, claiming []string) {
 
 func (w *eventWriter) uncordoned(node *v1.Node) {
 	w.node(node, v1.EventTypeNormal, reasonNodeUncordoned, "Uncordon", "Uncordoned the node: no NodeMaintenance claims it any more")
+}
+
+func (w *eventWriter) leftCordoned(node *v1.Node, manager string) {
+	w.node(node, v1.EventTypeNormal, reasonNodeLeftCordoned, "Uncordon", fmt.Sprintf(
+		"Left the node cordoned: no NodeMaintenance claims it any more, but %s has cordoned it", manager))
 }
 
 func (w *eventWriter) contested(node *v1.Node, claiming []string) {

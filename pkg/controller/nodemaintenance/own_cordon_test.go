@@ -17,10 +17,14 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -256,5 +260,59 @@ func TestRevertedCordonWithoutAnEvent(t *testing.T) {
 	f.run(time.Minute)
 	if !f.node("n").Spec.Unschedulable {
 		t.Error("not cordoned again after the second uncordon")
+	}
+}
+
+// A node that somebody has cordoned before or during its maintenance stays so. Whoever writes the value that is
+// there already does not become the manager of the field, so its manager has made the node unschedulable.
+func TestCordonOfOthersStays(t *testing.T) {
+	entry := func(manager, subresource, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	const unschedulable, taints = `{"f:spec":{"f:unschedulable":{}}}`, `{"f:spec":{"f:taints":{}}}`
+	for name, test := range map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		// before is whether the node is unschedulable before the maintenance.
+		before, stays bool
+	}{
+		"nobody knows":             {nil, true, false},
+		"by this controller":       {[]metav1.ManagedFieldsEntry{entry("kubectl", "", taints), entry(fieldManager, "", unschedulable)}, false, false},
+		"by kubectl before":        {[]metav1.ManagedFieldsEntry{entry(fieldManager, "", taints), entry("kubectl-cordon", "", unschedulable)}, true, true},
+		"by kubectl during":        {[]metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable)}, false, true},
+		"by both, as with apply":   {[]metav1.ManagedFieldsEntry{entry("gitops", "", unschedulable), entry(fieldManager, "", unschedulable)}, false, false},
+		"in a subresource":         {[]metav1.ManagedFieldsEntry{entry("kubelet", "status", unschedulable)}, true, false},
+		"what cannot be read":      {[]metav1.ManagedFieldsEntry{entry("other", "", `{"f:spec":[]}`)}, true, false},
+		"by a client with no name": {[]metav1.ManagedFieldsEntry{entry("", "", unschedulable)}, true, true},
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %t", name, restarts), func(t *testing.T) {
+				f := newFixture(t)
+				f.createReadyNode("n", map[string]string{"a": ""})
+				f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable = test.before })
+				f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+				f.run(5 * time.Second)
+				f.changeNamed("n", func(node *v1.Node) { node.ManagedFields = test.fields })
+				if restarts {
+					f.restart()
+				}
+				f.complete("m")
+				f.run(time.Minute)
+				node := f.node("n")
+				if node.Spec.Unschedulable != test.stays || node.Status.MaintenanceStatus != nil || hasFinalizer(f.maintenance("m")) {
+					t.Errorf("unschedulable %t, not %t; %+v", node.Spec.Unschedulable, test.stays, node.Status.MaintenanceStatus)
+				}
+				left := slices.ContainsFunc(f.events, func(event string) bool { return strings.Contains(event, "NodeLeftCordoned") })
+				if left != test.stays {
+					t.Errorf("events: %q", f.events)
+				}
+				f.client.ClearActions()
+				f.restart()
+				f.run(time.Minute)
+				f.expectWrites("later")
+			})
+		}
 	}
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 const (
@@ -162,6 +164,34 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
 	}
 	return written, nil
+}
+
+// cordonPath is the field that a cordon sets.
+var cordonPath = fieldpath.MakePathOrDie("spec", "unschedulable")
+
+// cordonedBy returns the field manager that has made the node unschedulable, and "" if that is this controller,
+// or the API server does not say. The managed fields are read there, because the cache does not have them. Whoever
+// sets the field to the value that it has already does not become its manager.
+func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string, err error) {
+	latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading who has cordoned the node: %w", err)
+	}
+	for i := range latest.ManagedFields {
+		entry := &latest.ManagedFields[i]
+		if entry.FieldsV1 == nil || entry.Subresource != "" {
+			continue
+		}
+		fields := &fieldpath.Set{}
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || !fields.Has(cordonPath) {
+			continue
+		}
+		if entry.Manager == fieldManager {
+			return "", nil
+		}
+		manager = cmp.Or(manager, entry.Manager, "a client without a name")
+	}
+	return manager, nil
 }
 
 // cordonPlanned cordons a node, removes the taint of planned nodes, and returns it as it is then. The

@@ -50,6 +50,7 @@ func TestNodeMaintenance(t *testing.T) {
 		{"nodes are added during a drain", testNodeJoins},
 		{"nodes are removed during a drain", testNodeLeaves},
 		{"a node is deleted and created again", testNodeVanishes},
+		{"nodes are cordoned by others", testCordonOfOthers},
 		{"no node is selected", testNoNodes},
 
 		{"pod types in order, no interceptor stops the pods", testPodTypes},

@@ -17,7 +17,11 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // testNodeJoins adds nodes to a drain that has reached a later entry of its plan: one gets the
@@ -107,6 +111,30 @@ func testNodeVanishes(t *testing.T, c *cluster) {
 	c.deleteNode("one")
 	c.deleteMaintenance("m")
 	c.await("the maintenance to be deleted without this node", states{"maintenance/m": "gone", "node/two": free, "request/high": canceled})
+}
+
+// testCordonOfOthers drains a node that an administrator has cordoned before, one that is cordoned again by hand
+// during the maintenance, and one that is not: only the last one becomes schedulable.
+func testCordonOfOthers(t *testing.T, c *cluster) {
+	for _, node := range []string{"before", "during", "neither"} {
+		c.createNode(node, "pool=blue")
+	}
+	cordon := func(node string, unschedulable bool) {
+		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
+		if _, err := c.client.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-cordon"}); err != nil {
+			t.Fatalf("writing node %s: %v", node, err)
+		}
+	}
+	cordon("before", true)
+	stop, _ := c.startQuick()
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf()...))
+	c.await("the drain", states{"node/before": empty, "node/during": empty, "node/neither": empty})
+	stop()
+	cordon("during", false)
+	cordon("during", true)
+	c.startQuick()
+	c.deleteMaintenance("m")
+	c.await("the end", states{"maintenance/m": "gone", "node/before": "unschedulable", "node/during": "unschedulable", "node/neither": free})
 }
 
 // testNoNodes creates a maintenance that selects no node until one is created.
