@@ -43,6 +43,7 @@ const (
 	reasonNodeUncordoned   = "NodeUncordoned"
 	reasonNodeLeftCordoned = "NodeLeftCordoned"
 	reasonCordonContested  = "CordonContested"
+	reasonTaintContested   = "TaintContested"
 	reasonCordonFailed     = "CordonFailed"
 	reasonTaintFailed      = "TaintFailed"
 	reasonNodeDrained      = "NodeDrained"
@@ -141,6 +142,11 @@ func (w *eventWriter) leftCordoned(node *v1.Node, manager string) {
 func (w *eventWriter) contested(node *v1.Node, claiming []string) {
 	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
 		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", joinNames(claiming)))
+}
+
+func (w *eventWriter) taintContested(node *v1.Node) {
+	w.node(node, v1.EventTypeWarning, reasonTaintContested, "Taint", fmt.Sprintf(
+		"Another client keeps removing or changing the taint %s of the node, which waits for its maintenance; adding it at most once a minute", coordinationv1alpha1.NodePlannedTaint))
 }
 
 func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {

@@ -689,3 +689,38 @@ func TestInvalidBudgetEvent(t *testing.T) {
 		t.Errorf("%d events: %q", count, f.events)
 	}
 }
+
+// A client that removes the taint of a node that waits does not make the controller write all the time.
+func TestContestedTaint(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createLimit("b", 0)
+	f.createRollout("m", atOnce(1))
+	writes := 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if isByController(action) && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), coordinationv1alpha1.NodePlannedTaint) {
+			writes++
+		}
+		return false, nil, nil
+	})
+	for range 5 * 60 {
+		f.run(time.Second)
+		if hasTaint(f.node("n1")) {
+			f.changeNamed("n1", func(node *v1.Node) { node.Spec.Taints = nil })
+		}
+	}
+	if writes < recordonLimit || writes > recordonLimit+5 {
+		t.Errorf("the taint was written %d times in five minutes", writes)
+	}
+	contested := func(event string) bool { return strings.HasPrefix(event, "Node n1: TaintContested") }
+	if !slices.ContainsFunc(f.events, contested) {
+		t.Errorf("no event says that it is contested: %q", f.events)
+	}
+	f.run(2 * recordonPause)
+	f.expectNode("nobody removes it any more", "n1", waiting)
+	f.deleteLimit("b")
+	f.drainNodes()
+	f.expectNode("the freeze has ended", "n1", drained)
+	if len(f.retaints.nodes) > 0 {
+		t.Errorf("left: %v", f.retaints.nodes)
+	}
+}

@@ -184,6 +184,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.writer.forgetNode(name)
 	c.nodeWrites.forget(name)
 	c.recordons.forget(name)
+	c.retaints.forget(name)
 	c.ownCordons.Delete(name)
 	c.boots.forget(name)
 	c.unrecorded.Delete(name)

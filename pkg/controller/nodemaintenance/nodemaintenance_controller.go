@@ -72,7 +72,7 @@ type Controller struct {
 	writing  sync.Map
 	// nodeWrites and maintenanceWrites delay the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
-	recordons                     *recordonBackoff
+	recordons, retaints           *recordonBackoff
 	contests                      *contests
 	returns                       *returns
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
@@ -192,6 +192,7 @@ func NewWithClock(
 		nodeWrites:        newWriteTimes(),
 		maintenanceWrites: newWriteTimes(),
 		recordons:         newRecordonBackoff(),
+		retaints:          newRecordonBackoff(),
 		contests:          newContests(),
 		returns:           newReturns(),
 		failures:          newFailures(),

@@ -49,6 +49,9 @@ func isPlannedTaint(taint v1.Taint) bool { return taint.Key == coordinationv1alp
 
 // queueTaint queues the node if its taint has to be written now. What follows does not wait for it.
 func (c *Controller) queueTaint(s *nodeSync) bool {
+	if !wantsTaint(s.view) {
+		c.retaints.forget(s.node.Name)
+	}
 	if !neededTaint(s) {
 		return true
 	}
@@ -60,14 +63,23 @@ func (c *Controller) queueTaint(s *nodeSync) bool {
 	return true
 }
 
-// taintWait returns the delay before the next attempt to write the taint.
+// taintWait returns the delay before the next attempt to write the taint. If another client keeps removing or
+// changing it, it has the pace of contested cordons.
 func (c *Controller) taintWait(s *nodeSync) time.Duration {
-	return c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now)
+	wait := c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now)
+	if wantsTaint(s.view) {
+		wait = max(wait, c.retaints.wait(s.node.Name, s.now))
+	}
+	return wait
 }
 
 // reconcileTaint adds or removes the taint, if that is due. Nothing else waits for one that is refused.
 func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
-	if !neededTaint(s) || c.taintWait(s) > 0 {
+	if !neededTaint(s) {
+		return nil
+	}
+	if wait := c.taintWait(s); wait > 0 {
+		c.nodes.AddAfter(s.node.Name, wait)
 		return nil
 	}
 	written, err := c.writer.setTaint(ctx, s.node, wantsTaint(s.view))
@@ -75,6 +87,9 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 		return c.taintFailed(ctx, s.node, err)
 	}
 	c.failures.succeeded(s.node.Name, writeKey{writeTaint, s.node.UID})
+	if wantsTaint(s.view) && c.retaints.wrote(s.node.Name, s.now) {
+		c.events.taintContested(written)
+	}
 	s.node = written
 	c.enqueueAfterWrite(written)
 	return nil
