@@ -106,6 +106,10 @@ func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []v
 
 // verdictOn returns what happens to one pod that is left on its node.
 func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
+	if !slices.ContainsFunc(orders, func(o order) bool { return o.drains() && !o.policies.IsEmpty() }) {
+		// The usual case, in which the other pods of the node do not matter.
+		return verdict{action: coordinationv1alpha1.NodeMaintenancePodDrain, wanted: isDraining(orders)}, nil
+	}
 	pods, err := c.podsLeftOn(pod.Spec.NodeName)
 	if err != nil {
 		return verdict{}, err

@@ -70,6 +70,9 @@ func selectorOrAll(selector *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
+// IsEmpty reports whether there are no policies: all pods are drained.
+func (p *PodPolicies) IsEmpty() bool { return len(p.policies) == 0 }
+
 // SelectNamespaces reports whether a policy depends on the labels of namespaces.
 func (p *PodPolicies) SelectNamespaces() bool {
 	return slices.ContainsFunc(p.policies, func(policy podPolicy) bool { return !policy.namespaces.Empty() })
