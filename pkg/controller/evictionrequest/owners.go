@@ -17,6 +17,9 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"slices"
+	"strings"
+
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,9 +54,10 @@ func (o *owners) of(key types.NamespacedName) fairshare.Owner {
 	return owner
 }
 
-// drainOf returns what the node of the pod says about its drain: it names the NodeMaintenances that
-// drain it, so it is the same for all nodes of a maintenance. Kubelets can write any conditions, but
-// no maintenanceStatus: one that drains nothing gets no flow of its own.
+// drainOf returns what the node of the pod says about its drain: which NodeMaintenances have begun with
+// it, so it is the same for all nodes of a maintenance. Kubelets can write any conditions, but no
+// maintenanceStatus: they cannot make up drains. Only where an API server stores no admissions, because
+// a feature gate is off, the condition has to do, of a node that has drain targets.
 func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	pod, err := o.podLister.Pods(request.Namespace).Get(targetName(request))
 	if err != nil || string(pod.UID) != request.Name {
@@ -62,6 +66,16 @@ func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	node, err := o.nodeLister.Get(pod.Spec.NodeName)
 	if err != nil || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
 		return ""
+	}
+	var begun []string
+	for _, admission := range node.Status.MaintenanceStatus.Admissions {
+		if admission.DoneTime == nil {
+			begun = append(begun, string(admission.MaintenanceUID))
+		}
+	}
+	if len(begun) > 0 {
+		slices.Sort(begun)
+		return strings.Join(begun, ",")
 	}
 	_, drain := nodeutil.GetNodeCondition(&node.Status, v1.NodeDrainInProgress)
 	if drain == nil || drain.Status != v1.ConditionTrue {

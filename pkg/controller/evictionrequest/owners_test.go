@@ -53,6 +53,18 @@ func nodeOf(maintenance string, drained v1.ConditionStatus) *v1.Node {
 	}
 }
 
+// recordedNode returns a node with which these maintenances have begun, and whose kubelet pretends another one.
+func recordedNode(name string, uids ...types.UID) *v1.Node {
+	node := nodeOf("forged", v1.ConditionTrue)
+	node.Name = name
+	for _, uid := range uids {
+		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, v1.MaintenanceAdmission{MaintenanceUID: uid})
+	}
+	over := v1.MaintenanceAdmission{MaintenanceUID: "over", DoneTime: &metav1.Time{}}
+	node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, over)
+	return node
+}
+
 // forgedNode returns a node whose kubelet pretends that a maintenance drains it.
 func forgedNode(name string) *v1.Node {
 	node := nodeOf(name, v1.ConditionTrue)
@@ -84,6 +96,8 @@ func TestOwners(t *testing.T) {
 		"a drain of a node that is gone":         {requesters: []string{drain}, node: "gone", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends":        {requesters: []string{drain}, node: "node-of-forged", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends early":  {requesters: []string{drain}, node: "node-of-claimed", want: fairshare.Owner{Tenant: namespace, Source: drain}},
+		"recorded drains":                        {requesters: []string{drain}, node: "recorded", want: fairshare.Owner{Flow: "a,b", Tenant: namespace, Source: drain}},
+		"only ended drains are recorded":         {requesters: []string{drain}, node: "ended", want: fairshare.Owner{Flow: "NodeMaintenance forged", Tenant: namespace, Source: drain}},
 		"a request that nobody wants any longer": {node: "node-of-m", want: fairshare.Owner{Tenant: namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +105,8 @@ func TestOwners(t *testing.T) {
 				if test.uid != "" {
 					pod.UID = test.uid
 				}
-			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse), forgedNode("forged"), claimedNode("claimed"))
+			}), nodeOf("m", v1.ConditionTrue), nodeOf("other", v1.ConditionFalse), forgedNode("forged"), claimedNode("claimed"),
+				recordedNode("recorded", "b", "a"), recordedNode("ended"))
 			for _, item := range []evictionItem{itemOf(requestKeyOfPod), budgetItem("web")} {
 				f.imperative.waiting.place(requestKeyOfPod, []types.NamespacedName{{Namespace: namespace, Name: "web"}}, &candidate{request: requestKeyOfPod})
 				if diff := cmp.Diff(test.want, f.imperative.ownerOf(item)); diff != "" {
