@@ -739,6 +739,30 @@ func TestBudgetUndoesNoDrain(t *testing.T) {
 	}
 }
 
+// A budget or a freeze that comes later does not have the pods of later entries of a plan leave at once.
+func TestBudgetKeepsThePlan(t *testing.T) {
+	for name, maxUnavailable := range map[string]int{"a budget": 5, "a freeze": 0} {
+		f := newFixture(t)
+		f.createReadyNode("n1", map[string]string{"a": ""})
+		f.createReadyNode("n2", map[string]string{"a": ""})
+		first, later := f.createPods(1, "n1", 0)[0], f.createPods(1, "n2", 5000)[0]
+		f.createMaintenance("m", stageDrain, "a", entry(v1.PodTypeDefault, 1000), entry(v1.PodTypeDefault, 10000))
+		f.run(5 * time.Second)
+		f.createLimit("b", maxUnavailable)
+		f.run(time.Minute)
+		if !f.asksFor(first) || f.asksFor(later) {
+			t.Errorf("%s: requested %t and %t, want only the first one", name, f.asksFor(first), f.asksFor(later))
+		}
+		f.restart()
+		f.run(time.Minute)
+		f.deletePods(first)
+		f.run(5 * time.Second)
+		if !f.asksFor(later) {
+			t.Errorf("%s: the plan does not go on", name)
+		}
+	}
+}
+
 // An API server whose gate is off drops admissions. Nothing begins without them, everything else goes
 // on, and the node and the maintenance say what to do.
 func TestAdmissionIsDropped(t *testing.T) {

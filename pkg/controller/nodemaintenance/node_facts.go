@@ -43,6 +43,9 @@ type nodeFacts struct {
 	// maintenances whose policies do. Those that another maintenance does not skip are among pods as well.
 	staying []*v1.Pod
 	skipped map[string]int
+	// unneeded are pods whose eviction is requested for a maintenance that has ended: all that drain the node skip
+	// them.
+	unneeded []*v1.Pod
 	// nextEscalation is after which time a further action may be due for a pod, 0 if never.
 	nextEscalation time.Duration
 }
@@ -78,10 +81,10 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 	facts := &nodeFacts{skipped: map[string]int{}}
 	admitted := sets.New[types.UID]()
 	if node != nil {
-		limited := c.progress.limits.limit(node)
 		for i := range orders {
-			// The others begin with all nodes together, and record that as an admission.
-			if o := &orders[i]; (o.rollout != nil || limited) && maintenance.AdmissionOf(node, o.uid) != nil {
+			// The others begin with all nodes together, and record that as an admission. A budget that comes
+			// later must not have pods of later entries leave at once.
+			if o := &orders[i]; o.rolls && maintenance.AdmissionOf(node, o.uid) != nil {
 				admitted.Insert(o.uid)
 			}
 		}
@@ -98,18 +101,29 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			for _, keeper := range verdicts[i].keptBy {
 				facts.skipped[keeper]++
 			}
-			if !verdicts[i].wanted {
-				continue
-			}
 		}
 		read := c.readPod(pod, verdicts[i], c.podBudgets.For, now)
+		if len(verdicts[i].keptBy) > 0 && !verdicts[i].wanted {
+			if read.needsWithdrawal() {
+				facts.unneeded = append(facts.unneeded, pod)
+			}
+			continue
+		}
 		var next time.Duration
 		if read.escalation, next = c.escalationOf(&read, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
 			facts.nextEscalation = next
 		}
 		facts.pods = append(facts.pods, read)
 	}
-	facts.podCounts = c.progress.countPods(name, orders, facts.pods, admitted)
+	agentsStay := map[string]bool{}
+	for i, pod := range pods {
+		if maintenance.PodTypeOf(pod) == v1.PodTypeDefault {
+			for _, keeper := range verdicts[i].keptBy {
+				agentsStay[keeper] = true
+			}
+		}
+	}
+	facts.podCounts = c.progress.countPods(name, orders, facts.pods, admitted, agentsStay)
 	c.enqueueNodes(facts.others)
 	return facts, nil
 }
@@ -137,7 +151,7 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 	held, facts.held = c.returns.held(pod.Spec.NodeName, pod.UID)
 	switch {
 	case facts.isKeptByNeighbors() && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
-		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.keptBy), true
+		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.keptBy, c.drainedSince(pod.Spec.NodeName)), true
 	case facts.held && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
 		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.why, held.since, held.next), true
 	case escalates && escalation.blocks():

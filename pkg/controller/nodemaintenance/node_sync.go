@@ -176,7 +176,7 @@ func (c *Controller) dropRequests(name string, orders []order) (quiet bool) {
 func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	withdrawals := facts.withdrawals()
 	c.failures.keep(name, writeKeys(writeWithdrawal, withdrawals))
-	c.recordDelays(name, c.failedWithdrawals(name, facts), facts.revision)
+	c.recordDelays(name, c.failedWithdrawals(name, withdrawals), facts.revision)
 	c.setWrites(name, writesFor(name, withdrawals, true))
 	if len(withdrawals) > 0 || !facts.quiet {
 		return
@@ -331,14 +331,15 @@ func (c *Controller) request(s *nodeSync) bool {
 	default:
 		// A pod that is acted on needs no request any more: there is one write for it at a time.
 		acts := s.facts.actWrites(s.node, s.orders)
-		c.setWrites(s.node.Name, append(acts, writesFor(s.node.Name, s.facts.requests(storedTargets(s.node)), false)...))
+		writes := append(acts, writesFor(s.node.Name, s.facts.requests(storedTargets(s.node)), false)...)
+		c.setWrites(s.node.Name, append(writes, writesFor(s.node.Name, s.facts.unneeded, true)...))
 	}
 	return true
 }
 
 // release records that the maintenances that do not claim the node any more have nothing left to
 // do there. Requests on a node that is still drained do not concern them: another maintenance
-// wants these. A write that is in flight may be a cordon: if its response is lost when nothing is
+// wants these, but for those of pods that all others skip. A write that is in flight may be a cordon: if its response is lost when nothing is
 // left to release, nobody knows whose cordon it is.
 func (c *Controller) release(s *nodeSync) bool {
 	if s.writing {
@@ -348,7 +349,7 @@ func (c *Controller) release(s *nodeSync) bool {
 	if hasTaint(s.node) && !wantsTaint(s.view) {
 		return false // The next sync follows the write.
 	}
-	if s.published && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
+	if s.published && len(s.facts.unneeded) == 0 && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
 		c.enqueueMaintenances(c.progress.release(s.node.Name, s.facts.revision))
 	}
 	return true
@@ -421,8 +422,10 @@ func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revi
 // releaseBlockers returns what delays the release of the node.
 func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 	var blockers []maintenance.Hold
-	if !s.view.drains() {
-		blockers = c.failedWithdrawals(s.node.Name, s.facts)
+	if s.view.drains() {
+		blockers = c.failedWithdrawals(s.node.Name, s.facts.unneeded)
+	} else {
+		blockers = c.failedWithdrawals(s.node.Name, s.facts.withdrawals())
 	}
 	if s.view.statusBlocker != nil {
 		blockers = append(blockers, *s.view.statusBlocker)
@@ -438,9 +441,9 @@ func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 
 // failedWithdrawals returns a blocker for each pod whose eviction is still requested because the
 // withdrawal fails.
-func (c *Controller) failedWithdrawals(node string, facts *nodeFacts) []maintenance.Hold {
+func (c *Controller) failedWithdrawals(node string, pods []*v1.Pod) []maintenance.Hold {
 	var blockers []maintenance.Hold
-	for _, pod := range facts.withdrawals() {
+	for _, pod := range pods {
 		if failed, ok := c.failures.get(node, writeKey{writeWithdrawal, pod.UID}); ok && failed.blocks() {
 			blockers = append(blockers, maintenance.FailedRequest(pod, failed.message, failed.since))
 		}
@@ -468,7 +471,7 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 	}
 	if s.view.drains() {
 		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.targets))).
-			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.orders)))
+			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.orders))).Union(writeKeys(writeWithdrawal, s.facts.unneeded))
 	}
 	return wanted.Union(writeKeys(writeWithdrawal, s.facts.withdrawals()))
 }

@@ -53,6 +53,9 @@ type order struct {
 	phase nodePhase
 	// skipped is whether a node in the phase Returning or Done was completed before it was drained.
 	skipped bool
+	// rolls is whether nodes begin at different times: because of the rollout, or because some had to wait
+	// for a budget.
+	rolls bool
 	// begun is whether the status has a position of the drain plan already.
 	begun bool
 	// drained is whether the status says that the stage Drain has started.
@@ -93,6 +96,7 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		selector:  selector,
 		plan:      plan,
 		rollout:   m.Spec.Rollout,
+		rolls:     m.Spec.Rollout != nil || m.Status.RolloutStatus != nil,
 		policies:  policies, drainedWhen: m.Spec.DrainedWhen, escalation: escalation,
 		begun:     m.Status.DrainStatus.DrainPlanPosition != nil,
 		drained:   hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain),

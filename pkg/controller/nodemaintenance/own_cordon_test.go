@@ -316,3 +316,21 @@ func TestCordonOfOthersStays(t *testing.T) {
 		}
 	}
 }
+
+// A node of a plain maintenance that was given back, and is cordoned by hand since, stays so when the next leader
+// completes the maintenance.
+func TestCordonAfterTheNodeWasDone(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	f.createPlain("m")
+	f.drainNodes()
+	f.setDone("m", "n1")
+	f.run(10 * time.Second)
+	f.changeNamed("n1", func(node *v1.Node) { node.Spec.Unschedulable = true })
+	f.run(10 * time.Second)
+	f.restart()
+	f.complete("m")
+	f.run(time.Minute)
+	if n1, n2 := f.node("n1"), f.node("n2"); !n1.Spec.Unschedulable || n2.Spec.Unschedulable {
+		t.Errorf("unschedulable %t and %t, want only the first one", n1.Spec.Unschedulable, n2.Spec.Unschedulable)
+	}
+}

@@ -122,6 +122,20 @@ func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
 	return verdict{}, fmt.Errorf("pod %s is not left on its node any more", klog.KObj(pod))
 }
 
+// drainedSince returns since when a node is being drained, as its status says; nil if it does not.
+func (c *Controller) drainedSince(name string) *metav1.Time {
+	node, err := c.nodeLister.Get(name)
+	if err != nil {
+		return nil // The only error of the lister of a cache is NotFound.
+	}
+	for i := range node.Status.Conditions {
+		if condition := &node.Status.Conditions[i]; condition.Type == v1.NodeDrainInProgress && condition.Status == v1.ConditionTrue && !condition.LastTransitionTime.IsZero() {
+			return &condition.LastTransitionTime
+		}
+	}
+	return nil
+}
+
 // leaving returns the pods that are to leave the node.
 func leaving(pods []*v1.Pod, verdicts []verdict) []*v1.Pod {
 	var leaving []*v1.Pod

@@ -158,6 +158,13 @@ func TestKeptByNeighbor(t *testing.T) {
 	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
 		t.Errorf("the node has the condition %+v", c)
 	}
+	f.clock.Step(time.Hour)
+	for range 10 {
+		if counts := f.count(); counts.BlockedPods[maintenance.HoldKeptByMaintenance] != 2 || counts.PendingPods != 2 ||
+			counts.OldestBlocker[maintenance.HoldKeptByMaintenance] < time.Hour {
+			t.Fatalf("unexpected metrics: %+v", counts)
+		}
+	}
 	f.setStage("keeps", stageComplete)
 	f.settle()
 	if !f.asksFor(kept) {
@@ -169,6 +176,52 @@ func TestKeptByNeighbor(t *testing.T) {
 	f.settle()
 	if wants := f.maintenance("wants").Status; !isDrained(&wants) {
 		t.Errorf("not drained in the end: %+v", wants)
+	}
+}
+
+// A request that was made for one maintenance is withdrawn when it ends, if all others of the node skip the pod:
+// while there is one that does not, it stays.
+func TestRequestEndsWithItsMaintenance(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	pod := f.createPods(1, "n", 0, ofApp("db"))[0]
+	f.createWith("wants", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.settle()
+	f.createWith("skips", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+	})
+	f.settle()
+	if !f.asksFor(pod) {
+		t.Errorf("the request is withdrawn while its maintenance goes on")
+	}
+	f.deleteMaintenance("wants")
+	f.settle()
+	if f.asksFor(pod) {
+		t.Errorf("the eviction is requested although no maintenance wants it")
+	}
+	if _, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "wants", metav1.GetOptions{}); err == nil {
+		t.Errorf("the maintenance does not end")
+	}
+}
+
+// Beside a pod that is skipped, the targets do not tell the DaemonSet that its pod is not wanted: it is replaced
+// when it is lost.
+func TestTargetsBesideSkippedPods(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	kept, agent := f.createPods(1, "n", 0, ofApp("db"))[0], f.createPods(1, "n", 0, daemon)[0]
+	f.createWith("keeps", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+		spec.DrainPlan = maintenance.StandardPlan()
+	})
+	f.settle()
+	if m := f.maintenance("keeps"); !isDrained(&m.Status) || storedTargets(f.node("n")).Take(agent) {
+		t.Errorf("drained %t, targets %s", isDrained(&m.Status), storedTargets(f.node("n")))
+	}
+	f.deletePods(kept)
+	f.settle()
+	if !f.asksFor(agent) {
+		t.Errorf("the agent stays when the pod that it serves is gone")
 	}
 }
 

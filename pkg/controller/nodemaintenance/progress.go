@@ -158,14 +158,17 @@ func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenancePr
 // cordoned it since is another client. Neither is one that has waited for its admission. limited is
 // whether a budget selects the node.
 func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *v1.Node, limited bool) bool {
+	admitted := maintenance.AdmissionOf(node, p.uid)
 	switch {
+	case admitted != nil && admitted.DoneTime != nil:
+		return false
 	case known != nil && known.completes():
 		return known.cordoned(node.Name)
 	case known != nil && (known.waiting.Has(node.Name) || known.done.Has(node.Name)):
 		return false
 	case known == nil && p.drained && (p.rollout != nil || limited):
 		// An admission is stored before the cordon, but for that of the stage Cordon.
-		if admitted := maintenance.AdmissionOf(node, p.uid); admitted == nil || admitted.DoneTime != nil {
+		if admitted == nil {
 			return false
 		}
 	}

@@ -58,7 +58,7 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	defer s.lock.Unlock()
 	known := s.maintenances[wanted.name]
 	if known != nil && known.same(&wanted) {
-		known.begun = wanted.begun
+		known.begun, known.rolls = wanted.begun, wanted.rolls
 		if wanted.cordonedUntil != nil {
 			known.cordonedUntil = wanted.cordonedUntil
 		}
@@ -183,7 +183,8 @@ type podCounts struct {
 // countPods counts the pods that are left on the node, for each maintenance that drains it. Those that its
 // neighbors keep hold up no entry of its plan. admitted are the UIDs of the maintenances that had to be
 // admitted.
-func (s *progressStore) countPods(node string, orders []order, pods []podFacts, admitted sets.Set[types.UID]) podCounts {
+// agentsStay has the names of those that skip a pod of the default type there.
+func (s *progressStore) countPods(node string, orders []order, pods []podFacts, admitted sets.Set[types.UID], agentsStay map[string]bool) podCounts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	result := podCounts{ready: true}
@@ -231,6 +232,10 @@ func (s *progressStore) countPods(node string, orders []order, pods []podFacts, 
 				// Nodes are admitted at different times. Each follows the plan at its own pace:
 				// otherwise one that has just begun would hold those up that are almost done.
 				position = o.plan.Len() - 1
+			}
+			if agentsStay[o.name] {
+				// A DaemonSet must be able to replace its pod beside one that is skipped.
+				position = min(position, o.plan.LastOf(v1.PodTypeDefault))
 			}
 			allowed := o.plan.TargetsAt(allowedPosition(position, remaining))
 			result.participants = append(result.participants, participant{name: o.name, rank: o.rank, allowed: allowed})

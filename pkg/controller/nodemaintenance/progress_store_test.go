@@ -137,7 +137,7 @@ func TestObserveAgain(t *testing.T) {
 	if !l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("other", v1.PodTypeDefault) {
 		t.Error("a duration is not measured exactly once")
 	}
-	l.countPods("n1", []order{begun}, podsOf(1), nil)
+	l.countPods("n1", []order{begun}, podsOf(1), nil, nil)
 	if l.position(t) != 1 {
 		t.Errorf("position %d", l.position(t))
 	}
@@ -164,11 +164,11 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
 	for _, node := range []string{"n1", "came later", "n1"} {
-		if got := l.countPods(node, []order{o}, podsOf(0), nil); got.ready {
+		if got := l.countPods(node, []order{o}, podsOf(0), nil, nil); got.ready {
 			t.Errorf("ready at %s: %+v", node, got)
 		}
 	}
-	got := l.countPods("n2", []order{o}, podsOf(0), nil)
+	got := l.countPods("n2", []order{o}, podsOf(0), nil, nil)
 	if !got.ready {
 		t.Error("not ready")
 	}
@@ -184,7 +184,7 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 	}
 	changed := o
 	changed.generation++
-	if got := l.countPods("n1", []order{changed}, podsOf(0), nil); got.ready || len(got.participants) > 0 {
+	if got := l.countPods("n1", []order{changed}, podsOf(0), nil, nil); got.ready || len(got.participants) > 0 {
 		t.Errorf("with an unknown order: %+v", got)
 	}
 }
@@ -194,8 +194,8 @@ func TestAllNodesAreCountedFirst(t *testing.T) {
 func TestNodesLeave(t *testing.T) {
 	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2", "n3"))
-	l.countPods("n1", []order{o}, podsOf(1), nil)
-	l.countPods("n2", []order{o}, podsOf(0), nil)
+	l.countPods("n1", []order{o}, podsOf(1), nil, nil)
+	l.countPods("n2", []order{o}, podsOf(0), nil, nil)
 	left, others := l.deselect("n3", nil, l.revision)
 	expectNames(t, "deselected", left, "m")
 	expectNames(t, "to reconcile, because all are counted", others, "n1", "n2")
@@ -208,7 +208,7 @@ func TestNodesLeave(t *testing.T) {
 		t.Errorf("position %d", l.position(t))
 	}
 	expectNames(t, "waiting on", l.waitingOn([]string{"m"}), "m")
-	l.countPods("n1", []order{o}, nil, nil)
+	l.countPods("n1", []order{o}, nil, nil, nil)
 	l.summarize("m")
 	expectNames(t, "waiting on, with no pods left", l.waitingOn([]string{"m"}))
 }
@@ -236,7 +236,7 @@ func TestDelaysAreReported(t *testing.T) {
 func TestCountForAnOlderMaintenance(t *testing.T) {
 	l, old := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(orderOf(t, "u", 2, stageDrain, ours), 0, nodesNamed("n1", "n2"))
-	counted := l.countPods("n1", []order{old}, podsOf(0), nil)
+	counted := l.countPods("n1", []order{old}, podsOf(0), nil, nil)
 	if expectNames(t, "to reconcile", counted.others, "n1"); counted.ready {
 		t.Error("ready")
 	}
@@ -247,8 +247,8 @@ func TestCountForAnOlderMaintenance(t *testing.T) {
 func TestWaitingOnIsPublished(t *testing.T) {
 	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
 	l.observe(o, 0, nodesNamed("n1", "n2"))
-	l.countPods("n1", []order{o}, podsOf(0), nil)
-	l.countPods("n2", []order{o}, podsOf(0), nil)
+	l.countPods("n1", []order{o}, podsOf(0), nil, nil)
+	l.countPods("n2", []order{o}, podsOf(0), nil, nil)
 	for _, tc := range []struct {
 		name, node string
 		limitedBy  []string
@@ -357,7 +357,7 @@ func filledStore(b *testing.B, maintenances int) (*progressStore, []*v1.Node) {
 	}
 	for _, node := range nodes {
 		orders, _ := l.selecting(node)
-		l.countPods(node.Name, orders, nil, nil)
+		l.countPods(node.Name, orders, nil, nil, nil)
 	}
 	return l, nodes
 }
@@ -403,7 +403,7 @@ func BenchmarkProgressStore(b *testing.B) {
 					b.Fatalf("selected by %d", len(orders))
 				}
 				l.deselect(node.Name, orders, revision)
-				if counts := l.countPods(node.Name, orders, nil, nil); !counts.ready || len(counts.others) > 0 {
+				if counts := l.countPods(node.Name, orders, nil, nil, nil); !counts.ready || len(counts.others) > 0 {
 					b.Fatalf("counted %+v", counts)
 				}
 				l.decide(node.Name, orders[0].name, nodeDecision{cordoned: true})

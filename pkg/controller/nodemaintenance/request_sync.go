@@ -70,7 +70,7 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	}
 	facts := c.readPod(pod, verdict, nil, c.clock.Now())
 	switch {
-	case w.withdraw && len(draining) == 0 && facts.needsWithdrawal():
+	case w.withdraw && (len(draining) == 0 || !verdict.wanted) && facts.needsWithdrawal():
 		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
 	case w.act != "" && len(verdict.keptBy) == 0:
 		return c.act(w, &facts, node, orders)

@@ -34,9 +34,11 @@ const (
 	maxReturnPause = 5 * time.Minute
 	returnMemory   = 2 * maxReturnPause
 
-	// returnSettled is how long a node has to be empty before it is drained, if pods come back to it: who
-	// reads that it is drained turns it off.
+	// returnSettled is how long a node has to be empty before it is drained, if pods may come back to it: who
+	// reads that it is drained turns it off. Where some have come back, and for pods of
+	// Jobs, which are replaced after ten seconds or more, it is lateSettled.
 	returnSettled = 5 * time.Second
+	lateSettled   = 30 * time.Second
 
 	// bindingDelay is how long after its cordon pods may be bound to a node by a scheduler that does not know
 	// of it yet.
@@ -64,6 +66,8 @@ type nodeReturns struct {
 	// occupied is whether the node has pods that may come back, or has had some until emptied.
 	occupied bool
 	emptied  time.Time
+	// settled is how long it has to be empty.
+	settled time.Duration
 }
 
 // returnOwner is whose pods come back. Those without a controller, and those of too many, are of the namespace.
@@ -116,10 +120,16 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: now}
 			}
 		}
-		occupied = occupied || isBack || maintenance.ComesBack(pod)
+		if isBack || maintenance.ComesBack(pod) {
+			occupied = true
+			found.settled = max(found.settled, settledAfter(pod))
+		}
 	}
 	if found.occupied && !occupied {
 		found.emptied = now
+		if len(found.owners) > 0 {
+			found.settled = lateSettled
+		}
 	}
 	found.occupied = occupied
 	found.held = map[types.UID]heldReturn{}
@@ -135,6 +145,14 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 		return
 	}
 	r.nodes[node.Name] = found
+}
+
+// settledAfter returns how long a node has to be empty after this pod.
+func settledAfter(pod *v1.Pod) time.Duration {
+	if by := metav1.GetControllerOf(pod); by != nil && by.Kind == "Job" {
+		return lateSettled
+	}
+	return returnSettled
 }
 
 // hold holds the pods of an owner that have come back before their time, and lets all others leave.
@@ -223,7 +241,7 @@ func (r *returns) settles(node string, now time.Time) time.Duration {
 	if found == nil || found.emptied.IsZero() {
 		return 0
 	}
-	return max(0, found.emptied.Add(returnSettled).Sub(now))
+	return max(0, found.emptied.Add(found.settled).Sub(now))
 }
 
 func (r *returns) forget(node string) {

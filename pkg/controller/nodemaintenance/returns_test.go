@@ -69,7 +69,7 @@ func TestPodsThatComeBack(t *testing.T) {
 		why    string
 	}{
 		"tolerates everything": {tolerating, "tolerates node.kubernetes.io/unschedulable"},
-		"names its node":       {func(*v1.Pod) {}, "has spec.nodeName"},
+		"names its node":       {func(*v1.Pod) {}, "has spec.nodeName, or came while the node was schedulable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -98,7 +98,7 @@ func TestPodsThatComeBack(t *testing.T) {
 			for _, object := range f.podInformer.GetIndexer().List() {
 				f.deletePods(object.(*v1.Pod))
 			}
-			f.run(returnSettled - 2*time.Second)
+			f.run(lateSettled - 2*time.Second)
 			if m := f.maintenance("m"); isDrained(&m.Status) {
 				t.Errorf("drained at once")
 			}
@@ -150,7 +150,7 @@ func TestPaceOfOwners(t *testing.T) {
 		t.Errorf("a pod that names another owner each time is not held, with %d owners", len(r.nodes["n"].owners))
 	}
 	r.see(node, nil, now.Add(time.Hour))
-	if got := r.settles("n", now.Add(time.Hour)); got != returnSettled {
+	if got := r.settles("n", now.Add(time.Hour)); got != lateSettled {
 		t.Errorf("settles for %v", got)
 	}
 	r.see(node, []*v1.Pod{pod("a3", "a")}, now.Add(2*time.Hour))
@@ -168,5 +168,33 @@ func TestPaceOfOwners(t *testing.T) {
 	}
 	if maintenance.ComesBack(pod("g", "g")) || !maintenance.ComesBack(pod("g", "g", tolerating)) || maintenance.ComesBack(pod("g", "g", tolerating, func(pod *v1.Pod) { pod.OwnerReferences = nil })) {
 		t.Errorf("a pod comes back to a cordoned node if its controller creates another one that tolerates it")
+	}
+}
+
+// Between two pods of a Job, which replaces them after ten seconds and more, the node is not drained.
+func TestLateReplacements(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	ofJob := func(pod *v1.Pod) {
+		ownedBy("job")(pod)
+		pod.OwnerReferences[0].Kind = "Job"
+	}
+	f.createPods(1, "n", 0, ofJob, tolerating)
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	for range 5 {
+		for range 10 * 60 {
+			f.run(time.Second)
+			if pods := f.podInformer.GetIndexer().List(); f.asksFor(pods[0].(*v1.Pod)) {
+				f.deletePods(pods[0].(*v1.Pod))
+				break
+			}
+		}
+		for range 10 {
+			f.run(time.Second)
+			if m := f.maintenance("m"); isDrained(&m.Status) {
+				t.Fatal("drained, and the next pod comes")
+			}
+		}
+		f.createPods(1, "n", 0, ofJob, tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 	}
 }

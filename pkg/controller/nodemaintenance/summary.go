@@ -165,7 +165,8 @@ func (s *progressStore) count(now time.Time) metrics.Counts {
 			}
 			blocked.add(name, node.blockers)
 			addAges(oldest, node.blockers, now)
-			if p.drains() { // The others do not count pods.
+			// The others do not count pods. What one keeps itself, it does not count either.
+			if known := drained[name]; p.drains() && (known == nil || known.pending+known.active < node.pending+node.active) {
 				drained[name] = node
 			}
 		}

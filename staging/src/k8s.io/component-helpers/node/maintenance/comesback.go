@@ -28,7 +28,7 @@ const (
 	ToleratesCordon = "tolerates " + v1.TaintNodeUnschedulable
 
 	// NamesNode is why pods come back that kube-scheduler does not bind.
-	NamesNode = "has spec.nodeName"
+	NamesNode = "has spec.nodeName, or came while the node was schedulable"
 )
 
 // cordonTaint is what a cordoned node has for kube-scheduler.

@@ -296,9 +296,10 @@ func ReturnedPod(pod *v1.Pod, why string, since, next time.Time) Hold {
 	}
 }
 
-// KeptPod returns the hold of a pod that other maintenances of its node skip.
-func KeptPod(pod *v1.Pod, maintenances []string) Hold {
+// KeptPod returns the hold of a pod that other maintenances of its node skip, since when the drain waits for it.
+func KeptPod(pod *v1.Pod, maintenances []string, since *metav1.Time) Hold {
 	return Hold{
+		Since: since.DeepCopy(),
 		Cause: HoldKeptByMaintenance, Name: listNames(slices.Sorted(slices.Values(maintenances)), len(maintenances)),
 		Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Node: pod.Spec.NodeName,
 	}

@@ -192,6 +192,16 @@ func NewPlan(entries []v1.DrainPlanEntry) (*Plan, error) {
 // Len returns the number of entries.
 func (p *Plan) Len() int { return len(p.entries) }
 
+// LastOf returns the index of the last entry of a pod type, and -1 if there is none.
+func (p *Plan) LastOf(podType v1.PodType) int {
+	for i := len(p.entries) - 1; i >= 0; i-- {
+		if p.entries[i].PodType == podType {
+			return i
+		}
+	}
+	return -1
+}
+
 // EntryFor returns the index of the first entry that selects the pod, or Len if none does: only a
 // plan without the standard entries does not select all pods.
 func (p *Plan) EntryFor(pod *v1.Pod) int {

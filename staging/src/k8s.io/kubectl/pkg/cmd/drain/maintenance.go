@@ -196,7 +196,11 @@ func looksMaintained(node *corev1.Node) bool {
 	})
 }
 
+// isHolder reports whether the maintenance claims the node, or will. One that has given it back does neither.
 func isHolder(m *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) bool {
+	if admission := maintenance.AdmissionOf(node, m.UID); admission != nil && admission.DoneTime != nil {
+		return false
+	}
 	switch m.Spec.Stage {
 	case coordinationv1alpha1.NodeMaintenanceStageCordon, coordinationv1alpha1.NodeMaintenanceStageDrain:
 		return maintenance.SelectsNode(m.Spec.NodeSelector, node)

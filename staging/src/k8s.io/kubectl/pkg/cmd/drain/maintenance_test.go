@@ -298,6 +298,12 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 	for i := range 6 {
 		six = append(six, makeMaintenance(fmt.Sprintf("m%d", i+1), stageCordon, "n1"))
 	}
+	over := makeMaintenance("m1", stageDrain, "n1")
+	over.UID = "m1"
+	givenBack := makeNode("n1")
+	givenBack.Status.MaintenanceStatus = &corev1.MaintenanceStatus{
+		Unclaimed: true, Admissions: []corev1.MaintenanceAdmission{{MaintenanceUID: over.UID, DoneTime: ptr.To(metav1.Now())}},
+	}
 	type command = func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command
 	tests := map[string]struct {
 		command command
@@ -306,6 +312,16 @@ func TestCordonAndUncordonUnderMaintenance(t *testing.T) {
 		args    []string
 		want    outcome
 	}{
+		"cordon a node that was given back": {
+			command: NewCmdCordon, served: servesAll,
+			cluster: &cluster{nodes: []*corev1.Node{givenBack.DeepCopy()}, maintenances: []*coordinationv1alpha1.NodeMaintenance{over}},
+			want:    outcome{Out: "node/n1 cordoned\n", Requests: []string{listMaintenances, patchNode}, Discoveries: 1},
+		},
+		"uncordon a node that was given back": {
+			command: NewCmdUncordon, served: servesAll,
+			cluster: &cluster{nodes: []*corev1.Node{cordoned(givenBack.DeepCopy())}, maintenances: []*coordinationv1alpha1.NodeMaintenance{over}},
+			want:    outcome{Out: "node/n1 uncordoned\n", Requests: []string{listMaintenances, patchNode}, Discoveries: 1},
+		},
 		"uncordon": {
 			command: NewCmdUncordon, served: servesAll,
 			cluster: &cluster{nodes: []*corev1.Node{cordoned(maintained(makeNode("n1")))}, maintenances: m},

@@ -528,3 +528,17 @@ func TestEndingsWithoutNodes(t *testing.T) {
 		}
 	}
 }
+
+// With skipped nodes, the controller writes that the maintenance is not drained. It has ended all the same.
+func TestEndWithSkippedNodes(t *testing.T) {
+	for name, generation := range map[string]int64{"of this spec": 0, "of an earlier one": 1} {
+		own := newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).drained().counting(0, 0, 2).
+			condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped, "1 node completed before the drain was over.")
+		own.Status.RolloutStatus.SkippedNodes = 1
+		own.Generation += generation
+		v := viewsIn(snapshotOf(own, skippedNode(own, "n", time.Minute), admittedNode(own, "m", phaseDone, time.Minute)))[0]
+		if got, want := isEnded(&v), generation == 0; got != want {
+			t.Errorf("%s: ended %t, outcome %q", name, got, v.Outcome)
+		}
+	}
+}

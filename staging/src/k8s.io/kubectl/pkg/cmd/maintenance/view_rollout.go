@@ -112,9 +112,13 @@ func isHalted(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return nm.Spec.Rollout != nil && meta.IsStatusConditionTrue(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
 }
 
-// isDone reports whether all nodes were given back, as far as the current selector is concerned.
+// isDone reports whether all nodes were given back, as far as the current selector is concerned. Some may have
+// been skipped: then it is not drained, but there is nothing left to wait for.
 func isDone(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	return isDrained(nm) && nm.Status.RolloutStatus != nil && nm.Status.RolloutStatus.DoneNodes >= nm.Status.SelectedNodes
+	condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+	skipped := nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && nm.DeletionTimestamp == nil && nm.Status.ObservedGeneration == nm.Generation &&
+		condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped && condition.ObservedGeneration == nm.Generation
+	return (isDrained(nm) || skipped) && nm.Status.RolloutStatus != nil && nm.Status.RolloutStatus.DoneNodes >= nm.Status.SelectedNodes
 }
 
 // addPhases sets how far each node is. Numbers that follow from the nodes replace those of the
