@@ -251,9 +251,9 @@ func workersAre(want []string, count int) fact {
 // eventSays expects an event of the ReplicaSet with a reason that says all of this.
 func (d *pickerDemo) eventSays(reason string, words ...string) fact {
 	return fact{fmt.Sprintf("the event %s says so", reason), func(tCtx ktesting.TContext) {
-		events, err := tCtx.Client().CoreV1().Events(tCtx.Namespace()).List(tCtx, metav1.ListOptions{FieldSelector: "reason=" + reason})
+		events, err := tCtx.Client().CoreV1().Events(tCtx.Namespace()).List(tCtx, metav1.ListOptions{FieldSelector: "involvedObject.kind=ReplicaSet,reason=" + reason})
 		tCtx.ExpectNoError(err)
-		expectCount(tCtx, "events "+reason, len(events.Items), 1)
+		expectCount(tCtx, "events "+reason+" of the ReplicaSet", len(events.Items), 1)
 		for _, word := range words {
 			if !strings.Contains(events.Items[0].Message, word) {
 				tCtx.Fatalf("the event says %q, which lacks %q", events.Items[0].Message, word)

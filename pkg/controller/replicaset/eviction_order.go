@@ -19,6 +19,7 @@ package replicaset
 import (
 	"context"
 	"slices"
+	"time"
 
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -37,12 +38,17 @@ func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.R
 	}
 	ranked, result := rsc.rank(rs, filteredPods, relatedPods)
 	rsc.sortRanked(ctx, rs, ranked)
-	reportSortingDeletionAgeRatioMetric(filteredPods, diff)
+	if !slices.ContainsFunc(filteredPods, isNew) {
+		reportSortingDeletionAgeRatioMetric(filteredPods, diff)
+	}
 	if result != nil {
 		rsc.pickers.report(ctx, rs, *result, filteredPods[:diff], filteredPods[diff:])
 	}
 	return filteredPods[:diff]
 }
+
+// isNew reports whether the pod was created in this very millisecond, by which upstream's metric would divide.
+func isNew(pod *v1.Pod) bool { return time.Since(pod.CreationTimestamp.Time) < time.Millisecond }
 
 // evictionOrder is the order in which a scale-down deletes pods while some are requested to leave.
 // It adds these rules to those of ActivePodsWithRanks:
