@@ -339,8 +339,8 @@ func (c *Controller) request(s *nodeSync) bool {
 
 // release records that the maintenances that do not claim the node any more have nothing left to
 // do there. Requests on a node that is still drained do not concern them: another maintenance
-// wants these, but for those of pods that all others skip. A write that is in flight may be a cordon: if its response is lost when nothing is
-// left to release, nobody knows whose cordon it is.
+// wants these, but for those of pods that all others skip. A write that is in flight may be a cordon:
+// if its response is lost when nothing is left to release, nobody knows whose cordon it is.
 func (c *Controller) release(s *nodeSync) bool {
 	if s.writing {
 		c.nodes.AddAfter(s.node.Name, staleInterval)

@@ -25,6 +25,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -332,5 +333,22 @@ func TestCordonAfterTheNodeWasDone(t *testing.T) {
 	f.run(time.Minute)
 	if n1, n2 := f.node("n1"), f.node("n2"); !n1.Spec.Unschedulable || n2.Spec.Unschedulable {
 		t.Errorf("unschedulable %t and %t, want only the first one", n1.Spec.Unschedulable, n2.Spec.Unschedulable)
+	}
+}
+
+// What the managed fields of another node with the name say is not about this one.
+func TestCordonOfAnotherNode(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", nil)
+	f.changeNamed("n", func(node *v1.Node) {
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+	})
+	if manager, err := f.writer.cordonedBy(f.ctx, f.node("n")); manager != "kubelet" || err != nil {
+		t.Errorf("the same node: got %q, %v", manager, err)
+	}
+	before := f.node("n").DeepCopy()
+	before.UID = "before"
+	if manager, err := f.writer.cordonedBy(f.ctx, before); manager != "" || !apierrors.IsConflict(err) {
+		t.Errorf("the node before it: got %q, %v", manager, err)
 	}
 }

@@ -35,8 +35,8 @@ const (
 	returnMemory   = 2 * maxReturnPause
 
 	// returnSettled is how long a node has to be empty before it is drained, if pods may come back to it: who
-	// reads that it is drained turns it off. Where some have come back, and for pods of
-	// Jobs, which are replaced after ten seconds or more, it is lateSettled.
+	// reads that it is drained turns it off. Where some have come back, and for pods of Jobs, which are
+	// replaced after ten seconds or more, it is lateSettled.
 	returnSettled = 5 * time.Second
 	lateSettled   = 30 * time.Second
 

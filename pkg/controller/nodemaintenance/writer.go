@@ -177,6 +177,9 @@ func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string,
 	if err != nil {
 		return "", fmt.Errorf("reading who has cordoned the node: %w", err)
 	}
+	if latest.UID != node.UID {
+		return "", apierrors.NewConflict(nodeResource, node.Name, errors.New("another node has its name now"))
+	}
 	for i := range latest.ManagedFields {
 		entry := &latest.ManagedFields[i]
 		if entry.FieldsV1 == nil || entry.Subresource != "" {
