@@ -93,7 +93,7 @@ var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/s
 // an eviction is requested until all nodes are drained, and that all nodes are released at the end.
 func TestSimulation(t *testing.T) {
 	testsimulation.Run(t, simulations, func(t *testing.T, seed uint64) { simulate(t, seed, false) },
-		1493448308696230737, 3948092882101458076, 454797197512305669, 3742685597276535156, 274025845521808979, 2043130476710385783, 20676952276036617)
+		1493448308696230737, 3948092882101458076, 454797197512305669, 3742685597276535156, 274025845521808979, 2043130476710385783, 20676952276036617, 2711173939707823565)
 }
 
 // TestSimulationOfFleets is TestSimulation with budgets, rollouts, and nodes that reboot, break and are
@@ -637,9 +637,7 @@ func (s *simulation) finish() {
 		s.deleteMaintenance(m.Name)
 	}
 	s.rest()
-	if s.fleet {
-		s.run(2 * unknownAdmission) // An admission may have been written when its maintenance was over.
-	}
+	s.run(2 * unknownAdmission) // An admission may have been written when its maintenance was over.
 	for _, name := range simulatedNodes {
 		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 || hasTaint(node) {
 			s.t.Errorf("node %s was not released: %+v", name, node.Status)
