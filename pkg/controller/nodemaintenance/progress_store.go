@@ -52,17 +52,22 @@ func newProgressStore(limits *limits) *progressStore {
 }
 
 // observe stores the order of a maintenance, and returns the nodes that have to be reconciled
-// because of it; none if the same order is stored already. nodes lists all nodes of the cluster.
+// because of it. nodes lists all nodes of the cluster.
 func (s *progressStore) observe(wanted order, storedPosition int, nodes func() []*v1.Node) []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	known := s.maintenances[wanted.name]
 	if known != nil && known.same(&wanted) {
-		known.begun, known.rolls = wanted.begun, wanted.rolls
+		known.begun = wanted.begun
 		if wanted.cordonedUntil != nil {
 			known.cordonedUntil = wanted.cordonedUntil
 		}
-		return nil
+		if known.rolls == wanted.rolls {
+			return nil
+		}
+		// Nodes that were admitted follow the plan at their own pace from now on, or no longer.
+		known.rolls = wanted.rolls
+		return known.selected()
 	}
 	fresh := newMaintenanceProgress(wanted, storedPosition)
 	if known != nil && known.uid != wanted.uid {
