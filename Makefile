@@ -236,6 +236,11 @@ test-surge: control-plane local-cluster-tools base ## drain a node with ten sing
 	@echo '==> surge (about 80 seconds)'
 	@$(call test-system,TestSurge,20m)
 
+.PHONY: test-cases
+test-cases: control-plane local-cluster-tools base ## public reports of drains that went wrong, a row each: with kubectl drain of the base, and with a NodeMaintenance: CASES=single
+	@echo '==> public cases (about 5 minutes)'
+	@CASES='$(CASES)' $(call test-system,TestCases,30m)
+
 .PHONY: test-interop
 test-interop: control-plane local-cluster-tools base _output/bin/descheduler _output/bin/capi-drain _output/bin/karpenter-kwok ## drain nodes with stock kubectl, Cluster API, the descheduler and Karpenter, for which interceptors act as well
 	@echo '==> interop (about 4 minutes)'

@@ -32,6 +32,7 @@ declare -rA TARGETS=(
   [demos]='demo demo-evictionrequest demo-podpicker demo-fleet down down:fleet'
   [chaos]='test-chaos'
   [surge]='test-surge'
+  [cases]='test-cases'
   [upgrade]='test-upgrade'
   [upgrade-fork]='test-upgrade-fork'
   [interop]='test-interop'
@@ -49,7 +50,7 @@ declare -rA TARGETS=(
 )
 # down:fleet is make down NAME=fleet.
 readonly CLEANUP=(down down:fleet down-real local-down)
-readonly ORDER=(drain docs demos chaos surge upgrade upgrade-fork interop monitoring release
+readonly ORDER=(drain docs demos chaos surge cases upgrade upgrade-fork interop monitoring release
   node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 
 usage() {

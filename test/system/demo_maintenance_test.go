@@ -27,11 +27,9 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/hack/availability"
-	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/utils/ptr"
 )
@@ -207,18 +205,8 @@ func (d *maintenanceDemo) complete(tCtx ktesting.TContext) {
 // addresses of the range of their node: these ranges are below those of hack/localcluster.
 func createRackNodes(tCtx ktesting.TContext, names ...string) {
 	tCtx.Helper()
-	capacity := v1.ResourceList{v1.ResourceCPU: resource.MustParse("32"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
 	for i, name := range names {
-		network := fmt.Sprintf("10.63.%d.0/24", i)
-		create(tCtx, tCtx.Client().CoreV1().Nodes(), &v1.Node{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:        name,
-				Labels:      map[string]string{rackLabel: rackValue, v1.LabelHostname: name, v1.LabelOSStable: "linux"},
-				Annotations: map[string]string{controlplane.SimulatedNode: controlplane.SimulatedNodeValue},
-			},
-			Spec:   v1.NodeSpec{PodCIDR: network, PodCIDRs: []string{network}},
-			Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity},
-		})
+		create(tCtx, tCtx.Client().CoreV1().Nodes(), newSimulatedNode(name, fmt.Sprintf("10.63.%d.0/24", i), map[string]string{rackLabel: rackValue}))
 	}
 	await(tCtx, "the nodes of the rack", func(tCtx ktesting.TContext) { expectSchedulable(tCtx, len(names)) })
 }

@@ -22,6 +22,7 @@ limitations under the License.
 //	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
 //	make test-chaos    TestChaos: components are killed again and again during 200 evictions; TestSuspendedLeader: they are suspended while requests are withdrawn
 //	make test-surge    TestSurge: workloads leave a node without downtime
+//	make test-cases    TestCases: public reports of drains that went wrong, on the base and on the fork
 //	make test-docs     TestTutorial: the commands of docs/tutorial.md print what it shows
 //	make demo          TestDemoMaintenance: a drain with kubectl maintenance, explained
 //	make demo-evictionrequest  TestDemoEvictionRequest: single evictions, explained
@@ -45,6 +46,7 @@ limitations under the License.
 //	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
 //	suspended_test.go the leader that is suspended, and the slow webhook
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them
+//	cases_test.go     the public cases; cases_format_test.go reads them from testdata/cases
 //	demo_test.go      shows commands and checks; demo_maintenance_test.go,
 //	                  demo_evictionrequest_test.go and demo_podpicker_test.go are the demos;
 //	                  demo_checks_test.go says what must be true, demo_downtime_test.go compares with

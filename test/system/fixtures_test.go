@@ -18,6 +18,7 @@ package system
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +27,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/hack/controlplane"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/utils/ptr"
@@ -78,6 +81,23 @@ func awaitAdmission(tCtx ktesting.TContext) {
 		_, err := tCtx.Client().CoreV1().ServiceAccounts(tCtx.Namespace()).Get(tCtx, "default", metav1.GetOptions{})
 		tCtx.ExpectNoError(err)
 	})
+}
+
+// newSimulatedNode returns a node whose pods kwok runs, and that is large enough for all pods. network is where
+// they get their addresses from.
+func newSimulatedNode(name, network string, labels map[string]string) *v1.Node {
+	capacity := v1.ResourceList{v1.ResourceCPU: resource.MustParse("32"), v1.ResourceMemory: resource.MustParse("256Gi"), v1.ResourcePods: resource.MustParse("110")}
+	node := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      map[string]string{v1.LabelHostname: name, v1.LabelOSStable: "linux"},
+			Annotations: map[string]string{controlplane.SimulatedNode: controlplane.SimulatedNodeValue},
+		},
+		Spec:   v1.NodeSpec{PodCIDR: network, PodCIDRs: []string{network}},
+		Status: v1.NodeStatus{Capacity: capacity, Allocatable: capacity},
+	}
+	maps.Copy(node.Labels, labels)
+	return node
 }
 
 // newPod returns a pod on the node that is gone as soon as it is deleted.
