@@ -48,11 +48,10 @@ type line struct {
 	Text string
 	// Columns is the width, which the picture enforces whatever the font is.
 	Columns int
-	// Alert is set if the line reports what needs an intervention.
-	Alert bool
 }
 
-// drawTerminal draws a screen. The first line of the text is the command.
+// drawTerminal draws a screen, in one color, as "kubectl maintenance" prints it. The first line of the
+// text is the command.
 func drawTerminal(out io.Writer, text string) error {
 	command, screen, found := strings.Cut(strings.TrimRight(text, "\n "), "\n")
 	if !found {
@@ -62,7 +61,7 @@ func drawTerminal(out io.Writer, text string) error {
 	for text := range strings.Lines(screen) {
 		text = strings.TrimRight(text, " \n")
 		columns := utf8.RuneCountInString(text)
-		t.Lines = append(t.Lines, line{Text: text, Columns: columns, Alert: strings.HasPrefix(strings.TrimLeft(text, " "), "!") || strings.Contains(text, "!]")})
+		t.Lines = append(t.Lines, line{Text: text, Columns: columns})
 		t.Columns = max(t.Columns, columns)
 	}
 	return templates.ExecuteTemplate(out, "terminal.svg", t)
