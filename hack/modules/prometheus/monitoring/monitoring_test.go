@@ -379,3 +379,107 @@ func TestCheckExpression(t *testing.T) {
 		}
 	}
 }
+
+// commands returns the block of commands of the README that begins with a text.
+func commands(t *testing.T, begin string) string {
+	t.Helper()
+	_, block, found := strings.Cut(read(t, "deploy/monitoring/README.md"), "\n```sh\n"+begin)
+	if !found {
+		t.Fatalf("deploy/monitoring/README.md has no commands that begin with %q", begin)
+	}
+	block, _, _ = strings.Cut(block, "\n```\n")
+	return begin + block
+}
+
+// TestLinkedRunbooks runs the commands of the README that make links of runbook_url: the copies must
+// pass the unit tests, and be equal to each other.
+func TestLinkedRunbooks(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"rules.yaml", "rules_test.yaml", "prometheusrule.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(read(t, "deploy/monitoring/"+name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtool, err := filepath.Abs(filepath.Join(root, "_output/bin/promtool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("bash", "-euc", commands(t, "mkdir linked\n")+"\ncd linked\n"+promtool+" test rules rules_test.yaml")
+	command.Dir = dir
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, name := range []string{"rules.yaml", "prometheusrule.yaml"} {
+		linked, err := os.ReadFile(filepath.Join(dir, "linked", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		alerts, links := strings.Count(string(linked), "- alert: "), regexp.MustCompile(`runbook_url: "?https://example\.com/docs/runbooks/`).FindAll(linked, -1)
+		if alerts == 0 || len(links) != alerts {
+			t.Errorf("%s has %d links for %d alerts", name, len(links), alerts)
+		}
+	}
+}
+
+// TestMinimalPrometheus makes sure that the Prometheus of minimal.yaml finds its configuration, has
+// the rights that the configuration needs, and is the version with which the rules are tested.
+func TestMinimalPrometheus(t *testing.T) {
+	var deployment struct {
+		Metadata struct{ Namespace string }
+		Spec     struct {
+			Selector struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			}
+			Template struct {
+				Metadata struct{ Labels map[string]string }
+				Spec     struct {
+					ServiceAccountName string `yaml:"serviceAccountName"`
+					Containers         []struct {
+						Image        string
+						Args         []string
+						VolumeMounts []struct {
+							Name      string
+							MountPath string `yaml:"mountPath"`
+						} `yaml:"volumeMounts"`
+					}
+					Volumes []struct {
+						Name      string
+						ConfigMap struct{ Name string } `yaml:"configMap"`
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/monitoring/minimal.yaml")), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	pod := deployment.Spec.Template.Spec
+	if !reflect.DeepEqual(deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Metadata.Labels) {
+		t.Error("the selector does not match the pod")
+	}
+	subject := fmt.Sprintf("subjects: [{kind: ServiceAccount, name: %s, namespace: %s}]", pod.ServiceAccountName, deployment.Metadata.Namespace)
+	if !strings.Contains(read(t, "deploy/monitoring/rbac.yaml"), subject) {
+		t.Errorf("rbac.yaml has not %q", subject)
+	}
+	version := regexp.MustCompile(`prometheus/prometheus v0\.(\d)(\d\d)\.(\d+)`).FindStringSubmatch(read(t, "hack/modules/prometheus/go.mod"))
+	if want := fmt.Sprintf(":v%s.%s.%s", version[1], strings.TrimPrefix(version[2], "0"), version[3]); !strings.HasSuffix(pod.Containers[0].Image, want) {
+		t.Errorf("the image is %s, and go.mod has %s", pod.Containers[0].Image, want)
+	}
+	create := fmt.Sprintf("kubectl create configmap %s -n %s --from-file=prometheus.yaml", pod.Volumes[0].ConfigMap.Name, deployment.Metadata.Namespace)
+	var config struct {
+		RuleFiles []string `yaml:"rule_files"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/monitoring/prometheus.yaml")), &config); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range config.RuleFiles {
+		create += " --from-file=" + file
+	}
+	if block := commands(t, "kubectl create namespace"); !strings.Contains(block, create+"\n") {
+		t.Errorf("the README does not say %q:\n%s", create, block)
+	}
+	mount := pod.Containers[0].VolumeMounts[0]
+	if mount.Name != pod.Volumes[0].Name || !slices.Contains(pod.Containers[0].Args, "--config.file="+mount.MountPath+"/prometheus.yaml") {
+		t.Errorf("the configuration is mounted at %+v, and the arguments are %q", mount, pod.Containers[0].Args)
+	}
+}
