@@ -37,6 +37,7 @@ import (
 	"k8s.io/client-go/informers"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -64,8 +65,8 @@ type fixture struct {
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer *handledInformer
 	nodeQueue, maintenanceQueue, writeQueue, refreshQueue           *recordedQueue
-	// namespaceInformer has the namespaces, which tests deliver.
-	namespaceInformer *handledInformer
+	// namespaceInformer and attachmentInformer have objects that tests deliver.
+	namespaceInformer, attachmentInformer *handledInformer
 	// limitInformer has the NodeMaintenanceBudgets, and withoutFleet is whether their gate is off.
 	limitInformer *handledInformer
 	daemonSets    cache.Store
@@ -110,10 +111,11 @@ func (f *fixture) restart() {
 	f.podBudgetCache = budgets.Informer().GetStore()
 	f.limitInformer = &handledInformer{SharedIndexInformer: factory.Coordination().V1alpha1().NodeMaintenanceBudgets().Informer()}
 	f.namespaceInformer = &handledInformer{SharedIndexInformer: factory.Core().V1().Namespaces().Informer()}
+	f.attachmentInformer = &handledInformer{SharedIndexInformer: factory.Storage().V1().VolumeAttachments().Informer()}
 	fleet := &FleetInformers{
 		Budgets:    handledLimits{factory.Coordination().V1alpha1().NodeMaintenanceBudgets(), f.limitInformer},
 		DaemonSets: factory.Apps().V1().DaemonSets(), Namespaces: handledNamespaces{factory.Core().V1().Namespaces(), f.namespaceInformer},
-		VolumeAttachments: factory.Storage().V1().VolumeAttachments(), Claims: factory.Core().V1().PersistentVolumeClaims(),
+		VolumeAttachments: handledAttachments{factory.Storage().V1().VolumeAttachments(), f.attachmentInformer}, Claims: factory.Core().V1().PersistentVolumeClaims(),
 	}
 	f.namespaces, f.attachments, f.claims = fleet.Namespaces.Informer().GetStore(), fleet.VolumeAttachments.Informer().GetIndexer(), fleet.Claims.Informer().GetStore()
 	f.daemonSets = fleet.DaemonSets.Informer().GetStore()
@@ -616,6 +618,13 @@ type handledNamespaces struct {
 }
 
 func (h handledNamespaces) Informer() cache.SharedIndexInformer { return h.informer }
+
+type handledAttachments struct {
+	storageinformers.VolumeAttachmentInformer
+	informer cache.SharedIndexInformer
+}
+
+func (h handledAttachments) Informer() cache.SharedIndexInformer { return h.informer }
 
 type handledLimits struct {
 	coordinationinformers.NodeMaintenanceBudgetInformer

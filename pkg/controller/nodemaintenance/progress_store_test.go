@@ -159,6 +159,27 @@ func TestObserveAgain(t *testing.T) {
 	}
 }
 
+// What delays the release of a node that was deselected stays known when the order changes again: nothing
+// has to be found out a second time before it can be reported.
+func TestReleaseBlockersOutliveAChange(t *testing.T) {
+	for _, stage := range []coordinationv1alpha1.NodeMaintenanceStage{stageDrain, stageComplete} {
+		l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
+		l.observe(o, 0, nodesNamed("n1", "n2"))
+		for _, node := range []string{"n1", "n2"} {
+			l.countPods(node, []order{o}, podsOf(0), nil, nil)
+		}
+		expectNames(t, "deselected", first(l.deselect("n2", nil, l.revision)), "m")
+		blockers := []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Since: &metav1.Time{Time: start}}}
+		expectNames(t, "waits for its release", l.delayed("n2", blockers, l.revision), "m")
+		l.observe(orderOf(t, "u", 2, stage, ours), 0, nodesNamed("n1"))
+		if sums, _, _ := l.summarize("m"); len(sums.releaseBlockers) != 1 || sums.releaseBlockers[0].Cause != maintenance.HoldCordonFailed {
+			t.Errorf("%s: blockers after the change: %+v", stage, sums.releaseBlockers)
+		}
+	}
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
 // No decision is made before the pods of all nodes are counted. Then all nodes are reconciled.
 func TestAllNodesAreCountedFirst(t *testing.T) {
 	l, o := newProgressStore(newLimits()), orderOf(t, "u", 1, stageDrain, ours)
