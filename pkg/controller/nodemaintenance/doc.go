@@ -61,11 +61,13 @@ limitations under the License.
 //	                                       deletion, and the finalizer, this controller
 //	status of a NodeMaintenance            this controller
 //	node.spec.unschedulable                this controller, while the node is claimed
+//	node.spec.taints                       its own, nodemaintenance.k8s.io/planned
 //	node.status.maintenanceStatus          this controller
 //	its four node.status.conditions        this controller
+//	status of a NodeMaintenanceBudget      this controller
 //	evictionrequest.spec.requesters        its own entry: nodemaintenance.k8s.io
-//
-// It writes nothing to pods.
+//	evictionrequest.status.conditions      InterceptorsSkipped, for an escalation
+//	pod.status.conditions, its deletion    DisruptionTarget, and only for an escalation
 //
 // # Invariants
 //
@@ -92,9 +94,8 @@ limitations under the License.
 //     retried within 30 seconds. A completion also names what it waits for on nodes that it does
 //     not select any more, or that are gone. A node that cannot be cordoned keeps its targets, and
 //     no further eviction of its pods is requested.
-//   - A node is uncordoned only when the last maintenance that claims it ends, and once: a client
-//     that cordons it before its status is cleared is not overruled, unless the controller has
-//     restarted in between. A claimed node that someone has uncordoned is cordoned again only as it
+//   - A node is uncordoned only when the last maintenance that claims it ends, and only if this
+//     controller has cordoned it, which the managed fields of the node say. A claimed node that someone has uncordoned is cordoned again only as it
 //     was read: a controller that knows more may have released it.
 //   - A node that is deselected before its status was written is not overruled either: it is not
 //     cordoned before all nodes are counted, and its status follows the cordon.
