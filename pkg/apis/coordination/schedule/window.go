@@ -107,18 +107,24 @@ const maxClockChanges = 20
 
 // Next returns when the window opens next, after now. It is zero if that is never.
 //
-// The library is asked for each period in which the offset of the time zone is the same: where it
-// looks beyond, it may return times of another day, or miss some, if clocks are changed at midnight.
+// The library is asked for each period in which the offset of the time zone is the same, with a zone that
+// always has this offset. With the real one it counts hours from the last change of the clocks, and misses
+// times of a day on which they are changed by half an hour; and it may return times of another day, or miss
+// some, if they are changed at midnight.
 func (w *Window) Next(now time.Time) time.Time {
-	now = now.In(w.location)
-	_, change := now.ZoneBounds()
+	period, after := now.In(w.location), now
 	for range maxClockChanges {
-		next := w.schedule.Next(now)
-		if change.IsZero() || !next.IsZero() && next.Before(change) {
-			return next
+		name, offset := period.Zone()
+		_, end := period.ZoneBounds()
+		next := w.schedule.Next(after.In(time.FixedZone(name, offset)))
+		switch {
+		case !next.IsZero() && (end.IsZero() || next.Before(end)):
+			return next.In(w.location)
+		case end.IsZero():
+			return time.Time{}
 		}
-		now = change.Add(-time.Second)
-		_, change = change.ZoneBounds()
+		// The times of the next period are those after the second before it.
+		period, after = end, end.Add(-time.Second)
 	}
 	return time.Time{}
 }
@@ -161,4 +167,38 @@ func OpenFor(windows []*Window, now time.Time) time.Duration {
 		}
 	}
 	return 0
+}
+
+// maxMeetingSteps bounds the search for a time at which windows are open together.
+const maxMeetingSteps = 2000
+
+// Meet returns the first time from now until the end at which at least one window of each set is open, and
+// which set opens then; -1 if all of them are open now. It is zero if there is none. Windows that open and
+// close so often that the search takes too long do not meet before the time that is returned.
+func Meet(sets [][]*Window, now, end time.Time) (at time.Time, opens int) {
+	at, opens = now, -1
+	for range maxMeetingSteps {
+		closed := slices.IndexFunc(sets, func(windows []*Window) bool {
+			return !slices.ContainsFunc(windows, func(w *Window) bool { return w.IsOpen(at) })
+		})
+		if closed < 0 {
+			return at, opens
+		}
+		next := nextOf(sets[closed], at)
+		if next.IsZero() || next.After(end) {
+			return time.Time{}, -1
+		}
+		at, opens = next, closed
+	}
+	return at, opens
+}
+
+// nextOf returns when the first of the windows opens, after now; zero if none does.
+func nextOf(windows []*Window, now time.Time) (first time.Time) {
+	for _, w := range windows {
+		if next := w.Next(now); !next.IsZero() && (first.IsZero() || next.Before(first)) {
+			first = next
+		}
+	}
+	return first
 }

@@ -320,3 +320,74 @@ func TestOpenFor(t *testing.T) {
 		}
 	}
 }
+
+// A window opens at each minute of a year at which a clock on the wall shows a time of its schedule, and at
+// no other: also where clocks are changed by half an hour, or at midnight.
+func TestOpeningsOfAYear(t *testing.T) {
+	for _, zone := range []string{"Australia/Lord_Howe", "Europe/Berlin", "Africa/Cairo", "America/Santiago", "Asia/Kathmandu", "Antarctica/Troll", "America/St_Johns"} {
+		location, err := ParseTimeZone(zone)
+		if err != nil {
+			t.Fatalf("unexpected error: %v", err)
+		}
+		for _, clock := range []struct{ hour, minute int }{{0, 0}, {0, 30}, {1, 15}, {1, 45}, {2, 0}, {2, 30}, {3, 0}, {12, 0}, {23, 45}} {
+			window, err := NewWindow(fmt.Sprintf("%d %d * * *", clock.minute, clock.hour), zone, time.Minute)
+			if err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			begin := at(t, "2026-01-01T00:00Z")
+			next := window.Next(begin.Add(-time.Second))
+			for now := begin; now.Before(begin.AddDate(1, 0, 0)); now = now.Add(15 * time.Minute) {
+				local := now.In(location)
+				if local.Hour() != clock.hour || local.Minute() != clock.minute {
+					continue
+				}
+				if !next.Equal(now) {
+					t.Errorf("%02d:%02d in %s: opens at %s, not at %s", clock.hour, clock.minute, zone, format(next), format(now))
+				}
+				next = window.Next(now)
+			}
+		}
+	}
+}
+
+func TestMeet(t *testing.T) {
+	type window struct {
+		schedule string
+		duration time.Duration
+	}
+	now := at(t, "2026-01-10T02:30Z") // A Saturday.
+	for name, test := range map[string]struct {
+		sets  [][]window
+		want  string
+		opens int
+	}{
+		"no set":                 {nil, "2026-01-10T02:30Z", -1},
+		"all are open":           {[][]window{{{"0 2 * * *", time.Hour}}, {{"15 2 * * *", time.Hour}}}, "2026-01-10T02:30Z", -1},
+		"one is closed":          {[][]window{{{"0 2 * * *", time.Hour}}, {{"45 2 * * *", time.Hour}}}, "2026-01-10T02:45Z", 1},
+		"they overlap tomorrow":  {[][]window{{{"0 1 * * *", time.Hour}}, {{"30 1 * * *", time.Hour}}}, "2026-01-11T01:30Z", 1},
+		"only on Wednesdays":     {[][]window{{{"0 4 * * 1-5", time.Hour}}, {{"0 4 * * 3,6", 30 * time.Minute}}, {{"15 4 * * 1-5", time.Hour}}}, "2026-01-14T04:15Z", 2},
+		"one ends as another":    {[][]window{{{"0 16 * * *", time.Hour}}, {{"0 17 * * *", time.Hour}}}, "never", -1},
+		"they never meet":        {[][]window{{{"0 16 * * *", time.Hour}}, {{"0 18 * * *", time.Hour}}}, "never", -1},
+		"after the end":          {[][]window{{{"0 16 * * *", time.Hour}}, {{"0 16 1 3 *", time.Hour}}}, "never", -1},
+		"another window does":    {[][]window{{{"0 16 * * *", time.Hour}, {"0 18 * * 0", time.Hour}}, {{"30 18 * * *", time.Hour}}}, "2026-01-11T18:30Z", 1},
+		"one has no window":      {[][]window{{{"0 16 * * *", time.Hour}}, {}}, "never", -1},
+		"the search is too long": {[][]window{{{"*/2 * * * *", time.Minute}}, {{"1-59/2 * * * *", time.Minute}}}, "2026-01-11T11:50Z", 0},
+	} {
+		var sets [][]*Window
+		for _, windows := range test.sets {
+			var set []*Window
+			for _, w := range windows {
+				window, err := NewWindow(w.schedule, "", w.duration)
+				if err != nil {
+					t.Fatalf("unexpected error: %v", err)
+				}
+				set = append(set, window)
+			}
+			sets = append(sets, set)
+		}
+		got, opens := Meet(sets, now, now.AddDate(0, 0, 30))
+		if format(got) != test.want || opens != test.opens {
+			t.Errorf("%s: got %s and set %d, want %s and set %d", name, format(got), opens, test.want, test.opens)
+		}
+	}
+}
