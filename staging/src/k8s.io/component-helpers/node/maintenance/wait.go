@@ -34,6 +34,12 @@ func WaitSentence(wait *coordinationv1alpha1.NodeMaintenanceWait) string {
 	return WaitText(wait, func(at metav1.Time) string { return at.UTC().Format(time.RFC3339) }) + "."
 }
 
+// IsNeverOpen reports whether the budgets of the nodes are never open together, as far as the controller looks
+// ahead: somebody has to change spec.windows of one of them.
+func IsNeverOpen(wait *coordinationv1alpha1.NodeMaintenanceWait) bool {
+	return wait.Reason == coordinationv1alpha1.NodeMaintenanceWaitWindow && wait.UntilTime == nil
+}
+
 // WaitCause returns what follows the word "wait": "for NodeMaintenanceBudget workers, which allows no
 // more unavailable nodes". It names the field that ends the wait. formatTime formats the time at which
 // a window opens: a condition has absolute times, a terminal those of the reader.
@@ -45,8 +51,8 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 	case coordinationv1alpha1.NodeMaintenanceWaitFrozen:
 		return budget + "which is frozen: spec.maxUnavailable is 0"
 	case coordinationv1alpha1.NodeMaintenanceWaitWindow:
-		if wait.UntilTime == nil {
-			return budget + "no window of which is open"
+		if IsNeverOpen(wait) {
+			return "for a window of NodeMaintenanceBudget " + wait.Budget + ", and in the next 30 days there is none in which all budgets of the nodes are open: change spec.windows"
 		}
 		return "for the window of NodeMaintenanceBudget " + wait.Budget + " at " + formatTime(*wait.UntilTime)
 	case coordinationv1alpha1.NodeMaintenanceWaitTopology:

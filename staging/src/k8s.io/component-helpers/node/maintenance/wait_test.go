@@ -34,7 +34,7 @@ func TestWaitText(t *testing.T) {
 	}{
 		{wait{Reason: "Budget", Budget: "workers", NodeCount: 7}, "7 nodes wait for NodeMaintenanceBudget workers, which allows no more unavailable nodes"},
 		{wait{Reason: "Frozen", Budget: "stop", NodeCount: 1}, "1 node waits for NodeMaintenanceBudget stop, which is frozen: spec.maxUnavailable is 0"},
-		{wait{Reason: "Window", Budget: "nights", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget nights, no window of which is open"},
+		{wait{Reason: "Window", Budget: "nights", NodeCount: 2}, "2 nodes wait for a window of NodeMaintenanceBudget nights, and in the next 30 days there is none in which all budgets of the nodes are open: change spec.windows"},
 		{wait{Reason: "Window", Budget: "nights", NodeCount: 2, UntilTime: opens}, "2 nodes wait for the window of NodeMaintenanceBudget nights at 01:00"},
 		{wait{Reason: "Topology", Budget: "zones", NodeCount: 2}, "2 nodes wait for NodeMaintenanceBudget zones, which allows no more domains"},
 		{wait{Reason: "MaxConcurrent", NodeCount: 2}, "2 nodes wait until others are given back: spec.rollout.maxConcurrent are admitted"},

@@ -141,6 +141,9 @@ func nextSteps(maintenance *coordinationv1alpha1.NodeMaintenance) []step {
 	var steps []step
 	resume := "kubectl maintenance resume " + maintenance.Name
 	for _, wait := range status.WaitingFor {
+		if maintenancehelpers.IsNeverOpen(&wait) {
+			steps = append(steps, step{"to have budgets open together, change their spec.windows:", "kubectl edit nodemaintenancebudget " + wait.Budget})
+		}
 		switch wait.Reason {
 		case coordinationv1alpha1.NodeMaintenanceWaitPaused:
 			steps = append(steps, step{"to begin with further nodes:", resume})

@@ -195,7 +195,7 @@ func rollouts() map[string]work {
 		"rollout-manual":   started().rollout(spec("Manual", nil, true), counts(37, 20, 3, wait(37, "Paused", ""))),
 		"rollout-settling": started().rollout(settling, counts(37, 20, 3, wait(37, "Settling", ""))),
 		"rollout-halted":   halted,
-		"rollout-budgets":  started().rollout(nil, counts(60, 0, 0, wait(59, "Frozen", "stop"), wait(1, "Disabled", ""))),
+		"rollout-budgets":  started().rollout(nil, counts(61, 0, 0, wait(59, "Frozen", "stop"), wait(1, "Disabled", ""), wait(1, "Window", "nights"))),
 		"rollout-complete": over,
 		"rollout-hostile":  hostile,
 	}

@@ -362,7 +362,7 @@ func (f *follower) continues() string {
 const maxNames = 3
 
 // stopReasons are those for which nodes wait until somebody intervenes. Causes of the others, such as a
-// window that is closed, end by themselves.
+// window that is closed, end by themselves, but for windows of budgets that are never open together.
 var stopReasons = sets.New(
 	coordinationv1alpha1.NodeMaintenanceWaitPaused, coordinationv1alpha1.NodeMaintenanceWaitFrozen, coordinationv1alpha1.NodeMaintenanceWaitHalted,
 	coordinationv1alpha1.NodeMaintenanceWaitDisabled, coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
@@ -387,7 +387,8 @@ func (v *view) admissionText(now time.Time) (text string, isStopped bool) {
 	case !waitsFor(isOther):
 		return "", false
 	}
-	return "waiting: " + waitsText(v, now), waitsFor(stopReasons.Has)
+	isStopped = waitsFor(stopReasons.Has) || slices.ContainsFunc(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool { return maintenance.IsNeverOpen(&wait) })
+	return "waiting: " + waitsText(v, now), isStopped
 }
 
 // timedOut names the blockers, what nodes wait for, and other problems.

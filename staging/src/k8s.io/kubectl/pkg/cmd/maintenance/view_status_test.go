@@ -254,6 +254,7 @@ func TestTimedOutWhileNodesWait(t *testing.T) {
 		{"halted", reasons{coordinationv1alpha1.NodeMaintenanceWaitHalted}, haltedOne, exitBlocked, blocked + halted, false},
 		{"halted, and closed", reasons{coordinationv1alpha1.NodeMaintenanceWaitHalted, coordinationv1alpha1.NodeMaintenanceWaitWindow}, haltedOne, exitBlocked, blocked + halted, true},
 		{"closed", reasons{coordinationv1alpha1.NodeMaintenanceWaitWindow}, nil, exitTimedOut, text, true},
+		{"never open", reasons{coordinationv1alpha1.NodeMaintenanceWaitWindow}, nil, exitBlocked, blocked, true},
 		{"used up", reasons{coordinationv1alpha1.NodeMaintenanceWaitBudget}, nil, exitTimedOut, text, true},
 		{"other domains", reasons{coordinationv1alpha1.NodeMaintenanceWaitTopology}, nil, exitTimedOut, text, true},
 		{"an older one", reasons{coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance}, nil, exitTimedOut, text, true},
@@ -265,8 +266,12 @@ func TestTimedOutWhileNodesWait(t *testing.T) {
 	} {
 		m := newMaintenance("b", drain, "n").started(time.Hour).rollingOut(twoAtATime(manual)).counting(1, 0, 0)
 		var causes []string
+		until := ptr.To(ago(-time.Hour))
+		if tc.name == "never open" {
+			until = nil
+		}
 		for _, reason := range tc.reasons {
-			m = m.waitingFor(1, reason, "workers", ptr.To(ago(-time.Hour)))
+			m = m.waitingFor(1, reason, "workers", until)
 			wait := m.Status.RolloutStatus.WaitingFor[len(causes)]
 			cause := maintenance.WaitCause(&wait, func(at metav1.Time) string { return windowTime(testNow, at) })
 			switch reason {
