@@ -161,8 +161,8 @@ func (c *Controller) budgetsChanged(selectOthers bool) {
 func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 	now := c.clock.Now()
 	// First, because nodes that are gone are noted: what they had may have to run elsewhere.
-	c.updateNodes()
-	budgets, maintenances, current := c.readLimits(now)
+	nodes := c.updateNodes()
+	budgets, maintenances, current := c.readLimits(nodes, now)
 	if !current {
 		c.admissions.queue.AddAfter(admissionsKey, staleInterval)
 		return nil
@@ -185,7 +185,7 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 
 // readLimits returns the budgets and the maintenances that need admissions. It is not current while
 // the caches lack own writes of them, or the progress of a maintenance is that of an earlier spec.
-func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []admission.Maintenance, current bool) {
+func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []admission.Maintenance, current bool) {
 	if c.fleet != nil {
 		var err error
 		if budgets, err = c.fleet.Budgets.Lister().List(labels.Everything()); err != nil {
@@ -202,11 +202,13 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 		return nil, nil, false // The lister of a cache returns no error.
 	}
 	newestUnready := sync.OnceValue(c.newestUnready)
+	unreleased := sync.OnceValue(func() map[types.UID]int { return c.countUnreleased(nodes) })
+	drained := sync.OnceValue(func() map[types.UID][]departedNode { return drainedNodes(nodes, all) })
 	for _, m := range all {
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue
 		}
-		waiting, others, found := c.progress.waitingNodes(m.Name, m.UID, m.Generation)
+		waiting, selected, found := c.progress.waitingNodes(m.Name, m.UID, m.Generation)
 		pending := m.Status.RolloutStatus != nil && len(m.Status.RolloutStatus.PendingAdmissions) > 0
 		if !found || len(waiting) == 0 && !pending {
 			continue // Its sync causes another decision.
@@ -215,40 +217,45 @@ func (c *Controller) readLimits(now time.Time) (budgets []*coordinationv1alpha1.
 			return nil, nil, false
 		}
 		limited := admission.Maintenance{
-			NodeMaintenance: m, Rank: rankOf(m), Selected: len(waiting) + len(others), Waiting: waiting,
-			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: c.countUnreleased(m.UID, others),
+			NodeMaintenance: m, Rank: rankOf(m), Selected: selected, Waiting: waiting,
+			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: unreleased()[m.UID],
 		}
 		if len(waiting) > 0 {
-			limited.SettlingUntil = c.settlingUntil(m, others, now, newestUnready)
+			limited.SettlingUntil = c.settlingUntil(m, drained, now, newestUnready)
 		}
 		maintenances = append(maintenances, limited)
 	}
 	return budgets, maintenances, true
 }
 
-// countUnreleased returns how many of the nodes are done for the maintenance, and yet to be made schedulable.
-func (c *Controller) countUnreleased(uid types.UID, nodes []string) (count int) {
-	for _, name := range nodes {
-		node, err := c.nodeLister.Get(name)
-		if err != nil || !node.Spec.Unschedulable {
-			continue
-		}
-		if a := maintenance.AdmissionOf(node, uid); a == nil || a.DoneTime == nil || !c.isOwnCordon(node) {
+// countUnreleased counts, by maintenance, the nodes that are done and yet to be made schedulable.
+func (c *Controller) countUnreleased(nodes []*v1.Node) map[types.UID]int {
+	counts := map[types.UID]int{}
+	isDone := func(a v1.MaintenanceAdmission) bool { return a.DoneTime != nil }
+	for _, node := range nodes {
+		if !node.Spec.Unschedulable || !slices.ContainsFunc(maintenance.Admissions(node), isDone) || !c.isOwnCordon(node) {
 			continue
 		}
 		orders, _ := c.progress.selecting(node)
-		if !slices.ContainsFunc(orders, func(o order) bool { return o.claims() || o.awaitsFinalizer() || o.waits() && o.hasCordoned(node) }) {
-			count++
+		if slices.ContainsFunc(orders, func(o order) bool { return o.claims() || o.awaitsFinalizer() || o.waits() && o.hasCordoned(node) }) {
+			continue
+		}
+		for i := range orders {
+			if a := maintenance.AdmissionOf(node, orders[i].uid); a != nil && isDone(*a) {
+				counts[a.MaintenanceUID]++
+			}
 		}
 	}
-	return count
+	return counts
 }
 
-// updateNodes brings the nodes of the fleet up to date with the cache.
-func (c *Controller) updateNodes() {
+// updateNodes brings the nodes of the fleet up to date with the cache, and returns them.
+func (c *Controller) updateNodes() []*v1.Node {
 	// Read before the list: the fleet has at least this version. Event handlers may be behind the cache.
 	c.admissions.version = c.writer.nodeStore.LastStoreSyncResourceVersion()
-	c.admissions.admitter.SetNodes(c.listNodes())
+	nodes := c.listNodes()
+	c.admissions.admitter.SetNodes(nodes)
+	return nodes
 }
 
 // updateBudgets brings the budgets of the fleet up to date with the cache.

@@ -263,9 +263,9 @@ func (c *Controller) attachedVolumes(node *v1.Node, staying []*v1.Pod) []string 
 }
 
 // settlingUntil returns until when the maintenance waits at most for pods that replace those of its last
-// nodes; zero if it does not. These are pods of a controller that were created since the nodes were
-// admitted. Other new pods that are not ready count as well: which one replaces which, nothing says.
-func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, nodes []string, now time.Time, newestUnready func() time.Time) time.Time {
+// nodes, which are drained; zero if it does not. These are pods of a controller that were created since the
+// nodes were admitted. Other new pods that are not ready count as well: which one replaces which, nothing says.
+func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, drained func() map[types.UID][]departedNode, now time.Time, newestUnready func() time.Time) time.Time {
 	if m.Spec.Rollout == nil || m.Spec.Rollout.Settle == nil {
 		return time.Time{}
 	}
@@ -283,22 +283,36 @@ func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, node
 			until = over
 		}
 	}
-	for _, name := range nodes {
-		node, err := c.nodeLister.Get(name)
-		if err != nil {
-			continue // It is gone.
-		}
-		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.DrainedTime != nil {
-			add(a.AdmittedTime.Time, endOf(a))
-		}
+	for _, node := range drained()[m.UID] {
+		add(node.admitted, node.end)
 	}
-	for _, departed := range c.departed[m.UID] {
-		add(departed.admitted, departed.end)
+	for _, node := range c.departed[m.UID] {
+		add(node.admitted, node.end)
 	}
 	if since.IsZero() || newestUnready().Before(since) {
 		return time.Time{}
 	}
 	return until
+}
+
+// drainedNodes returns the nodes that are drained, by those of the maintenances that wait for pods.
+func drainedNodes(nodes []*v1.Node, maintenances []*coordinationv1alpha1.NodeMaintenance) map[types.UID][]departedNode {
+	drained := map[types.UID][]departedNode{}
+	for _, m := range maintenances {
+		if m.Spec.Rollout != nil && m.Spec.Rollout.Settle != nil {
+			drained[m.UID] = nil
+		}
+	}
+	for _, node := range nodes {
+		admissions := maintenance.Admissions(node)
+		for i := range admissions {
+			a := &admissions[i]
+			if known, settles := drained[a.MaintenanceUID]; settles && a.DrainedTime != nil {
+				drained[a.MaintenanceUID] = append(known, departedNode{a.AdmittedTime.Time, endOf(a)})
+			}
+		}
+	}
+	return drained
 }
 
 // endOf returns when the work on a drained node was done, or when it was drained, if it is not done.
@@ -314,6 +328,7 @@ func endOf(a *v1.MaintenanceAdmission) time.Time {
 // know them. Only the worker of admissions uses it.
 type departedNodes map[types.UID][]departedNode
 
+// departedNode is a node that was drained or deleted: when it was admitted, and when the work on it was done.
 type departedNode struct{ admitted, end time.Time }
 
 // note records that a node was deleted.

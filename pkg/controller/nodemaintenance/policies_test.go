@@ -469,7 +469,10 @@ func TestSettlesSinceTheFirstAdmission(t *testing.T) {
 			f.deliverNodes()
 			m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}}
 			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{Settle: &coordinationv1alpha1.NodeMaintenanceSettle{}}
-			until := f.settlingUntil(m, []string{"n1", "n2", "gone"}, at(250).Time, func() time.Time { return at(test.created).Time })
+			drained := func() map[types.UID][]departedNode {
+				return drainedNodes(f.listNodes(), []*coordinationv1alpha1.NodeMaintenance{m})
+			}
+			until := f.settlingUntil(m, drained, at(250).Time, func() time.Time { return at(test.created).Time })
 			want := time.Time{}
 			if test.want {
 				want = at(230).Add(defaultSettleTimeout)

@@ -58,6 +58,8 @@ type maintenanceProgress struct {
 	// waiting are the selected nodes that wait for their admission, and done those that were given
 	// back. Neither are among nodes.
 	waiting, done sets.Set[string]
+	// waitingNames are those of waiting; nil until they are listed. See listWaiting.
+	waitingNames []string
 	// skipped are those of done that were given back before they were drained.
 	skipped sets.Set[string]
 	// failed are the nodes that have not come back in time.
@@ -219,12 +221,11 @@ func (p *maintenanceProgress) has(node string) bool {
 // done was not drained. It reports whether the remaining nodes of the maintenance have to be reconciled because
 // of it.
 func (p *maintenanceProgress) setPhase(node string, phase nodePhase, skipped bool) (advanced bool) {
-	p.waiting.Delete(node)
+	p.setWaiting(node, phase == phaseWaiting)
 	p.done.Delete(node)
 	p.skipped.Delete(node)
 	switch phase {
 	case phaseWaiting:
-		p.waiting.Insert(node)
 	case phaseDone:
 		p.done.Insert(node)
 		if skipped {
@@ -238,6 +239,28 @@ func (p *maintenanceProgress) setPhase(node string, phase nodePhase, skipped boo
 		return p.remove(node)
 	}
 	return false
+}
+
+// setWaiting adds a node to those that wait, or removes it.
+func (p *maintenanceProgress) setWaiting(node string, waits bool) {
+	if p.waiting.Has(node) == waits {
+		return
+	}
+	if waits {
+		p.waiting.Insert(node)
+	} else {
+		p.waiting.Delete(node)
+	}
+	p.waitingNames = nil
+}
+
+// listWaiting lists the nodes that wait: in the same slice as before, which nobody changes, as long as they
+// are the same. Each decision on admissions asks that of hundreds of maintenances of thousands of nodes.
+func (p *maintenanceProgress) listWaiting() []string {
+	if p.waitingNames == nil {
+		p.waitingNames = p.waiting.UnsortedList()
+	}
+	return p.waitingNames
 }
 
 // selected returns the names of the nodes that are worked on, sorted.

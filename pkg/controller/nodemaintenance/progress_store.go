@@ -272,7 +272,7 @@ func (s *progressStore) deselect(node string, orders []order, revision int) (nam
 			continue
 		}
 		names = append(names, p.name)
-		p.waiting.Delete(node)
+		p.setWaiting(node, false)
 		p.done.Delete(node)
 		p.skipped.Delete(node)
 		if selected && p.remove(node) {
@@ -395,16 +395,16 @@ func (s *progressStore) setFailed(node, name string, failed bool) {
 	}
 }
 
-// waitingNodes returns the nodes of a maintenance that wait for their admission, and the others that
-// it selects; false unless it drains, in that generation.
-func (s *progressStore) waitingNodes(name string, uid types.UID, generation int64) (waiting, others []string, found bool) {
+// waitingNodes returns the nodes of a maintenance that wait for their admission, and how many it selects; false
+// unless it drains, in that generation. Nobody may change the slice.
+func (s *progressStore) waitingNodes(name string, uid types.UID, generation int64) (waiting []string, selected int, found bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	p := s.maintenances[name]
 	if p == nil || p.uid != uid || p.generation != generation || !p.drains() {
-		return nil, nil, false
+		return nil, 0, false
 	}
-	return p.waiting.UnsortedList(), append(p.done.UnsortedList(), slices.Collect(maps.Keys(p.nodes))...), true
+	return p.listWaiting(), p.waiting.Len() + p.done.Len() + len(p.nodes), true
 }
 
 // setWaits records what the nodes of a maintenance wait for, and reports whether that has changed.

@@ -498,6 +498,9 @@ func (a *Admitter) holders(maintenances []Maintenance, now time.Time) []holder {
 			continue
 		}
 		holders = append(holders, holder{m.UID, func(added []coordinationv1alpha1.NodeMaintenancePendingAdmission) func(context.Context) error {
+			if len(added) == 0 && (m.Status.RolloutStatus == nil || len(m.Status.RolloutStatus.PendingAdmissions) == 0) {
+				return nil // A maintenance may name thousands of nodes, and is not copied for nothing.
+			}
 			changed := m.DeepCopy()
 			if !a.updatePending(changed, added, now) {
 				return nil
@@ -760,10 +763,10 @@ func (a *Admitter) nextChange(maintenances []Maintenance, now time.Time) (after 
 		if status := maintenances[i].Status.RolloutStatus; status != nil && !a.unwritable.Has(maintenances[i].UID) {
 			expire(status.PendingAdmissions)
 		}
-		for _, name := range maintenances[i].Waiting {
-			if n := a.nodes[name]; n != nil && len(n.budgets) > 0 {
-				after = earlier(after, n.untilDead(now))
-			}
+	}
+	for _, n := range a.order {
+		if wait := n.untilDead(now); wait > 0 && len(n.budgets) > 0 && slices.ContainsFunc(maintenances, func(m Maintenance) bool { return a.waitingSlots(&m).has(n.slot) }) {
+			after = earlier(after, wait)
 		}
 	}
 	return after

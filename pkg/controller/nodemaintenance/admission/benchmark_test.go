@@ -96,10 +96,10 @@ func benchmarkedFleet(tb testing.TB, ofAll bool, topology string, change func(i 
 // each, or each of all nodes.
 func BenchmarkSync(b *testing.B) {
 	available := func(int, *v1.Node) {}
-	usedUp := func(i int, n *v1.Node) { n.Spec.Unschedulable = i%10 == 0 }
+	usedUp := func(i int, n *v1.Node) { n.Spec.Unschedulable = i/benchmarkedBudgets%10 == 0 }
 	someDown := func(i int, n *v1.Node) {
 		usedUp(i, n)
-		if i%10 == 1 {
+		if i/benchmarkedBudgets%10 == 1 {
 			down(n)
 		}
 	}

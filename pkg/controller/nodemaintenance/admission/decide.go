@@ -54,7 +54,8 @@ type Maintenance struct {
 	*coordinationv1alpha1.NodeMaintenance
 	// Rank orders maintenances by age, then by name: the oldest has the least.
 	Rank string
-	// Selected is how many nodes it selects, and Waiting are those that wait for their admission.
+	// Selected is how many nodes it selects, and Waiting are those that wait for their admission. The slice is
+	// not changed any more: the fleet looks the nodes up again when it gets another one.
 	Selected int
 	Waiting  []string
 	// SettlingUntil is until when it waits at most for pods that replace those of drained nodes; zero if they
@@ -84,8 +85,9 @@ type Wait struct {
 	Reason coordinationv1alpha1.NodeMaintenanceWaitReason
 	// Budget is the name of the NodeMaintenanceBudget; empty if the reason is none.
 	Budget string
-	// Until is when the next window of the budget opens, or until when a rollout settles at most; zero for
-	// other reasons.
+	// Until is when the window of the budget opens, and all other budgets of the node are open, or until when
+	// a rollout settles at most; zero for other reasons, and if the budgets are not open together in the next
+	// maxMeetingWait.
 	Until time.Time
 }
 
@@ -124,6 +126,15 @@ type round struct {
 	states map[*budget]*budgetState
 	// admitted is how many nodes were decided on that have yet to be reserved.
 	admitted int
+	// classes has the class of each node by rank, created when it was created, in seconds, and slots its slot.
+	// separate changes the class of a node that is taken.
+	classes []*class
+	created []int64
+	slots   []int
+	// changes counts the changes of what verdicts follow from.
+	changes int
+	// reserved has the nodes that budgets have reserved, by the UIDs of maintenances.
+	reserved map[types.UID]sets.Set[string]
 }
 
 // budgetState is what a budget has besides the nodes that the cache has.
@@ -137,6 +148,11 @@ type budgetState struct {
 	gone int
 	// reserved is how many pending admissions it has stored and will have.
 	reserved int
+	// max is how many nodes may be unavailable, and outage is whether most nodes are down.
+	max    int
+	outage bool
+	// reservations are the pending admissions that it has stored.
+	reservations map[reservation]*coordinationv1alpha1.NodeMaintenancePendingAdmission
 	// early has the nodes that were reserved while they were down or cordoned, or while more was
 	// allowed, and why they have to wait. In the order in which they are stored, each counts those
 	// before it, so that they do not wait for each other.
@@ -153,6 +169,7 @@ type budgetState struct {
 // Decide decides which nodes are next. It changes nothing.
 func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 	r := f.newRound(now)
+	r.classify()
 	decision := Decision{Waits: map[string]map[Wait]int{}}
 	slices.SortFunc(maintenances, func(a, b Maintenance) int { return strings.Compare(a.Rank, b.Rank) })
 	var states []*maintenanceState
@@ -160,10 +177,18 @@ func (f *Fleet) Decide(maintenances []Maintenance, now time.Time) Decision {
 		states = append(states, newMaintenanceState(f, &maintenances[i], now))
 		decision.Waits[maintenances[i].Name] = map[Wait]int{}
 	}
-	r.decide(states, false, &decision)
-	if len(f.refused) > 0 {
-		r.decide(states, true, &decision)
+	for _, m := range states {
+		r.decideReserved(m, &decision)
+		r.decideClasses(m, &decision)
+		r.holdYounger()
 	}
+	// Each of their reservations holds a place until it is over: if they came first, others would never get it.
+	for _, m := range states {
+		r.decideRefused(m, &decision)
+		r.holdYounger()
+	}
+	f.forgetWaiting(states)
+	f.forgetMeetings()
 	decision.Full = r.admitted == maxBatch
 	// What nodes waited for a moment ago is the best that is known.
 	maps.DeleteFunc(decision.Waits, func(_ string, waits map[Wait]int) bool { return waits[Wait{}] > 0 })
@@ -183,61 +208,96 @@ func (d *Decision) explainRest(maintenances []Maintenance, reason coordinationv1
 	}
 }
 
-// decide decides on the nodes whose last admission was refused, or on all others. The former come
-// after those of all maintenances: each of their reservations holds a place until it is over, and if
-// they came first, the others would never get it.
-func (r *round) decide(maintenances []*maintenanceState, refused bool, decision *Decision) {
-	for _, m := range maintenances {
-		waits := decision.Waits[m.Name]
-		for _, n := range r.inOrder(m) {
-			refusedAt, isRefused := r.refused[n.Name]
-			if refused != (isRefused && !r.isReserved(m, n)) {
-				continue
-			}
-			admission, found := r.check(m, n)
-			r.hold(found)
-			switch {
-			case isRefused && r.now.Sub(refusedAt).Abs() < 2*pendingTimeout && (len(found) == 0 || r.isReserved(m, n)):
-				// Also while all that it waits for is its own reservation.
-				waits[worst(append(found, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}))]++
-			case len(found) > 0:
-				waits[worst(found)]++
-			}
-			switch {
-			case len(found) > 0:
-			case len(admission.holders()) == 0:
-				// It is reserved. What keeps it from being written does not keep others.
-				r.take(m, n)
-				decision.Admissions = append(decision.Admissions, admission)
-			case r.admitted < maxBatch:
-				r.admitted++
-				r.take(m, n)
-				decision.Admissions = append(decision.Admissions, admission)
-			default:
-				// The next decision follows at once.
-			}
+// decideReserved decides on the nodes that are reserved for the maintenance.
+func (r *round) decideReserved(m *maintenanceState, decision *Decision) {
+	m.reserved = m.pending.Clone()
+	for name := range r.reserved[m.UID] {
+		if n := r.nodes[name]; n != nil && slices.ContainsFunc(n.budgets, func(b *budget) bool { return r.states[b].reservations[reservation{name, m.UID}] != nil }) {
+			m.reserved.Insert(name)
 		}
-		for _, state := range r.states {
-			state.held = state.held || state.waiting
+	}
+	r.decideEach(m, m.reserved.UnsortedList(), decision)
+}
+
+// decideRefused decides on the other nodes whose last admission was refused.
+func (r *round) decideRefused(m *maintenanceState, decision *Decision) {
+	var names []string
+	for name := range r.refused {
+		if !m.reserved.Has(name) {
+			names = append(names, name)
+		}
+	}
+	r.decideEach(m, names, decision)
+}
+
+// decideEach decides on those of the nodes that wait for the maintenance, one by one.
+func (r *round) decideEach(m *maintenanceState, names []string, decision *Decision) {
+	var candidates []candidate
+	for _, name := range names {
+		if n := r.nodes[name]; n != nil && m.waits.has(n.slot) && maintenance.AdmissionOf(n.Node, m.UID) == nil {
+			candidates = append(candidates, r.candidateOf(m, n.rank))
+		}
+	}
+	slices.SortFunc(candidates, candidate.compare)
+	waits := decision.Waits[m.Name]
+	for _, c := range candidates {
+		n := r.order[c.rank]
+		admission, found := r.check(m, n)
+		r.hold(found)
+		refusedAt, isRefused := r.refused[n.Name]
+		switch {
+		case isRefused && r.now.Sub(refusedAt).Abs() < 2*pendingTimeout && (len(found) == 0 || m.reserved.Has(n.Name)):
+			// Also while all that it waits for is its own reservation.
+			waits[worst(append(found, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed}))]++
+		case len(found) > 0:
+			waits[worst(found)]++
+		}
+		if len(found) == 0 {
+			r.admit(m, n, admission, decision)
+		}
+	}
+}
+
+// admit takes a node, unless the decision is full: then the next one follows at once. What is reserved is no
+// part of that: what keeps it from being written does not keep others.
+func (r *round) admit(m *maintenanceState, n *node, admission Admission, decision *Decision) {
+	if len(admission.holders()) > 0 {
+		if r.admitted == maxBatch {
+			return
+		}
+		r.admitted++
+	}
+	r.take(m, n)
+	decision.Admissions = append(decision.Admissions, admission)
+}
+
+// holdYounger has maintenances wait that are younger than those that were decided on.
+func (r *round) holdYounger() {
+	for _, state := range r.states {
+		if state.waiting && !state.held {
+			state.held = true
+			r.changes++
 		}
 	}
 }
 
 func (f *Fleet) newRound(now time.Time) *round {
-	f.rankNodes()
-	r := &round{Fleet: f, now: now, states: map[*budget]*budgetState{}}
+	r := &round{Fleet: f, now: now, states: make(map[*budget]*budgetState, len(f.budgets)), reserved: map[types.UID]sets.Set[string]{}}
 	for _, b := range f.budgets {
 		state := &budgetState{
 			pending: sets.New[string](), unavailable: b.unavailable, disrupted: b.disrupted, taken: maps.Clone(b.taken),
 			reserved: len(b.Status.PendingAdmissions), open: b.isOpen(now), frozen: b.isFrozen(),
 			early: map[string]coordinationv1alpha1.NodeMaintenanceWaitReason{},
+			max:   b.max(), outage: b.isOutage(), reservations: map[reservation]*coordinationv1alpha1.NodeMaintenancePendingAdmission{},
 		}
 		if !state.open {
 			state.next = b.nextWindow(now).UTC()
 		}
 		r.states[b] = state
-		for _, pending := range b.Status.PendingAdmissions {
+		for i := range b.Status.PendingAdmissions {
+			pending := &b.Status.PendingAdmissions[i]
 			n := f.nodes[pending.NodeName]
+			r.reserve(state, pending)
 			switch {
 			case state.pending.Has(pending.NodeName):
 				continue
@@ -254,6 +314,17 @@ func (f *Fleet) newRound(now time.Time) *round {
 		}
 	}
 	return r
+}
+
+// reserve notes a pending admission of a budget.
+func (r *round) reserve(state *budgetState, pending *coordinationv1alpha1.NodeMaintenancePendingAdmission) {
+	if state.reservations[reservationOf(pending)] == nil {
+		state.reservations[reservationOf(pending)] = pending
+	}
+	if r.reserved[pending.MaintenanceUID] == nil {
+		r.reserved[pending.MaintenanceUID] = sets.New[string]()
+	}
+	r.reserved[pending.MaintenanceUID].Insert(pending.NodeName)
 }
 
 // add counts a node that a maintenance is about to take.
@@ -289,10 +360,10 @@ func (s *budgetState) exceeds(b *budget, n *node, now time.Time) coordinationv1a
 	case b.Spec.Topology != nil && s.domainsWith(b.domainOf(n)) > int(b.Spec.Topology.MaxDomains):
 		return coordinationv1alpha1.NodeMaintenanceWaitTopology
 	case n.taken || s.pending.Has(n.Name):
-	case n.down && (n.untilDead(now) > 0 || b.isOutage()) && s.unavailable > b.max():
+	case n.down && s.unavailable > s.max && (s.outage || n.untilDead(now) > 0):
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	case n.down:
-	case n.unavailable && s.disrupted >= b.max(), !n.unavailable && s.unavailable >= b.max():
+	case n.unavailable && s.disrupted >= s.max, !n.unavailable && s.unavailable >= s.max:
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	}
 	return ""
@@ -302,7 +373,7 @@ func (s *budgetState) exceeds(b *budget, n *node, now time.Time) coordinationv1a
 // is concerned: if no further domain may become active, they have to be in one that is.
 func (r *round) allowed(b *budget) int {
 	s := r.states[b]
-	allowed := max(min(b.max(), len(b.nodes))-s.unavailable, 0)
+	allowed := max(min(s.max, len(b.nodes))-s.unavailable, 0)
 	if b.Spec.Topology == nil || len(s.taken)+s.gone < int(b.Spec.Topology.MaxDomains) {
 		return allowed
 	}
@@ -339,10 +410,15 @@ type maintenanceState struct {
 	// slots is how many more nodes its own limits allow, and stopped why there are none at all.
 	slots   int
 	stopped []Wait
+	// waits has the slots of the nodes that wait, and reserved are those that any holder has reserved.
+	waits    slotSet
+	reserved sets.Set[string]
+	// counted has the slots of those that are counted in their classes.
+	counted slotSet
 }
 
 func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceState {
-	state := &maintenanceState{Maintenance: m, pending: sets.New[string](), expired: sets.New[string](), slots: unlimited}
+	state := &maintenanceState{Maintenance: m, pending: sets.New[string](), expired: sets.New[string](), slots: unlimited, waits: f.waitingSlots(m)}
 	if m.Disabled {
 		state.stopped = append(state.stopped, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitDisabled})
 	}
@@ -381,6 +457,11 @@ func newMaintenanceState(f *Fleet, m *Maintenance, now time.Time) *maintenanceSt
 	return state
 }
 
+// isYoung reports whether the node is younger than the maintenance, by whole seconds, as the API has them.
+func (m *maintenanceState) isYoung(n *node) bool {
+	return n.CreationTimestamp.Unix() > m.CreationTimestamp.Unix()
+}
+
 // pendingOf returns the reservation of the node for the limits of the rollout, or nil.
 func (m *maintenanceState) pendingOf(node string) *coordinationv1alpha1.NodeMaintenancePendingAdmission {
 	if m.Status.RolloutStatus == nil {
@@ -398,54 +479,12 @@ func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) 
 	return failed > tolerated
 }
 
-// inOrder returns the nodes that wait: first those that are pending already, and last those that are
-// younger than the maintenance, because a machine may have been replaced by it and come back under its
-// name. Of the others, first those in domains with nodes that are taken, then domain by domain. Within each, as maintenance.NodeOrder says. If a
-// node has several budgets with domains, fewer domains that are new come first, and those of the first
-// budget by name change last.
-func (r *round) inOrder(m *maintenanceState) []*node {
-	type place struct {
-		*node
-		pending bool
-		young   bool
-		// inactive is how many of its domains have no node that is taken.
-		inactive int
-	}
-	places := make([]place, 0, len(m.Waiting))
-	for _, name := range m.Waiting {
-		n := r.nodes[name]
-		if n == nil || maintenance.AdmissionOf(n.Node, m.UID) != nil {
-			continue // The progress of the maintenance is behind the cache.
-		}
-		p := place{node: n, pending: r.isReserved(m, n), young: n.CreationTimestamp.After(m.CreationTimestamp.Time)}
-		for _, b := range n.budgets {
-			if b.Spec.Topology != nil && r.states[b].taken[b.domainOf(n)] == 0 {
-				p.inactive++
-			}
-		}
-		places = append(places, p)
-	}
-	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(compareFlags(a.pending, b.pending), compareFlags(b.young, a.young), a.inactive-b.inactive, a.rank-b.rank)
-	})
-	nodes := make([]*node, 0, len(places))
-	for _, p := range places {
-		nodes = append(nodes, p.node)
-	}
-	return nodes
-}
-
-// isReserved reports whether a holder has the admission of the node among the pending ones.
-func (r *round) isReserved(m *maintenanceState, n *node) bool {
-	return m.pending.Has(n.Name) || slices.ContainsFunc(n.budgets, func(b *budget) bool { return pendingOf(b.Status.PendingAdmissions, n.Name, m.UID) != nil })
-}
-
 // check returns the admission of a node, or what it waits for. What a holder has reserved counts
 // already, and another process may be writing it. This one does not as long as the holder is frozen,
 // closed or stopped, or if it was reserved because of a cache that was behind.
 func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	admission, waits := Admission{Node: n.Node, Maintenance: m.NodeMaintenance}, slices.Clone(m.stopped)
-	if maintenance.IsBeingRemoved(n.Node) {
+	if n.removed {
 		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved})
 	}
 	if m.Spec.Rollout != nil {
@@ -456,9 +495,10 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 	if admission.ReserveMaintenance && m.slots <= 0 || m.expired.Has(n.Name) {
 		waits = append(waits, Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitConcurrency})
 	}
+	isYoung := m.isYoung(n)
 	for _, b := range n.budgets {
-		reserved := pendingOf(b.Status.PendingAdmissions, n.Name, m.UID)
-		if wait, refused := r.refusal(b, n, reserved); refused {
+		reserved := r.states[b].reservations[reservation{n.Name, m.UID}]
+		if wait, refused := r.refusal(b, n, reserved, isYoung); refused {
 			waits = append(waits, wait)
 		}
 		if reserved == nil {
@@ -466,41 +506,55 @@ func (r *round) check(m *maintenanceState, n *node) (Admission, []Wait) {
 		}
 		admission.note(reserved)
 	}
-	if wait, behind := r.behindWait(m, n); behind {
-		waits = append(waits, wait) // It is not written, and could be.
+	if behind, lasting := r.isBehind(m, n); behind {
+		waits = append(waits, behindWait(lasting)) // It is not written, and could be.
 	} else if r.unwritable.HasAny(admission.holders()...) {
-		waits = append(waits, r.failedWait(&admission))
+		waits = append(waits, failedWait(r.unwritableBudget(&admission)))
 	}
-	return admission, waits
+	return admission, r.meet(n, waits)
 }
 
 // behindWait returns the wait of a node, of whose holders one has confirmed an admission that the cache
-// of nodes lacks, and false if none has. As long as that is usual, the wait has no reason.
-func (r *round) behindWait(m *maintenanceState, n *node) (wait Wait, behind bool) {
+// of nodes lacks. As long as that is usual, it has no reason.
+func behindWait(lasting bool) Wait {
+	if lasting {
+		return Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitNotCurrent}
+	}
+	return Wait{}
+}
+
+// isBehind reports whether one of the holders of a node has confirmed an admission that the cache of nodes
+// lacks, and whether one has for long.
+func (r *round) isBehind(m *maintenanceState, n *node) (behind, lasting bool) {
 	note := func(holder types.UID) {
-		lasting, found := r.behind[holder]
-		behind = behind || found
-		if lasting {
-			wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitNotCurrent
-		}
+		long, found := r.behind[holder]
+		behind, lasting = behind || found, lasting || long
 	}
 	note(m.UID)
 	for _, b := range n.budgets {
 		note(b.UID)
 	}
-	return wait, behind
+	return behind, lasting
 }
 
-// failedWait returns the wait of a node which a holder would have to reserve that cannot be written.
-func (f *Fleet) failedWait(a *Admission) Wait {
+// failedWait returns the wait of a node which a holder would have to reserve that cannot be written: this
+// budget, or the maintenance.
+func failedWait(failed *budget) Wait {
 	wait := Wait{Reason: coordinationv1alpha1.NodeMaintenanceWaitStatusFailed}
-	for _, b := range a.Budgets {
-		if f.unwritable.Has(b.UID) {
-			wait.Budget = b.Name
-			break
-		}
+	if failed != nil {
+		wait.Budget = failed.Name
 	}
 	return wait
+}
+
+// unwritableBudget returns the first budget that would have to reserve the admission and cannot be written.
+func (f *Fleet) unwritableBudget(a *Admission) *budget {
+	for _, b := range a.Budgets {
+		if f.unwritable.Has(b.UID) {
+			return f.budgets[b.Name]
+		}
+	}
+	return nil
 }
 
 // holders returns the UIDs of those that have yet to reserve the admission.
@@ -525,7 +579,7 @@ func (a *Admission) note(reserved *coordinationv1alpha1.NodeMaintenancePendingAd
 }
 
 // refusal returns why a budget does not admit the node now, for which it may have reserved it.
-func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeMaintenancePendingAdmission) (Wait, bool) {
+func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeMaintenancePendingAdmission, isYoung bool) (Wait, bool) {
 	state, wait := r.states[b], Wait{Budget: b.Name}
 	switch {
 	case state.frozen:
@@ -538,6 +592,9 @@ func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeM
 		wait.Reason = state.early[n.Name]
 	case b.Spec.Topology != nil && state.held:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance
+	case b.Spec.Topology != nil && state.waiting && isYoung:
+		// A machine that comes back again and again would keep its domain active forever.
+		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitTopology
 	case state.reserved >= maxPending:
 		wait.Reason = coordinationv1alpha1.NodeMaintenanceWaitBudget
 	default:
@@ -549,14 +606,22 @@ func (r *round) refusal(b *budget, n *node, reserved *coordinationv1alpha1.NodeM
 // hold keeps younger maintenances from beginning with further nodes of budgets that keep this one
 // from beginning with a node only because of its domain.
 func (r *round) hold(waits []Wait) {
-	if slices.ContainsFunc(waits, func(w Wait) bool {
-		return w.Reason != coordinationv1alpha1.NodeMaintenanceWaitTopology && w.Reason != coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance
-	}) {
+	if !areForDomains(waits) {
 		return
 	}
 	for _, wait := range waits {
-		r.states[r.budgets[wait.Budget]].waiting = true
+		if state := r.states[r.budgets[wait.Budget]]; !state.waiting {
+			state.waiting = true
+			r.changes++
+		}
 	}
+}
+
+// areForDomains reports whether all of the waits end when another domain may be begun.
+func areForDomains(waits []Wait) bool {
+	return !slices.ContainsFunc(waits, func(w Wait) bool {
+		return w.Reason != coordinationv1alpha1.NodeMaintenanceWaitTopology && w.Reason != coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance
+	})
 }
 
 // take counts an admission that was decided.
@@ -565,11 +630,13 @@ func (r *round) take(m *maintenanceState, n *node) {
 		m.slots--
 	}
 	for _, b := range n.budgets {
-		if state := r.states[b]; pendingOf(b.Status.PendingAdmissions, n.Name, m.UID) == nil {
+		if state := r.states[b]; state.reservations[reservation{n.Name, m.UID}] == nil {
 			state.add(b, n)
 			state.reserved++
 		}
 	}
+	r.changes++
+	r.separate(n)
 }
 
 // pendingOf returns the pending admission of the node for the maintenance, or nil.

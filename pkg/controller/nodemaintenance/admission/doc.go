@@ -71,6 +71,13 @@ limitations under the License.
 //
 // A node that others remove is unavailable as well, and no maintenance begins with it.
 //
+// # Cost
+//
+// Hundreds of maintenances may wait for thousands of nodes in dozens of budgets. Nodes that only their names tell
+// apart are a class: a decision asks budgets about each class, once as long as nothing is decided that changes
+// their answer, and only counts the nodes of each maintenance by their classes. Nodes that are reserved or refused
+// are decided on one by one.
+//
 // Domains, freezes and windows are the same for all of them. A domain is active if a node in it is
 // admitted and not given back, or pending: not because a node in it is down or cordoned. A node needs
 // its domain to be active, or room for another active one.
@@ -79,7 +86,9 @@ limitations under the License.
 //
 // The oldest maintenance is first. Within one, nodes in domains where nodes are admitted already come
 // first, then by name; in a cluster of more than 100 nodes by a hash of the name, because of which pods
-// move once: see maintenance.NodeOrder. Nodes whose last admission could not be written are last of all, unless they are
+// move once: see maintenance.NodeOrder. Nodes that are younger than the maintenance come after them, those first
+// that were created first, because a machine may have been replaced by it and come back under its name. They
+// begin in no domain of a budget while another node of the maintenance waits only for a further one. Nodes whose last admission could not be written are last of all, unless they are
 // reserved: a kubelet that writes its node all the time would otherwise keep a place forever. If only
 // the number of domains of a budget keeps an older maintenance from beginning with a node, younger ones
 // begin with no other node of that budget: they could keep the domain active forever.
@@ -93,5 +102,8 @@ limitations under the License.
 //
 //	fleet.go     nodes and budgets, counted as they change
 //	decide.go    which nodes are next, and what the others wait for; pure
+//	classes.go   the same for nodes that are alike
+//	meetings.go  when budgets are open together
+//	slots.go     sets of nodes
 //	admitter.go  the protocol
 package admission

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,37 +51,85 @@ type Fleet struct {
 	behind map[types.UID]bool
 	// unwritable are the budgets and maintenances whose status could not be written a moment ago.
 	unwritable sets.Set[types.UID]
-	// unranked is whether the ranks of nodes have to be determined again.
+	// unranked is whether the order of nodes has to be determined again.
 	unranked bool
+	// order has the nodes by rank, and places where they are: those that nodes have.
+	order  []*node
+	places map[string]*place
+	// slots numbers the nodes by name, for slotSets, also those that are gone, and waiting has the slots of
+	// the nodes that wait, by the UIDs of maintenances.
+	slots   map[string]int
+	waiting map[types.UID]*waitingNodes
+	// serial counts the budgets that there have been.
+	serial int
+	// meetings has when the windows of budgets are open together, by the keys of their windows.
+	meetings map[string]*meeting
 }
 
 // counts are the nodes of a maintenance, by how far they are.
 type counts struct {
 	// working are admitted and neither given back nor failed.
 	working, failed, done int
+	// nodes are all of them.
+	nodes slotSet
 }
 
 // node is what matters of a node.
 type node struct {
 	*v1.Node
+	nodeState
+	// downSince is since when it is not Ready, as its condition says.
+	downSince time.Time
+	budgets   []*budget
+	// place is where it is; nil until its rank is determined.
+	place *place
+	// rank orders all nodes by their domains, then as maintenance.NodeOrder says.
+	rank int
+	slot int
+}
+
+// nodeState is what budgets count of a node.
+type nodeState struct {
 	// unavailable is whether it is not Ready or unschedulable, for whatever reason, and down whether
 	// it is not Ready.
 	unavailable, down bool
-	// downSince is since when it is not Ready, as its condition says.
-	downSince time.Time
 	// taken is whether a maintenance has begun with it, and has not given it back.
-	taken   bool
-	budgets []*budget
-	// rank orders all nodes by their domains, then as maintenance.NodeOrder says.
-	rank int
+	taken bool
+	// removed is whether others remove it.
+	removed bool
+}
+
+func stateOf(object *v1.Node) nodeState {
+	return nodeState{
+		unavailable: !isAvailable(object), down: !maintenance.IsReady(object), taken: isTaken(object), removed: maintenance.IsBeingRemoved(object),
+	}
+}
+
+// place is what nodes share that have the same budgets, and are in the same domain of each.
+type place struct {
+	key string
+	// domains are those of the budgets that have a topology.
+	domains []domain
+	// rank orders places by their domains, and nodes counts the nodes.
+	rank, nodes int
+}
+
+// domain is a domain of the topology of a budget.
+type domain struct {
+	of   *budget
+	name string
 }
 
 // budget is a NodeMaintenanceBudget and the counts of its nodes.
 type budget struct {
 	*coordinationv1alpha1.NodeMaintenanceBudget
+	// serial tells it from one of the same name that it has replaced.
+	serial   int
 	selector *maintenance.NodeMatcher
 	windows  []*schedule.Window
-	nodes    sets.Set[string]
+	// windowsKey is the same for budgets with the same windows; empty without windows.
+	windowsKey string
+	nodes      sets.Set[string]
 	// unavailable counts its nodes that are unavailable or taken, disrupted those that are down or
 	// taken, and taken, by domain, those that are taken.
 	unavailable, disrupted int
@@ -97,58 +146,132 @@ type budget struct {
 
 // NewFleet returns a fleet without nodes and budgets.
 func NewFleet() *Fleet {
-	return &Fleet{nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]time.Time{}}
+	return &Fleet{
+		nodes: map[string]*node{}, budgets: map[string]*budget{}, admitted: map[types.UID]*counts{}, refused: map[string]time.Time{},
+		places: map[string]*place{}, slots: map[string]int{}, waiting: map[types.UID]*waitingNodes{}, meetings: map[string]*meeting{},
+	}
 }
 
-// SetNode adds a node, or replaces the one of the same name.
+// SetNode adds a node, or replaces the one of the same name. With the same labels, it has the same budgets.
 func (f *Fleet) SetNode(object *v1.Node) {
-	known := f.nodes[object.Name]
-	f.RemoveNode(object.Name)
-	added := &node{Node: object, unavailable: !isAvailable(object), down: !maintenance.IsReady(object), downSince: downSince(object), taken: isTaken(object)}
-	f.nodes[object.Name] = added
+	n := f.nodes[object.Name]
+	if n == nil || !maps.Equal(n.Labels, object.Labels) {
+		f.RemoveNode(object.Name)
+		f.addNode(object)
+		return
+	}
+	f.count(n, -1)
+	state := stateOf(object)
+	if state != n.nodeState {
+		n.countIn(-1)
+	}
+	n.Node, n.downSince = object, downSince(object)
+	if state != n.nodeState {
+		n.nodeState = state
+		n.countIn(+1)
+	}
+	f.count(n, +1)
+}
+
+func (f *Fleet) addNode(object *v1.Node) {
+	n := &node{Node: object, nodeState: stateOf(object), downSince: downSince(object), slot: f.slotOf(object.Name)}
 	for _, b := range f.budgets {
 		if b.selector.Matches(object) {
-			added.budgets = append(added.budgets, b)
-			b.add(added, +1)
+			n.budgets = append(n.budgets, b)
 		}
 	}
-	slices.SortFunc(added.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
-	f.count(object, +1)
-	if known != nil && maps.Equal(known.Labels, object.Labels) {
-		added.rank = known.rank
-	} else {
-		f.unranked = true
+	slices.SortFunc(n.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
+	f.nodes[object.Name], f.unranked = n, true
+	n.countIn(+1)
+	f.count(n, +1)
+}
+
+// countIn counts the node in its budgets, or subtracts it.
+func (n *node) countIn(sign int) {
+	for _, b := range n.budgets {
+		b.add(n, sign)
 	}
 }
 
-// rankNodes determines the ranks of the nodes, if nodes, their labels or budgets have changed. To
+// rankNodes determines the order of the nodes, if nodes, their labels or budgets have changed. To
 // compare thousands of names for each decision would cost more than everything else about it.
 func (f *Fleet) rankNodes() {
 	if !f.unranked {
 		return
 	}
-	type place struct {
+	if len(f.slots) > 2*len(f.nodes)+minSlots {
+		f.renumber()
+	}
+	type ordered struct {
 		*node
-		domains []string
-		order   uint64
+		order uint64
 	}
-	places := make([]place, 0, len(f.nodes))
+	all := make([]ordered, 0, len(f.nodes))
 	for _, n := range f.nodes {
-		p := place{node: n, order: maintenance.NodeOrder(n.Name, len(f.nodes))}
-		for _, b := range n.budgets {
-			if b.Spec.Topology != nil {
-				p.domains = append(p.domains, b.domainOf(n))
-			}
+		if n.place == nil {
+			f.locate(n)
 		}
-		places = append(places, p)
+		all = append(all, ordered{n, maintenance.NodeOrder(n.Name, len(f.nodes))})
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(slices.Compare(a.domains, b.domains), cmp.Compare(a.order, b.order), strings.Compare(a.Name, b.Name))
+	f.rankPlaces()
+	slices.SortFunc(all, func(a, b ordered) int {
+		return cmp.Or(a.place.rank-b.place.rank, cmp.Compare(a.order, b.order), strings.Compare(a.Name, b.Name))
 	})
-	for i := range places {
-		places[i].rank = i
+	f.order = make([]*node, len(all))
+	for i := range all {
+		all[i].rank, f.order[i] = i, all[i].node
 	}
 	f.unranked = false
+}
+
+// rankPlaces gives places with the same names of domains the same rank, whatever budgets they are of.
+func (f *Fleet) rankPlaces() {
+	compare := func(a, b *place) int {
+		return slices.CompareFunc(a.domains, b.domains, func(a, b domain) int { return strings.Compare(a.name, b.name) })
+	}
+	places := slices.SortedFunc(maps.Values(f.places), compare)
+	for i, p := range places {
+		p.rank = i
+		if i > 0 && compare(places[i-1], p) == 0 {
+			p.rank = places[i-1].rank
+		}
+	}
+}
+
+// locate determines the place of a node.
+func (f *Fleet) locate(n *node) {
+	var key []byte
+	for _, b := range n.budgets {
+		key = strconv.AppendInt(key, int64(b.serial), 36)
+		if b.Spec.Topology != nil {
+			key = append(append(key, '/'), b.domainOf(n)...)
+		}
+		key = append(key, 0)
+	}
+	p := f.places[string(key)]
+	if p == nil {
+		p = &place{key: string(key)}
+		for _, b := range n.budgets {
+			if b.Spec.Topology != nil {
+				p.domains = append(p.domains, domain{b, b.domainOf(n)})
+			}
+		}
+		f.places[p.key] = p
+	}
+	p.nodes++
+	n.place = p
+}
+
+// dislocate has the place of a node determined again.
+func (f *Fleet) dislocate(n *node) {
+	f.unranked = true
+	if n.place == nil {
+		return
+	}
+	if n.place.nodes--; n.place.nodes == 0 {
+		delete(f.places, n.place.key)
+	}
+	n.place = nil
 }
 
 // SetNodes makes these the nodes. Those that are the same objects as before cost next to nothing.
@@ -174,7 +297,6 @@ func (f *Fleet) SetNodes(objects []*v1.Node) {
 			f.departed(f.nodes[name].Node)
 			f.RemoveNode(name)
 			delete(f.refused, name)
-			f.unranked = true // The order depends on how many nodes there are.
 		}
 	}
 }
@@ -191,10 +313,9 @@ func (f *Fleet) RemoveNode(name string) {
 	if removed == nil {
 		return
 	}
-	for _, b := range removed.budgets {
-		b.add(removed, -1)
-	}
-	f.count(removed.Node, -1)
+	removed.countIn(-1)
+	f.count(removed, -1)
+	f.dislocate(removed)
 	delete(f.nodes, name)
 }
 
@@ -220,9 +341,9 @@ func (n *node) untilDead(now time.Time) time.Duration {
 }
 
 // count adds the admissions of a node, or subtracts them.
-func (f *Fleet) count(object *v1.Node, sign int) {
-	for i := range maintenance.Admissions(object) {
-		admission := &object.Status.MaintenanceStatus.Admissions[i]
+func (f *Fleet) count(n *node, sign int) {
+	for i := range maintenance.Admissions(n.Node) {
+		admission := &n.Status.MaintenanceStatus.Admissions[i]
 		c := f.admitted[admission.MaintenanceUID]
 		if c == nil {
 			c = &counts{}
@@ -236,7 +357,8 @@ func (f *Fleet) count(object *v1.Node, sign int) {
 		default:
 			c.working += sign
 		}
-		if *c == (counts{}) {
+		c.nodes.set(n.slot, sign > 0)
+		if c.working+c.failed+c.done == 0 {
 			delete(f.admitted, admission.MaintenanceUID)
 		}
 	}
@@ -256,7 +378,8 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 		err = fmt.Errorf("reading spec.nodeSelector: %w", err)
 		selector = maintenance.MatchNoNode()
 	}
-	b := &budget{NodeMaintenanceBudget: object, selector: selector, nodes: sets.New[string](), taken: map[string]int{}, available: map[string]int{}}
+	f.serial++
+	b := &budget{NodeMaintenanceBudget: object, serial: f.serial, selector: selector, nodes: sets.New[string](), taken: map[string]int{}, available: map[string]int{}}
 	for i := range object.Spec.Windows {
 		w := &object.Spec.Windows[i]
 		window, parseErr := schedule.NewWindow(w.Schedule, w.TimeZone, time.Duration(w.DurationSeconds)*time.Second)
@@ -266,14 +389,16 @@ func (f *Fleet) SetBudget(object *coordinationv1alpha1.NodeMaintenanceBudget) er
 			continue
 		}
 		b.windows = append(b.windows, window)
+		b.windowsKey += fmt.Sprintf("%q %q %d\n", w.Schedule, w.TimeZone, w.DurationSeconds)
 	}
 	b.invalid = err
-	f.budgets[object.Name], f.unranked = b, true
+	f.budgets[object.Name] = b
 	for _, n := range f.nodes {
 		if selector.Matches(n.Node) {
-			n.budgets = append(n.budgets, b)
-			slices.SortFunc(n.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
+			at, _ := slices.BinarySearchFunc(n.budgets, b.Name, func(known *budget, name string) int { return strings.Compare(known.Name, name) })
+			n.budgets = slices.Insert(n.budgets, at, b)
 			b.add(n, +1)
+			f.dislocate(n)
 		}
 	}
 	return err
@@ -288,9 +413,9 @@ func (f *Fleet) RemoveBudget(name string) {
 	for node := range removed.nodes {
 		n := f.nodes[node]
 		n.budgets = slices.DeleteFunc(n.budgets, func(b *budget) bool { return b == removed })
+		f.dislocate(n)
 	}
 	delete(f.budgets, name)
-	f.unranked = true
 }
 
 // BudgetNames returns the names of the budgets.

@@ -266,7 +266,13 @@ func (r *replica) follow(nodes map[string]*v1.Node, budgets map[string]*coordina
 func countsOf(f *Fleet) map[string]string {
 	all := map[string]string{}
 	for uid, c := range f.admitted {
-		all["maintenance "+string(uid)] = fmt.Sprintf("%+v", *c)
+		admitted := sets.New[string]()
+		for name, n := range f.nodes {
+			if c.nodes.has(n.slot) {
+				admitted.Insert(name)
+			}
+		}
+		all["maintenance "+string(uid)] = fmt.Sprintf("working %d, failed %d, done %d: %v", c.working, c.failed, c.done, sets.List(admitted))
 	}
 	for name, b := range f.budgets {
 		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, taken %v, available %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.taken, b.available)
