@@ -23,11 +23,12 @@ import (
 )
 
 // interceptReplicaSetEvictions makes the ReplicaSet controller an interceptor, if its gate is on. It
-// also makes it ask downscale pod pickers, if theirs is.
+// also makes it ask downscale pod pickers, and prefer nodes that are to go, if theirs are.
 func interceptReplicaSetEvictions(controllerContext ControllerContext, controllerName string, rsc *replicaset.ReplicaSetController) (runInterceptor, error) {
 	if err := askPickers(controllerContext, controllerName, rsc); err != nil {
 		return nil, err
 	}
+	preferDepartingNodes(controllerContext, rsc)
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
 		return nil, nil
 	}

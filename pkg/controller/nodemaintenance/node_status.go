@@ -25,6 +25,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
 )
 
 // computeMaintenanceStatus returns the desired node.status.maintenanceStatus; nil for a node that no
@@ -83,7 +84,7 @@ var nodeConditionTypes = []v1.NodeConditionType{
 const (
 	reasonPlanned         = "MaintenancePlanned"
 	reasonNotPlanned      = "NoMaintenancePlanned"
-	reasonInProgress      = "MaintenanceInProgress"
+	reasonInProgress      = maintenance.ReasonInProgress
 	reasonNotInProgress   = "NoMaintenanceInProgress"
 	reasonPodsLeft        = "PodsLeft"
 	reasonVolumesAttached = "VolumesAttached"

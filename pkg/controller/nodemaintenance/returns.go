@@ -110,7 +110,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	if found == nil || found.uid != node.UID {
 		found = &nodeReturns{uid: node.UID, owners: map[returnOwner]*ownerReturns{}}
 	}
-	claimed, returned, occupied := claimedSince(node), map[returnOwner][]*v1.Pod{}, false
+	claimed, returned, occupied := maintenance.ClaimedSince(node), map[returnOwner][]*v1.Pod{}, false
 	for _, pod := range pods {
 		isBack := hasComeBack(pod, claimed)
 		if isBack {
@@ -209,17 +209,6 @@ func hasComeBack(pod *v1.Pod, claimed time.Time) bool {
 		return false
 	}
 	return maintenance.WhyComesBack(pod) == maintenance.ToleratesCordon || pod.CreationTimestamp.After(claimed.Add(bindingDelay))
-}
-
-// claimedSince returns since when maintenances claim the node without interruption; zero if its status does not
-// say that they do.
-func claimedSince(node *v1.Node) time.Time {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == v1.NodeMaintenanceInProgress && c.Status == v1.ConditionTrue && c.Reason == reasonInProgress {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // held returns why the eviction of a pod is not requested yet, if it has come back.

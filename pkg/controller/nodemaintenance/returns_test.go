@@ -162,7 +162,7 @@ func TestPaceOfOwners(t *testing.T) {
 		"created before":         pod("e", "e", tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour)) }),
 		"bound during the write": pod("f", "f", func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour + bindingDelay)) }),
 	} {
-		if hasComeBack(other, claimedSince(node)) {
+		if hasComeBack(other, maintenance.ClaimedSince(node)) {
 			t.Errorf("a pod %s has come back", name)
 		}
 	}

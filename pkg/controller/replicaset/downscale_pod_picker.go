@@ -218,27 +218,35 @@ func (rsc *ReplicaSetController) leavingPods(ctx context.Context, rs *apps.Repli
 }
 
 // rank returns the pods with their ranks for a scale-down: those of the picker if it was asked and has
-// decided. Otherwise they are those of today. The result is nil if it was not asked.
+// decided. Otherwise they are those of today. Nodes that are to go are part of both. The result is nil if
+// the picker was not asked.
 func (rsc *ReplicaSetController) rank(rs *apps.ReplicaSet, pods, relatedPods []*v1.Pod) (controller.ActivePodsWithRanks, *podpicker.Result) {
-	if rsc.pickers == nil {
-		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods), nil
+	var result *podpicker.Result
+	if rsc.pickers != nil {
+		if taken, asked := rsc.pickers.client.Take(types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name}); asked {
+			result = &taken
+		}
 	}
-	result, asked := rsc.pickers.client.Take(types.NamespacedName{Namespace: rs.Namespace, Name: rs.Name})
-	if !asked {
-		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods), nil
+	picked := result != nil && result.Ranks != nil
+	ranked := getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods)
+	if picked {
+		ranked = rsc.rankPicked(pods, result.Ranks)
 	}
-	if result.Ranks == nil {
-		return getPodsRankedByRelatedPodsOnSameNode(pods, relatedPods), &result
-	}
+	rankDepartures(rsc.nodeLister, ranked, picked)
+	return ranked, result
+}
+
+// rankPicked returns the pods with the ranks of a picker.
+func (rsc *ReplicaSetController) rankPicked(pods []*v1.Pod, ranks map[string]int) controller.ActivePodsWithRanks {
 	ranked := controller.ActivePodsWithRanks{Pods: pods, Rank: make([]int, len(pods)), Now: metav1.NewTime(rsc.clock.Now())}
 	for i, pod := range pods {
-		rank, isCandidate := result.Ranks[pod.Name]
+		rank, isCandidate := ranks[pod.Name]
 		if !isCandidate {
 			rank = podpicker.RankOther
 		}
 		ranked.Rank[i] = -rank // Higher ranks are deleted first.
 	}
-	return ranked, &result
+	return ranked
 }
 
 // reportSlow records that a scale-down waits: otherwise nothing says why there are too many pods.

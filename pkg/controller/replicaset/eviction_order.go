@@ -33,7 +33,7 @@ import (
 
 // getPodsToDelete returns diff pods to delete. There must be at least as many.
 func (rsc *ReplicaSetController) getPodsToDelete(ctx context.Context, rs *apps.ReplicaSet, filteredPods, relatedPods []*v1.Pod, diff int) []*v1.Pod {
-	if rsc.evictions == nil && rsc.pickers == nil || diff >= len(filteredPods) {
+	if rsc.evictions == nil && rsc.pickers == nil && rsc.nodeLister == nil || diff >= len(filteredPods) {
 		return getPodsToDelete(filteredPods, relatedPods, diff)
 	}
 	ranked, result := rsc.rank(rs, filteredPods, relatedPods)

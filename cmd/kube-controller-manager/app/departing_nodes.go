@@ -1,0 +1,31 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package app
+
+import (
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// preferDepartingNodes makes scale-downs of ReplicaSets, or of ReplicationControllers, prefer pods on nodes that are to
+// go, if the gate is on that announces them.
+func preferDepartingNodes(controllerContext ControllerContext, controller *replicaset.ReplicaSetController) {
+	if utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) {
+		controller.PreferDepartingNodes(controllerContext.InformerFactory.Core().V1().Nodes())
+	}
+}
