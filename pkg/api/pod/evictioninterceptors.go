@@ -22,9 +22,12 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
 )
@@ -52,6 +55,39 @@ func KeepEvictionInterceptors(ctx context.Context, pod, oldPod *api.Pod) {
 	warning.AddWarning(ctx, "", "spec.evictionInterceptors: kept, although the update omits it, because the list of a pod is immutable: "+
 		"use a patch, or a client that knows the field")
 }
+
+// warningsForEvictionInterceptors warns of what the author of a pod template may not expect of its interceptors.
+func warningsForEvictionInterceptors(fieldPath *field.Path, podSpec *api.PodSpec, meta *metav1.ObjectMeta, oldPodSpec *api.PodSpec) []string {
+	warnings := warningsForDroppedEvictionInterceptors(fieldPath, podSpec, oldPodSpec)
+	return append(warnings, warningsForCrowdedEvictionInterceptors(fieldPath, podSpec, meta)...)
+}
+
+// warningsForCrowdedEvictionInterceptors warns if a template leaves no room for the names that the controllers of
+// workloads add to its pods.
+func warningsForCrowdedEvictionInterceptors(fieldPath *field.Path, podSpec *api.PodSpec, meta *metav1.ObjectMeta) []string {
+	if fieldPath == nil || meta == nil || !utilfeature.DefaultFeatureGate.Enabled(features.EvictionRequestAPI) {
+		return nil // Nothing is added to the names of a pod that is created as such.
+	}
+	names := make([]v1.EvictionInterceptor, 0, len(podSpec.EvictionInterceptors))
+	for _, interceptor := range podSpec.EvictionInterceptors {
+		names = append(names, v1.EvictionInterceptor{Name: interceptor.Name})
+	}
+	count := evictioninterceptor.CountOnPod(names, meta.Annotations)
+	kinds := "Deployments and StatefulSets"
+	switch free := evictioninterceptor.MaxOnPod - count; {
+	case free >= namesOfDeployment:
+		return nil
+	case free > 0:
+		kinds = "Deployments"
+	}
+	return []string{fmt.Sprintf("%s: with %d interceptors, new pods have no room for those of the controllers of %s, because a pod has at most %d: "+
+		"they are neither replaced before their eviction nor evicted one after another; name at most %d",
+		fieldPath.Child("spec", "evictionInterceptors"), count, kinds, evictioninterceptor.MaxOnPod, evictioninterceptor.MaxOnPod-namesOfDeployment)}
+}
+
+// namesOfDeployment is how many names are added to the pods of a Deployment: its own and that of its ReplicaSet. A
+// StatefulSet adds one.
+const namesOfDeployment = 2
 
 // warningsForDroppedEvictionInterceptors warns if an update of a template drops interceptors. Its pods are replaced by
 // some without them, which is often not intended.

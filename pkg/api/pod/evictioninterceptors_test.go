@@ -165,3 +165,39 @@ func TestWarningsForDroppedEvictionInterceptors(t *testing.T) {
 		})
 	}
 }
+
+// TestWarningsForCrowdedEvictionInterceptors: without this warning, the controllers would leave their names out silently.
+func TestWarningsForCrowdedEvictionInterceptors(t *testing.T) {
+	named := func(inSpec, byAnnotation int) *api.PodTemplateSpec {
+		template := &api.PodTemplateSpec{}
+		for i := range inSpec {
+			template.Spec.EvictionInterceptors = append(template.Spec.EvictionInterceptors, api.EvictionInterceptor{Name: fmt.Sprintf("i%d.example.com", i)})
+		}
+		template.Annotations = map[string]string{}
+		for i := range byAnnotation {
+			template.Annotations[fmt.Sprintf("interceptor.evictionrequest.coordination.k8s.io/priority_a%d.example.com", i)] = "1"
+		}
+		return template
+	}
+	const text = "template.spec.evictionInterceptors: with %d interceptors, new pods have no room for those of the controllers of %s, because a pod has at most 15: " +
+		"they are neither replaced before their eviction nor evicted one after another; name at most 13"
+	for name, test := range map[string]struct {
+		template *api.PodTemplateSpec
+		disabled bool
+		want     []string
+	}{
+		"none":           {template: named(0, 0)},
+		"room for two":   {template: named(13, 0)},
+		"room for one":   {template: named(14, 0), want: []string{fmt.Sprintf(text, 14, "Deployments")}},
+		"no room":        {template: named(15, 0), want: []string{fmt.Sprintf(text, 15, "Deployments and StatefulSets")}},
+		"by annotations": {template: named(10, 5), want: []string{fmt.Sprintf(text, 15, "Deployments and StatefulSets")}},
+		"gate off":       {template: named(15, 0), disabled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, !test.disabled)
+			if diff := cmp.Diff(test.want, GetWarningsForPodTemplate(t.Context(), field.NewPath("template"), test.template, nil)); diff != "" {
+				t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -79,7 +79,7 @@ func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string,
 	create := func(template *v1.PodTemplateSpec) error {
 		return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
 	}
-	return c.creator.Create(controllerRef.UID, template, create, coordinationv1alpha1.EvictionInterceptorDaemonSet)
+	return c.creator.Create(controllerRef.UID, template, create, nil, coordinationv1alpha1.EvictionInterceptorDaemonSet)
 }
 
 // sameDaemonSetTargets reports whether a change of the node leaves the drain targets for pods of

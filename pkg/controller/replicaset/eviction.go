@@ -21,15 +21,18 @@ import (
 	"fmt"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	policyinformers "k8s.io/client-go/informers/policy/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
@@ -56,8 +59,13 @@ type evictions struct {
 	requestsSynced   cache.InformerSynced
 }
 
+// newEvictionRecorder returns a recorder of events with a source of its own, like newPickerRecorder.
+func newEvictionRecorder(broadcaster record.EventBroadcaster) record.EventRecorder {
+	return broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "replicaset-controller-evictions"})
+}
+
 // InterceptEvictions makes the controller take part in the eviction of its pods, for the feature
-// gate DeploymentPodSurge: new pods of Deployments that can surge list both controllers as
+// gate DeploymentPodSurge: new pods of Deployments that can surge, or pace evictions, list both controllers as
 // interceptors, no pod is created for an extra replica that is no longer needed, a scale-down
 // prefers pods that have to leave anyway, and run takes the turns of replicaset.apps.k8s.io. It
 // must be called once, before Run. Evictions have their own client, because the rate limit of the
@@ -91,7 +99,10 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 		return nil, fmt.Errorf("intercepting evictions of ReplicaSets: %w", err)
 	}
 
-	rsc.podControl = interceptedPodControl{PodControlInterface: rsc.podControl, deploymentLister: deploymentInformer.Lister(), creator: evictioninterceptor.NewCreator(rsc.clock)}
+	rsc.podControl = interceptedPodControl{
+		PodControlInterface: rsc.podControl, deploymentLister: deploymentInformer.Lister(), creator: evictioninterceptor.NewCreator(rsc.clock),
+		recorder: newEvictionRecorder(rsc.eventBroadcaster),
+	}
 	// Pods that are created before the Deployments are known would lack their interceptors.
 	// EvictionRequests are not waited for: the API server may never serve them.
 	rsListerSynced, deploymentsSynced := rsc.rsListerSynced, deploymentInformer.Informer().HasSynced

@@ -26,19 +26,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
 // interceptedPodControl adds the Deployment and the ReplicaSet controller to the eviction
-// interceptors of new pods if the Deployment can surge. For other pods, the two controllers could
-// do nothing that a plain eviction does not do.
+// interceptors of new pods if the Deployment can surge, or lets its pods leave one after another. For
+// other pods, the two controllers could do nothing that a plain eviction does not do.
 type interceptedPodControl struct {
 	controller.PodControlInterface
 	deploymentLister appslisters.DeploymentLister
 	creator          *evictioninterceptor.Creator
+	recorder         record.EventRecorder
 }
+
+// eventInterceptorsLeftOut: a pod was created without its controllers as interceptors.
+const eventInterceptorsLeftOut = "EvictionInterceptorsLeftOut"
 
 // CreatePods adds the interceptors to the pods and not to the template: a template that differs
 // from that of the Deployment would be rolled out.
@@ -46,16 +51,21 @@ func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string,
 	create := func(template *v1.PodTemplateSpec) error {
 		return c.PodControlInterface.CreatePods(ctx, namespace, template, object, controllerRef)
 	}
-	if rs, ok := object.(*apps.ReplicaSet); ok && c.canSurge(rs) {
-		return c.creator.Create(rs.UID, template, create, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)
+	rs, ok := object.(*apps.ReplicaSet)
+	if !ok {
+		return create(template)
 	}
-	return create(template)
-}
-
-// canSurge reports whether the ReplicaSet is controlled by a Deployment with a positive maxSurge.
-func (c interceptedPodControl) canSurge(rs *apps.ReplicaSet) bool {
 	deployment := deploymentOf(c.deploymentLister, rs)
-	return deployment != nil && deploymentutil.MaxSurge(*deployment) > 0
+	if deployment == nil || deploymentutil.MaxSurge(*deployment) == 0 && !deploymentutil.PacesEvictions(deployment) {
+		return create(template)
+	}
+	leftOut := func(reason string) {
+		// Users look at the Deployment first.
+		c.recorder.Eventf(deployment, v1.EventTypeWarning, eventInterceptorsLeftOut,
+			"Pods of ReplicaSet %s are created without %s and %s, and are neither replaced before their eviction nor evicted one after another: %s",
+			rs.Name, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, reason)
+	}
+	return c.creator.Create(rs.UID, template, create, leftOut, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)
 }
 
 // isAppsKind reports whether an owner is of this kind in the group apps, in any version.

@@ -19,6 +19,7 @@ package replicaset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -34,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/utils/clock"
@@ -262,7 +264,7 @@ func TestInterceptedPodControl(t *testing.T) {
 			}
 			stored, storedTemplate := owner.DeepCopyObject(), template.DeepCopy()
 			recorder := &recordingPodControl{answers: test.answers}
-			control := interceptedPodControl{PodControlInterface: recorder, deploymentLister: deploymentLister(t, deployments...), creator: evictioninterceptor.NewCreator(clock.RealClock{})}
+			control := interceptedPodControl{PodControlInterface: recorder, deploymentLister: deploymentLister(t, deployments...), creator: evictioninterceptor.NewCreator(clock.RealClock{}), recorder: record.NewFakeRecorder(10)}
 
 			err := control.CreatePods(t.Context(), metav1.NamespaceDefault, template, owner, &metav1.OwnerReference{UID: "rs"})
 			if !errors.Is(err, test.wantErr) {
@@ -346,5 +348,60 @@ func TestSyncWaitsForDeployments(t *testing.T) {
 	rsSynced = false
 	if f.rsc.rsListerSynced() {
 		t.Error("ready before the ReplicaSets have synced")
+	}
+}
+
+// Pods of a Deployment without a surge name its controllers as well if they wait for each other.
+func TestInjectionOfPacedDeployments(t *testing.T) {
+	both, none := []string{deploymentInterceptor, replicaSetInterceptor}, []string{}
+	for name, test := range map[string]struct {
+		change func(*apps.Deployment)
+		want   []string
+	}{
+		"several replicas": {want: both},
+		"one replica":      {change: func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](1) }, want: none},
+		"opted out": {change: func(d *apps.Deployment) {
+			d.Annotations = map[string]string{evictioninterceptor.DeploymentPacingAnnotation: "Disabled"}
+		}, want: none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := newDeployment(intstr.FromInt32(0), func(d *apps.Deployment) { d.Spec.Replicas = ptr.To[int32](3) })
+			if test.change != nil {
+				test.change(deployment)
+			}
+			recorder, rs := &recordingPodControl{}, newReplicaSetOf()
+			control := interceptedPodControl{PodControlInterface: recorder, deploymentLister: deploymentLister(t, deployment), creator: evictioninterceptor.NewCreator(clock.RealClock{})}
+			if err := control.CreatePods(t.Context(), metav1.NamespaceDefault, &rs.Spec.Template, rs, &metav1.OwnerReference{UID: "rs"}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([][]string{test.want}, recorder.interceptors()); diff != "" {
+				t.Errorf("unexpected interceptors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// That pods get none of the names is said at the Deployment: nothing else would show it.
+func TestLeftOutInterceptorsAreSaid(t *testing.T) {
+	var names []string
+	for i := range 14 {
+		names = append(names, fmt.Sprintf("i%d.example.com", i))
+	}
+	deployment, rs, events := newDeployment(intstr.FromInt32(1)), newReplicaSetOf(named(names...)), record.NewFakeRecorder(10)
+	control := interceptedPodControl{
+		PodControlInterface: &recordingPodControl{}, deploymentLister: deploymentLister(t, deployment), creator: evictioninterceptor.NewCreator(clock.RealClock{}), recorder: events,
+	}
+	if err := control.CreatePods(t.Context(), metav1.NamespaceDefault, &rs.Spec.Template, rs, &metav1.OwnerReference{UID: "rs"}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Warning EvictionInterceptorsLeftOut Pods of ReplicaSet web-1 are created without deployment.apps.k8s.io and replicaset.apps.k8s.io, and are neither replaced before " +
+		"their eviction nor evicted one after another: the pod template names 14 interceptors, and a pod has at most 15"
+	select {
+	case got := <-events.Events:
+		if got != want {
+			t.Errorf("got event %q, want %q", got, want)
+		}
+	default:
+		t.Error("no event")
 	}
 }

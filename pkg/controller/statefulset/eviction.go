@@ -42,6 +42,7 @@ import (
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
 )
@@ -88,7 +89,7 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	if err := pacer.watch(podInformer, setInformer, requestInformer, budgetInformer); err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
-	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{})}
+	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{}), control.podControl.recorder}
 	requestsSynced, budgetsSynced := requestInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {
 		// With a part of the pods, the others would appear to be missing, and without the requests
@@ -209,7 +210,7 @@ func (p *evictionPacer) budgetHandler() cache.ResourceEventHandler {
 		AddFunc: p.budgetChanged,
 		UpdateFunc: func(old, new any) {
 			// Each eviction changes the status of its budget, but not what the budget permits.
-			if !samePermission(old.(*policy.PodDisruptionBudget), new.(*policy.PodDisruptionBudget)) {
+			if !evictionpacing.SamePermission(old.(*policy.PodDisruptionBudget), new.(*policy.PodDisruptionBudget)) {
 				p.budgetChanged(new)
 			}
 		},

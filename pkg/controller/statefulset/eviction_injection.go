@@ -22,6 +22,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 )
 
@@ -29,7 +30,8 @@ import (
 // their evictions are paced. All other calls are passed through.
 type interceptedPods struct {
 	StatefulPodControlObjectManager
-	creator *evictioninterceptor.Creator
+	creator  *evictioninterceptor.Creator
+	recorder record.EventRecorder
 }
 
 // CreatePod adds the interceptor to the pod and not to the template of the set: a changed template
@@ -44,7 +46,11 @@ func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.S
 		return m.StatefulPodControlObjectManager.CreatePod(ctx, &created, set)
 	}
 	template := v1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
-	return m.creator.Create(set.UID, &template, create, coordinationv1alpha1.EvictionInterceptorStatefulSet)
+	leftOut := func(reason string) {
+		m.recorder.Eventf(set, v1.EventTypeWarning, EvictionInterceptorsLeftOutReason,
+			"Pod %s was created without %s, and its eviction does not wait for other pods: %s", pod.Name, coordinationv1alpha1.EvictionInterceptorStatefulSet, reason)
+	}
+	return m.creator.Create(set.UID, &template, create, leftOut, coordinationv1alpha1.EvictionInterceptorStatefulSet)
 }
 
 // isPaced reports whether the pods of a StatefulSet are evicted one after another. A single pod
@@ -56,5 +62,5 @@ func isPaced(set *apps.StatefulSet) bool {
 // isPacingDisabled reports whether the owner of a StatefulSet has opted out. The annotation is read
 // at each decision, so it also applies to pods that list the interceptor.
 func isPacingDisabled(set *apps.StatefulSet) bool {
-	return set.Annotations[coordinationv1alpha1.EvictionPacingAnnotation] == coordinationv1alpha1.EvictionPacingDisabled
+	return evictioninterceptor.IsPacingDisabled(set.Annotations, coordinationv1alpha1.EvictionPacingAnnotation)
 }

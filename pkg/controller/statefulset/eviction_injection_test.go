@@ -19,6 +19,7 @@ package statefulset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -98,7 +100,7 @@ func TestInterceptedPods(t *testing.T) {
 			}
 			before, setBefore := pod.DeepCopy(), test.set.DeepCopy()
 			recorder := &recordedPods{answers: test.answers}
-			err := interceptedPods{recorder, evictioninterceptor.NewCreator(clock.RealClock{})}.CreatePod(t.Context(), pod, test.set)
+			err := interceptedPods{recorder, evictioninterceptor.NewCreator(clock.RealClock{}), record.NewFakeRecorder(10)}.CreatePod(t.Context(), pod, test.set)
 			if !errors.Is(err, test.wantErr) {
 				t.Errorf("got error %v, want %v", err, test.wantErr)
 			}
@@ -131,5 +133,29 @@ func naming(names ...string) func(*v1.Pod) {
 		for _, name := range names {
 			pod.Spec.EvictionInterceptors = append(pod.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: name})
 		}
+	}
+}
+
+// That a pod gets no name is said at the StatefulSet: nothing else would show it.
+func TestLeftOutInterceptorIsSaid(t *testing.T) {
+	var names []string
+	for i := range 15 {
+		names = append(names, fmt.Sprintf("i%d.example.com", i))
+	}
+	set, events := pacedSet(2), record.NewFakeRecorder(10)
+	pod := newStatefulSetPod(set, 0)
+	naming(names...)(pod)
+	if err := (interceptedPods{&recordedPods{}, evictioninterceptor.NewCreator(clock.RealClock{}), events}).CreatePod(t.Context(), pod, set); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Warning EvictionInterceptorsLeftOut Pod web-0 was created without statefulset.apps.k8s.io, and its eviction does not wait for other pods: " +
+		"the pod template names 15 interceptors, and a pod has at most 15"
+	select {
+	case got := <-events.Events:
+		if got != want {
+			t.Errorf("got event %q, want %q", got, want)
+		}
+	default:
+		t.Error("no event")
 	}
 }

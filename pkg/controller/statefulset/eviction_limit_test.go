@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 )
 
 // permitting returns a budget of all pods that permits so many of six to be disrupted.
@@ -50,22 +51,22 @@ func TestEvictionLimitOf(t *testing.T) {
 	}
 	tests := map[string]struct {
 		budgets []*policy.PodDisruptionBudget
-		want    evictionLimit
+		want    evictionpacing.Limit
 	}{
-		"none":                   {want: evictionLimit{pods: 2}},
-		"one":                    {budgets: []*policy.PodDisruptionBudget{permitting(5)}, want: evictionLimit{pods: 5, budget: "budget"}},
-		"one, less than the set": {budgets: []*policy.PodDisruptionBudget{permitting(1)}, want: evictionLimit{pods: 1, budget: "budget"}},
-		"one that permits none":  {budgets: []*policy.PodDisruptionBudget{permitting(0)}, want: evictionLimit{pods: 1, budget: "budget"}},
-		"one that wants more pods than there are": {budgets: []*policy.PodDisruptionBudget{permitting(-3)}, want: evictionLimit{pods: 1, budget: "budget"}},
-		"two":                        {budgets: []*policy.PodDisruptionBudget{permitting(5), permitting(5, named("other"))}, want: evictionLimit{pods: 2}},
-		"one of some pods":           {budgets: []*policy.PodDisruptionBudget{permitting(5, selecting("web-0"))}, want: evictionLimit{pods: 2}},
-		"one per pod":                {budgets: []*policy.PodDisruptionBudget{permitting(5, selecting("web-0")), permitting(5, selecting("web-1"), named("other"))}, want: evictionLimit{pods: 2}},
-		"of another namespace":       {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) { b.Namespace = "other" })}, want: evictionLimit{pods: 2}},
-		"not computed yet":           {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) { b.Status = policy.PodDisruptionBudgetStatus{} })}, want: evictionLimit{pods: 2}},
-		"computed for an older spec": {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) { b.Generation = 2 })}, want: evictionLimit{pods: 2}},
+		"none":                   {want: evictionpacing.Limit{Pods: 2}},
+		"one":                    {budgets: []*policy.PodDisruptionBudget{permitting(5)}, want: evictionpacing.Limit{Pods: 5, Budget: "budget"}},
+		"one, less than the set": {budgets: []*policy.PodDisruptionBudget{permitting(1)}, want: evictionpacing.Limit{Pods: 1, Budget: "budget"}},
+		"one that permits none":  {budgets: []*policy.PodDisruptionBudget{permitting(0)}, want: evictionpacing.Limit{Pods: 1, Budget: "budget"}},
+		"one that wants more pods than there are": {budgets: []*policy.PodDisruptionBudget{permitting(-3)}, want: evictionpacing.Limit{Pods: 1, Budget: "budget"}},
+		"two":                        {budgets: []*policy.PodDisruptionBudget{permitting(5), permitting(5, named("other"))}, want: evictionpacing.Limit{Pods: 2}},
+		"one of some pods":           {budgets: []*policy.PodDisruptionBudget{permitting(5, selecting("web-0"))}, want: evictionpacing.Limit{Pods: 2}},
+		"one per pod":                {budgets: []*policy.PodDisruptionBudget{permitting(5, selecting("web-0")), permitting(5, selecting("web-1"), named("other"))}, want: evictionpacing.Limit{Pods: 2}},
+		"of another namespace":       {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) { b.Namespace = "other" })}, want: evictionpacing.Limit{Pods: 2}},
+		"not computed yet":           {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) { b.Status = policy.PodDisruptionBudgetStatus{} })}, want: evictionpacing.Limit{Pods: 2}},
+		"computed for an older spec": {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) { b.Generation = 2 })}, want: evictionpacing.Limit{Pods: 2}},
 		"cannot be computed": {budgets: []*policy.PodDisruptionBudget{permitting(5, func(b *policy.PodDisruptionBudget) {
 			b.Status.Conditions = []metav1.Condition{{Type: policy.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policy.SyncFailedReason}}
-		})}, want: evictionLimit{pods: 2}},
+		})}, want: evictionpacing.Limit{Pods: 2}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

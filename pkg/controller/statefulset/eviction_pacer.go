@@ -46,6 +46,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/utils/clock"
 )
@@ -57,6 +58,9 @@ const (
 	// EvictionPacingGivenUpReason is added to an event when the eviction of a pod may proceed
 	// although too many pods are unavailable.
 	EvictionPacingGivenUpReason = "EvictionPacingGivenUp"
+	// EvictionInterceptorsLeftOutReason is added to an event when a pod is created without the
+	// StatefulSet controller as an interceptor.
+	EvictionInterceptorsLeftOutReason = "EvictionInterceptorsLeftOut"
 )
 
 const (
@@ -183,48 +187,39 @@ func (p *evictionPacer) handle(ctx context.Context, turn *evictionrequest.Turn) 
 }
 
 // isBehind reports whether pods of the set were released without that the cache shows it, so that
-// this pod would be one too many: by another process, which has the turns now or had them until a
-// moment ago. A process that was suspended goes on with an old cache, and does not know yet that it
-// no longer leads. So the requests are read from the API server before a pod is released. Their
-// labels are those of the pods.
+// this pod would be one too many, or whether it is not broken any more.
 func (p *evictionPacer) isBehind(ctx context.Context, t *evictionTurn) (bool, error) {
 	set := p.setOfRelease(t)
 	if set == nil {
 		return false, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	isReleased := func(request *coordinationv1alpha1.EvictionRequest) bool {
+		keys, err := statefulSetOfRequest(request)
+		return err == nil && slices.Contains(keys, t.key) && evictionStageOf(request) == evictionpacing.Released
+	}
+	isKnown := func(request *coordinationv1alpha1.EvictionRequest) bool {
+		cached, err := p.requestLister.EvictionRequests(request.Namespace).Get(request.Name)
+		return err == nil && cached.UID == request.UID && evictionStageOf(cached) == evictionpacing.Released || p.hasResult(t.key, types.UID(request.Name))
+	}
+	other, err := evictionpacing.UnknownRelease(ctx, p.client, set.Namespace, set.Spec.Selector, isReleased, isKnown)
 	if err != nil {
-		return false, fmt.Errorf("reading the selector of StatefulSet %s: %w", t.key, err)
+		return false, fmt.Errorf("looking for pods of StatefulSet %s that were released: %w", t.key, err)
 	}
-	live, err := p.client.CoordinationV1alpha1().EvictionRequests(set.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return false, fmt.Errorf("reading the eviction requests of StatefulSet %s: %w", t.key, err)
+	if other != "" {
+		klog.FromContext(ctx).Info("Not releasing a StatefulSet pod, because the cache does not show yet that another one was released", "pod", klog.KRef(t.pod.Namespace, t.pod.Name), "other", other)
+		return true, nil
 	}
-	if p.isBroken(t) {
-		// What the cache shows may have ended long ago.
-		pod, err := p.client.CoreV1().Pods(t.pod.Namespace).Get(ctx, t.pod.Name, metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("reading pod %s: %w", t.pod, err)
-		}
-		if err == nil && pod.UID == t.uid && !evictionturn.IsBroken(pod, p.clock.Now()) {
-			return true, nil
-		}
+	if !p.isBroken(t) {
+		return false, nil
 	}
+	return evictionpacing.HasRecovered(ctx, p.client, t.pod, t.uid, p.clock.Now())
+}
+
+// hasResult reports whether the turn of a pod was ended here.
+func (p *evictionPacer) hasResult(key string, pod types.UID) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	for i := range live.Items {
-		request := &live.Items[i]
-		if keys, err := statefulSetOfRequest(request); err != nil || !slices.Contains(keys, t.key) || evictionStageOf(request) != released {
-			continue
-		}
-		cached, err := p.requestLister.EvictionRequests(request.Namespace).Get(request.Name)
-		known := err == nil && cached.UID == request.UID && evictionStageOf(cached) == released
-		if !known && p.results[t.key][types.UID(request.Name)] == nil {
-			klog.FromContext(ctx).Info("Not releasing a StatefulSet pod, because the cache does not show yet that another one was released", "pod", klog.KRef(t.pod.Namespace, t.pod.Name), "other", request.Spec.Target.Pod.Name)
-			return true, nil
-		}
-	}
-	return false, nil
+	return p.results[key][pod] != nil
 }
 
 // isBroken reports whether the pod was released because it was broken.
@@ -409,23 +404,23 @@ func (p *evictionPacer) podsOf(set *apps.StatefulSet) ([]*v1.Pod, error) {
 // pace ends the turns of the pods that may leave, and reports on the others. It returns when to
 // sync again if nothing changes. The caller holds the lock.
 func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, now time.Time) time.Duration {
-	stageOf := func(pod *v1.Pod) evictionStage {
+	stageOf := func(pod *v1.Pod) evictionpacing.Stage {
 		if p.results[key][pod.UID] != nil {
-			return released
+			return evictionpacing.Released
 		}
 		return evictionStageOf(p.requestOf(pod))
 	}
 	history := p.evictionHistory(key, now)
 	members := evictionMembers(set, pods, stageOf, history.before, now)
 	p.forgetBroken(key, members, history)
-	plan := planEvictions(evictionLimitOf(set, pods, p.budgets), members)
-	for _, member := range plan.next {
+	plan := evictionpacing.PlanEvictions(evictionLimitOf(set, pods, p.budgets), members)
+	for _, member := range plan.Next {
 		message := fmt.Sprintf("Released: StatefulSet %s allows the eviction of the pod.", set.Name)
-		if member.broken {
+		if member.Broken {
 			message = fmt.Sprintf("Released: the pod has not been ready for %v, so it waits for no other pod of StatefulSet %s.", evictionturn.BrokenAfter, set.Name)
 		}
-		if p.decide(key, member.pod.UID, metrics.EvictionReleased, message, now) && member.broken {
-			p.noteBroken(key, member.pod.UID)
+		if p.decide(key, member.Pod.UID, metrics.EvictionReleased, message, now) && member.Broken {
+			p.noteBroken(key, member.Pod.UID)
 		}
 	}
 	progress := history.progress
@@ -438,18 +433,18 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 			next = min(next, since.Add(evictionturn.BrokenAfter).Sub(now))
 		}
 	}
-	for _, member := range plan.waiting {
-		turn := p.turns[key][member.pod.UID]
+	for _, member := range plan.Waiting {
+		turn := p.turns[key][member.Pod.UID]
 		if turn == nil {
 			continue // The library has not started the turn yet.
 		}
-		message := plan.waitingFor(set, member)
+		message := waitingFor(&plan, set, member)
 		since, eta := turn.history.WaitsSince(laterOf(turn.began, progress), evictionProgressDeadline)
 		timeout := since.Add(evictionProgressDeadline).Sub(now)
 		if timeout <= 0 {
 			p.decide(key, turn.uid, metrics.EvictionGivenUp, fmt.Sprintf("Gave up after %v without progress. %s", now.Sub(since).Round(time.Second), message), now)
 			// Only one pod at a time: this counts as progress for the others, which wait again.
-			member.stage, progress = released, now
+			member.Stage, progress = evictionpacing.Released, now
 			continue
 		}
 		next = min(next, timeout)
@@ -470,14 +465,14 @@ type evictionHistory struct {
 }
 
 // before returns the predecessors of the pod with this UID, or of a missing one.
-func (h *evictionHistory) before(name string, uid types.UID) predecessors {
-	var before predecessors
+func (h *evictionHistory) before(name string, uid types.UID) evictionpacing.Predecessors {
+	var before evictionpacing.Predecessors
 	for released, wasBroken := range h.released[name] {
 		switch {
 		case wasBroken:
-			before.wasBroken = true
+			before.WasBroken = true
 		case released != uid:
-			before.replaced = true
+			before.Replaced = true
 		}
 	}
 	return before
@@ -505,7 +500,7 @@ func (p *evictionPacer) evictionHistory(key string, now time.Time) *evictionHist
 		if completed != nil {
 			progressed(*completed)
 		}
-		if passedOn := completed != nil || p.results[key][uid] != nil; passedOn && evictionStageOf(request) != stays {
+		if passedOn := completed != nil || p.results[key][uid] != nil; passedOn && evictionStageOf(request) != evictionpacing.Stays {
 			if history.released[name] == nil {
 				history.released[name] = map[types.UID]bool{}
 			}
@@ -537,14 +532,14 @@ func (p *evictionPacer) forget(key string, uid types.UID) {
 // forgetBroken forgets the pods that were broken when they were released if they no longer matter:
 // their requests are gone or canceled, or they or their replacements are available. The caller holds the
 // lock.
-func (p *evictionPacer) forgetBroken(key string, members []*evictionMember, history *evictionHistory) {
+func (p *evictionPacer) forgetBroken(key string, members []*evictionpacing.Member, history *evictionHistory) {
 	known := sets.New[types.UID]()
 	for _, pods := range history.released {
 		known.Insert(slices.Collect(maps.Keys(pods))...)
 	}
 	for _, member := range members {
-		if member.available {
-			known.Delete(slices.Collect(maps.Keys(history.released[member.name]))...)
+		if member.Available {
+			known.Delete(slices.Collect(maps.Keys(history.released[member.Name]))...)
 		}
 	}
 	if p.broken[key] = p.broken[key].Intersection(known); len(p.broken[key]) == 0 {
@@ -623,9 +618,9 @@ func (p *evictionPacer) confirm(ctx context.Context, key, namespace string, set 
 		}
 		outcome := result.outcome
 		switch stage := evictionStageOf(request); {
-		case stage == asked:
+		case stage == evictionpacing.Asked:
 			continue
-		case stage == stays:
+		case stage == evictionpacing.Stays:
 			outcome = metrics.EvictionCanceled
 		case ownCompletion(request) != nil:
 			p.announce(ctx, set, request, result)

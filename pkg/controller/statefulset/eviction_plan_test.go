@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/ptr"
 )
@@ -43,23 +44,23 @@ func TestEvictionStageOf(t *testing.T) {
 	now := pacingEpoch
 	tests := map[string]struct {
 		request *coordinationv1alpha1.EvictionRequest
-		want    evictionStage
+		want    evictionpacing.Stage
 	}{
-		"no request":               {want: stays},
-		"our turn":                 {request: pacedRequest(pod), want: asked},
-		"not processed yet":        {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.Status = coordinationv1alpha1.EvictionRequestStatus{} }), want: stays},
-		"another one comes first":  {request: pacedRequest(pod, activeIs("first.example.com")), want: stays},
-		"our turn, after another":  {request: pacedRequest(pod, activeIs(ownInterceptor, "first.example.com")), want: asked},
-		"passed on":                {request: pacedRequest(pod, completedAt(now)), want: released},
-		"another one comes after":  {request: pacedRequest(pod, activeIs("last.example.com", "first.example.com", ownInterceptor)), want: released},
-		"being evicted":            {request: pacedRequest(pod, activeIs(imperativeInterceptor)), want: released},
-		"blocked by a budget":      {request: pacedRequest(pod, activeIs(imperativeInterceptor), endedAs(coordinationv1alpha1.EvictionRequestConditionBlocked, now)), want: released},
-		"evicted":                  {request: pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, now)), want: released},
-		"canceled":                 {request: pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, now)), want: stays},
-		"passed on, then canceled": {request: pacedRequest(pod, completedAt(now), endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, now)), want: stays},
+		"no request":               {want: evictionpacing.Stays},
+		"our turn":                 {request: pacedRequest(pod), want: evictionpacing.Asked},
+		"not processed yet":        {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) { r.Status = coordinationv1alpha1.EvictionRequestStatus{} }), want: evictionpacing.Stays},
+		"another one comes first":  {request: pacedRequest(pod, activeIs("first.example.com")), want: evictionpacing.Stays},
+		"our turn, after another":  {request: pacedRequest(pod, activeIs(ownInterceptor, "first.example.com")), want: evictionpacing.Asked},
+		"passed on":                {request: pacedRequest(pod, completedAt(now)), want: evictionpacing.Released},
+		"another one comes after":  {request: pacedRequest(pod, activeIs("last.example.com", "first.example.com", ownInterceptor)), want: evictionpacing.Released},
+		"being evicted":            {request: pacedRequest(pod, activeIs(imperativeInterceptor)), want: evictionpacing.Released},
+		"blocked by a budget":      {request: pacedRequest(pod, activeIs(imperativeInterceptor), endedAs(coordinationv1alpha1.EvictionRequestConditionBlocked, now)), want: evictionpacing.Released},
+		"evicted":                  {request: pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, now)), want: evictionpacing.Released},
+		"canceled":                 {request: pacedRequest(pod, endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, now)), want: evictionpacing.Stays},
+		"passed on, then canceled": {request: pacedRequest(pod, completedAt(now), endedAs(coordinationv1alpha1.EvictionRequestConditionCanceled, now)), want: evictionpacing.Stays},
 		"another one has completed": {request: pacedRequest(pod, func(r *coordinationv1alpha1.EvictionRequest) {
 			r.Status.Interceptors[0].CompletionTime = r.Status.ActivationTime
-		}), want: asked},
+		}), want: evictionpacing.Asked},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +72,8 @@ func TestEvictionStageOf(t *testing.T) {
 }
 
 func TestPlanEvictions(t *testing.T) {
-	const wait, stay, gone = asked, stays, released
-	type pods map[*v1.Pod]evictionStage
+	const wait, stay, gone = evictionpacing.Asked, evictionpacing.Stays, evictionpacing.Released
+	type pods map[*v1.Pod]evictionpacing.Stage
 	tests := map[string]struct {
 		set  *apps.StatefulSet
 		gate bool
@@ -142,15 +143,15 @@ func TestPlanEvictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			setMaxUnavailable(t, test.gate)
 			var all []*v1.Pod
-			stages := map[*v1.Pod]evictionStage{}
+			stages := map[*v1.Pod]evictionpacing.Stage{}
 			for pod, stage := range test.pods {
 				all = append(all, pod)
 				stages[pod] = stage
 			}
-			plan := planEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, all, func(pod *v1.Pod) evictionStage { return stages[pod] }, func(name string, _ types.UID) predecessors {
-				return predecessors{replaced: slices.Contains(test.replaced, name), wasBroken: slices.Contains(test.brokenBefore, name)}
+			plan := evictionpacing.PlanEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, all, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod] }, func(name string, _ types.UID) evictionpacing.Predecessors {
+				return evictionpacing.Predecessors{Replaced: slices.Contains(test.replaced, name), WasBroken: slices.Contains(test.brokenBefore, name)}
 			}, pacingEpoch))
-			if diff := cmp.Diff([][]string{test.next, test.waiting}, [][]string{namesOf(plan.next), namesOf(plan.waiting)}); diff != "" {
+			if diff := cmp.Diff([][]string{test.next, test.waiting}, [][]string{namesOf(plan.Next), namesOf(plan.Waiting)}); diff != "" {
 				t.Errorf("pods that leave, and that wait (-want +got):\n%s", diff)
 			}
 		})
@@ -174,12 +175,12 @@ func setMaxUnavailable(t *testing.T, enabled bool) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.MaxUnavailableStatefulSet, enabled)
 }
 
-func never(string, types.UID) predecessors { return predecessors{} }
+func never(string, types.UID) evictionpacing.Predecessors { return evictionpacing.Predecessors{} }
 
-func namesOf(members []*evictionMember) []string {
+func namesOf(members []*evictionpacing.Member) []string {
 	var names []string
 	for _, member := range members {
-		names = append(names, member.name)
+		names = append(names, member.Name)
 	}
 	return names
 }
@@ -188,17 +189,17 @@ func TestWaitingFor(t *testing.T) {
 	const limit = ": at most 1 of the %d pods of StatefulSet web may be unavailable at a time."
 	tests := map[string]struct {
 		set    *apps.StatefulSet
-		others map[*v1.Pod]evictionStage
+		others map[*v1.Pod]evictionpacing.Stage
 		want   string
 	}{
-		"unavailable": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, unready): stays}, want: "pod web-1 to become available"},
-		"terminating": {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1, terminating): released}, want: "pod web-1 to terminate"},
-		"released":    {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): released}, want: "pod web-1 to be evicted"},
+		"unavailable": {set: pacedSet(2), others: map[*v1.Pod]evictionpacing.Stage{pacedPod(1, unready): evictionpacing.Stays}, want: "pod web-1 to become available"},
+		"terminating": {set: pacedSet(2), others: map[*v1.Pod]evictionpacing.Stage{pacedPod(1, terminating): evictionpacing.Released}, want: "pod web-1 to terminate"},
+		"released":    {set: pacedSet(2), others: map[*v1.Pod]evictionpacing.Stage{pacedPod(1): evictionpacing.Released}, want: "pod web-1 to be evicted"},
 		"missing":     {set: pacedSet(2), want: "pod web-1 to be created"},
-		"next":        {set: pacedSet(2), others: map[*v1.Pod]evictionStage{pacedPod(1): asked}, want: "pod web-1 to be evicted"},
+		"next":        {set: pacedSet(2), others: map[*v1.Pod]evictionpacing.Stage{pacedPod(1): evictionpacing.Asked}, want: "pod web-1 to be evicted"},
 		"several, and an available one": {
 			set:    pacedSet(4),
-			others: map[*v1.Pod]evictionStage{pacedPod(1): released, pacedPod(2): stays}, want: "pod web-1 to be evicted, pod web-3 to be created",
+			others: map[*v1.Pod]evictionpacing.Stage{pacedPod(1): evictionpacing.Released, pacedPod(2): evictionpacing.Stays}, want: "pod web-1 to be evicted, pod web-3 to be created",
 		},
 		"as many as are named": {set: pacedSet(4), want: "pod web-1 to be created, pod web-2 to be created, pod web-3 to be created"},
 		"too many":             {set: pacedSet(6), want: "pod web-1 to be created, pod web-2 to be created, pod web-3 to be created, 2 more"},
@@ -206,7 +207,7 @@ func TestWaitingFor(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			setMaxUnavailable(t, false)
-			stages := map[*v1.Pod]evictionStage{pacedPod(0): asked}
+			stages := map[*v1.Pod]evictionpacing.Stage{pacedPod(0): evictionpacing.Asked}
 			for pod, stage := range test.others {
 				stages[pod] = stage
 			}
@@ -214,11 +215,11 @@ func TestWaitingFor(t *testing.T) {
 			for pod := range stages {
 				pods = append(pods, pod)
 			}
-			plan := planEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, pods, func(pod *v1.Pod) evictionStage { return stages[pod] }, never, pacingEpoch))
-			if len(plan.waiting) != 1 {
-				t.Fatalf("%v wait, want one", namesOf(plan.waiting))
+			plan := evictionpacing.PlanEvictions(evictionLimitOf(test.set, nil, nil), evictionMembers(test.set, pods, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod] }, never, pacingEpoch))
+			if len(plan.Waiting) != 1 {
+				t.Fatalf("%v wait, want one", namesOf(plan.Waiting))
 			}
-			if got, want := plan.waitingFor(test.set, plan.waiting[0]), "Waiting for "+test.want+fmt.Sprintf(limit, *test.set.Spec.Replicas); got != want {
+			if got, want := waitingFor(&plan, test.set, plan.Waiting[0]), "Waiting for "+test.want+fmt.Sprintf(limit, *test.set.Spec.Replicas); got != want {
 				t.Errorf("got %q\nwant %q", got, want)
 			}
 		})
@@ -228,10 +229,10 @@ func TestWaitingFor(t *testing.T) {
 // An unavailable pod does not wait for itself.
 func TestWaitingForOthers(t *testing.T) {
 	setMaxUnavailable(t, false)
-	stages := map[string]evictionStage{"web-0": asked, "web-1": released}
-	plan := planEvictions(evictionLimitOf(pacedSet(2), nil, nil), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionStage { return stages[pod.Name] }, never, pacingEpoch))
+	stages := map[string]evictionpacing.Stage{"web-0": evictionpacing.Asked, "web-1": evictionpacing.Released}
+	plan := evictionpacing.PlanEvictions(evictionLimitOf(pacedSet(2), nil, nil), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod.Name] }, never, pacingEpoch))
 	want := "Waiting for pod web-1 to be evicted: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
-	if got := plan.waitingFor(pacedSet(2), plan.waiting[0]); got != want {
+	if got := waitingFor(&plan, pacedSet(2), plan.Waiting[0]); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/kubernetes/test/utils/simulation"
 )
@@ -162,7 +163,7 @@ func (w *pacedWorld) decide() {
 		name := w.turns[uid].pod.Name
 		w.note("%s: %s", name, message)
 		w.ended[uid] = message
-		if evictionStageOf(w.requests[string(uid)]) != asked {
+		if evictionStageOf(w.requests[string(uid)]) != evictionpacing.Asked {
 			continue // It was canceled, so its end will not be reported.
 		}
 		switch {
@@ -324,7 +325,7 @@ func (w *pacedWorld) library() {
 	for _, obj := range w.indexerOf(&coordinationv1alpha1.EvictionRequest{}).List() {
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		uid := types.UID(request.Name)
-		if evictionStageOf(request) == asked && evictionStageOf(w.requests[request.Name]) == asked && w.turns[uid] == nil {
+		if evictionStageOf(request) == evictionpacing.Asked && evictionStageOf(w.requests[request.Name]) == evictionpacing.Asked && w.turns[uid] == nil {
 			w.heartbeat(w.requests[request.Name])
 			w.turns[uid] = w.begin(request)
 		}
@@ -375,7 +376,7 @@ func (w *pacedWorld) kubelet(all bool) {
 			w.note("%s is gone", name)
 			delete(w.pods, name)
 			w.podChanges = append(w.podChanges, change{object: pod, deleted: true})
-			if request := w.requestFor(pod); request != nil && evictionStageOf(request) != stays {
+			if request := w.requestFor(pod); request != nil && evictionStageOf(request) != evictionpacing.Stays {
 				endedAs(coordinationv1alpha1.EvictionRequestConditionEvicted, w.clock.Now())(request)
 				w.writeRequest(request)
 				if w.away[name] == pod.UID && ownCompletion(request) == nil {
@@ -476,7 +477,7 @@ func (w *pacedWorld) processRestart() {
 	for uid, message := range w.ended {
 		if message == passedOn {
 			for name, away := range w.away {
-				if away == uid && evictionStageOf(w.requests[string(uid)]) == asked {
+				if away == uid && evictionStageOf(w.requests[string(uid)]) == evictionpacing.Asked {
 					delete(w.away, name)
 				}
 			}
@@ -495,7 +496,7 @@ func (w *pacedWorld) finish() {
 	waiting := func() []string {
 		var names []string
 		for _, name := range w.names() {
-			if request := w.requestFor(w.pods[name]); request != nil && evictionStageOf(request) != stays {
+			if request := w.requestFor(w.pods[name]); request != nil && evictionStageOf(request) != evictionpacing.Stays {
 				names = append(names, name)
 			}
 		}

@@ -17,12 +17,14 @@ limitations under the License.
 package evictioninterceptor
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/clock"
 )
 
@@ -52,10 +54,17 @@ func NewCreator(clock clock.PassiveClock) *Creator {
 // Invalid or Forbidden. Quotas and policies may refuse pods for reasons other than the names: then
 // the second call fails as well, and the error of the first one is returned. owner is the UID of
 // the owner of the pods.
-func (c *Creator) Create(owner types.UID, template *v1.PodTemplateSpec, create func(*v1.PodTemplateSpec) error, names ...string) error {
+//
+// leftOut is called if the pod was created without the names although its owner may not know that, with the
+// reason: nobody else would say it. It may be nil.
+func (c *Creator) Create(owner types.UID, template *v1.PodTemplateSpec, create func(*v1.PodTemplateSpec) error, leftOut func(reason string), names ...string) error {
 	intercepted := *template
 	if !AddTo(&intercepted, names...) {
-		return create(template)
+		err := create(template)
+		if reason := whyNotAdded(template, names); err == nil && reason != "" && leftOut != nil {
+			leftOut(reason)
+		}
+		return err
 	}
 	err := create(&intercepted)
 	added := len(intercepted.Spec.EvictionInterceptors) > len(template.Spec.EvictionInterceptors)
@@ -66,7 +75,21 @@ func (c *Creator) Create(owner types.UID, template *v1.PodTemplateSpec, create f
 		c.recordRefusal(owner)
 		return err
 	}
+	if leftOut != nil {
+		leftOut("the API server refuses them: " + plaintext.Truncate(plaintext.Line(err.Error()), maxRefusal))
+	}
 	return nil
+}
+
+// maxRefusal bounds what is repeated of an error of the API server, in bytes.
+const maxRefusal = 512
+
+// whyNotAdded returns why AddTo does not add the names, if the author of the pod can change that.
+func whyNotAdded(template *v1.PodTemplateSpec, names []string) string {
+	if count := CountOnPod(template.Spec.EvictionInterceptors, template.Annotations); count+len(names) > MaxOnPod {
+		return fmt.Sprintf("the pod template names %d interceptors, and a pod has at most %d", count, MaxOnPod)
+	}
+	return ""
 }
 
 // mayBeCausedByNames reports whether a pod may have been refused because of its interceptors.

@@ -18,10 +18,12 @@ package evictioninterceptor
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,7 +88,7 @@ func TestCreate(t *testing.T) {
 			before := template.DeepCopy()
 			a := &attempts{answers: test.answers}
 			creator := NewCreator(testingclock.NewFakePassiveClock(time.Now()))
-			if err := creator.Create("owner", template, a.create, name); err != test.wantErr {
+			if err := creator.Create("owner", template, a.create, nil, name); err != test.wantErr {
 				t.Errorf("got error %v, want %v", err, test.wantErr)
 			}
 			if diff := cmp.Diff(test.wantNames, a.names); diff != "" {
@@ -105,7 +107,7 @@ func TestCreateDoesNotRetryForever(t *testing.T) {
 	creator := NewCreator(clock)
 	calls := func(owner types.UID, answers ...error) int {
 		a := &attempts{answers: answers}
-		_ = creator.Create(owner, &v1.PodTemplateSpec{}, a.create, "deployment.apps.k8s.io")
+		_ = creator.Create(owner, &v1.PodTemplateSpec{}, a.create, nil, "deployment.apps.k8s.io")
 		return len(a.names)
 	}
 	if got := calls("full", errQuota, errQuota); got != 2 {
@@ -130,5 +132,43 @@ func TestCreateDoesNotRetryForever(t *testing.T) {
 	calls("another", errQuota, errQuota)
 	if got := len(creator.refused); got != 1 {
 		t.Errorf("%d owners are stored, want only those of the last minute", got)
+	}
+}
+
+// Who creates pods without the names of controllers says so.
+func TestCreateSaysWhatIsLeftOut(t *testing.T) {
+	named := func(count int) *v1.PodTemplateSpec {
+		template := &v1.PodTemplateSpec{}
+		for i := range count {
+			template.Spec.EvictionInterceptors = append(template.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: fmt.Sprintf("i%d.example.com", i)})
+		}
+		return template
+	}
+	registered := named(13)
+	registered.Annotations = map[string]string{coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + "annotated.example.com": "1"}
+	grouped := named(0)
+	grouped.Spec.SchedulingGroup = &v1.PodSchedulingGroup{}
+	for name, test := range map[string]struct {
+		template *v1.PodTemplateSpec
+		answers  []error
+		want     []string
+	}{
+		"room":                       {template: named(13)},
+		"no room":                    {template: named(14), want: []string{"the pod template names 14 interceptors, and a pod has at most 15"}},
+		"no room, by annotation":     {template: registered, want: []string{"the pod template names 14 interceptors, and a pod has at most 15"}},
+		"no room, and not created":   {template: named(14), answers: []error{errUnavailable}},
+		"refused":                    {template: named(0), answers: []error{errForbidden}, want: []string{"the API server refuses them: " + errForbidden.Error()}},
+		"refused, also without them": {template: named(0), answers: []error{errQuota, errQuota}},
+		"in a scheduling group":      {template: grouped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &attempts{answers: test.answers}
+			var got []string
+			creator := NewCreator(testingclock.NewFakePassiveClock(time.Now()))
+			_ = creator.Create("owner", test.template, a.create, func(reason string) { got = append(got, reason) }, "deployment.apps.k8s.io", "replicaset.apps.k8s.io")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("said (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -62,6 +62,15 @@ func AddTo(template *v1.PodTemplateSpec, controllers ...string) bool {
 	return true
 }
 
+// CountOnPod returns how many interceptors a pod has by its spec and its annotations, of which it may have MaxOnPod.
+func CountOnPod(inSpec []v1.EvictionInterceptor, annotations map[string]string) int {
+	names := registeredNames(annotations)
+	for _, interceptor := range inSpec {
+		names.Insert(interceptor.Name)
+	}
+	return names.Len()
+}
+
 // registeredNames returns the names that the annotations register, including those with invalid
 // values: the API server counts them as well.
 func registeredNames(annotations map[string]string) sets.Set[string] {

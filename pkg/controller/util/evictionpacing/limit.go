@@ -14,35 +14,35 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package statefulset
+package evictionpacing
 
 import (
-	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 )
 
-// evictionLimit is how many pods of a set may be unavailable at a time.
-type evictionLimit struct {
-	pods int
-	// budget is the name of the PodDisruptionBudget that says so, or "" if the set says so.
-	budget string
+// Limit is how many pods of a workload may be unavailable at a time.
+type Limit struct {
+	Pods int
+	// Budget is the name of the PodDisruptionBudget that says so, or "" if the workload says so.
+	Budget string
 }
 
-// evictionLimitOf returns the limit for a set with these pods. If exactly one budget selects all of
-// its pods, the owner has said with it how many may be disrupted at a time. The API server evicts
-// no pod beyond that, so a budget in the cache that is out of date makes no pod unavailable.
+// LimitOf returns the limit for a workload with these pods, whose own limit is maxUnavailable. If exactly
+// one budget selects all of its pods, the owner has said with it how many may be disrupted at a time. The
+// API server evicts no pod beyond that, so a budget in the cache that is out of date makes no pod
+// unavailable.
 //
 // A budget that permits no disruption is not what the pods wait for here: one of them is released,
 // and its request says that the budget blocks the eviction.
-func evictionLimitOf(set *apps.StatefulSet, pods []*v1.Pod, budgets *poddisruptionbudget.Index) evictionLimit {
+func LimitOf(pods []*v1.Pod, budgets *poddisruptionbudget.Index, maxUnavailable int) Limit {
 	if budget := onlyBudgetOf(pods, budgets); budget != nil {
 		if permitted, known := poddisruptionbudget.Permitted(budget); known {
-			return evictionLimit{pods: max(permitted, 1), budget: budget.Name}
+			return Limit{Pods: max(permitted, 1), Budget: budget.Name}
 		}
 	}
-	return evictionLimit{pods: maxUnavailableOf(set)}
+	return Limit{Pods: max(maxUnavailable, 1)}
 }
 
 // onlyBudgetOf returns the budget that selects all the pods if none of them has another one.
@@ -59,8 +59,8 @@ func onlyBudgetOf(pods []*v1.Pod, budgets *poddisruptionbudget.Index) *policy.Po
 	return only
 }
 
-// samePermission reports whether the limit that follows from a budget has not changed.
-func samePermission(a, b *policy.PodDisruptionBudget) bool {
+// SamePermission reports whether the limit that follows from a budget has not changed.
+func SamePermission(a, b *policy.PodDisruptionBudget) bool {
 	permittedA, knownA := poddisruptionbudget.Permitted(a)
 	permittedB, knownB := poddisruptionbudget.Permitted(b)
 	return a.Generation == b.Generation && a.UID == b.UID && permittedA == permittedB && knownA == knownB

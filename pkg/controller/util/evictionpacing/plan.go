@@ -1,0 +1,190 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionpacing
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// maxNamedPods limits the number of pods listed in a message.
+const maxNamedPods = 3
+
+// Stage is the state of the eviction of a pod from the view of its workload.
+type Stage int
+
+const (
+	// Stays: there is no eviction request, or the workload is not yet active.
+	Stays Stage = iota
+	// Asked: the workload is the active interceptor.
+	Asked
+	// Released: the pod may be evicted at any moment. The workload has completed or was skipped.
+	Released
+)
+
+// Member is a pod of a workload, or a missing one.
+type Member struct {
+	// Name of the pod, or "" of a missing one that gets its name when it is created.
+	Name string
+	// Order says which of several pods leave first: those with the highest one.
+	Order int
+	// Pod is nil if it is missing.
+	Pod   *v1.Pod
+	Stage Stage
+	// Available is true if the pod is available, whatever its stage.
+	Available bool
+	// Broken is true if the pod has not been ready for evictionturn.BrokenAfter and does not
+	// terminate. Started is true if it was ready before.
+	Broken, Started bool
+	Predecessors
+}
+
+// Predecessors says which earlier pods, which the member replaces, the workload has released.
+type Predecessors struct {
+	// Replaced is true if one of them was not broken when it was released: the workload had one pod
+	// less from then on, until this one is available.
+	Replaced bool
+	// WasBroken is true if one of them, or this pod itself, was broken when it was released.
+	WasBroken bool
+}
+
+// countsAsUnavailable reports whether the pod is unavailable or may become so at any moment, and
+// the other pods wait for it.
+//
+// They do not wait for a broken pod, which may never become available, nor for what comes in its
+// place: the workload has no pod less than before. But they wait for the replacement of a pod that was
+// not broken until it has started, however long that takes: maybe no pod of the workload can start
+// where the pods are sent now. And they wait for a pod that was not broken when it was released,
+// whatever the cache shows since.
+func (m *Member) countsAsUnavailable() bool {
+	switch {
+	case m.Broken && m.Stage != Released && (m.Started || !m.Replaced):
+		return false
+	case m.WasBroken && !m.Replaced && !m.Available:
+		return false
+	}
+	return !m.Available || m.Stage == Released
+}
+
+// leaving reports whether the workload has released the pod or its predecessor and waits for an
+// available replacement.
+func (m *Member) leaving() bool {
+	return m.countsAsUnavailable() && (m.Stage == Released || m.Replaced)
+}
+
+// need returns what must happen before the member no longer counts as unavailable.
+func (m *Member) need() string {
+	switch {
+	case m.Pod == nil && m.Name == "":
+		return "a pod to be created"
+	case m.Pod == nil:
+		return fmt.Sprintf("pod %s to be created", m.Name)
+	case m.Pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("pod %s to terminate", m.Name)
+	case m.Stage == Released:
+		return fmt.Sprintf("pod %s to be evicted", m.Name)
+	}
+	return fmt.Sprintf("pod %s to become available", m.Name)
+}
+
+// Plan is the decision which of the pods with eviction requests may be evicted now.
+type Plan struct {
+	// Next may leave now, and Waiting may not. Both are in the order in which the pods leave.
+	Next, Waiting []*Member
+
+	members []*Member
+	limit   Limit
+}
+
+// PlanEvictions decides which of the asked pods may leave. At most as many members as the limit
+// count as unavailable, whatever the reason: while it is reached, no available pod leaves.
+// Unavailable pods leave first, because they do not serve, but also at most so many of them at a
+// time: they may be about to become available. A released pod counts toward that limit until its
+// replacement is available. Broken pods leave at once.
+// Pods beyond the replicas of the workload count like the others until they are gone. Members are
+// named in messages in the given order.
+func PlanEvictions(limit Limit, members []*Member) Plan {
+	plan := Plan{members: members, limit: limit}
+	var candidates []*Member
+	unavailable, leaving := 0, 0
+	for _, member := range plan.members {
+		if member.countsAsUnavailable() {
+			unavailable++
+		}
+		if member.leaving() {
+			leaving++
+		}
+		if member.Stage == Asked {
+			candidates = append(candidates, member)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b *Member) int {
+		if a.Available != b.Available {
+			if b.Available {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.Order, a.Order)
+	})
+	for _, member := range candidates {
+		others := leaving
+		if member.leaving() {
+			others--
+		}
+		switch {
+		case member.Broken:
+			// If it counts, because it is a replacement, it does so before and after.
+			member.WasBroken = true
+		case member.Available && unavailable < limit.Pods:
+			unavailable++
+			leaving++
+		case !member.Available && others < limit.Pods:
+			leaving = others + 1
+		default:
+			plan.Waiting = append(plan.Waiting, member)
+			continue
+		}
+		member.Stage = Released
+		plan.Next = append(plan.Next, member)
+	}
+	return plan
+}
+
+// WaitingFor returns the message about what a pod waits for. owner is the kind and name of the workload,
+// and replicas how many pods it wants.
+func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member) string {
+	var needs []string
+	for _, member := range p.members {
+		if member != waiting && member.countsAsUnavailable() {
+			needs = append(needs, member.need())
+		}
+	}
+	if more := len(needs) - maxNamedPods; more > 0 {
+		needs = append(needs[:maxNamedPods], fmt.Sprintf("%d more", more))
+	}
+	source := ""
+	if p.limit.Budget != "" {
+		source = fmt.Sprintf(" (PodDisruptionBudget %s)", p.limit.Budget)
+	}
+	return fmt.Sprintf("Waiting for %s: at most %d of the %d pods of %s may be unavailable at a time%s.",
+		strings.Join(needs, ", "), p.limit.Pods, replicas, owner, source)
+}
