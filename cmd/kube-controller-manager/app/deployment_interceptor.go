@@ -38,10 +38,14 @@ func interceptDeploymentEvictions(controllerContext ControllerContext, controlle
 	}
 	informers := controllerContext.InformerFactory
 	if err := dc.SurgeForEvictions(
-		informers.Coordination().V1alpha1().EvictionRequests(),
-		informers.Apps().V1().Deployments(),
-		informers.Apps().V1().ReplicaSets(),
-		informers.Core().V1().Pods(),
+		deployment.SurgeInformers{
+			Requests:    informers.Coordination().V1alpha1().EvictionRequests(),
+			Deployments: informers.Apps().V1().Deployments(),
+			ReplicaSets: informers.Apps().V1().ReplicaSets(),
+			Pods:        informers.Core().V1().Pods(),
+			Nodes:       informers.Core().V1().Nodes(),
+			Budgets:     informers.Policy().V1().PodDisruptionBudgets(),
+		},
 		reportClient,
 		client,
 	); err != nil {

@@ -33,8 +33,8 @@ const (
 
 	// SurgingReason means that replacements exist or are being created.
 	SurgingReason = "Surging"
-	// WaitingReason means that no surge has started: the pods wait for a rollout, or for room
-	// within maxSurge.
+	// WaitingReason means that no surge has started: the pods wait for a rollout, for room within
+	// maxSurge or, if that is 0, for each other.
 	WaitingReason = "Waiting"
 )
 
@@ -43,6 +43,8 @@ type progress struct {
 	// asked is the number of pods that wait for the Deployment, surge the number of replacements
 	// that should exist, and replaced the number of replacements that are available.
 	asked, surge, replaced int
+	// paced is true if the pods wait for each other instead.
+	paced bool
 }
 
 func (p progress) inProgress() bool { return p.asked > 0 || p.surge > 0 }
@@ -52,6 +54,9 @@ func (p progress) condition() apps.DeploymentCondition {
 	if p.surge > 0 {
 		c.Reason = SurgingReason
 		c.Message = fmt.Sprintf("Surging %d/%d: pods are removed when their replacements are available.", p.replaced, p.surge)
+	} else if p.paced {
+		c.Reason = WaitingReason
+		c.Message = fmt.Sprintf("Pods waiting for other pods before their eviction: %d. Their EvictionRequests show the reason.", p.asked)
 	} else {
 		c.Reason = WaitingReason
 		c.Message = fmt.Sprintf("Pods waiting for a replacement before their eviction: %d. Their EvictionRequests show the reason.", p.asked)

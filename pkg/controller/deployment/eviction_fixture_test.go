@@ -132,7 +132,10 @@ func (f *surgeFixture) newController() {
 		queue:             workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 		enqueueDeployment: f.wake,
 	}
-	if err := f.dc.SurgeForEvictions(requests, deployments, replicaSets, pods, f.client, f.client); err != nil {
+	if err := f.dc.SurgeForEvictions(SurgeInformers{
+		Requests: requests, Deployments: deployments, ReplicaSets: replicaSets, Pods: pods,
+		Nodes: f.caches.Core().V1().Nodes(), Budgets: f.caches.Policy().V1().PodDisruptionBudgets(),
+	}, f.client, f.client); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -53,7 +53,10 @@ type surgePod struct {
 	// broken is true if the pod has been unready for BrokenAfter or, if it may still be starting,
 	// for the progress deadline. See brokenSince.
 	broken bool
-	turn   turn
+	// misplaced is true if the pod came to a node that a maintenance claims: it has to leave as well, and
+	// replaces no other pod.
+	misplaced bool
+	turn      turn
 	// since is when the Deployment's turn began; zero if it has not had one.
 	since time.Time
 }
@@ -92,6 +95,9 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	next := deploymentutil.EvictionSurge{Surge: int32(max(surge, 0)), Since: s.recorded.Since}
 	for _, pod := range leaving {
 		next.Leaving = append(next.Leaving, pod.uid)
+		if pod.misplaced {
+			next.Misplaced = append(next.Misplaced, pod.uid)
+		}
 	}
 	next.Ending = next.Surge < s.recorded.Surge || s.recorded.Ending && s.shrinking
 	begins := next.Surge > 0 && s.recorded.Surge == 0 && s.recorded.Since.IsZero()
@@ -99,12 +105,20 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	if s.behind {
 		// Keep them recorded until the status no longer counts them. They are removed together
 		// with Ending.
-		next.Leaving = append(next.Leaving, left[:min(len(left), deploymentutil.MaxLeaving-len(next.Leaving))]...)
+		kept := left[:min(len(left), deploymentutil.MaxLeaving-len(next.Leaving))]
+		next.Leaving = append(next.Leaving, kept...)
+		for _, uid := range kept {
+			if slices.Contains(s.recorded.Misplaced, uid) {
+				next.Misplaced = append(next.Misplaced, uid)
+			}
+		}
 		left = nil
 	}
 	slices.Sort(next.Leaving)
-	// Only a pod that has left counts as progress. A surge that starts and ends again while no pod
-	// leaves must reach its deadline.
+	slices.Sort(next.Misplaced)
+	// Only a pod that has left counts as progress, but not a misplaced one, which may come back for ever. A
+	// surge that starts and ends again while no pod leaves must reach its deadline.
+	left = slices.DeleteFunc(left, func(uid types.UID) bool { return slices.Contains(s.recorded.Misplaced, uid) })
 	if begins || len(left) > 0 {
 		next.Since = metav1.NewTime(now.Truncate(time.Second))
 	}
@@ -128,6 +142,9 @@ func (s surgeState) isLiving(uid types.UID) bool {
 // without an available replacement, if one becomes available later, unless another interceptor
 // is active for the pod.
 //
+// A misplaced pod makes room for another replacement, which may come to a better node, while enough
+// other pods are available.
+//
 // A broken pod without a request blocks the other pods until the deadline of their
 // turns: it cannot be distinguished from a replacement that is slow to start.
 func (s surgeState) leaving() []surgePod {
@@ -135,10 +152,13 @@ func (s surgeState) leaving() []surgePod {
 		return nil // The ReplicaSet deletes all pods anyway.
 	}
 	var candidates []surgePod
-	available, broken := 0, 0
+	available, elsewhere, broken, misplaced := 0, 0, 0, 0
 	for _, pod := range s.pods {
 		if pod.available {
 			available++
+		}
+		if pod.replaces() {
+			elsewhere++
 		}
 		if pod.turn != ourTurn && pod.turn != evicting {
 			continue
@@ -146,15 +166,17 @@ func (s surgeState) leaving() []surgePod {
 		candidates = append(candidates, pod)
 		if pod.broken {
 			broken++ // It does not serve, so it needs no available replacement.
+		} else if pod.misplaced {
+			misplaced++
 		}
 	}
-	spare := max(available-s.wanted, 0)
+	spare := max(elsewhere-s.wanted, min(misplaced, available-s.wanted), 0)
 	count := min(len(candidates), len(s.pods)-s.wanted, broken+spare, deploymentutil.MaxLeaving)
 	if count <= 0 {
 		return nil
 	}
 	slices.SortFunc(candidates, func(a, b surgePod) int {
-		return cmp.Or(compareBool(b.broken, a.broken), compareBool(a.available, b.available), a.since.Compare(b.since), cmp.Compare(a.uid, b.uid))
+		return cmp.Or(compareBool(b.broken, a.broken), compareBool(b.misplaced, a.misplaced), compareBool(a.available, b.available), a.since.Compare(b.since), cmp.Compare(a.uid, b.uid))
 	})
 	return candidates[:count]
 }
@@ -175,12 +197,15 @@ func (s surgeState) toLeave() int {
 func (s surgeState) replaced() int {
 	available := 0
 	for _, pod := range s.pods {
-		if pod.available {
+		if pod.replaces() {
 			available++
 		}
 	}
 	return min(int(s.recorded.Surge), max(available-s.wanted, 0))
 }
+
+// replaces reports whether another pod may leave because of this one.
+func (p surgePod) replaces() bool { return p.available && !p.misplaced }
 
 func compareBool(a, b bool) int {
 	switch {

@@ -45,6 +45,8 @@ func pod(name string, words ...string) surgePod {
 		case "starting":
 		case "broken":
 			p.broken = true
+		case "misplaced":
+			p.misplaced = true
 		case "asked":
 			p.turn, p.since = ourTurn, began
 		case "asked-later":
@@ -67,6 +69,11 @@ func recorded(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
 func begun(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
 	s := recorded(surge, leaving...)
 	s.Since = metav1.NewTime(later)
+	return s
+}
+
+func misplaced(s deploymentutil.EvictionSurge, pods ...types.UID) deploymentutil.EvictionSurge {
+	s.Misplaced = pods
 	return s
 }
 
@@ -115,6 +122,14 @@ func TestNextSurge(t *testing.T) {
 		"a pod that starts is among those that are wanted": {wanted: 3, room: 1, recorded: recorded(1),
 			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "serving")}, want: recorded(1)},
 		"the replacement is asked, too": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked-later")}, want: recorded(0, "a")},
+
+		// Pods that came to nodes that a maintenance claims.
+		"a misplaced replacement is none":            {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "misplaced")}, want: recorded(1)},
+		"it makes room for another one when asked":   {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "misplaced", "asked-later")}, want: misplaced(recorded(0, "b"), "b")},
+		"that it has left is no progress":            {wanted: 1, room: 1, recorded: misplaced(recorded(0, "b"), "b"), pods: []surgePod{pod("a", "serving", "asked")}, want: recorded(1)},
+		"it stays while too few others serve":        {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving"), pod("b", "serving", "misplaced", "asked"), pod("c", "starting")}, want: recorded(1)},
+		"it goes when enough others serve":           {wanted: 2, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving"), pod("b", "serving", "misplaced", "asked"), pod("c", "serving")}, want: misplaced(recorded(0, "b"), "b")},
+		"a better replacement lets the other pod go": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "serving", "asked"), pod("c", "serving")}, want: recorded(0, "a")},
 
 		// Broken pods.
 		"a broken pod goes as soon as there is another": {wanted: 1, room: 1, recorded: recorded(1), pods: []surgePod{pod("a", "broken", "asked"), pod("b", "starting")}, want: recorded(0, "a")},

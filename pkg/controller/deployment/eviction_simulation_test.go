@@ -47,6 +47,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -181,7 +182,12 @@ func newSimulation(t *testing.T, seed int64, calm bool) *simulation {
 }
 
 func (s *simulation) newSurger() *surger {
+	budgets, err := poddisruptionbudget.IndexOf(s.caches.Policy().V1().PodDisruptionBudgets().Informer().GetIndexer())
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	return &surger{
+		nodeLister: s.caches.Core().V1().Nodes().Lister(), budgets: budgets, releases: map[types.UID]releases{},
 		dc: s.dc, client: s.dc.client, clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return s.synced },
 		openTurns:      map[types.UID]*openTurn{}, progress: map[types.UID]progress{}, uncertainWrites: map[types.UID]map[string]uncertainWrite{}, surgeWrites: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),

@@ -35,9 +35,12 @@ import (
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	policyinformers "k8s.io/client-go/informers/policy/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -83,6 +86,10 @@ type surger struct {
 	// requestsSynced does not delay the start of the controller, because the API server may never
 	// serve eviction requests.
 	requestsSynced cache.InformerSynced
+	// nodeLister says which nodes maintenances claim, and budgets how many pods their owners permit to be disrupted.
+	nodeLister  corelisters.NodeLister
+	budgets     *poddisruptionbudget.Index
+	factsSynced []cache.InformerSynced
 	// started is when knowsRequests was first called.
 	started     time.Time
 	starting    sync.Once
@@ -101,6 +108,8 @@ type surger struct {
 	// uncertainWrites are the writes of the rest of the sync whose responses were lost, by the UID
 	// of the Deployment and the name of the ReplicaSet. While there are any, no surge grows.
 	uncertainWrites map[types.UID]map[string]uncertainWrite
+	// releases are the pods that this process has released, by the UID of the Deployment.
+	releases map[types.UID]releases
 	// progress is what the condition of a Deployment reports, by UID. It has no entry for a
 	// Deployment without the condition.
 	progress map[types.UID]progress
@@ -132,22 +141,40 @@ type openTurn struct {
 	done chan turnResult
 }
 
+// SurgeInformers are the informers of what a surge depends on.
+type SurgeInformers struct {
+	Requests    coordinationinformers.EvictionRequestInformer
+	Deployments appsinformers.DeploymentInformer
+	ReplicaSets appsinformers.ReplicaSetInformer
+	Pods        coreinformers.PodInformer
+	Nodes       coreinformers.NodeInformer
+	Budgets     policyinformers.PodDisruptionBudgetInformer
+}
+
 // SurgeForEvictions makes the controller an interceptor. It must be called before Run. reportClient
 // reports and client scales; each has its own rate limit.
-func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers.EvictionRequestInformer, deployments appsinformers.DeploymentInformer, replicaSets appsinformers.ReplicaSetInformer, pods coreinformers.PodInformer, reportClient, client clientset.Interface) error {
+func (dc *DeploymentController) SurgeForEvictions(informers SurgeInformers, reportClient, client clientset.Interface) error {
+	requests, deployments, replicaSets, pods := informers.Requests, informers.Deployments, informers.ReplicaSets, informers.Pods
+	budgets, err := poddisruptionbudget.IndexOf(informers.Budgets.Informer().GetIndexer())
+	if err != nil {
+		return err
+	}
 	s := &surger{
 		dc:              dc,
 		client:          client,
 		clock:           clock.RealClock{},
 		requests:        requests.Informer().GetIndexer(),
 		requestsSynced:  requests.Informer().HasSynced,
+		nodeLister:      informers.Nodes.Lister(),
+		budgets:         budgets,
+		factsSynced:     []cache.InformerSynced{informers.Nodes.Informer().HasSynced, informers.Budgets.Informer().HasSynced},
 		surgeWrites:     newConsistencyStore(replicaSets),
 		rolloutWrites:   newConsistencyStore(replicaSets),
 		openTurns:       map[types.UID]*openTurn{},
 		uncertainWrites: map[types.UID]map[string]uncertainWrite{},
+		releases:        map[types.UID]releases{},
 		progress:        map[types.UID]progress{},
 	}
-	var err error
 	s.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
 		Client:        reportClient,
 		Name:          coordinationv1alpha1.EvictionInterceptorDeployment,
@@ -160,6 +187,9 @@ func (dc *DeploymentController) SurgeForEvictions(requests coordinationinformers
 	}
 	if err := s.watch(requests, deployments, replicaSets, pods); err != nil {
 		return err
+	}
+	if _, err := informers.Budgets.Informer().AddEventHandler(s.budgetHandler()); err != nil {
+		return fmt.Errorf("watching pod disruption budgets: %w", err)
 	}
 	metrics.Register()
 	metrics.Track(s.countSurges)
@@ -177,7 +207,8 @@ func newConsistencyStore(replicaSets appsinformers.ReplicaSetInformer) consisten
 func (dc *DeploymentController) InterceptEvictions(ctx context.Context) error {
 	// If the caches do not sync, the context has been canceled. Run must be called even then: it
 	// shuts down what was started without it.
-	cache.WaitForNamedCacheSyncWithContext(ctx, dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced)
+	synced := append([]cache.InformerSynced{dc.dListerSynced, dc.rsListerSynced, dc.podListerSynced}, dc.surger.factsSynced...)
+	cache.WaitForNamedCacheSyncWithContext(ctx, synced...)
 	return dc.surger.interceptor.Run(ctx)
 }
 
@@ -344,8 +375,12 @@ func (s *surger) countSurges() int {
 // report reports on every open turn and records what the condition should say.
 func (s *surger) report(now time.Time, w *workload) {
 	results := map[types.UID]turnResult{}
-	for _, set := range w.sets {
-		w.turnResults(now, set, results)
+	if deploymentutil.PacesEvictions(w.deployment) {
+		s.pace(now, w, results)
+	} else {
+		for _, set := range w.sets {
+			w.turnResults(now, set, results)
+		}
 	}
 	reports := map[*openTurn]turnResult{}
 	s.lock.Lock()
@@ -402,7 +437,14 @@ func (s *surger) takeTurn(ctx context.Context, turn *evictionrequest.Turn) error
 			}
 			return context.Cause(ctx)
 		case result := <-m.done:
-			return s.conclude(turn, result)
+			behind, err := s.isBehind(ctx, m, result)
+			if err != nil {
+				return err // The library takes the turn again, and it ends with the same result.
+			}
+			if !behind {
+				return s.conclude(turn, result)
+			}
+			s.withdraw(m)
 		case <-m.wake:
 		case <-ticker.C():
 			if silence := s.sinceReport(m); silence >= defaultProgressDeadline {

@@ -38,6 +38,8 @@ const maxReasonLength = 200
 
 // turnResult is what a sync of the Deployment reports for one pod.
 type turnResult struct {
+	// paced is true if the turn ended because the pod may leave, of several that wait for each other.
+	paced bool
 	// outcome is empty while the turn continues.
 	outcome metrics.Outcome
 	message string
@@ -56,6 +58,7 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 	inFront := 0
 	for _, asked := range set.asked {
 		message := next
+		hindered := false
 		switch {
 		case leaving.Has(asked.uid):
 			message = fmt.Sprintf("Surging %d/%d: removing the replaced pod.", set.availableReplacements(), set.surging())
@@ -64,8 +67,12 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 			message = behind
 		default:
 			inFront++
+			hindered = inFront <= set.hindered
 		}
 		result := w.turnResult(now, set, asked, message)
+		if result.outcome == "" && hindered && !w.rolling {
+			result = turnResult{outcome: metrics.Declined, message: "Not replaced first, because no replacement can be scheduled while the pod runs. " + message}
+		}
 		if result.outcome == "" && spare.Has(asked.uid) {
 			result = turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s is paused during a rollout that uses its maxSurge, and does not need the pod to keep its replicas available.", w)}
 		}
@@ -125,7 +132,7 @@ func (w *workload) turnResult(now time.Time, set *replicaSet, asked askedPod, me
 	case !deploymentutil.IsRollingUpdate(w.deployment):
 		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its strategy is %s.", w, w.deployment.Spec.Strategy.Type)}
 	case *w.deployment.Spec.Replicas > 0 && w.maxSurge() == 0:
-		return turnResult{outcome: metrics.Declined, message: fmt.Sprintf("%s does not surge: its maxSurge is 0.", w)}
+		return turnResult{outcome: metrics.Declined, message: reasonNotToPace(w)}
 	case !withinDeadline:
 		return turnResult{outcome: metrics.GivenUp, message: fmt.Sprintf("Gave up after %v without progress. %s", w.progressDeadline(), message)}
 	}
@@ -147,7 +154,7 @@ func (w *workload) waiting(set *replicaSet) string {
 	}
 	replacements := set.replacements()
 	if len(replacements) > 0 {
-		return surging + "waiting for " + describeUnavailable(replacements[0], len(replacements)-1)
+		return surging + "waiting for " + describeUnavailable(replacements[0], set.isMisplaced(replacements[0]), len(replacements)-1)
 	}
 	if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil {
 		return surging + "replacements cannot be created: " + plaintext.Truncate(failure.Message, maxReasonLength)
@@ -155,8 +162,8 @@ func (w *workload) waiting(set *replicaSet) string {
 	return surging + "waiting for replacements to be created."
 }
 
-// describeUnavailable returns why a pod is not available.
-func describeUnavailable(pod *v1.Pod, others int) string {
+// describeUnavailable returns why a pod replaces no other one: it is not available, or misplaced.
+func describeUnavailable(pod *v1.Pod, misplaced bool, others int) string {
 	name := "pod " + pod.Name
 	if others > 0 {
 		name = fmt.Sprintf("pod %s and %d more", pod.Name, others)
@@ -168,6 +175,9 @@ func describeUnavailable(pod *v1.Pod, others int) string {
 		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" {
 			return fmt.Sprintf("%s to become ready: container %s is waiting (%s)", name, container.Name, waiting.Reason)
 		}
+	}
+	if misplaced {
+		return fmt.Sprintf("%s to leave node %s, which is in maintenance as well.", name, pod.Spec.NodeName)
 	}
 	if podutil.IsPodReady(pod) {
 		return name + " to be ready for minReadySeconds."

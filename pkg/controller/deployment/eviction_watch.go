@@ -139,6 +139,7 @@ func (s *surger) forget(d *apps.Deployment) {
 	s.lock.Lock()
 	delete(s.progress, d.UID)
 	delete(s.uncertainWrites, d.UID)
+	delete(s.releases, d.UID)
 	s.lock.Unlock()
 	s.wake(d.UID)
 }

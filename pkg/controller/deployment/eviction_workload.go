@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -66,6 +67,15 @@ type workload struct {
 	uncertain bool
 	// failure is why the surge could not be updated.
 	failure error
+	// recheckAt is when to sync again because of the pace of evictions, or zero.
+	recheckAt time.Time
+}
+
+// recheck has the workload synced again at this time at the latest.
+func (w *workload) recheck(at time.Time) {
+	if w.recheckAt.IsZero() || at.Before(w.recheckAt) {
+		w.recheckAt = at
+	}
 }
 
 // replicaSet is one ReplicaSet of the workload.
@@ -77,6 +87,8 @@ type replicaSet struct {
 	asked []askedPod
 	// living are the pods that neither terminate nor have finished, in the order of pods.
 	living []*v1.Pod
+	// hindered is how many more pods have to leave before their replacements can be scheduled.
+	hindered int
 }
 
 // askedPod is a pod whose eviction request waits for the Deployment.
@@ -122,6 +134,7 @@ func (s *surger) observe(ctx context.Context, now time.Time, d *apps.Deployment,
 	}
 	w.scale()
 	w.assignRoom()
+	s.observeHindered(w)
 	return w
 }
 
@@ -152,6 +165,7 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 			observed.since = evictionturn.Began(request, coordinationv1alpha1.EvictionInterceptorDeployment, now)
 		}
 	}
+	observed.misplaced = s.isMisplaced(pod)
 	if observed.turn == ourTurn {
 		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
 		s.lock.Lock()
@@ -165,6 +179,19 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 		set.pods = append(set.pods, observed)
 		set.living = append(set.living, pod)
 	}
+}
+
+// isMisplaced reports whether a pod came to a node that a maintenance claims. It tolerates the cordon, or names
+// the node, or was bound at the same moment.
+func (s *surger) isMisplaced(pod *v1.Pod) bool {
+	node, err := s.nodeLister.Get(pod.Spec.NodeName)
+	if err != nil {
+		return false // It is not bound, or its node is gone.
+	}
+	claimed := maintenance.ClaimedSince(node)
+	// Both times are in whole seconds. Within the same one, the pod is more likely a replacement than one
+	// that was there.
+	return !claimed.IsZero() && !pod.CreationTimestamp.Time.Before(claimed)
 }
 
 // brokenSince returns from when a pod counts as broken. A pod that is unready but has no failed
@@ -266,7 +293,7 @@ func (w *workload) isAsked() bool {
 
 // progress sums up the progress of all ReplicaSets.
 func (w *workload) progress() progress {
-	var p progress
+	p := progress{paced: deploymentutil.PacesEvictions(w.deployment)}
 	for _, set := range w.sets {
 		p.surge += set.surging()
 		p.replaced += set.availableReplacements()
@@ -380,6 +407,9 @@ func (w *workload) requeueAfter(now time.Time) time.Duration {
 	if w.uncertain && (w.hasSurge() || w.isAsked()) {
 		next = earlier(next, now.Add(failureRetryAfter))
 	}
+	if w.recheckAt.After(now) {
+		next = earlier(next, w.recheckAt)
+	}
 	for _, set := range w.sets {
 		if len(set.asked) == 0 && set.toLeave() == 0 {
 			continue
@@ -416,12 +446,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replacements returns the unavailable pods without an eviction request, newest first. The pods to
+// replacements returns the pods without an eviction request that replace no other pod yet, newest first. The pods to
 // be evicted wait for these.
 func (set *replicaSet) replacements() []*v1.Pod {
 	var waitedFor []*v1.Pod
 	for i, pod := range set.pods {
-		if pod.turn == notAsked && !pod.available {
+		if pod.turn == notAsked && !pod.replaces() {
 			waitedFor = append(waitedFor, set.living[i])
 		}
 	}
@@ -429,6 +459,11 @@ func (set *replicaSet) replacements() []*v1.Pod {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return waitedFor
+}
+
+// isMisplaced reports whether a living pod is misplaced.
+func (set *replicaSet) isMisplaced(living *v1.Pod) bool {
+	return slices.ContainsFunc(set.pods, func(pod surgePod) bool { return pod.uid == living.UID && pod.misplaced })
 }
 
 func (w *workload) String() string {

@@ -26,6 +26,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 	"k8s.io/utils/ptr"
@@ -40,7 +41,7 @@ func surgerWithRequests(t *testing.T, requests ...*coordinationv1alpha1.Eviction
 			t.Fatal(err)
 		}
 	}
-	return &surger{requests: indexer}
+	return &surger{requests: indexer, nodeLister: corelisters.NewNodeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))}
 }
 
 func TestObservePod(t *testing.T) {

@@ -162,7 +162,10 @@ func (c *cluster) startControllersThrough(gateOn bool, wrap transport.WrapperFun
 	rsc := replicaset.NewReplicaSetController(ctx, replicaSets, pods, replicaSetClient, replicaset.BurstReplicas)
 	work := []func(){func() { dc.Run(ctx, 5) }, func() { rsc.Run(ctx, 5) }}
 	if gateOn {
-		if err := dc.SurgeForEvictions(requests, deployments, replicaSets, pods, deploymentClient, deploymentClient); err != nil {
+		if err := dc.SurgeForEvictions(deployment.SurgeInformers{
+			Requests: requests, Deployments: deployments, ReplicaSets: replicaSets, Pods: pods,
+			Nodes: factory.Core().V1().Nodes(), Budgets: factory.Policy().V1().PodDisruptionBudgets(),
+		}, deploymentClient, deploymentClient); err != nil {
 			c.T.Fatalf("making the deployment controller an interceptor: %v", err)
 		}
 		intercept, err := rsc.InterceptEvictions(replicaSetClient, replicaSetClient, deployments, requests, factory.Policy().V1().PodDisruptionBudgets())

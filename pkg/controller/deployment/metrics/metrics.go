@@ -37,6 +37,8 @@ const (
 	Completed Outcome = "completed"
 	// GivenUp: no replacement became available before the progress deadline.
 	GivenUp Outcome = "given_up"
+	// Released: the Deployment, which does not surge, can do without the pod.
+	Released Outcome = "released"
 	// Declined: the Deployment does not surge for the pod.
 	Declined Outcome = "declined"
 	// Canceled: the eviction is no longer requested.
@@ -56,7 +58,7 @@ var (
 	surgeDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: subsystem,
 		Name:      "eviction_surge_duration_seconds",
-		Help:      "Time in seconds that the Deployment controller was the active interceptor of a pod, by outcome: completed, given_up, declined, canceled or lost.",
+		Help:      "Time in seconds that the Deployment controller was the active interceptor of a pod, by outcome: completed, given_up, released, declined, canceled or lost.",
 		// From the start of a small container to a progress deadline of some hours.
 		Buckets:        metrics.ExponentialBuckets(0.5, 2.5, 12),
 		StabilityLevel: metrics.ALPHA,
@@ -76,7 +78,7 @@ func Register() {
 	registerOnce.Do(func() {
 		legacyregistry.MustRegister(surgesStarted, surgeDuration)
 		legacyregistry.CustomMustRegister(surges)
-		for _, outcome := range []Outcome{Completed, GivenUp, Declined, Canceled, Lost} {
+		for _, outcome := range []Outcome{Completed, GivenUp, Released, Declined, Canceled, Lost} {
 			surgeDuration.WithLabelValues(string(outcome)) // Series start at 0, so that rates are right.
 		}
 	})

@@ -66,6 +66,10 @@ type EvictionSurge struct {
 	// Leaving are the UIDs of the pods whose replacements are available. A scale-down deletes
 	// them first. At most MaxLeaving.
 	Leaving []types.UID `json:"leaving,omitempty"`
+
+	// Misplaced are those of Leaving that came to a node that a maintenance claims, and make room for
+	// another replacement. That they leave is no progress.
+	Misplaced []types.UID `json:"misplaced,omitempty"`
 }
 
 // IsEmpty reports whether there is nothing to record.

@@ -116,7 +116,10 @@ func (s *sim) start(of owner) {
 	case deploymentController:
 		dc, err := deployment.NewDeploymentController(ctx, deploymentInformer, rsInformer, podInformer, client)
 		if err == nil {
-			err = dc.SurgeForEvictions(requestInformer, deploymentInformer, rsInformer, podInformer, client, client)
+			err = dc.SurgeForEvictions(deployment.SurgeInformers{
+				Requests: requestInformer, Deployments: deploymentInformer, ReplicaSets: rsInformer, Pods: podInformer,
+				Nodes: factory.Core().V1().Nodes(), Budgets: factory.Policy().V1().PodDisruptionBudgets(),
+			}, client, client)
 		}
 		if err != nil {
 			s.t.Fatal(err)

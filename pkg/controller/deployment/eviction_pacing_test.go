@@ -1,0 +1,322 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	core "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+const releasedPod = "Released: Deployment web allows the eviction of the pod."
+
+// paced is a Deployment of so many replicas that does not surge, and of which one may be unavailable.
+func paced(replicas int32, changes ...func(*apps.Deployment)) *apps.Deployment {
+	d := web(withReplicas(replicas, 0))
+	d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+	for _, change := range changes {
+		change(d)
+	}
+	return d
+}
+
+// labeled is the label of the pods, which requests have as well.
+func labeled(request *coordinationv1alpha1.EvictionRequest) { request.Labels = webTemplate().Labels }
+
+// turnCompleted ends the turn of the Deployment, and makes the next interceptor active.
+func turnCompleted(request *coordinationv1alpha1.EvictionRequest) {
+	request.Status.Interceptors[0].CompletionTime = ptr.To(metav1.NewTime(bubbleBegins))
+	passed(request)
+}
+
+// budgetOf selects all pods of web, and permits so many of three to be disrupted.
+func budgetOf(permitted int32) *policy.PodDisruptionBudget {
+	return &policy.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "budget", Generation: 1},
+		Spec:       policy.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: webTemplate().Labels}},
+		Status:     policy.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, DesiredHealthy: 3 - permitted},
+	}
+}
+
+// brokenFor makes a pod not ready for so long, which was ready before.
+func brokenFor(seconds int) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Status.Conditions[0].Status = v1.ConditionFalse
+		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(bubbleBegins.Add(-time.Duration(seconds) * time.Second))
+	}
+}
+
+// neverReady is a pod that was created a minute before, and was never ready.
+func neverReady(p *v1.Pod) {
+	p.CreationTimestamp = metav1.NewTime(bubbleBegins.Add(-time.Minute))
+	p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: p.CreationTimestamp}}
+}
+
+// Without a surge, as many pods of a Deployment leave at a time as it permits to be unavailable.
+func TestPace(t *testing.T) {
+	wait := func(need string, limit int, source string) string {
+		return fmt.Sprintf("Waiting for %s: at most %d of the 3 pods of Deployment web may be unavailable at a time%s.", need, limit, source)
+	}
+	one := func(need string) string { return wait(need, 1, "") }
+	three := []runtime.Object{webPod("a"), webPod("b"), webPod("c")}
+	two := []runtime.Object{webPod("b"), webPod("c")}
+	atMost := func(pods int32) func(*apps.Deployment) {
+		return func(d *apps.Deployment) {
+			d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(pods))
+		}
+	}
+	optOut := func(value string) func(*apps.Deployment) {
+		return func(d *apps.Deployment) {
+			d.Annotations = map[string]string{"deployment.kubernetes.io/eviction-pacing": value}
+		}
+	}
+	const broke = "Released: the pod has not been ready for 30s, so it waits for no other pod of Deployment web."
+	const declined = "Deployment web does not surge, because its maxSurge is 0, and its annotation deployment.kubernetes.io/eviction-pacing turns off that its pods wait for each other."
+	began := func(second int) func(*coordinationv1alpha1.EvictionRequest) {
+		return func(r *coordinationv1alpha1.EvictionRequest) {
+			r.Status.ActivationTime = ptr.To(metav1.NewTime(bubbleBegins.Add(time.Duration(second-60) * time.Second)))
+			r.Status.Interceptors[0].StartTime = r.Status.ActivationTime
+		}
+	}
+	for name, test := range map[string]struct {
+		deployment *apps.Deployment
+		pods       []runtime.Object
+		others     []runtime.Object
+		// want are the messages of the pods that are asked.
+		want map[string]string
+	}{
+		"all at once": {pods: three, others: []runtime.Object{asks("a", labeled, began(2)), asks("b", labeled, began(1)), asks("c", labeled, began(3))},
+			want: map[string]string{"a": one("pod b to be evicted"), "b": releasedPod, "c": one("pod b to be evicted")}},
+		"two at a time": {deployment: paced(3, atMost(2)), pods: three, others: []runtime.Object{asks("a", labeled), asks("b", labeled), asks("c", labeled, began(30))},
+			want: map[string]string{"a": releasedPod, "b": wait("pod a to be evicted, pod c to be evicted", 2, ""), "c": releasedPod}},
+		"one was released": {pods: three, others: []runtime.Object{asks("a", labeled, turnCompleted), asks("b", labeled)},
+			want: map[string]string{"b": one("pod a to be evicted")}},
+		"one was evicted, and the cache has its pod": {pods: three, others: []runtime.Object{asks("a", labeled, turnCompleted, holding("Evicted")), asks("b", labeled)},
+			want: map[string]string{"b": one("pod a to be evicted")}},
+		"one is missing": {pods: two, others: []runtime.Object{asks("b", labeled)},
+			want: map[string]string{"b": one("a pod to be created")}},
+		"one starts": {pods: append(two, webPod("d", starting)), others: []runtime.Object{asks("b", labeled)},
+			want: map[string]string{"b": one("pod d to become available")}},
+		"an unavailable one first": {pods: append(two, webPod("d", brokenFor(5))), others: []runtime.Object{asks("b", labeled), asks("d", labeled)},
+			want: map[string]string{"b": one("pod d to be evicted"), "d": releasedPod}},
+		"broken ones neither count nor wait": {pods: []runtime.Object{webPod("a", brokenFor(31)), webPod("b", brokenFor(31)), webPod("c")},
+			others: []runtime.Object{asks("a", labeled), asks("b", labeled), asks("c", labeled)}, want: map[string]string{"a": broke, "b": broke, "c": releasedPod}},
+		"one that was never ready does not count": {pods: append(two, webPod("d", neverReady)), others: []runtime.Object{asks("b", labeled)},
+			want: map[string]string{"b": releasedPod}},
+		"one that was never ready counts as a replacement": {pods: append(two, webPod("d", neverReady)),
+			others: []runtime.Object{asks("a", labeled, turnCompleted, holding("Evicted"), func(r *coordinationv1alpha1.EvictionRequest) {
+				r.Status.Interceptors[0].CompletionTime = ptr.To(metav1.NewTime(bubbleBegins.Add(-61 * time.Second)))
+			}), asks("b", labeled)},
+			want: map[string]string{"b": one("pod d to become available")}},
+		"a budget permits two": {pods: three, others: []runtime.Object{budgetOf(2), asks("a", labeled, began(2)), asks("b", labeled, began(1)), asks("c", labeled, began(3))},
+			want: map[string]string{"a": releasedPod, "b": releasedPod, "c": wait("pod a to be evicted, pod b to be evicted", 2, " (PodDisruptionBudget budget)")}},
+		"a budget permits less": {deployment: paced(3, atMost(2)), pods: three, others: []runtime.Object{budgetOf(1), asks("a", labeled), asks("b", labeled, began(1))},
+			want: map[string]string{"a": wait("pod b to be evicted", 1, " (PodDisruptionBudget budget)"), "b": releasedPod}},
+		"opted out": {deployment: paced(3, optOut("Disabled")), pods: three, others: []runtime.Object{asks("a", labeled), asks("b", labeled)},
+			want: map[string]string{"a": declined, "b": declined}},
+		"another value": {deployment: paced(3, optOut("disabled")), pods: three, others: []runtime.Object{asks("a", labeled), asks("b", labeled, began(1))},
+			want: map[string]string{"a": one("pod b to be evicted"), "b": releasedPod}},
+		"a pod that terminates": {pods: []runtime.Object{webPod("a", terminating), webPod("b"), webPod("c"), webPod("d", starting)}, others: []runtime.Object{asks("a", labeled), asks("b", labeled)},
+			want: map[string]string{"a": "The pod is terminating.", "b": one("pod d to become available")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := test.deployment
+			if d == nil {
+				d = paced(3)
+			}
+			withSurger(t, append(append(test.others, d, web1(sized(3, 3, 3))), test.pods...), func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				for range 2 { // The second sync may know no more than the first one.
+					if _, err := f.surge(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(2 * time.Minute) // Messages are reported with the next heartbeat.
+				got := map[string]string{}
+				for pod := range test.want {
+					got[pod] = f.entry(pod + "-uid").Message
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("messages (-want +got):\n%s", diff)
+				}
+				if writes := f.writes(); len(writes) > 0 {
+					t.Errorf("%d writes of ReplicaSets", len(writes))
+				}
+			})
+		})
+	}
+}
+
+// One pod leaves after another, each when the replacement of the one before is available.
+func TestPaceOneAfterAnother(t *testing.T) {
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), asks("a", labeled), asks("b", labeled), webPod("c")}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		sync := func() {
+			t.Helper()
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		over := func(pod string) bool { return f.entry(pod+"-uid").CompletionTime != nil }
+		sync()
+		if !over("a") || over("b") {
+			t.Fatalf("the turn of a is over: %t, of b: %t, want only the one of a", over("a"), over("b"))
+		}
+		f.changeRequest("a-uid", holding("Evicted"))
+		f.remove(webPod("a"))
+		sync()
+		f.put(webPod("d", starting))
+		sync()
+		time.Sleep(2 * time.Minute) // However long it is not ready: maybe no pod can start where they are sent.
+		sync()
+		if over("b") {
+			t.Fatal("pod b was released before the replacement of a is available")
+		}
+		f.put(webPod("d"))
+		sync()
+		if !over("b") {
+			t.Errorf("pod b was not released: %s", f.entry("b-uid").Message)
+		}
+	})
+}
+
+// No pod waits longer than the progress deadline without progress. One is given up at a time.
+func TestPaceGivesUp(t *testing.T) {
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), asks("a", labeled), asks("b", labeled)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		sync := func() {
+			t.Helper()
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sync()
+		time.Sleep(300 * time.Second)
+		sync()
+		const message = "Gave up after 5m0s without progress. Waiting for a pod to be created: at most 1 of the 3 pods of Deployment web may be unavailable at a time."
+		if got := f.entry("a-uid").Message; got != message {
+			t.Errorf("got %q, want %q", got, message)
+		}
+		if f.entry("b-uid").CompletionTime != nil {
+			t.Error("both pods were given up at the same time")
+		}
+	})
+}
+
+// A process that was suspended does not know that another one has released a pod. It releases none before it does.
+func TestPaceIsBehind(t *testing.T) {
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), webPod("c"), asks("a", labeled), asks("b", labeled)}
+	for name, test := range map[string]struct {
+		other *coordinationv1alpha1.EvictionRequest
+		err   error
+		over  bool
+	}{
+		"nothing else":             {over: true},
+		"another one is released":  {other: asks("c", labeled, turnCompleted)},
+		"another one is asked":     {other: asks("c", labeled), over: true},
+		"another one was canceled": {other: asks("c", labeled, turnCompleted, holding("Canceled")), over: true},
+		"the list cannot be read":  {err: errors.New("busy")},
+		"of another workload":      {other: asks("c", turnCompleted, func(r *coordinationv1alpha1.EvictionRequest) { r.Labels = map[string]string{"app": "db"} }), over: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				f.client.PrependReactor("list", "evictionrequests", func(core.Action) (bool, runtime.Object, error) {
+					if test.err != nil {
+						return true, nil, test.err
+					}
+					list := &coordinationv1alpha1.EvictionRequestList{}
+					if test.other != nil {
+						list.Items = append(list.Items, *test.other)
+					}
+					return true, list, nil
+				})
+				defer f.intercept()()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				if got := f.entry("a-uid").CompletionTime != nil; got != test.over {
+					t.Errorf("the turn is over: %t, want %t", got, test.over)
+				}
+			})
+		})
+	}
+}
+
+// A change of what a budget permits wakes the Deployments that wait.
+func TestPaceFollowsBudgets(t *testing.T) {
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), webPod("c"), asks("a", labeled), asks("b", labeled), budgetOf(1)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		f.forgetWoken()
+		used := budgetOf(1)
+		used.Status.DisruptionsAllowed, used.Status.CurrentHealthy = 0, 2
+		f.put(used)
+		if woken := f.forgetWoken(); len(woken) > 0 {
+			t.Errorf("a disruption wakes %v", woken)
+		}
+		f.put(budgetOf(2))
+		synctest.Wait()
+		if woken := f.forgetWoken(); len(woken) != 1 {
+			t.Errorf("a change of the budget wakes %v", woken)
+		}
+	})
+}
+
+func TestPacesEvictions(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*apps.Deployment)
+		want   bool
+	}{
+		"several replicas": {want: true},
+		"one replica":      {change: func(d *apps.Deployment) { d.Spec.Replicas = ptr.To(int32(1)) }},
+		"a surge":          {change: func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1)) }},
+		"recreate": {change: func(d *apps.Deployment) {
+			d.Spec.Strategy = apps.DeploymentStrategy{Type: apps.RecreateDeploymentStrategyType}
+		}},
+		"being deleted": {change: func(d *apps.Deployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) }},
+		"opted out": {change: func(d *apps.Deployment) {
+			d.Annotations = map[string]string{"deployment.kubernetes.io/eviction-pacing": "Disabled"}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := paced(3)
+			if test.change != nil {
+				test.change(d)
+			}
+			if got := deploymentutil.PacesEvictions(d); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+	http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package deployment
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/scheduling/topologyspread"
+
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+)
+
+// What kube-scheduler says of nodes that a pod cannot run on. It has no other form than the message of the condition
+// PodScheduled, and does not name the pods that are in the way.
+const (
+	reasonCordoned    = "node(s) were unschedulable"
+	reasonTainted     = "node(s) had untolerated taint"
+	reasonAffinity    = "node(s) didn't match Pod's node affinity/selector"
+	reasonOncePod     = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+	reasonVolumeNodes = "node(s) didn't match PersistentVolume's node affinity"
+	// reasonVolumeConflict is what schedulers before 1.34 say instead of reasonVolumeNodes.
+	reasonVolumeConflict = "node(s) had volume node affinity conflict"
+	// These are what it says of all other nodes if a plugin, which is named in brackets, knows which ones may do.
+	reasonNoVolumePlugin   = "node(s) didn't satisfy plugin(s) [VolumeBinding]"
+	reasonNoAffinityPlugin = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+	reasonSpread           = "node(s) didn't match pod topology spread constraints"
+)
+
+var (
+	// neutralReasons are those of nodes that are not for the pod, whatever runs on them, such as those that are drained.
+	neutralReasons = []string{reasonCordoned, reasonTainted, reasonAffinity, reasonNoAffinityPlugin}
+	// volumeReasons do not end while the pod runs: its claim is in use, or its volume is on the node that is drained.
+	volumeReasons = []string{reasonOncePod, reasonVolumeNodes, reasonVolumeConflict, reasonNoVolumePlugin}
+
+	// reasonOfNodes is one reason, with the number of nodes.
+	reasonOfNodes = regexp.MustCompile(`^\d+ (.+)$`)
+)
+
+// schedulerReasons returns what kube-scheduler says of the nodes, or nothing if it says something else.
+func schedulerReasons(pod *v1.Pod) []string {
+	_, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled)
+	if scheduled == nil || scheduled.Status != v1.ConditionFalse || scheduled.Reason != v1.PodReasonUnschedulable {
+		return nil
+	}
+	_, text, found := strings.Cut(scheduled.Message, " nodes are available: ")
+	if !found {
+		return nil
+	}
+	text, _, _ = strings.Cut(text, ". ") // What follows is about preemption.
+	var reasons []string
+	for _, part := range strings.Split(strings.TrimSuffix(text, "."), ", ") {
+		match := reasonOfNodes.FindStringSubmatch(part)
+		if match == nil {
+			return nil
+		}
+		reasons = append(reasons, match[1])
+	}
+	return reasons
+}
+
+// cannotBeScheduled reports whether a replacement waits for nothing but that the pods leave that it replaces. Other
+// reasons, such as a lack of resources, may end by themselves, above all where nodes are added.
+func (s *surger) cannotBeScheduled(set *replicaSet, replacement *v1.Pod) bool {
+	caused, spread := false, false
+	for _, reason := range schedulerReasons(replacement) {
+		begins := func(known string) bool { return strings.HasPrefix(reason, known) }
+		switch {
+		case slices.ContainsFunc(neutralReasons, begins):
+		case slices.ContainsFunc(volumeReasons, begins):
+			caused = true
+		case begins(reasonSpread):
+			spread = true
+		default:
+			return false
+		}
+	}
+	if spread {
+		return s.spreadWithoutAsked(set, replacement)
+	}
+	return caused
+}
+
+// spreadWithoutAsked reports whether the topologySpreadConstraints of a replacement let it run on a node if the pods
+// that are to leave had left. If not, these are not what it waits for.
+func (s *surger) spreadWithoutAsked(set *replicaSet, replacement *v1.Pod) bool {
+	leaving := sets.New[types.UID]()
+	for _, asked := range set.asked {
+		leaving.Insert(asked.uid)
+	}
+	nodes, err := s.nodeLister.List(labels.Everything())
+	if err != nil {
+		return false
+	}
+	pods, err := s.dc.podLister.Pods(replacement.Namespace).List(labels.Everything())
+	if err != nil {
+		return false
+	}
+	staying := slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool {
+		return leaving.Has(pod.UID) || podutil.IsPodPhaseTerminal(pod.Status.Phase)
+	})
+	spread, affinity := topologyspread.Of(replacement, nodes, staying), nodeaffinity.GetRequiredNodeAffinity(replacement)
+	return slices.ContainsFunc(nodes, func(node *v1.Node) bool {
+		matches, err := affinity.Match(node)
+		return !node.Spec.Unschedulable && err == nil && matches && spread.Allows(node)
+	})
+}
+
+// observeHindered counts the replacements that cannot be scheduled before pods have left, if no other one may become
+// available.
+func (s *surger) observeHindered(w *workload) {
+	for _, set := range w.sets {
+		if len(set.asked) == 0 {
+			continue
+		}
+		replacements := set.replacements()
+		for _, replacement := range replacements {
+			if s.cannotBeScheduled(set, replacement) {
+				set.hindered++
+			}
+		}
+		if set.hindered < len(replacements) {
+			set.hindered = 0
+		}
+		// Each pod that may leave already makes room for one.
+		for _, pod := range set.pods {
+			if pod.turn == passedOn || pod.turn == evicting {
+				set.hindered--
+			}
+		}
+	}
+}
