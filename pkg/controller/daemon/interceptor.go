@@ -154,7 +154,7 @@ func (i *Interceptor) addEventHandlers(nodes, pods cache.SharedIndexInformer) er
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			// The cache of pods may be behind that of the requests.
-			if pod := obj.(*v1.Pod); maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && i.isDrained(pod) {
+			if pod := obj.(*v1.Pod); evictionrequest.HasDaemonSetController(pod) && i.isDrained(pod) {
 				i.reconsider(pod)
 			}
 		},
@@ -210,7 +210,7 @@ func (i *Interceptor) podDeleted(obj any) {
 // example orphaned ones: handle declines these.
 func (i *Interceptor) accept(request *coordinationv1alpha1.EvictionRequest) bool {
 	pod := i.livePod(request)
-	return pod != nil && (maintenance.PodTypeOf(pod) != v1.PodTypeDaemonSet || i.isDrained(pod))
+	return pod != nil && (!evictionrequest.HasDaemonSetController(pod) || i.isDrained(pod))
 }
 
 // livePod returns the target of the request, or nil if it is gone or has finished.
@@ -245,7 +245,7 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 	if pod == nil {
 		return nil
 	}
-	if maintenance.PodTypeOf(pod) != v1.PodTypeDaemonSet {
+	if !evictionrequest.HasDaemonSetController(pod) {
 		return evictionrequest.Decline("Skipped: no DaemonSet controls the pod.")
 	}
 	cause, daemonSet := i.cause(pod.Spec.NodeName), metav1.GetControllerOf(pod).Name

@@ -30,21 +30,34 @@ func PodTypeOf(pod *v1.Pod) v1.PodType {
 	if _, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]; mirror {
 		return v1.PodTypeStatic
 	}
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == daemonSetKind {
 		return v1.PodTypeDaemonSet
 	}
 	return v1.PodTypeDefault
 }
 
+// daemonSetKind is the kind of DaemonSets in all groups. Other groups have some as well, such as apps.kruise.io, whose
+// controllers recreate pods on a cordoned node like that of Kubernetes.
+const daemonSetKind = "DaemonSet"
+
+// HasDaemonSetController reports whether the DaemonSet controller of Kubernetes manages the pod. Of another group's
+// DaemonSet, only the controller of that group can stop the pods for good.
+func HasDaemonSetController(pod *v1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return PodTypeOf(pod) == v1.PodTypeDaemonSet && strings.HasPrefix(owner.APIVersion, "apps/")
+}
+
 // DefaultInterceptors returns the interceptors that each request for such a pod has, even if the
 // pod does not name them. Nothing else can stop the pod, because it is exempt from API-initiated
-// eviction.
+// eviction. So are pods of another group's DaemonSet, whose controller may be an interceptor that they name.
 func DefaultInterceptors(pod *v1.Pod) []string {
 	switch PodTypeOf(pod) {
 	case v1.PodTypeStatic:
 		return []string{coordinationv1alpha1.EvictionInterceptorKubelet}
 	case v1.PodTypeDaemonSet:
+		if !HasDaemonSetController(pod) {
+			return nil
+		}
 		return []string{coordinationv1alpha1.EvictionInterceptorDaemonSet}
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestPodType(t *testing.T) {
 		"a plain pod":                        {pod: &v1.Pod{}, podType: v1.PodTypeDefault},
 		"a pod of a DaemonSet":               {pod: ownedPod("apps/v1", "DaemonSet", true), podType: v1.PodTypeDaemonSet, interceptors: []string{daemonSet}},
 		"a pod that a DaemonSet merely owns": {pod: ownedPod("apps/v1", "DaemonSet", false), podType: v1.PodTypeDefault},
-		"a pod of another group's DaemonSet": {pod: ownedPod("apps.example.com/v1", "DaemonSet", true), podType: v1.PodTypeDefault},
+		"a pod of another group's DaemonSet": {pod: ownedPod("apps.kruise.io/v1alpha1", "DaemonSet", true), podType: v1.PodTypeDaemonSet},
 		"a pod of a ReplicaSet":              {pod: ownedPod("apps/v1", "ReplicaSet", true), podType: v1.PodTypeDefault},
 		"a mirror pod":                       {pod: mirrored(&v1.Pod{}), podType: v1.PodTypeStatic, interceptors: []string{kubelet}},
 		"a mirror pod of a DaemonSet":        {pod: mirrored(ownedPod("apps/v1", "DaemonSet", true)), podType: v1.PodTypeStatic, interceptors: []string{kubelet}},
