@@ -61,7 +61,9 @@ var (
 
 		The plan is for nodes that are named or selected with -l, for an existing maintenance (its name,
 		if no node has it, or --maintenance), or for one in a file (-f). "comes back" marks pods whose
-		replacements may run on the cordoned node, because they tolerate the taint of a cordon.
+		replacements may run on the cordoned node, because they tolerate the taint of a cordon. A pod is
+		"evicted without a replacement" although its Deployment surges, if its claims, its volumes or its
+		topology spread constraints let none start while it runs.
 
 		The command only reads from the server.`))
 
@@ -350,6 +352,9 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	}
 	s.keepPods(nodes)
 	if err := s.readDeployments(ctx, client); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readObstacles(ctx, client); err != nil {
 		return nil, nil, err
 	}
 	if err := s.readWorkloads(ctx, client); err != nil {

@@ -58,6 +58,8 @@ type podSnapshot struct {
 	independent sets.Set[types.NamespacedName]
 	// deployments by namespace.
 	deployments map[string][]*appsv1.Deployment
+	// obstacles are what may keep replacements from starting; nil if unknown.
+	obstacles *obstacles
 	// workloads are the owners of the pods.
 	workloads *workloads
 

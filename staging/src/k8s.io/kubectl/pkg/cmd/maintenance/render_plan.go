@@ -31,24 +31,29 @@ import (
 
 // noteTexts say what a note means.
 var noteTexts = map[podNote]string{
-	noteUnmanaged:       "unmanaged: will not be recreated",
-	noteLocalStorage:    "the data of its emptyDir volumes is lost",
-	noteReplacedFirst:   "its Deployment starts a replacement first",
-	noteMayBeReplaced:   "its Deployment starts a replacement first, if its strategy allows a surge",
-	noteNotReplaced:     "its Deployment starts no replacement first: its strategy no longer allows a surge",
-	noteNeedsDaemonSet:  "not evicted: the DaemonSet controller deletes it",
-	noteNeedsKubelet:    "not evicted: its kubelet stops it",
-	noteSchedulingGroup: "not evicted: pods of a scheduling group are not evicted one by one",
-	noteOneByOne:        "its StatefulSet lets its pods leave one after another",
-	noteTerminating:     "already terminating",
+	noteUnmanaged:        "unmanaged: will not be recreated",
+	noteLocalStorage:     "the data of its emptyDir volumes is lost",
+	noteReplacedFirst:    "its Deployment starts a replacement first",
+	noteMayBeReplaced:    "its Deployment starts a replacement first, if its strategy allows a surge",
+	noteNotReplaced:      "its Deployment starts no replacement first: its strategy no longer allows a surge",
+	noteNeedsDaemonSet:   "not evicted: the DaemonSet controller deletes it",
+	noteForeignDaemonSet: "not evicted: only the controller of its DaemonSet, which is of another API group, can stop it",
+	noteNeedsKubelet:     "not evicted: its kubelet stops it",
+	noteSchedulingGroup:  "not evicted: pods of a scheduling group are not evicted one by one",
+	noteOneByOne:         "its controller lets its pods leave one after another",
+	noteTerminating:      "already terminating",
 
+	noteCannotBeReplaced: "evicted without a replacement, because none can start while it runs",
+	noteCrowded:          "names so many interceptors that its controller could not add its own: neither replaced first nor evicted one after another",
 	noteComesBack:        "comes back: tolerates " + corev1.TaintNodeUnschedulable,
 	noteStaysWithSkipped: "stays: spec.podPolicies skips a pod of this node",
 }
 
 // hinders reports whether a drain does not remove the pod from its node, or not for good. Whether the
 // DaemonSet controller and the kubelet do so depends on feature gates that kubectl cannot read.
-func (n podNote) hinders() bool { return n == noteSchedulingGroup || n == noteComesBack }
+func (n podNote) hinders() bool {
+	return n == noteSchedulingGroup || n == noteComesBack || n == noteForeignDaemonSet
+}
 
 // replaces reports whether the pod is replaced and then deleted, without an eviction.
 func (n podNote) replaces() bool {
@@ -191,7 +196,11 @@ func (p *podPlan) details(now time.Time) []string {
 		if note.hinders() {
 			mark = "! "
 		}
-		details = append(details, mark+noteTexts[note])
+		text := noteTexts[note]
+		if note == noteCannotBeReplaced {
+			text += ": " + p.ReplacementObstacle
+		}
+		details = append(details, mark+text)
 		if note.replaces() && p.BlockedUnreplaced != "" {
 			details = append(details, "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
 		}

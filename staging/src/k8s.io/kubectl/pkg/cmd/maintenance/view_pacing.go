@@ -26,19 +26,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/utils/ptr"
 )
 
-// leavesAlone reports whether the StatefulSet of a pod lets its pods leave one after another. Whether
+// leavesAlone reports whether the StatefulSet or the Deployment of a pod lets its pods leave one after another. Whether
 // its controller does so depends on a feature gate that kubectl cannot read, but pods name it only
 // if they were created with the gate.
 func (s *podSnapshot) leavesAlone(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) bool {
-	if !slices.Contains(evictioninterceptor.Targets(pod), coordinationv1alpha1.EvictionInterceptorStatefulSet) ||
-		pod.DeletionTimestamp != nil || !isReady(pod) {
+	if pod.DeletionTimestamp != nil || !isReady(pod) {
 		return false
 	}
-	own, owned := s.workloadOf(pod)
-	set := s.owners().statefulSets[own]
-	if !owned || set == nil || !isPacedSet(set) {
+	own, paced := s.pacedLimit(pod)
+	if !paced {
 		return false
 	}
 	if len(budgets) == 1 {
@@ -46,16 +45,54 @@ func (s *podSnapshot) leavesAlone(pod *corev1.Pod, budgets []*policyv1.PodDisrup
 			return permitted <= 1
 		}
 	}
+	return own <= 1
+}
+
+// pacedLimit reports whether the pods of the workload of a pod wait for each other, and how many of them may be
+// unavailable at a time if no budget says so.
+func (s *podSnapshot) pacedLimit(pod *corev1.Pod) (pods int, paced bool) {
+	if deployment := s.deploymentOf(pod); deployment != nil && s.awaitsSurge(pod) {
+		return maxUnavailable(deployment), isPacedDeployment(deployment)
+	}
+	own, owned := s.workloadOf(pod)
+	set := s.owners().statefulSets[own]
+	if !owned || set == nil || !isPacedSet(set) || !slices.Contains(evictioninterceptor.Targets(pod), coordinationv1alpha1.EvictionInterceptorStatefulSet) {
+		return 0, false
+	}
 	update := set.Spec.UpdateStrategy.RollingUpdate
 	if update == nil || update.MaxUnavailable == nil || set.Spec.Replicas == nil {
-		return true
+		return 1, true
 	}
 	limit, err := intstr.GetScaledValueFromIntOrPercent(update.MaxUnavailable, int(*set.Spec.Replicas), false)
-	return err != nil || limit <= 1
+	if err != nil {
+		return 1, true
+	}
+	return limit, true
+}
+
+// isPacedDeployment reports whether pods of the Deployment wait for each other if they name it, by the rule of its
+// controller.
+func isPacedDeployment(deployment *appsv1.Deployment) bool {
+	return deployment.DeletionTimestamp == nil && deployment.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType &&
+		!allowsSurge(deployment) && ptr.Deref(deployment.Spec.Replicas, 1) > 1 &&
+		!evictioninterceptor.IsPacingDisabled(deployment.Annotations, evictioninterceptor.DeploymentPacingAnnotation)
+}
+
+// maxUnavailable returns how many pods may be unavailable in a rollout of a Deployment without a surge.
+func maxUnavailable(deployment *appsv1.Deployment) int {
+	update := deployment.Spec.Strategy.RollingUpdate
+	if update == nil || update.MaxUnavailable == nil {
+		return 1
+	}
+	limit, err := intstr.GetScaledValueFromIntOrPercent(update.MaxUnavailable, int(ptr.Deref(deployment.Spec.Replicas, 1)), false)
+	if err != nil {
+		return 1
+	}
+	return limit
 }
 
 // isPacedSet reports whether pods of the StatefulSet wait for each other if they name it.
 func isPacedSet(set *appsv1.StatefulSet) bool {
 	return set.DeletionTimestamp == nil && set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType &&
-		set.Annotations[coordinationv1alpha1.EvictionPacingAnnotation] != coordinationv1alpha1.EvictionPacingDisabled
+		!evictioninterceptor.IsPacingDisabled(set.Annotations, coordinationv1alpha1.EvictionPacingAnnotation)
 }

@@ -100,6 +100,9 @@ type podPlan struct {
 	// BlockedUnreplaced says the same for a pod that is replaced first: it applies if no
 	// replacement becomes available.
 	BlockedUnreplaced string `json:"blockedIfNotReplaced,omitempty"`
+	// ReplacementObstacle says why no replacement of the pod can start while it runs, although its Deployment
+	// surges. Empty if nothing is known that prevents it.
+	ReplacementObstacle string `json:"replacementObstacle,omitempty"`
 	// Requesters already request the eviction of the pod.
 	Requesters []string  `json:"requesters,omitempty"`
 	Remarks    []podNote `json:"remarks,omitempty"`
@@ -116,6 +119,9 @@ const (
 	// noteNeedsDaemonSet, noteNeedsKubelet: pods of this type are not evicted through the API.
 	noteNeedsDaemonSet podNote = "NeedsDaemonSetController"
 	noteNeedsKubelet   podNote = "NeedsKubelet"
+	// noteForeignDaemonSet: so are pods of another group's DaemonSet, such as apps.kruise.io, whose controller has
+	// to be an interceptor for that.
+	noteForeignDaemonSet podNote = "NeedsForeignDaemonSetController"
 	// noteSchedulingGroup: a request for its eviction is canceled, because the disruptionMode of its PodGroup is
 	// all, or the group cannot be read.
 	noteSchedulingGroup podNote = "SchedulingGroup"
@@ -125,11 +131,15 @@ const (
 	noteMayBeReplaced podNote = "MayBeReplacedFirst"
 	// noteNotReplaced: its Deployment allowed a surge when the pod was created, and no longer does.
 	noteNotReplaced podNote = "NotReplacedFirst"
+	// noteCannotBeReplaced: its Deployment surges, but no replacement can start while the pod runs.
+	noteCannotBeReplaced podNote = "CannotBeReplacedFirst"
+	// noteCrowded: it names so many interceptors that its controller could not add its own.
+	noteCrowded podNote = "NoRoomForInterceptors"
 	// noteComesBack: its replacement may run on the cordoned node, and would be evicted again.
 	noteComesBack podNote = "ComesBack"
 	// noteStaysWithSkipped: a policy skips a pod of the node, which may need this agent.
 	noteStaysWithSkipped podNote = "StaysWithSkippedPods"
-	// noteOneByOne: its StatefulSet lets its pods leave one after another.
+	// noteOneByOne: its StatefulSet, or its Deployment, lets its pods leave one after another.
 	noteOneByOne podNote = "OneAfterAnother"
 	// noteTerminating: it is being deleted.
 	noteTerminating podNote = "Terminating"
@@ -176,6 +186,7 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
 	coversOf := s.covers(name)
+	s.setDrained(nodes)
 	for _, node := range nodes {
 		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(node), Pods: []podPlan{}}
 		for _, pod := range s.pods[node.Name] {
@@ -252,6 +263,11 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 		p.Step = step + 1
 	}
 	surge := s.surgeNoteOf(pod)
+	if surge.replaces() {
+		if p.ReplacementObstacle = s.obstacleOf(pod); p.ReplacementObstacle != "" {
+			surge = noteCannotBeReplaced
+		}
+	}
 	if surge != "" {
 		p.Remarks = append(p.Remarks, surge)
 	}
@@ -294,7 +310,11 @@ func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
 	}
 	switch podType {
 	case corev1.PodTypeDaemonSet:
-		notes = append(notes, noteNeedsDaemonSet)
+		if evictionrequest.HasDaemonSetController(pod) {
+			notes = append(notes, noteNeedsDaemonSet)
+		} else {
+			notes = append(notes, noteForeignDaemonSet)
+		}
 	case corev1.PodTypeStatic:
 		notes = append(notes, noteNeedsKubelet)
 	default:
@@ -306,6 +326,9 @@ func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
 		}
 		if maintenance.ComesBack(pod) {
 			notes = append(notes, noteComesBack)
+		}
+		if isCrowded(pod) {
+			notes = append(notes, noteCrowded)
 		}
 	}
 	return notes
@@ -364,7 +387,7 @@ func (s *planSummary) add(pod *podPlan) {
 			s.Replaced++
 		case noteComesBack:
 			s.ComingBack++
-		case noteNeedsDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
+		case noteNeedsDaemonSet, noteForeignDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
 			s.Unhandled++
 		}
 	}
@@ -379,6 +402,9 @@ var ownInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorReplicaSet,
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
+
+// workloadInterceptors are those of controllers that replace pods first, or let them leave one after another.
+var workloadInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorStatefulSet}
 
 // namedInterceptors are the interceptors that are not part of Kubernetes.
 func (p *podPlan) namedInterceptors() []string {

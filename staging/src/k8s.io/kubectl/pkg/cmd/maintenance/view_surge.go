@@ -94,6 +94,8 @@ func (s *podSnapshot) surgeNoteOf(pod *corev1.Pod) podNote {
 		return noteMayBeReplaced
 	case allowsSurge(deployment):
 		return noteReplacedFirst
+	case isPacedDeployment(deployment):
+		return "" // It was never meant to be replaced first.
 	}
 	return noteNotReplaced
 }

@@ -173,11 +173,12 @@ type leaving struct {
 }
 
 // add adds a pod. It counts only those that may be evicted at the same time as others.
-// The set is that of the pod, if it has one that is known.
-func (l *leaving) add(pod *corev1.Pod, planned *podPlan, set *appsv1.StatefulSet) {
+// The set is that of the pod, if it has one that is known, and paced is whether its workload lets its pods
+// wait for each other.
+func (l *leaving) add(pod *corev1.Pod, planned *podPlan, set *appsv1.StatefulSet, paced bool) {
 	l.pods = append(l.pods, pod)
 	switch {
-	case !isReady(pod) || isPaced(planned, set) || len(planned.Budgets) > 1:
+	case !isReady(pod) || paced || isPaced(planned, set) || len(planned.Budgets) > 1:
 		// The API server never evicts a pod with several budgets.
 	case len(planned.Budgets) == 1:
 		l.budgeted[planned.Budgets[0]]++
@@ -229,7 +230,8 @@ func (p *plan) addWarnings(s *podSnapshot) {
 				groups[k] = &leaving{budgeted: map[string]int{}}
 				order = append(order, k)
 			}
-			groups[k].add(pod, plan, s.owners().statefulSets[own])
+			_, paced := s.pacedLimit(pod)
+			groups[k].add(pod, plan, s.owners().statefulSets[own], paced)
 		}
 	}
 	allowed := map[string]int{}

@@ -1,0 +1,236 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/scheduling/topologyspread"
+)
+
+// obstacles are what may keep a replacement from starting while the pod that it replaces runs.
+type obstacles struct {
+	// claims by namespace and name.
+	claims map[string]*corev1.PersistentVolumeClaim
+	// volumes by name, and the nodes that they are attached to.
+	volumes  map[string]*corev1.PersistentVolume
+	attached map[string]sets.Set[string]
+	// pods of the namespaces in which topology spread constraints count them.
+	pods map[string][]*corev1.Pod
+	// drained are the nodes of the plan, by the number of their batch.
+	drained map[int]sets.Set[string]
+}
+
+// readObstacles reads claims, volumes and the pods that topology spread constraints count, if a pod has some that would
+// be replaced first. Other plans do not need the permissions.
+func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Interface) error {
+	o := &obstacles{claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, attached: map[string]sets.Set[string]{}, pods: map[string][]*corev1.Pod{}}
+	s.obstacles = o
+	if s.anyPod(func(pod *corev1.Pod) bool { return s.awaitsSurge(pod) && len(claimsOf(pod)) > 0 }) {
+		if err := s.readVolumes(ctx, client); err != nil {
+			return err
+		}
+	}
+	spread := sets.New[string]()
+	s.anyPod(func(pod *corev1.Pod) bool {
+		if s.awaitsSurge(pod) && topologyspread.HasHardConstraints(pod) {
+			spread.Insert(pod.Namespace)
+		}
+		return false
+	})
+	for _, namespace := range sets.List(spread) {
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()})
+		if s.skip("pods in namespace "+namespace, err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("listing pods in namespace %s: %w", namespace, err)
+		}
+		o.pods[namespace] = pointers(pods.Items)
+	}
+	return nil
+}
+
+func (s *podSnapshot) readVolumes(ctx context.Context, client kubernetes.Interface) error {
+	claims, err := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if !s.skip("persistentvolumeclaims", err) {
+		if err != nil {
+			return fmt.Errorf("listing persistentvolumeclaims: %w", err)
+		}
+		for _, claim := range pointers(claims.Items) {
+			s.obstacles.claims[claim.Namespace+"/"+claim.Name] = claim
+		}
+	}
+	volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if !s.skip("persistentvolumes", err) {
+		if err != nil {
+			return fmt.Errorf("listing persistentvolumes: %w", err)
+		}
+		for _, volume := range pointers(volumes.Items) {
+			s.obstacles.volumes[volume.Name] = volume
+		}
+	}
+	attachments, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	if s.skip("volumeattachments", err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("listing volumeattachments: %w", err)
+	}
+	for i := range attachments.Items {
+		attachment := &attachments.Items[i]
+		if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
+			if s.obstacles.attached[*name] == nil {
+				s.obstacles.attached[*name] = sets.New[string]()
+			}
+			s.obstacles.attached[*name].Insert(attachment.Spec.NodeName)
+		}
+	}
+	return nil
+}
+
+// claimsOf returns the names of the claims that a replacement would share with the pod. Those of ephemeral volumes are
+// its own.
+func claimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil {
+			names = append(names, volume.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return names
+}
+
+// obstacleOf says why no replacement of the pod can start while it runs; empty if nothing is known that prevents it.
+// Pods have to be asked about in the order in which they leave, because each one that is replaced counts elsewhere.
+func (s *podSnapshot) obstacleOf(pod *corev1.Pod) string {
+	if s.obstacles == nil || len(claimsOf(pod)) == 0 && !topologyspread.HasHardConstraints(pod) {
+		return ""
+	}
+	places := s.placesOf(pod)
+	for _, name := range claimsOf(pod) {
+		if obstacle := s.obstacleOfClaim(pod, name, places); obstacle != "" {
+			return obstacle
+		}
+	}
+	return s.obstacleOfSpread(pod, places)
+}
+
+// placesOf returns the nodes on which a replacement of the pod may run, whatever is left there.
+func (s *podSnapshot) placesOf(pod *corev1.Pod) []*corev1.Node {
+	drained := s.obstacles.drained[s.batchOf(pod.Spec.NodeName)]
+	requesting := requestingPod{Pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
+	var places []*corev1.Node
+	for _, node := range s.nodes {
+		if !drained.Has(node.Name) && !isUnavailable(node) && mayRunOn(requesting, node) {
+			places = append(places, node)
+		}
+	}
+	return places
+}
+
+// batchOf returns the number of the batch with which a node is drained; 0 if all are drained at the same time.
+func (s *podSnapshot) batchOf(node string) int {
+	if s.rollout == nil {
+		return 0
+	}
+	return s.rollout.batchOf[node]
+}
+
+// setDrained stores the nodes of the plan.
+func (s *podSnapshot) setDrained(nodes []*corev1.Node) {
+	if s.obstacles == nil {
+		return
+	}
+	s.obstacles.drained = map[int]sets.Set[string]{}
+	for _, node := range nodes {
+		batch := s.batchOf(node.Name)
+		if s.obstacles.drained[batch] == nil {
+			s.obstacles.drained[batch] = sets.New[string]()
+		}
+		s.obstacles.drained[batch].Insert(node.Name)
+	}
+}
+
+func (s *podSnapshot) obstacleOfClaim(pod *corev1.Pod, name string, places []*corev1.Node) string {
+	claim := s.obstacles.claims[pod.Namespace+"/"+name]
+	if claim == nil {
+		return ""
+	}
+	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+		return fmt.Sprintf("its PersistentVolumeClaim %s has the access mode ReadWriteOncePod", name)
+	}
+	volume := s.obstacles.volumes[claim.Spec.VolumeName]
+	if volume == nil {
+		return ""
+	}
+	if affinity := volume.Spec.NodeAffinity; affinity != nil && affinity.Required != nil {
+		selector, err := nodeaffinity.NewNodeSelector(affinity.Required)
+		if err == nil && !slices.ContainsFunc(places, selector.Match) {
+			return fmt.Sprintf("the volume of its PersistentVolumeClaim %s is on no other node on which it may run", name)
+		}
+	}
+	isOnce := func(mode corev1.PersistentVolumeAccessMode) bool { return mode == corev1.ReadWriteOnce }
+	once := len(claim.Spec.AccessModes) > 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool { return !isOnce(mode) })
+	if once && s.obstacles.attached[volume.Name].Has(pod.Spec.NodeName) {
+		return fmt.Sprintf("the volume of its PersistentVolumeClaim %s is attached to this node, and its access mode is ReadWriteOnce", name)
+	}
+	return ""
+}
+
+func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) string {
+	others := s.obstacles.pods[pod.Namespace]
+	if !topologyspread.HasHardConstraints(pod) || len(others) == 0 {
+		return ""
+	}
+	spread := topologyspread.Of(pod, s.nodes, others)
+	at := slices.IndexFunc(places, spread.Allows)
+	if at < 0 {
+		return "no other node satisfies its topologySpreadConstraints"
+	}
+	// It is there from then on, and not here.
+	moved := *pod
+	moved.Spec.NodeName = places[at].Name
+	for i := range others {
+		if others[i].UID == pod.UID {
+			others[i] = &moved
+		}
+	}
+	return ""
+}
+
+// isCrowded reports whether the pod has so many interceptors that its controller could not add its own.
+func isCrowded(pod *corev1.Pod) bool {
+	names := 0
+	switch ownerKind(pod) {
+	case "ReplicaSet":
+		names = 2 // Its Deployment and its ReplicaSet.
+	case "StatefulSet":
+		names = 1
+	}
+	return names > 0 && !slices.ContainsFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return slices.Contains(workloadInterceptors, name) }) &&
+		evictioninterceptor.CountOnPod(pod.Spec.EvictionInterceptors, pod.Annotations)+names > evictioninterceptor.MaxOnPod
+}
