@@ -73,6 +73,9 @@ const uncertainWriteTimeout = 2 * time.Minute
 // Progress of a pod is reported through its turn: takeTurn keeps the turn open while the
 // Deployment is the active interceptor, and the sync provides the message and ends the turn.
 //
+// Where the Deployment does not surge, the sync lets one pod leave after another instead
+// (eviction_pacing.go).
+//
 // A nil surger does nothing: the gate DeploymentPodSurge is off.
 type surger struct {
 	dc *DeploymentController

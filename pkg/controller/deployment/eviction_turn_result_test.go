@@ -469,6 +469,12 @@ func TestCondition(t *testing.T) {
 	}
 	expect("no room", available, condition)
 
+	s.progress["web"] = progress{asked: 2, paced: true}
+	s.setCondition(&status, d)
+	pacing := condition
+	pacing.Message = "Pods waiting for other pods before their eviction: 2. Their EvictionRequests show the reason."
+	expect("without a surge", available, pacing)
+
 	status.Conditions = append(status.Conditions, progressing)
 	clock.SetTime(later)
 	s.progress["web"] = progress{asked: 2, surge: 1}

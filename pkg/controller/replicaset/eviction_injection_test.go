@@ -383,11 +383,10 @@ func TestInjectionOfPacedDeployments(t *testing.T) {
 
 // That pods get none of the names is said at the Deployment: nothing else would show it.
 func TestLeftOutInterceptorsAreSaid(t *testing.T) {
-	var names []string
+	deployment, rs, events := newDeployment(intstr.FromInt32(1)), newReplicaSetOf(), record.NewFakeRecorder(10)
 	for i := range 14 {
-		names = append(names, fmt.Sprintf("i%d.example.com", i))
+		rs.Spec.Template.Spec.EvictionInterceptors = append(rs.Spec.Template.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: fmt.Sprintf("i%d.example.com", i)})
 	}
-	deployment, rs, events := newDeployment(intstr.FromInt32(1)), newReplicaSetOf(named(names...)), record.NewFakeRecorder(10)
 	control := interceptedPodControl{
 		PodControlInterface: &recordingPodControl{}, deploymentLister: deploymentLister(t, deployment), creator: evictioninterceptor.NewCreator(clock.RealClock{}), recorder: events,
 	}

@@ -64,7 +64,7 @@ func TestDeploymentSurge(t *testing.T) {
 		{"scaled down in mid-surge", testScaleDown(2)},
 		{"scaled to 0 in mid-surge", testScaleDown(0)},
 		{"strategy changed to Recreate in mid-surge", testStrategy(`{"type":"Recreate","rollingUpdate":null}`, "Deployment app does not surge: its strategy is Recreate.")},
-		{"maxSurge changed to 0 in mid-surge", testStrategy(`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}`, "Deployment app does not surge: its maxSurge is 0.")},
+		{"maxSurge changed to 0 in mid-surge", testStrategy(`{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1}}`, "Released: Deployment app allows the eviction of the pod.")},
 		{"deleted in mid-surge", testDeleted(metav1.DeletePropagationBackground)},
 		{"deleted in mid-surge, pods first", testDeleted(metav1.DeletePropagationForeground)},
 		{"deleted in mid-surge without its ReplicaSet", testOrphaned},

@@ -83,7 +83,8 @@ func Of(pod *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) *Spread {
 	return spread
 }
 
-// Allows reports whether all constraints let the pod run on the node.
+// Allows reports whether all constraints let the pod run on the node, whether or not its affinity and its tolerations
+// do.
 func (s *Spread) Allows(node *v1.Node) bool {
 	for i := range s.constraints {
 		constraint := &s.constraints[i]

@@ -54,6 +54,7 @@ func podsOn(nodes ...string) []*v1.Pod {
 	return pods
 }
 
+// Whether the node affinity of the pod selects a node is another question: the constraints only say which zones count.
 func TestAllows(t *testing.T) {
 	now := metav1.Now()
 	nodes := []*v1.Node{node("a1", "a"), node("a2", "a"), node("b1", "b")}
@@ -92,7 +93,7 @@ func TestAllows(t *testing.T) {
 		"a node without the label":               {constraints: with(), nodes: []*v1.Node{node("a1", "a"), node("c1", "c", unlabeled)}, want: []string{"a1"}},
 		"a zone of tainted nodes counts":         {constraints: with(), nodes: []*v1.Node{node("a1", "a"), node("b1", "b", tainted)}, pods: podsOn("a1"), want: []string{"b1"}},
 		"a zone of tainted nodes does not count": {constraints: with(honor), nodes: []*v1.Node{node("a1", "a"), node("b1", "b", tainted)}, pods: podsOn("a1"), want: []string{"a1", "b1"}},
-		"a zone that is not selected":            {constraints: with(), pod: onlyA, pods: podsOn("a1"), want: []string{"a1", "a2"}},
+		"a zone that is not selected":            {constraints: with(), pod: onlyA, pods: podsOn("a1"), want: []string{"a1", "a2", "b1"}},
 		"a zone that is not selected counts":     {constraints: with(ignore), pod: onlyA, pods: podsOn("a1"), want: []string{"b1"}},
 		"fewer zones than minDomains":            {constraints: with(domains(3)), pods: podsOn("a1", "b1"), want: nil},
 		"as many zones as minDomains":            {constraints: with(domains(2)), pods: podsOn("a1", "b1"), want: []string{"a1", "a2", "b1"}},
