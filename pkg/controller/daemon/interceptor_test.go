@@ -490,6 +490,15 @@ func TestPodOfNoDaemonSetIsPassedOn(t *testing.T) {
 			w.expectDeletes()
 		})
 	})
+	t.Run("of another group's DaemonSet", func(t *testing.T) {
+		foreign := func(pod *v1.Pod) { pod.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1" }
+		inBubble(t, withTargets(targetsUpTo(999), foreign), func(t *testing.T, w *world) {
+			if entry := w.entry(); entry.CompletionTime == nil || entry.Message != want {
+				t.Errorf("the report is %v", entry)
+			}
+			w.expectDeletes()
+		})
+	})
 	t.Run("when it is orphaned", func(t *testing.T) {
 		inBubble(t, withTargets(nil), func(t *testing.T, w *world) {
 			w.expectSilence()

@@ -170,8 +170,8 @@ func TestDeclineReason(t *testing.T) {
 		"a pod of a StatefulSet":             {pod: newPod(ownedBy("StatefulSet", true))},
 		"a pod that a DaemonSet merely owns": {pod: newPod(ownedBy("DaemonSet", false))},
 		"a pod of another group's DaemonSet": {pod: newPod(ownedBy("DaemonSet", true), func(pod *v1.Pod) {
-			pod.OwnerReferences[0].APIVersion = "apps.example.com/v1"
-		})},
+			pod.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1"
+		}), want: "Not evicted: the DaemonSet would recreate the pod on the same node."},
 		"a pod of a DaemonSet": {
 			pod:  newPod(ownedBy("ReplicaSet", false), ownedBy("DaemonSet", true)),
 			want: "Not evicted: the DaemonSet would recreate the pod on the same node.",
