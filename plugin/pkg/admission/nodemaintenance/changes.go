@@ -19,15 +19,34 @@ package nodemaintenance
 import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
+	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // isHousekeeping reports whether an update does not change what happens to any node. These are the
-// changes that the controller makes to the main resource, and changes of labels and annotations.
+// changes that the controller makes to the main resource, and changes of labels and annotations but those by which
+// a kubelet knows its maintenance.
 func isHousekeeping(maintenance, old *coordination.NodeMaintenance) bool {
-	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && !owners.AddsOwner(maintenance, old) && keepsFieldOwners(maintenance, old)
+	return leavesSpec(maintenance, old) && leavesFinalizers(maintenance, old) && !owners.AddsOwner(maintenance, old) && keepsFieldOwners(maintenance, old) &&
+		leavesShutdown(maintenance, old)
+}
+
+// leavesShutdown reports whether the maintenance of a shutdown keeps the annotations by which its kubelet knows that it
+// has to end it. Without them, the node would stay cordoned after the boot, and its static pods away.
+func leavesShutdown(maintenance, old *coordination.NodeMaintenance) bool {
+	if !helpers.IsShutdownName(old.Name) {
+		return true
+	}
+	for _, key := range []string{helpers.EndedByAnnotation, helpers.BootIDAnnotation} {
+		value, found := maintenance.Annotations[key]
+		oldValue, oldFound := old.Annotations[key]
+		if value != oldValue || found != oldFound {
+			return false
+		}
+	}
+	return true
 }
 
 // keepsFieldOwners reports whether the appliers of the spec are unchanged: a field that is assigned to

@@ -21,9 +21,11 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	helpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
@@ -46,15 +48,15 @@ func TestValidateKubelet(t *testing.T) {
 		subresource      string
 		wantErr          string
 	}{
-		"create":                               {maintenance: own()},
-		"create in the stage Idle":             {maintenance: own(inStage(idle)), wantErr: `node "node-a1" cannot set spec.stage to Idle`},
-		"create in the stage Complete":         {maintenance: own(inStage(complete)), wantErr: `node "node-a1" cannot set spec.stage to Complete`},
-		"change to the stage Idle":             {old: own(), maintenance: own(inStage(idle)), wantErr: `node "node-a1" cannot set spec.stage to Idle`},
-		"change another in the stage Idle":     {old: own(inStage(idle)), maintenance: own(inStage(idle), withMetadata)},
-		"create with policies":                 {maintenance: own(skipping), wantErr: `node "node-a1" cannot set spec.podPolicies`},
-		"add policies":                         {old: own(), maintenance: own(skipping), wantErr: `node "node-a1" cannot set spec.podPolicies`},
-		"remove policies":                      {old: own(skipping), maintenance: own(), wantErr: `node "node-a1" cannot set spec.podPolicies`},
-		"complete one with policies":           {old: own(skipping), maintenance: own(skipping, inStage(complete))},
+		"create":                           {maintenance: own()},
+		"create in the stage Idle":         {maintenance: own(inStage(idle)), wantErr: `node "node-a1" cannot set spec.stage to Idle`},
+		"create in the stage Complete":     {maintenance: own(inStage(complete)), wantErr: `node "node-a1" cannot set spec.stage to Complete`},
+		"change to the stage Idle":         {old: own(), maintenance: own(inStage(idle)), wantErr: `node "node-a1" cannot set spec.stage to Idle`},
+		"change another in the stage Idle": {old: own(inStage(idle)), maintenance: own(inStage(idle), withMetadata)},
+		"create with policies":             {maintenance: own(skipping), wantErr: `node "node-a1" cannot set spec.podPolicies`},
+		"add policies":                     {old: own(), maintenance: own(skipping), wantErr: `node "node-a1" cannot set spec.podPolicies`},
+		"remove policies":                  {old: own(skipping), maintenance: own(), wantErr: `node "node-a1" cannot set spec.podPolicies`},
+		"complete one with policies":       {old: own(skipping), maintenance: own(skipping, inStage(complete))},
 		"create with a rollout": {maintenance: own(func(m *coordination.NodeMaintenance) {
 			m.Spec.Rollout = &coordination.NodeMaintenanceRollout{}
 		}), wantErr: `node "node-a1" cannot set spec.rollout`},
@@ -173,5 +175,46 @@ func TestUserWithTheNameOfANode(t *testing.T) {
 	err := plugin.Validate(t.Context(), attributes(operationOf(maintenance, nil), who, "", maintenance, nil), nil)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "system:node:node-a1" cannot delete node "node-a1"`) {
 		t.Errorf("unexpected error: %v", err)
+	}
+}
+
+// TestAnnotationsOfShutdowns verifies that the annotations by which a kubelet knows that it has to end a maintenance
+// take what its spec takes, whoever may update it. Others are free, and those of other maintenances.
+func TestAnnotationsOfShutdowns(t *testing.T) {
+	annotated := func(annotations map[string]string) option {
+		return func(m *coordination.NodeMaintenance) { m.Annotations = annotations }
+	}
+	named := func(name string) option { return func(m *coordination.NodeMaintenance) { m.Name = name } }
+	const shutdown, endedBy, bootID = "graceful-shutdown-node-a1", helpers.EndedByAnnotation, helpers.BootIDAnnotation
+	whole := map[string]string{endedBy: "kubelet", bootID: "boot-1", "note": "a"}
+	for name, test := range map[string]struct {
+		user, name string
+		changed    map[string]string
+		denied     bool
+	}{
+		"all removed":               {guest, shutdown, nil, true},
+		"the kubelet removed":       {guest, shutdown, map[string]string{bootID: "boot-1", "note": "a"}, true},
+		"another one ends it":       {guest, shutdown, map[string]string{endedBy: "me", bootID: "boot-1", "note": "a"}, true},
+		"the boot removed":          {guest, shutdown, map[string]string{endedBy: "kubelet", "note": "a"}, true},
+		"another boot":              {guest, shutdown, map[string]string{endedBy: "kubelet", bootID: "boot-2", "note": "a"}, true},
+		"another annotation":        {guest, shutdown, map[string]string{endedBy: "kubelet", bootID: "boot-1"}, false},
+		"of another maintenance":    {guest, "firmware", nil, false},
+		"an administrator takes it": {zoneAdmin, shutdown, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin := newPlugin(t, twoZones(), newRights())
+			update := attributes(admission.Update, userNamed(test.user), "", newMaintenance(named(test.name), annotated(test.changed)), newMaintenance(named(test.name), annotated(whole)))
+			if err := plugin.Validate(t.Context(), update, nil); apierrors.IsForbidden(err) != test.denied || err != nil && !test.denied {
+				t.Errorf("denied: %v, want %t", err, test.denied)
+			}
+			if test.user != guest {
+				return
+			}
+			// To have the kubelet end one of an administrator is the same.
+			update = attributes(admission.Update, userNamed(test.user), "", newMaintenance(named(test.name), annotated(whole)), newMaintenance(named(test.name), annotated(test.changed)))
+			if err := plugin.Validate(t.Context(), update, nil); apierrors.IsForbidden(err) != test.denied || err != nil && !test.denied {
+				t.Errorf("the other way around, denied: %v, want %t", err, test.denied)
+			}
+		})
 	}
 }
