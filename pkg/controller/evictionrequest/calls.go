@@ -20,7 +20,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -37,7 +36,7 @@ const callTTL = coordinationv1alpha1.EvictionCallTTLSeconds * time.Second
 // false if nobody requests the eviction by such calls. No call expires before noTimeoutBefore:
 // evictors could not call during an outage either.
 func callsExpireAt(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest) (expiry time.Time, expires bool) {
-	if !slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+	if !evictionrequesttools.IsRequestedByCalls(request) {
 		return time.Time{}, false
 	}
 	called, known := evictionrequesttools.EvictionCallTime(request)
@@ -52,11 +51,6 @@ func callsExpireAt(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 		expiry = noTimeoutBefore
 	}
 	return expiry, true
-}
-
-// isCallers reports whether the requester is the one that stands for all callers of pods/eviction.
-func isCallers(requester coordinationv1alpha1.Requester) bool {
-	return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
 }
 
 // isUncordoned reports whether the node of the pod was unschedulable when pods/eviction was called, and
@@ -105,7 +99,7 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 				coordinationv1alpha1.EvictionCallGracePeriodAnnotation: nil,
 			},
 		},
-		"spec": map[string]any{"requesters": slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)},
+		"spec": map[string]any{"requesters": evictionrequesttools.RequestersWithoutCalls(request)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)

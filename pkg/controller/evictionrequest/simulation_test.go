@@ -460,7 +460,9 @@ func (s *sim) disturb() {
 		changed := request.DeepCopy()
 		changed.Spec.Requesters = nil
 		if s.rand.IntN(2) == 0 {
-			changed.Spec.Requesters = slices.DeleteFunc(slices.Clone(request.Spec.Requesters), func(r coordinationv1alpha1.Requester) bool { return !isCallers(r) })
+			changed.Spec.Requesters = slices.DeleteFunc(slices.Clone(request.Spec.Requesters), func(r coordinationv1alpha1.Requester) bool {
+				return r.Name != coordinationv1alpha1.EvictionRequesterEvictions
+			})
 		}
 		changed.Generation++
 		s.record("%s is withdrawn, except for %v", request.Name, changed.Spec.Requesters)
@@ -522,12 +524,12 @@ func (s *sim) call() {
 		if request == nil {
 			called = s.newRequest(pod)
 			called.Spec.Requesters = nil
-		} else if recorded, known := evictionrequesttools.EvictionCallTime(request); known && now.Sub(recorded) < time.Minute && slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+		} else if recorded, known := evictionrequesttools.EvictionCallTime(request); known && now.Sub(recorded) < time.Minute && evictionrequesttools.IsRequestedByCalls(request) {
 			continue
 		} else {
 			called = request.DeepCopy()
 		}
-		if !slices.ContainsFunc(called.Spec.Requesters, isCallers) {
+		if !evictionrequesttools.IsRequestedByCalls(called) {
 			called.Spec.Requesters = append(called.Spec.Requesters, coordinationv1alpha1.Requester{Name: coordinationv1alpha1.EvictionRequesterEvictions})
 			called.Generation++
 		}
@@ -543,7 +545,7 @@ func (s *sim) checkWithdrawal(request, patch *coordinationv1alpha1.EvictionReque
 	if called, known := evictionrequesttools.EvictionCallTime(request); known && s.clock.Now().Sub(called) < callTTL {
 		s.t.Errorf("the callers of %s are withdrawn %v after a call", request.Name, s.clock.Now().Sub(called))
 	}
-	left := slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)
+	left := evictionrequesttools.RequestersWithoutCalls(request)
 	if !slices.EqualFunc(left, patch.Spec.Requesters, func(a, b coordinationv1alpha1.Requester) bool { return a.Name == b.Name }) {
 		s.t.Errorf("the withdrawal of the callers of %s leaves the requesters %v of %v", request.Name, patch.Spec.Requesters, request.Spec.Requesters)
 	}
@@ -557,7 +559,7 @@ func (s *sim) checkCallsExpired() {
 	s.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(s.requests)) {
 		request := s.requests[name]
-		if evictionrequesttools.IsFinished(request.Status.Conditions) || !slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+		if evictionrequesttools.IsFinished(request.Status.Conditions) || !evictionrequesttools.IsRequestedByCalls(request) {
 			continue
 		}
 		called, _ := evictionrequesttools.EvictionCallTime(request)

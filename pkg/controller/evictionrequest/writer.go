@@ -186,11 +186,19 @@ func (w *requestWriter) patchStatus(ctx context.Context, request *coordinationv1
 	}
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		Patch(ctx, request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
-	if apierrors.IsInvalid(err) {
-		// A test has failed, so the decision is outdated.
-		return nil, apierrors.NewConflict(requestResource, request.Name, err)
+	if !apierrors.IsInvalid(err) {
+		return written, err
 	}
-	return written, err
+	// Either a test has failed, so that the decision is outdated, or the status is invalid. The API server does not say
+	// which, and what would be logged as a conflict is not tried again soon.
+	stored, readErr := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
+	switch {
+	case readErr != nil:
+		return nil, readErr
+	case stored.UID == request.UID && stored.Generation == request.Generation && apiequality.Semantic.DeepEqual(stored.Status, request.Status):
+		return nil, err
+	}
+	return nil, apierrors.NewConflict(requestResource, request.Name, err)
 }
 
 // created measures what kube-apiserver has written when it created the request, instead of a write of

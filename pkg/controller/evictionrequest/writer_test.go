@@ -415,13 +415,21 @@ func TestWriterLearnsTheTimeOfTheServer(t *testing.T) {
 // TestContestedStatus: labels and annotations that others write all the time do not keep the controller from writing the
 // status, but a change of what it has decided on does.
 func TestContestedStatus(t *testing.T) {
+	// The answer to a patch of which a test has failed is the same as that to an invalid status.
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "EvictionRequest"}, string(podUID), nil)
 	for name, test := range map[string]struct {
 		answer error
+		// stored is what the API server has, if it answers that something is invalid.
+		stored *coordinationv1alpha1.EvictionRequest
 		want   []string
 		err    bool
 	}{
 		"it is written":           {want: []string{"update", "update", "update", "patch"}},
-		"the request has changed": {answer: apierrors.NewInvalid(schema.GroupKind{Kind: "EvictionRequest"}, string(podUID), nil), want: []string{"update", "update", "update", "patch"}},
+		"its status has changed":  {answer: invalid, stored: newRequest(having(targets(first))), want: []string{"update", "update", "update", "patch", "get"}},
+		"its spec has changed":    {answer: invalid, stored: newRequest(generation(2)), want: []string{"update", "update", "update", "patch", "get"}},
+		"it is another one":       {answer: invalid, stored: newRequest(func(request *coordinationv1alpha1.EvictionRequest) { request.UID = otherUID }), want: []string{"update", "update", "update", "patch", "get"}},
+		"only its labels changed": {answer: invalid, stored: newRequest(version("99"), requestLabels(map[string]string{"a": "b"})), want: []string{"update", "update", "update", "patch", "get"}, err: true},
+		"the status is invalid":   {answer: invalid, stored: newRequest(), want: []string{"update", "update", "update", "patch", "get"}, err: true},
 		"the patch fails":         {answer: errUnreachable, want: []string{"update", "update", "update", "patch"}, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,6 +446,9 @@ func TestContestedStatus(t *testing.T) {
 					return true, nil, test.answer
 				}
 				return true, newRequest(having(targets(first), active(first, 0))), nil
+			})
+			f.client.PrependReactor("get", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, test.stored, nil
 			})
 			_, ctx := ktesting.NewTestContext(t)
 			var err error

@@ -393,8 +393,8 @@ func TestStaleWaits(t *testing.T) {
 	}
 }
 
-// A request is refused for good only if the condition Canceled is True with this reason.
-func TestIsRefused(t *testing.T) {
+// A request is canceled only if the condition is True, and for its reason only.
+func TestIsCanceledFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		status metav1.ConditionStatus
 		reason string
@@ -408,7 +408,7 @@ func TestIsRefused(t *testing.T) {
 		request.Status.Conditions = []metav1.Condition{{
 			Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: test.status, Reason: test.reason,
 		}}
-		if got := isRefused(request); got != test.want {
+		if got := isCanceledFor(request, coordinationv1alpha1.EvictionRequestReasonValidationFailed); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

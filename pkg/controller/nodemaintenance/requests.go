@@ -25,18 +25,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// isRefused reports whether a canceled request stays canceled, also with a new requester: the pod
-// cannot be evicted by a request.
-func isRefused(request *coordinationv1alpha1.EvictionRequest) bool {
+// isCanceledFor reports whether the request is canceled for this reason. After ValidationFailed, it stays canceled, also
+// with a new requester: the pod cannot be evicted by a request. After NoRequesters, kube-apiserver lets a new request
+// take its place while it is being deleted, whatever its finalizers wait for.
+func isCanceledFor(request *coordinationv1alpha1.EvictionRequest, reason string) bool {
 	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
-	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
-}
-
-// isReplaceable reports whether a request that is being deleted was canceled, because nobody wanted it any more:
-// kube-apiserver lets a new one take its place, whatever its finalizers wait for.
-func isReplaceable(request *coordinationv1alpha1.EvictionRequest) bool {
-	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
-	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters
+	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == reason
 }
 
 // obstacleMessage names the finalizers of a request that is being deleted.

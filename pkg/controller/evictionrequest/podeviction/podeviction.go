@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -88,11 +87,8 @@ func NewEvictor(client clientset.Interface) Evictor {
 // pods/eviction may ask for another. A longer one than that of the pod counts only if nobody else has requested
 // the eviction: others mean that of the pod.
 func gracePeriodOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) *int64 {
-	isCallers := func(requester coordinationv1alpha1.Requester) bool {
-		return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
-	}
 	seconds, known := evictionrequesttools.EvictionCallGracePeriod(request)
-	if !known || !slices.ContainsFunc(request.Spec.Requesters, isCallers) {
+	if !known || !evictionrequesttools.IsRequestedByCalls(request) {
 		return nil
 	}
 	own := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))

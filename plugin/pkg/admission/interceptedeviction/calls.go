@@ -97,7 +97,7 @@ func (e *eviction) requestsNothing(request *coordinationv1alpha1.EvictionRequest
 func (e *eviction) gracePeriodOf(request *coordinationv1alpha1.EvictionRequest) (seconds *string, change bool) {
 	own := ptr.Deref(e.pod.Spec.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))
 	asked := max(0, ptr.Deref(e.gracePeriod, own))
-	if request != nil && hasCallers(request) {
+	if request != nil && evictionrequesttools.IsRequestedByCalls(request) {
 		said, known := evictionrequesttools.EvictionCallGracePeriod(request)
 		if !known {
 			said = own

@@ -104,7 +104,7 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 
 // isFirst reports whether no call has requested the eviction yet.
 func isFirst(request *coordinationv1alpha1.EvictionRequest, progress progress) bool {
-	return progress == missing || progress == canceled || progress == replaceable || progress == waiting && !hasCallers(request)
+	return progress == missing || progress == canceled || progress == replaceable || progress == waiting && !evictionrequesttools.IsRequestedByCalls(request)
 }
 
 // isRenewed reports whether the request already says that pods/eviction is called for its pod.
@@ -113,19 +113,12 @@ func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) boo
 	// A time in the future comes from the clock of another API server, which would overrule this one
 	// with its next call. The controller accepts it as well. A client that sets a time beyond that is
 	// overruled.
-	return hasCallers(request) && known && now.Sub(called) < renewalInterval && called.Sub(now) <= callTTL
+	return evictionrequesttools.IsRequestedByCalls(request) && known && now.Sub(called) < renewalInterval && called.Sub(now) <= callTTL
 }
 
 // hasCordon reports whether the request already says that pods/eviction was called while the node was
 // unschedulable. Which version of the node that was matters only if it was made schedulable since.
 // Then the controller removes it.
 func hasCordon(request *coordinationv1alpha1.EvictionRequest) bool {
-	return hasCallers(request) && request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] != ""
-}
-
-// hasCallers reports whether the eviction is requested by calls of pods/eviction.
-func hasCallers(request *coordinationv1alpha1.EvictionRequest) bool {
-	return slices.ContainsFunc(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) bool {
-		return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
-	})
+	return evictionrequesttools.IsRequestedByCalls(request) && request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] != ""
 }

@@ -24,13 +24,11 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/klog/v2"
 )
 
@@ -104,7 +102,7 @@ func (p *Plugin) admit(ctx context.Context, e *eviction) error {
 // would act again. It returns an error only if the request is not what it was: the eviction does not
 // depend on the write.
 func (p *Plugin) keep(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
-	if evictionrequesttools.IsFinished(request.Status.Conditions) || !hasCallers(request) {
+	if evictionrequesttools.IsFinished(request.Status.Conditions) || !evictionrequesttools.IsRequestedByCalls(request) {
 		return nil
 	}
 	err := p.renew(ctx, e, request)
@@ -190,8 +188,7 @@ func (p *Plugin) liveRequest(ctx context.Context, e *eviction) (*coordinationv1a
 	return request, nil
 }
 
-// create creates the request, with the labels of the pod: then the controller does not have to copy
-// them.
+// create creates the request. The storage adds the labels of the pod.
 func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1.EvictionRequest, error) {
 	annotations := map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
 	if cordon := p.cordonOf(e); cordon != "" {
@@ -204,7 +201,6 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        string(e.pod.UID),
 			Namespace:   e.GetNamespace(),
-			Labels:      labelsOf(e.pod),
 			Annotations: annotations,
 		},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
@@ -277,11 +273,3 @@ func (p *Plugin) cordonOf(e *eviction) string {
 }
 
 func (p *Plugin) callTime() string { return p.clock.Now().UTC().Format(time.RFC3339) }
-
-// labelsOf returns the labels of the pod for its request, none if they are too many: see MaxLabelsSize.
-func labelsOf(pod *v1.Pod) map[string]string {
-	if evictioninterceptor.LabelsSize(pod.Labels) > evictioninterceptor.MaxLabelsSize {
-		return nil
-	}
-	return pod.Labels
-}

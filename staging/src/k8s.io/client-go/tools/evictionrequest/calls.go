@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
+
+// IsRequestedByCalls reports whether callers of pods/eviction request the eviction.
+func IsRequestedByCalls(request *coordinationv1alpha1.EvictionRequest) bool {
+	return slices.ContainsFunc(request.Spec.Requesters, isCallers)
+}
+
+// RequestersWithoutCalls returns the requesters of the request other than the callers of pods/eviction.
+func RequestersWithoutCalls(request *coordinationv1alpha1.EvictionRequest) []coordinationv1alpha1.Requester {
+	return slices.DeleteFunc(slices.Clone(request.Spec.Requesters), isCallers)
+}
+
+func isCallers(requester coordinationv1alpha1.Requester) bool {
+	return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
+}
 
 // EvictionCallTime returns when pods/eviction was last called for the pod of the request, up to a
 // minute too early. known is false if the request does not say so.

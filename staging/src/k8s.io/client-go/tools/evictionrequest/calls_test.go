@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -27,6 +28,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+func TestIsRequestedByCalls(t *testing.T) {
+	for name, test := range map[string]struct {
+		requesters, others []string
+		want               bool
+	}{
+		"nobody":          {},
+		"others":          {requesters: []string{"drain.example.com"}, others: []string{"drain.example.com"}},
+		"callers":         {requesters: []string{"eviction.k8s.io"}, want: true},
+		"callers, others": {requesters: []string{"a.example.com", "eviction.k8s.io", "b.example.com"}, others: []string{"a.example.com", "b.example.com"}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := &coordinationv1alpha1.EvictionRequest{}
+			for _, requester := range test.requesters {
+				request.Spec.Requesters = append(request.Spec.Requesters, coordinationv1alpha1.Requester{Name: requester})
+			}
+			if got := IsRequestedByCalls(request); got != test.want {
+				t.Errorf("got %t", got)
+			}
+			others := []string{}
+			for _, requester := range RequestersWithoutCalls(request) {
+				others = append(others, requester.Name)
+			}
+			if !slices.Equal(others, test.others) {
+				t.Errorf("others are %v, want %v", others, test.others)
+			}
+			if len(request.Spec.Requesters) != len(test.requesters) {
+				t.Error("the request has changed")
+			}
+		})
+	}
+}
 
 func TestRequestedByCall(t *testing.T) {
 	answer := func(change func(*metav1.StatusDetails)) error {
