@@ -32,21 +32,21 @@ import (
 type candidate struct {
 	request types.NamespacedName
 	created time.Time
-	// healthy is whether the pod is ready, which is how budgets define healthy.
-	healthy bool
-	// report is what the request says about its last attempt.
-	report report
 	// dueAt is when the back-off ends that the request says.
 	dueAt time.Time
 	// recordAfter is the time before which its status is not written again, because it could not be.
 	recordAfter time.Time
 
+	// healthy is whether the pod is ready, which is how budgets define healthy.
+	healthy bool
+	// report is what the request says about its last attempt.
+	report report
 	// removed marks a candidate that is no longer in the queue.
 	removed bool
 }
 
 // report is what a request says about why its pod is not evicted.
-type report int
+type report int8
 
 const (
 	// reportNone: it says nothing about the budget for which it waits.
@@ -79,6 +79,8 @@ type budgetQueues struct {
 
 // budgetQueue is the queue of one budget.
 type budgetQueue struct {
+	// key is that of the budget, alone. Its requests share it.
+	key []types.NamespacedName
 	// related holds all requests whose pods the budget selects, including those that do not wait in
 	// this queue.
 	related sets.Set[types.NamespacedName]
@@ -129,9 +131,12 @@ func (b *budgetQueues) place(request types.NamespacedName, budgets []types.Names
 			b.leave(budget, request)
 		}
 	}
-	if len(budgets) == 0 {
+	switch len(budgets) {
+	case 0:
 		delete(b.budgets, request)
-	} else {
+	case 1:
+		b.budgets[request] = b.queue(budgets[0]).key
+	default:
 		b.budgets[request] = budgets
 	}
 	if _, taken = b.taken[request]; taken {
@@ -360,7 +365,7 @@ func (q *budgetQueue) first(matches func(*candidate) bool) *candidate {
 func (b *budgetQueues) queue(budget types.NamespacedName) *budgetQueue {
 	queue := b.queues[budget]
 	if queue == nil {
-		queue = &budgetQueue{related: sets.New[types.NamespacedName](), waiting: map[types.NamespacedName]*candidate{}, pace: newPace()}
+		queue = &budgetQueue{key: []types.NamespacedName{budget}, related: sets.New[types.NamespacedName](), waiting: map[types.NamespacedName]*candidate{}, pace: newPace()}
 		b.queues[budget] = queue
 	}
 	return queue

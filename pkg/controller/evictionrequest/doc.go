@@ -74,11 +74,12 @@ limitations under the License.
 //	evictionrequest_controller.go  the type, its constructor and Run
 //	event_handlers.go              which event enqueues which request
 //	sync.go                        one request: read, decide, write
-//	status.go, interceptors.go     the desired status; pure functions
+//	status.go                      the desired status; pure functions
 //	calls.go                       when callers of pods/eviction have given up
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
 //	server_clock.go                the clock of the API server, which deadlines use
-//	labels.go, garbage.go          label synchronization and deletion; pure functions
+//	garbage.go                     when a finished request is deleted; pure functions
+//	sweep.go                       one timer for all requests for which no event comes
 //	writer.go, pending_writes.go   the only code that writes requests
 //	changes.go, events.go          the changes and events of a write; metrics/ counts them
 //	imperative_controller.go       the built-in last interceptor: read, decide, evict, write

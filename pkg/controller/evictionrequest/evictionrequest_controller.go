@@ -70,6 +70,7 @@ type Controller struct {
 	// marked holds the times since which pods have the mark of an eviction that nobody wants any more.
 	marked *podTimes
 
+	sweeper sweeper
 	// ttlAfterFinished is how long finished requests are kept. Zero keeps them forever.
 	ttlAfterFinished time.Duration
 
@@ -139,6 +140,9 @@ func newController(
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
 	outages := newOutages(clock, localClock)
 	outages.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
+	if err := requestInformer.Informer().SetTransform(evictionrequesttools.ShareMemory()); err != nil {
+		klog.FromContext(ctx).V(2).Info("Failed to set the transform of the informer, requests will take more memory", "err", err)
+	}
 	c := &Controller{
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
@@ -155,6 +159,7 @@ func newController(
 
 		ttlAfterFinished: ttlAfterFinished,
 	}
+	c.sweeper.last = clock.Now()
 	c.imperative = &imperativeInterceptor{
 		requestLister: c.requestLister,
 		podLister:     c.podLister,
@@ -261,6 +266,7 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	// Interceptors may have been unable to report while this controller did not run.
 	c.outages.note()
 	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client, c.hasActiveInterceptor) })
+	running.Go(func() { c.sweep(ctx) })
 	c.limitWorkers(workers)
 	c.imperative.limitWorkers(evictionWorkers)
 	for range workers {

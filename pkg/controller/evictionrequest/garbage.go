@@ -24,38 +24,21 @@ import (
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 )
 
-// garbageDecision is what to do with a finished request.
-type garbageDecision int
-
-const (
-	// garbageKeep keeps the request until something changes.
-	garbageKeep garbageDecision = iota
-	// garbageWait keeps it until the TTL has passed.
-	garbageWait
-	// garbageDelete deletes it immediately.
-	garbageDelete
-)
-
-// decideGarbage decides what to do with a finished request. The request is kept for ttl; zero keeps
-// it until another client deletes it. The duration is how long to wait.
+// isGarbage reports whether a finished request is to be deleted now. It is kept for ttl; zero keeps it until another
+// client deletes it.
 //
 // A canceled request blocks a new one for the same pod, which would have the same name. It is
 // deleted immediately when a requester is added, who needs a new request, and when it is wrong: its
 // target is not the pod whose UID is its name, or runs although it was evicted.
-func decideGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, wrong bool) (garbageDecision, time.Duration) {
+func isGarbage(now time.Time, request *coordinationv1alpha1.EvictionRequest, ttl time.Duration, wrong bool) bool {
 	finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
 	switch {
 	case finished == nil || request.DeletionTimestamp != nil:
-		return garbageKeep, 0 // It only waits for the finalizers of other controllers.
+		return false // It only waits for the finalizers of other controllers.
 	case isRequestedAgain(request, finished), wrong:
-		return garbageDelete, 0
-	case ttl == 0:
-		return garbageKeep, 0
+		return true
 	}
-	if wait := finished.LastTransitionTime.Add(ttl).Sub(now); wait > 0 {
-		return garbageWait, wait
-	}
-	return garbageDelete, 0
+	return ttl > 0 && !now.Before(finished.LastTransitionTime.Add(ttl))
 }
 
 // isRequestedAgain reports whether a requester was added after the request was canceled. A new

@@ -30,7 +30,7 @@ import (
 	"k8s.io/kubernetes/test/utils/ktesting"
 )
 
-func TestDecideGarbage(t *testing.T) {
+func TestIsGarbage(t *testing.T) {
 	evictedThen := having(targets(), processed(builtIn), condition(evicted, metav1.ConditionTrue, "PodDeleted", "", time.Minute))
 	canceledThen := having(targets(), processed(builtIn), condition(canceled, metav1.ConditionTrue, "NoRequesters", "", time.Minute))
 	invalid := having(condition(canceled, metav1.ConditionTrue, "ValidationFailed", "", time.Minute))
@@ -41,28 +41,27 @@ func TestDecideGarbage(t *testing.T) {
 		forever bool
 		// misnamed: the request has the name of the request for another pod.
 		misnamed bool
-		want     garbageDecision
-		wait     time.Duration
+		want     bool
 	}{
-		"an active request":             {after: time.Hour, request: newRequest(having(targets(), active(builtIn, 0))), want: garbageKeep},
-		"a condition that is not True":  {after: time.Hour, request: newRequest(having(condition(evicted, metav1.ConditionFalse, "", "", 0))), want: garbageKeep},
-		"a second before the TTL ends":  {after: time.Hour + 59*time.Second, request: newRequest(evictedThen), want: garbageWait, wait: time.Second},
-		"when the TTL ends":             {after: time.Hour + 60*time.Second, request: newRequest(evictedThen), want: garbageDelete},
-		"canceled, when the TTL ends":   {after: time.Hour + 60*time.Second, request: newRequest(withoutRequesters, canceledThen), want: garbageDelete},
-		"kept forever":                  {after: 1000 * time.Hour, request: newRequest(evictedThen), forever: true, want: garbageKeep},
-		"other finalizers keep it":      {after: 1000 * time.Hour, request: newRequest(beingDeleted, evictedThen), want: garbageKeep},
-		"a requester is added":          {request: newRequest(generation(2), canceledThen), want: garbageDelete},
-		"a requester, and no TTL":       {request: newRequest(generation(2), canceledThen), forever: true, want: garbageDelete},
-		"a requester while deleting":    {request: newRequest(generation(2), beingDeleted, canceledThen), want: garbageKeep},
-		"canceled, last one leaves":     {after: time.Minute, request: newRequest(generation(2), withoutRequesters, invalid), want: garbageWait, wait: time.Hour},
-		"canceled with its requesters":  {after: time.Minute, request: newRequest(invalid), want: garbageWait, wait: time.Hour},
-		"its pod exists now":            {request: newRequest(generation(2), invalid), want: garbageDelete},
-		"evicted, a requester is added": {after: time.Minute, request: newRequest(generation(2), evictedThen), want: garbageWait, wait: time.Hour},
-		"evicted, with policy Forbid":   {after: 2 * time.Hour, request: newRequest(evictedThen, cancellationForbidden), want: garbageDelete},
-		"misnamed":                      {request: newRequest(invalid), misnamed: true, want: garbageDelete},
-		"misnamed, and no TTL":          {request: newRequest(invalid), forever: true, misnamed: true, want: garbageDelete},
-		"misnamed, while deleting":      {request: newRequest(beingDeleted, invalid), misnamed: true, want: garbageKeep},
-		"the clock was set back":        {after: -time.Hour, request: newRequest(evictedThen), want: garbageWait, wait: 2*time.Hour + time.Minute},
+		"an active request":             {after: time.Hour, request: newRequest(having(targets(), active(builtIn, 0)))},
+		"a condition that is not True":  {after: time.Hour, request: newRequest(having(condition(evicted, metav1.ConditionFalse, "", "", 0)))},
+		"a second before the TTL ends":  {after: time.Hour + 59*time.Second, request: newRequest(evictedThen)},
+		"when the TTL ends":             {after: time.Hour + 60*time.Second, request: newRequest(evictedThen), want: true},
+		"canceled, when the TTL ends":   {after: time.Hour + 60*time.Second, request: newRequest(withoutRequesters, canceledThen), want: true},
+		"kept forever":                  {after: 1000 * time.Hour, request: newRequest(evictedThen), forever: true},
+		"other finalizers keep it":      {after: 1000 * time.Hour, request: newRequest(beingDeleted, evictedThen)},
+		"a requester is added":          {request: newRequest(generation(2), canceledThen), want: true},
+		"a requester, and no TTL":       {request: newRequest(generation(2), canceledThen), forever: true, want: true},
+		"a requester while deleting":    {request: newRequest(generation(2), beingDeleted, canceledThen)},
+		"canceled, last one leaves":     {after: time.Minute, request: newRequest(generation(2), withoutRequesters, invalid)},
+		"canceled with its requesters":  {after: time.Minute, request: newRequest(invalid)},
+		"its pod exists now":            {request: newRequest(generation(2), invalid), want: true},
+		"evicted, a requester is added": {after: time.Minute, request: newRequest(generation(2), evictedThen)},
+		"evicted, with policy Forbid":   {after: 2 * time.Hour, request: newRequest(evictedThen, cancellationForbidden), want: true},
+		"misnamed":                      {request: newRequest(invalid), misnamed: true, want: true},
+		"misnamed, and no TTL":          {request: newRequest(invalid), forever: true, misnamed: true, want: true},
+		"misnamed, while deleting":      {request: newRequest(beingDeleted, invalid), misnamed: true},
+		"the clock was set back":        {after: -time.Hour, request: newRequest(evictedThen)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,9 +69,8 @@ func TestDecideGarbage(t *testing.T) {
 			if test.forever {
 				keep = 0
 			}
-			decision, wait := decideGarbage(start.Add(test.after), test.request, keep, test.misnamed)
-			if decision != test.want || wait != test.wait {
-				t.Errorf("got decision %d and wait %s, want %d and %s", decision, wait, test.want, test.wait)
+			if got := isGarbage(start.Add(test.after), test.request, keep, test.misnamed); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
 	}

@@ -238,8 +238,11 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	}
 	now := i.clock.Now()
 	step, wait := i.nextStep(now, e)
-	i.queue.AddAfter(itemOf(key), earliest(wait, safetyDelay()))
-	if taken := i.place(now, e, step); taken {
+	queued, taken := i.place(now, e, step)
+	if wait > 0 && !queued {
+		i.queue.AddAfter(itemOf(key), wait) // In the queue of a budget, the budget says when it is tried.
+	}
+	if taken {
 		return nil // It is enqueued again when its eviction returns.
 	}
 	status := e.request.Status.DeepCopy()
@@ -285,9 +288,9 @@ func (i *imperativeInterceptor) nextStep(now time.Time, e *eviction) (imperative
 	return step, wait
 }
 
-// place adds the request to the queue of its budget if the step is an eviction. It reports whether
-// the request is being evicted at the moment.
-func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativeStep) (taken bool) {
+// place adds the request to the queue of its budget if the step is an eviction. It reports whether it did, and
+// whether the request is being evicted at the moment instead.
+func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativeStep) (queued, taken bool) {
 	var c *candidate
 	budget := e.budget()
 	if budget != nil && (step == stepEvict || step == stepAwaitBudget) {
@@ -305,7 +308,7 @@ func (i *imperativeInterceptor) place(now time.Time, e *eviction, step imperativ
 			i.queue.Add(itemOf(e.key()))
 		}
 	}
-	return taken
+	return c != nil && !taken, taken
 }
 
 // podGone drops what is known about a deleted pod.

@@ -99,18 +99,17 @@ func TestImperativeSyncRequest(t *testing.T) {
 		answer    error
 		evictions int
 		want      []*coordinationv1alpha1.EvictionRequestStatus
-		// nextSync defaults to safetyInterval.
+		// nextSync is when the request is synced again without an event, before a sweep enqueues it.
 		nextSync time.Duration
-		never    bool
 	}{
-		"a request that is gone":                     {objects: []runtime.Object{newPod()}, never: true},
-		"a pod that is gone":                         {objects: []runtime.Object{newRequest(imperativeActive())}},
-		"a pod that has the name of the target only": {objects: []runtime.Object{newRequest(imperativeActive()), newPod(podUIDIs(otherUID))}},
+		"a request that is gone":                     {objects: []runtime.Object{newPod()}},
+		"a pod that is gone":                         {objects: []runtime.Object{newRequest(imperativeActive())}, nextSync: safetyInterval},
+		"a pod that has the name of the target only": {objects: []runtime.Object{newRequest(imperativeActive()), newPod(podUIDIs(otherUID))}, nextSync: safetyInterval},
 		"another active interceptor": {
-			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod()}, never: true,
+			objects: []runtime.Object{newRequest(having(targets(first), active(first, 0))), newPod()},
 		},
 		"a finished request": {
-			objects: []runtime.Object{newRequest(imperativeActive(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), newPod()}, never: true,
+			objects: []runtime.Object{newRequest(imperativeActive(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))), newPod()},
 		},
 		"a success is not written":          {objects: []runtime.Object{newRequest(imperativeActive()), newPod()}, evictions: 1},
 		"a pod that is gone is not written": {objects: []runtime.Object{newRequest(imperativeActive()), newPod()}, answer: notFound(podName), evictions: 1},
@@ -151,8 +150,7 @@ func TestImperativeSyncRequest(t *testing.T) {
 			nextSync: time.Second,
 		},
 		"a blocked pod waits": {
-			objects:  []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
-			nextSync: time.Minute,
+			objects: []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web")},
 		},
 		"a pod that a webhook refuses does not wait for the budget": {
 			objects:  []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), refusedOtherwise(0))), newPod(), newBudget("web", allowing(1))},
@@ -169,15 +167,14 @@ func TestImperativeSyncRequest(t *testing.T) {
 		},
 		"an unhealthy pod is evicted while enough others are healthy": {
 			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web")},
-			evictions: 1, nextSync: time.Minute,
+			evictions: 1,
 		},
 		"an unhealthy pod waits while others are missing": {
-			objects:  []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web", healthy(2, 3))},
-			nextSync: time.Minute,
+			objects: []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(notReady), newBudget("web", healthy(2, 3))},
 		},
 		"a blocked pod is evicted when its budget allows it": {
 			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod(), newBudget("web", allowing(1))},
-			evictions: 1, nextSync: time.Minute,
+			evictions: 1,
 		},
 		"a blocked pod is evicted when its last budget is deleted": {
 			objects:   []runtime.Object{newRequest(imperativeActive(reporting(retrying(1, 0, 0)), blockedByBudget(0))), newPod()},
@@ -211,12 +208,8 @@ func TestImperativeSyncRequest(t *testing.T) {
 			if len(f.evicted) != test.evictions {
 				t.Errorf("tried %d evictions, want %d", len(f.evicted), test.evictions)
 			}
-			nextSync := test.nextSync
-			if nextSync == 0 && !test.never {
-				nextSync = safetyInterval
-			}
-			if got := f.evictions.after[itemOf(requestKeyOfPod)]; got != nextSync {
-				t.Errorf("the next sync is after %s, want %s", got, nextSync)
+			if got := f.evictions.after[itemOf(requestKeyOfPod)]; got != test.nextSync {
+				t.Errorf("the next sync is after %s, want %s", got, test.nextSync)
 			}
 			f.expectWrites(t, test.want...)
 			if unchanged != nil {

@@ -327,6 +327,9 @@ func (s *sim) pass(duration time.Duration) {
 				next = due
 			}
 		}
+		if due := s.sweeper.last.Add(sweepInterval); due.Before(next) {
+			next = due
+		}
 		for _, e := range s.evictors {
 			if e.next.Before(next) {
 				next = e.next
@@ -337,7 +340,12 @@ func (s *sim) pass(duration time.Duration) {
 			s.settle()
 			return
 		}
-		s.clock.SetTime(next)
+		if next.After(s.clock.Now()) {
+			s.clock.SetTime(next)
+		}
+		if s.clock.Since(s.sweeper.last) >= sweepInterval {
+			s.sweepOnce(s.clock.Now())
+		}
 	}
 }
 

@@ -41,11 +41,12 @@ import (
 
 // safetyInterval is the maximum time between two syncs of a request that waits for an event. It
 // covers events that are lost or misinterpreted. The sync reads from caches only: it makes no API
-// call if nothing has changed.
+// call if nothing has changed. See sweeper.
 const safetyInterval = 5 * time.Minute
 
-// safetyDelay returns the delay to the next safety sync. The jitter spreads the requests of a
-// drain, which are created together.
+// safetyDelay returns the delay to the next sync of a request that is not in the cache as it is or should
+// be, so that a sweep may not enqueue it. The jitter spreads the requests of a drain, which are created
+// together.
 func safetyDelay() time.Duration { return wait.Jitter(safetyInterval, 0.2) }
 
 // syncRequest reconciles one request.
@@ -113,7 +114,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if written {
 		c.outages.noteWritten(key)
 	}
-	c.queue.AddAfter(key, earliest(untilExpiry, earliest(nextSync, safetyDelay())))
+	if wait := earliest(untilExpiry, nextSync); wait > 0 {
+		c.queue.AddAfter(key, wait)
+	}
 	return errors.Join(labelsErr, callsErr)
 }
 
@@ -175,11 +178,7 @@ func (c *Controller) syncFinished(ctx context.Context, request *coordinationv1al
 	if err != nil {
 		return err
 	}
-	decision, wait := decideGarbage(now, request, c.ttlAfterFinished, contradicted || c.isMisnamed(request))
-	switch decision {
-	case garbageWait:
-		c.queue.AddAfter(key, wait)
-	case garbageDelete:
+	if isGarbage(now, request, c.ttlAfterFinished, contradicted || c.isMisnamed(request)) {
 		c.queue.AddAfter(key, safetyDelay()) // Another client may have changed it first.
 		if contradicted {
 			klog.FromContext(ctx).Info("Deleting a request that says that its pod was evicted, because the pod runs", "evictionRequest", klog.KObj(request), "pod", targetName(request))

@@ -65,7 +65,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
@@ -145,7 +147,11 @@ func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformer
 	// Informers are started only if they are asked for.
 	p.pods = factory.Core().V1().Pods().Lister()
 	p.nodes = factory.Core().V1().Nodes().Lister()
-	p.requests = factory.Coordination().V1alpha1().EvictionRequests().Lister()
+	requests := factory.Coordination().V1alpha1().EvictionRequests()
+	p.requests = requests.Lister()
+	if err := requests.Informer().SetTransform(evictionrequesttools.ShareMemory()); err != nil {
+		klog.Background().V(2).Info("Failed to set the transform of the informer, EvictionRequests will take more memory", "err", err)
+	}
 }
 
 // ValidateInitialization returns an error if the initialization is incomplete.

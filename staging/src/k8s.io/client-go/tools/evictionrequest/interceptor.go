@@ -275,8 +275,12 @@ func (i *Interceptor) configuredInformer() cache.SharedIndexInformer {
 }
 
 func (i *Interceptor) newInformer() cache.SharedIndexInformer {
-	return coordinationinformers.NewFilteredEvictionRequestInformer(i.config.Client, i.config.Namespace, 0, cache.Indexers{},
+	informer := coordinationinformers.NewFilteredEvictionRequestInformer(i.config.Client, i.config.Namespace, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) { options.LabelSelector = i.config.LabelSelector })
+	if err := informer.SetTransform(ShareMemory()); err != nil {
+		utilruntime.HandleError(fmt.Errorf("sharing the memory of eviction requests: %w", err)) // It has started, which cannot be.
+	}
+	return informer
 }
 
 func (i *Interceptor) enqueue(obj any) {
