@@ -21,19 +21,28 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
+	"k8s.io/utils/ptr"
 )
 
 func TestEvictionRequestOptions(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want time.Duration
-		err  string
+		// max defaults to 20000.
+		max *int
+		err string
 	}{
 		"default":     {want: 10 * time.Minute},
 		"another":     {args: []string{"--evictionrequest-ttl-after-finished=1h"}, want: time.Hour},
 		"none":        {args: []string{"--evictionrequest-ttl-after-finished=0"}},
 		"too short":   {args: []string{"--evictionrequest-ttl-after-finished=999ms"}, want: 999 * time.Millisecond, err: "--evictionrequest-ttl-after-finished must be a second or more, but is 999ms: 0 leaves it to kube-controller-manager"},
 		"the minimum": {args: []string{"--evictionrequest-ttl-after-finished=1s"}, want: time.Second},
+		"max":         {args: []string{"--evictionrequest-max-finished=7"}, want: 10 * time.Minute, max: ptr.To(7)},
+		"no max":      {args: []string{"--evictionrequest-max-finished=0"}, want: 10 * time.Minute, max: ptr.To(0)},
+		"a bad max":   {args: []string{"--evictionrequest-max-finished=-1"}, want: 10 * time.Minute, max: ptr.To(-1), err: "--evictionrequest-max-finished must be from 0 to 10000000, but is -1: 0 sets no limit"},
+		"a huge max":  {args: []string{"--evictionrequest-max-finished=10000001"}, want: 10 * time.Minute, max: ptr.To(10000001), err: "--evictionrequest-max-finished must be from 0 to 10000000, but is 10000001: 0 sets no limit"},
 		"negative":    {args: []string{"--evictionrequest-ttl-after-finished=-1s"}, want: -time.Second, err: "--evictionrequest-ttl-after-finished must not be negative, but is -1s: 0 leaves it to kube-controller-manager"},
 	}
 	for name, test := range tests {
@@ -43,8 +52,9 @@ func TestEvictionRequestOptions(t *testing.T) {
 			if err := flags.Parse(test.args); err != nil {
 				t.Fatal(err)
 			}
-			if o.TTLAfterFinished != test.want {
-				t.Errorf("got %s, want %s", o.TTLAfterFinished, test.want)
+			want := evictionrequest.Retention{TTL: test.want, MaxFinished: ptr.Deref(test.max, 20000)}
+			if got := o.Retention(); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 			errs := o.Validate()
 			if len(errs) > 1 || len(errs) == 1 && errs[0].Error() != test.err || len(errs) == 0 && test.err != "" {

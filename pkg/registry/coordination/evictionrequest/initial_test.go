@@ -30,11 +30,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func atTime(t *testing.T, now time.Time) {
+func atTime(t *testing.T, now time.Time) *testingclock.FakePassiveClock {
 	t.Helper()
 	before := StatusStrategy.Clock
 	t.Cleanup(func() { StatusStrategy.Clock = before })
-	StatusStrategy.Clock = testingclock.NewFakePassiveClock(now)
+	clock := testingclock.NewFakePassiveClock(now)
+	StatusStrategy.Clock = clock
+	return clock
 }
 
 func TestPrepareForCreateInitializes(t *testing.T) {
@@ -136,13 +138,13 @@ func TestTTL(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, update := range []bool{false, true} {
-				if got, err := NewTTL(test.ttl)(test.request, 7, update); got != test.want || err != nil {
+				if got, err := NewTTL(Retention{TTL: test.ttl})(test.request, 7, update); got != test.want || err != nil {
 					t.Errorf("got %d seconds and error %v, want %d seconds", got, err, test.want)
 				}
 			}
 		})
 	}
-	if got, err := NewTTL(time.Minute)(&coordination.Lease{}, 7, true); got != 0 || err != nil {
+	if got, err := NewTTL(Retention{TTL: time.Minute})(&coordination.Lease{}, 7, true); got != 0 || err != nil {
 		t.Errorf("got %d seconds and error %v for another kind", got, err)
 	}
 }

@@ -17,30 +17,100 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"slices"
+	"sync"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// NewTTL returns the function by which etcd removes a request when it has been finished for so long,
-// without a call. Zero leaves that to the controller. A request with finalizers is never removed without
-// those who have set them; the controller deletes it.
+// Retention is how long finished requests are kept.
+type Retention struct {
+	// TTL is how long etcd keeps a finished request. Zero leaves that to the controller.
+	TTL time.Duration
+	// MaxFinished is how many requests this server may finish in that time. Beyond that, it keeps them for as long as it
+	// takes to finish so many others. Zero sets no limit.
+	MaxFinished int
+}
+
+// minRetention is how long a request is kept at least, however many others finish. Clients that were disconnected
+// have found out by then what has become of it.
+const minRetention = time.Minute
+
+// NewTTL returns the function by which etcd removes a request when it has been finished for long enough,
+// without a call. A request with finalizers is never removed without those who have set them; the controller
+// deletes it.
 //
 // The function returns seconds. It counts from the end of the request, not from the write: another write
 // must not prolong it.
-func NewTTL(ttl time.Duration) func(obj runtime.Object, existing uint64, update bool) (uint64, error) {
+func NewTTL(retention Retention) func(obj runtime.Object, existing uint64, update bool) (uint64, error) {
+	ends := newRecentEnds(retention.MaxFinished)
 	return func(obj runtime.Object, _ uint64, _ bool) (uint64, error) {
 		request, isRequest := obj.(*coordination.EvictionRequest)
-		if !isRequest || ttl <= 0 || len(request.Finalizers) > 0 || request.DeletionTimestamp != nil {
+		if !isRequest || retention.TTL <= 0 || len(request.Finalizers) > 0 || request.DeletionTimestamp != nil {
 			return 0, nil
 		}
 		finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
 		if finished == nil {
 			return 0, nil
 		}
-		left := finished.LastTransitionTime.Add(ttl).Sub(StatusStrategy.Clock.Now())
+		now, ttl := StatusStrategy.Clock.Now(), retention.TTL
+		if !mayBeNeeded(request, finished) {
+			ttl = min(ttl, max(minRetention, ends.note(now, finished.LastTransitionTime.Time)))
+		}
+		left := finished.LastTransitionTime.Add(ttl).Sub(now)
 		return uint64(min(max(left, time.Second), ttl) / time.Second), nil
 	}
+}
+
+// mayBeNeeded reports whether somebody may look at a finished request later on: interceptors that pace the evictions
+// of a workload count those of the last minutes, and one that was canceled because it cannot be carried out says so to
+// those who would request the same again. Of the interceptors here, none looks at requests that are finished.
+func mayBeNeeded(request *coordination.EvictionRequest, finished *metav1.Condition) bool {
+	if finished.Type == string(coordination.EvictionRequestConditionCanceled) && finished.Reason != coordination.EvictionRequestReasonNoRequesters {
+		return true
+	}
+	return slices.ContainsFunc(request.Status.TargetInterceptors, func(interceptor coordination.Interceptor) bool {
+		switch interceptor.Name {
+		case coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, coordinationv1alpha1.EvictionInterceptorImperative:
+			return false
+		}
+		return true
+	})
+}
+
+// recentEnds has the times at which the last requests have finished.
+type recentEnds struct {
+	lock sync.Mutex
+	// ring has them in nanoseconds since 1970. The next one takes the place of the oldest.
+	ring []int64
+	next int
+}
+
+func newRecentEnds(number int) *recentEnds { return &recentEnds{ring: make([]int64, number)} }
+
+// unlimited is longer than any TTL.
+const unlimited = time.Duration(1<<63 - 1)
+
+// note records that a request has finished, and returns how long it took to finish as many as the ring has. A later
+// write of the same request is not another end.
+func (r *recentEnds) note(now, ended time.Time) time.Duration {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if len(r.ring) == 0 {
+		return unlimited
+	}
+	oldest := r.ring[r.next]
+	if now.Sub(ended).Abs() < minRetention {
+		r.ring[r.next] = now.UnixNano()
+		r.next = (r.next + 1) % len(r.ring)
+	}
+	if oldest == 0 {
+		return unlimited
+	}
+	return time.Duration(now.UnixNano() - oldest)
 }

@@ -35,7 +35,7 @@ import (
 func (p RESTStorageProvider) v1alpha1Storage(apiResourceConfigSource serverstorage.APIResourceConfigSource, restOptionsGetter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
 	storage := map[string]rest.Storage{}
 	if p.serves("evictionrequests", features.EvictionRequestAPI, apiResourceConfigSource) {
-		main, status, err := evictionrequeststorage.NewREST(restOptionsGetter, p.FinishedTTL)
+		main, status, err := evictionrequeststorage.NewREST(restOptionsGetter, p.Retention)
 		if err != nil {
 			return nil, err
 		}

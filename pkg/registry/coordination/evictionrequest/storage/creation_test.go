@@ -38,6 +38,7 @@ import (
 	podtest "k8s.io/kubernetes/pkg/api/pod/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
 	"k8s.io/kubernetes/pkg/registry/registrytest"
 	"k8s.io/utils/ptr"
 
@@ -73,7 +74,7 @@ func newCluster(t *testing.T, ttl time.Duration) *cluster {
 			c.etcd = server.V3Client.Client
 		}
 	}
-	main, status, err := NewREST(options, ttl)
+	main, status, err := NewREST(options, evictionrequest.Retention{TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ package storage
 
 import (
 	"context"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,16 +58,16 @@ type StatusREST struct {
 
 var _ rest.Patcher = &StatusREST{}
 
-// NewREST returns the main and the status endpoint, which share one store. etcd removes a request when
-// it has been finished for ttl; zero leaves that to the controller.
-func NewREST(optsGetter generic.RESTOptionsGetter, ttl time.Duration) (*REST, *StatusREST, error) {
+// NewREST returns the main and the status endpoint, which share one store. etcd removes finished requests
+// according to retention.
+func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Retention) (*REST, *StatusREST, error) {
 	targets, err := newTargets(optsGetter)
 	if err != nil {
 		return nil, nil, err
 	}
 	store, err := newStore(ownLeases{optsGetter}, func(store *genericregistry.Store) {
 		store.CreateStrategy = evictionrequest.NewStrategy(targets.get)
-		store.TTLFunc = evictionrequest.NewTTL(ttl)
+		store.TTLFunc = evictionrequest.NewTTL(retention)
 	})
 	if err != nil {
 		targets.destroy()

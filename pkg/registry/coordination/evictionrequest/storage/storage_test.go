@@ -36,6 +36,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
 	"k8s.io/kubernetes/pkg/registry/registrytest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -61,7 +62,7 @@ func newEndpoints(t *testing.T) *endpoints {
 	t.Cleanup(func() { server.Terminate(t) })
 	main, status, err := NewREST(generic.RESTOptions{
 		StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "evictionrequests",
-	}, 0)
+	}, evictionrequest.Retention{})
 	if err != nil {
 		t.Fatalf("creating the storage: %v", err)
 	}
@@ -335,7 +336,7 @@ func TestDestroyStatus(t *testing.T) {
 }
 
 func TestNewRESTReportsBrokenOptions(t *testing.T) {
-	if _, _, err := NewREST(brokenOptions{}, 0); !errors.Is(err, errBroken) {
+	if _, _, err := NewREST(brokenOptions{}, evictionrequest.Retention{}); !errors.Is(err, errBroken) {
 		t.Errorf("got error %v, want %v", err, errBroken)
 	}
 }

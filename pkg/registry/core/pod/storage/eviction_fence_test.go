@@ -39,6 +39,7 @@ import (
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/registry/coordination/evictionrequest"
 	requeststore "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
 	"k8s.io/kubernetes/pkg/registry/core/pod/evictionfence"
 	"k8s.io/kubernetes/pkg/registry/registrytest"
@@ -61,7 +62,7 @@ func newStoredRequests(t *testing.T) *storedRequests {
 	options := generic.RESTOptions{
 		StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "evictionrequests",
 	}
-	store, _, err := requeststore.NewREST(options, 0)
+	store, _, err := requeststore.NewREST(options, evictionrequest.Retention{})
 	if err != nil {
 		t.Fatal(err)
 	}
