@@ -126,8 +126,8 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. At most 100
-	// besides these five.
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. Reconciling and
+	// Stalled are set by kube-apiserver. At most 100 besides these seven.
 	Conditions []metav1.Condition
 
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
@@ -187,6 +187,12 @@ const (
 	// EvictionRequestConditionInterceptorsSkipped is True when the interceptors that have not acted
 	// are passed over, but those that are the only ones that can stop the pod.
 	EvictionRequestConditionInterceptorsSkipped EvictionRequestConditionType = "InterceptorsSkipped"
+
+	// EvictionRequestConditionReconciling is True while the request goes on without an intervention.
+	EvictionRequestConditionReconciling EvictionRequestConditionType = "Reconciling"
+
+	// EvictionRequestConditionStalled is True while the request needs an intervention.
+	EvictionRequestConditionStalled EvictionRequestConditionType = "Stalled"
 )
 
 const (
@@ -215,6 +221,10 @@ const (
 
 	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is no longer True.
 	EvictionRequestReasonNotBlocked = "NotBlocked"
+
+	// EvictionRequestReasonNoInterceptorLeft is the reason of Stalled when all interceptors are
+	// processed and the pod is still there.
+	EvictionRequestReasonNoInterceptorLeft = "NoInterceptorLeft"
 )
 
 // InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that

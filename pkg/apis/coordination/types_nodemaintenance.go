@@ -195,6 +195,10 @@ type NodeMaintenanceRollout struct {
 	// Settle says what the admission of further nodes waits for after nodes were drained.
 	// +optional
 	Settle *NodeMaintenanceSettle
+
+	// AcknowledgedNodeUIDs are the UIDs of failed nodes that do not count for MaxFailedNodes.
+	// +optional
+	AcknowledgedNodeUIDs []types.UID
 }
 
 // NodeMaintenanceReplacements is what has to be true of pods that replace those of drained nodes.

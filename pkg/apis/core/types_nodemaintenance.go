@@ -53,6 +53,10 @@ type MaintenanceStatus struct {
 	// EmptiedTime is since when no pod is left that has to leave.
 	// +optional
 	EmptiedTime *metav1.Time
+
+	// InitialPods is the largest number of pods that were left since the drain began.
+	// +optional
+	InitialPods int32
 }
 
 // MaintenanceAdmission is how far a NodeMaintenance is with a node that it was allowed to maintain.

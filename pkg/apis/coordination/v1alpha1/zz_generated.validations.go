@@ -825,7 +825,7 @@ func Validate_EvictionRequestStatus(
 			}
 			// call field-attached validations
 			earlyReturn := false
-			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 105).MarkShortCircuit(); len(e) != 0 {
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 107).MarkShortCircuit(); len(e) != 0 {
 				errs = append(errs, e...)
 				earlyReturn = true
 			}
@@ -2410,6 +2410,48 @@ func Validate_NodeMaintenanceRollout(
 		errs = append(errs, fn(fldPath.Child("settle"), obj.Settle, oldVal, oldObj != nil)...)
 	}
 
+	{ // field coordinationv1alpha1.NodeMaintenanceRollout.AcknowledgedNodeUIDs
+		fn := func(
+			fldPath *field.Path,
+			obj, oldObj []types.UID,
+			oldValueCorrelated bool) (errs field.ErrorList) {
+			// don't revalidate unchanged data
+			if oldValueCorrelated && op.Type == operation.Update {
+				if equality.Semantic.DeepEqual(obj, oldObj) {
+					return nil
+				}
+			}
+			// call field-attached validations
+			earlyReturn := false
+			if e := validate.MaxItems(ctx, op, fldPath, obj, oldObj, 1000).MarkShortCircuit(); len(e) != 0 {
+				errs = append(errs, e...)
+				earlyReturn = true
+			}
+			if e := validate.OptionalSlice(ctx, op, fldPath, obj, oldObj).MarkShortCircuit(); len(e) != 0 {
+				earlyReturn = true
+			}
+			if earlyReturn {
+				return // do not proceed
+			}
+			if e := validate.EachValSliceVal(ctx, op, fldPath, obj, oldObj, validate.DirectEqual, nil,
+				func(ctx context.Context, op operation.Operation, fldPath *field.Path, obj, oldObj *types.UID) field.ErrorList {
+					return validate.MaxLength(ctx, op, fldPath, obj, oldObj, 64)
+				}); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			// lists with set semantics require unique values
+			if e := validate.ValSliceUnique(ctx, op, fldPath, obj, oldObj, validate.DirectEqual); len(e) != 0 {
+				errs = append(errs, e...)
+			}
+			return
+		}
+		oldVal := safe.Field(oldObj,
+			func(oldObj *coordinationv1alpha1.NodeMaintenanceRollout) []types.UID {
+				return oldObj.AcknowledgedNodeUIDs
+			})
+		errs = append(errs, fn(fldPath.Child("acknowledgedNodeUIDs"), obj.AcknowledgedNodeUIDs, oldVal, oldObj != nil)...)
+	}
+
 	return errs
 }
 
@@ -2569,6 +2611,7 @@ func Validate_NodeMaintenanceRolloutStatus(
 		errs = append(errs, fn(fldPath.Child("admissionResourceVersion"), &obj.AdmissionResourceVersion, oldVal, oldObj != nil)...)
 	}
 
+	// field coordinationv1alpha1.NodeMaintenanceRolloutStatus.SkippedNodes has no validation
 	return errs
 }
 

@@ -53,7 +53,7 @@ const (
 var (
 	statusPath = field.NewPath("status")
 
-	// ownConditions are the conditions that controllers write. The declared
+	// ownConditions are the conditions that controllers and kube-apiserver write. The declared
 	// maximum of status.conditions allows them in addition to maxForeignConditions others.
 	ownConditions = sets.New(
 		string(coordination.EvictionRequestConditionBlocked),
@@ -61,6 +61,8 @@ var (
 		string(coordination.EvictionRequestConditionEvicted),
 		string(coordination.EvictionRequestConditionInterceptorsSkipped),
 		string(coordination.EvictionRequestConditionInterceptorUnresponsive),
+		string(coordination.EvictionRequestConditionReconciling),
+		string(coordination.EvictionRequestConditionStalled),
 	)
 	// finalConditions finish a request when one of them is True.
 	finalConditions = []string{string(coordination.EvictionRequestConditionCanceled), string(coordination.EvictionRequestConditionEvicted)}
@@ -116,7 +118,12 @@ func isUntouched(status *coordination.EvictionRequestStatus) bool {
 	return slices.Equal(status.TargetInterceptors, []coordination.Interceptor{{Name: imperativeInterceptor}}) &&
 		slices.Equal(status.ActiveInterceptors, []string{imperativeInterceptor}) && len(status.ProcessedInterceptors) == 0 &&
 		slices.Equal(status.Interceptors, []coordination.InterceptorStatus{{Name: imperativeInterceptor}}) &&
-		len(status.Conditions) == 0 && status.EvictionRequestCancellationPolicy == ""
+		!slices.ContainsFunc(status.Conditions, isOfOthers) && status.EvictionRequestCancellationPolicy == ""
+}
+
+// isOfOthers reports whether the API server does not set the condition by itself.
+func isOfOthers(condition metav1.Condition) bool {
+	return condition.Type != string(coordination.EvictionRequestConditionReconciling) && condition.Type != string(coordination.EvictionRequestConditionStalled)
 }
 
 func newStatusUpdate(request, oldRequest *coordination.EvictionRequest, now time.Time) *statusUpdate {

@@ -313,7 +313,7 @@ func TestForeignConditions(t *testing.T) {
 		}
 	}
 	another := condition("Another", metav1.ConditionTrue)
-	tooMany := forbidden(conditionsPath, "must not have more than 100 conditions besides Blocked, Canceled, Evicted, InterceptorUnresponsive, InterceptorsSkipped")
+	tooMany := forbidden(conditionsPath, "must not have more than 100 conditions besides Blocked, Canceled, Evicted, InterceptorUnresponsive, InterceptorsSkipped, Reconciling, Stalled")
 	runStatusTests(t, map[string]statusTest{
 		"the maximum number":         {old: pending, change: having(100)},
 		"in addition to a final one": {old: having(100), change: evicted},

@@ -72,6 +72,7 @@ func ValidateMaintenanceStatus(status, old *core.MaintenanceStatus, fldPath *fie
 	errs = append(errs, ValidateNonnegativeField(int64(status.PodsPendingEvictionRequest), fldPath.Child("podsPendingEvictionRequest"))...)
 	errs = append(errs, ValidateNonnegativeField(int64(status.ActiveEvictionRequests), fldPath.Child("activeEvictionRequests"))...)
 	errs = append(errs, ValidateNonnegativeField(int64(status.BlockedPods), fldPath.Child("blockedPods"))...)
+	errs = append(errs, ValidateNonnegativeField(int64(status.InitialPods), fldPath.Child("initialPods"))...)
 	return append(errs, validateAdmissions(status, fldPath)...)
 }
 

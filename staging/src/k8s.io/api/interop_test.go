@@ -67,6 +67,7 @@ func TestInteropFixtures(t *testing.T) {
 				}},
 				Unclaimed:   true,
 				EmptiedTime: &metav1.Time{Time: time.Unix(3, 0)},
+				InitialPods: 6,
 			},
 		},
 	}

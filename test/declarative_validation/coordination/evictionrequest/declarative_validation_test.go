@@ -256,7 +256,7 @@ func TestStatus(t *testing.T) {
 		"all of our conditions and too many of others": {
 			stored:  as(conditions(declared.Numbered(101)...)),
 			changes: as(conditions(append(declared.Numbered(101), ours...)...)),
-			want:    field.ErrorList{declared.TooMany(status.Child("conditions"), 105)},
+			want:    field.ErrorList{declared.TooMany(status.Child("conditions"), 107)},
 		},
 	} {
 		for _, version := range apiVersions {

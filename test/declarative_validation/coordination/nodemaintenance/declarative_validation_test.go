@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -91,6 +92,15 @@ func rolledOut(maxFailedNodes, returnTimeout int32) change {
 func settling(replacements coordination.NodeMaintenanceReplacements, timeout *int32) change {
 	return wanting(func(s *coordination.NodeMaintenanceSpec) {
 		s.Rollout.Settle = &coordination.NodeMaintenanceSettle{Replacements: replacements, TimeoutSeconds: timeout}
+	})
+}
+
+// acknowledging changes a rollout: so many nodes are acknowledged, whose UIDs have that length.
+func acknowledging(nodes, length int) change {
+	return wanting(func(s *coordination.NodeMaintenanceSpec) {
+		for i := range nodes {
+			s.Rollout.AcknowledgedNodeUIDs = append(s.Rollout.AcknowledgedNodeUIDs, types.UID(fmt.Sprintf("%0*d", length, i)))
+		}
 	})
 }
 
@@ -192,6 +202,14 @@ func TestRollout(t *testing.T) {
 		"an unknown way to complete nodes": {
 			changes: as(rollout, wanting(func(s *coordination.NodeMaintenanceSpec) { s.Rollout.CompleteNodes = "Never" })),
 			want:    field.ErrorList{declared.Unknown(path.Child("completeNodes"))},
+		},
+
+		"as many acknowledged nodes as possible":         {changes: as(rollout, acknowledging(1000, 64))},
+		"too many acknowledged nodes":                    {changes: as(rollout, acknowledging(1001, 64)), want: field.ErrorList{declared.TooMany(path.Child("acknowledgedNodeUIDs"), 1000)}},
+		"a UID of an acknowledged node that is too long": {changes: as(rollout, acknowledging(1, 65)), want: field.ErrorList{declared.TooLong(path.Child("acknowledgedNodeUIDs").Index(0), 64)}},
+		"a node that is acknowledged twice": {
+			changes: as(rollout, wanting(func(s *coordination.NodeMaintenanceSpec) { s.Rollout.AcknowledgedNodeUIDs = []types.UID{"a", "b", "a"} })),
+			want:    field.ErrorList{field.Duplicate(path.Child("acknowledgedNodeUIDs").Index(2), types.UID("a"))},
 		},
 
 		"the shortest time to settle": {changes: as(rollout, settling(coordination.NodeMaintenanceReplacementsAvailable, ptr.To[int32](1)))},

@@ -99,6 +99,13 @@ func init() {
 			"spec.reason": {
 				{ErrorType: "FieldValueTooLong", Origin: "maxLength"},
 			},
+			"spec.rollout.acknowledgedNodeUIDs": {
+				{ErrorType: "FieldValueTooMany", Origin: "maxItems"},
+			},
+			"spec.rollout.acknowledgedNodeUIDs[*]": {
+				{ErrorType: "FieldValueDuplicate"},
+				{ErrorType: "FieldValueTooLong", Origin: "maxLength"},
+			},
 			"spec.rollout.completeNodes": {
 				{ErrorType: "FieldValueNotSupported"},
 				{ErrorType: "FieldValueRequired"},

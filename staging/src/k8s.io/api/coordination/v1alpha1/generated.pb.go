@@ -1361,6 +1361,15 @@ func (m *NodeMaintenanceRollout) MarshalToSizedBuffer(dAtA []byte) (int, error) 
 	_ = i
 	var l int
 	_ = l
+	if len(m.AcknowledgedNodeUIDs) > 0 {
+		for iNdEx := len(m.AcknowledgedNodeUIDs) - 1; iNdEx >= 0; iNdEx-- {
+			i -= len(m.AcknowledgedNodeUIDs[iNdEx])
+			copy(dAtA[i:], m.AcknowledgedNodeUIDs[iNdEx])
+			i = encodeVarintGenerated(dAtA, i, uint64(len(m.AcknowledgedNodeUIDs[iNdEx])))
+			i--
+			dAtA[i] = 0x3a
+		}
+	}
 	if m.Settle != nil {
 		{
 			size, err := m.Settle.MarshalToSizedBuffer(dAtA[:i])
@@ -2396,6 +2405,12 @@ func (m *NodeMaintenanceRollout) Size() (n int) {
 		l = m.Settle.Size()
 		n += 1 + l + sovGenerated(uint64(l))
 	}
+	if len(m.AcknowledgedNodeUIDs) > 0 {
+		for _, s := range m.AcknowledgedNodeUIDs {
+			l = len(s)
+			n += 1 + l + sovGenerated(uint64(l))
+		}
+	}
 	return n
 }
 
@@ -2958,6 +2973,7 @@ func (this *NodeMaintenanceRollout) String() string {
 		`ReturnTimeoutSeconds:` + valueToStringGenerated(this.ReturnTimeoutSeconds) + `,`,
 		`MaxFailedNodes:` + valueToStringGenerated(this.MaxFailedNodes) + `,`,
 		`Settle:` + strings.Replace(this.Settle.String(), "NodeMaintenanceSettle", "NodeMaintenanceSettle", 1) + `,`,
+		`AcknowledgedNodeUIDs:` + fmt.Sprintf("%v", this.AcknowledgedNodeUIDs) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -7127,6 +7143,38 @@ func (m *NodeMaintenanceRollout) Unmarshal(dAtA []byte) error {
 			if err := m.Settle.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 7:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field AcknowledgedNodeUIDs", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthGenerated
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.AcknowledgedNodeUIDs = append(m.AcknowledgedNodeUIDs, k8s_io_apimachinery_pkg_types.UID(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

@@ -215,10 +215,12 @@ type EvictionRequestStatus struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. An interceptor
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. Reconciling and
+	// Stalled are set by kube-apiserver, which replaces what clients send: an unfinished request has
+	// exactly one of them, a finished one has neither. An interceptor
 	// of the request may set conditions whose types begin with its name and a slash, such as
 	// migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as
-	// example.com/migrate.Precopied. At most 100 besides the five of the controllers.
+	// example.com/migrate.Precopied. At most 100 besides these seven.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -227,7 +229,7 @@ type EvictionRequestStatus struct {
 	// +k8s:optional
 	// +k8s:listType=map
 	// +k8s:listMapKey=type
-	// +k8s:maxItems=105
+	// +k8s:maxItems=107
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
 
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
@@ -320,6 +322,17 @@ const (
 	// are passed over, but those that are the only ones that can stop the pod. The message says on
 	// whose behalf. It stays True. Setting it needs the verb escalate on evictionrequests/status.
 	EvictionRequestConditionInterceptorsSkipped EvictionRequestConditionType = "InterceptorsSkipped"
+
+	// EvictionRequestConditionReconciling is True while the request is not finished and goes on without
+	// an intervention. Its reason is the state that kubectl prints: Pending, Intercepting, Evicting, or
+	// Blocked while a PodDisruptionBudget does not allow the eviction now. Absent otherwise. Tools that
+	// follow the rules of kstatus (sigs.k8s.io/cli-utils) wait for its end. Set by kube-apiserver.
+	EvictionRequestConditionReconciling EvictionRequestConditionType = "Reconciling"
+
+	// EvictionRequestConditionStalled is True while the request is not finished and needs an
+	// intervention: its reason is EvictionRefused or NoInterceptorLeft. Absent otherwise. Set by
+	// kube-apiserver, instead of Reconciling.
+	EvictionRequestConditionStalled EvictionRequestConditionType = "Stalled"
 )
 
 // EvictionRequestEscalateVerb is the verb on evictionrequests/status that setting the condition
@@ -352,6 +365,10 @@ const (
 
 	// EvictionRequestReasonNotBlocked is the reason of Blocked when it is no longer True.
 	EvictionRequestReasonNotBlocked = "NotBlocked"
+
+	// EvictionRequestReasonNoInterceptorLeft is the reason of Stalled when all interceptors are
+	// processed and the pod is still there: a pod of a DaemonSet or a static pod, which are not evicted.
+	EvictionRequestReasonNoInterceptorLeft = "NoInterceptorLeft"
 
 	// EvictionRequestReasonMaintenanceEscalation is the reason of InterceptorsSkipped when the drain
 	// of a node has come to a step SkipInterceptors: see spec.escalation of NodeMaintenance.
@@ -510,7 +527,9 @@ type NodeMaintenanceSpec struct {
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector" protobuf:"bytes,1,opt,name=nodeSelector"`
 
 	// stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be
-	// skipped; an earlier stage than the current one is refused. Default Idle.
+	// skipped; an earlier stage than the current one is refused. After Complete, an earlier stage has no
+	// effect: the admission plugin NodeMaintenance keeps Complete, with a warning, so that a manifest
+	// that is applied again and again stays valid. Default Idle.
 	// +optional
 	// +default="Idle"
 	// +k8s:optional
@@ -539,7 +558,7 @@ type NodeMaintenanceSpec struct {
 	// rollout limits how many of the nodes are drained at the same time, and gives each node back
 	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are
 	// given back when the maintenance completes. May be set on creation only; maxConcurrent, paused,
-	// maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate
+	// maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate
 	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
 	// +optional
 	// +k8s:optional
@@ -743,9 +762,9 @@ type NodeMaintenanceRollout struct {
 	// +k8s:maximum=604800
 	ReturnTimeoutSeconds *int32 `json:"returnTimeoutSeconds,omitempty" protobuf:"varint,4,opt,name=returnTimeoutSeconds"`
 
-	// maxFailedNodes is how many nodes may have failed at the same time. If there are more, no
-	// further node is admitted and the condition Halted is True, until nodes come back or this
-	// number is raised: kubectl maintenance resume. At least 0, default 0.
+	// maxFailedNodes is how many nodes may have failed at the same time, besides those of
+	// acknowledgedNodeUIDs. If there are more, no further node is admitted and the condition Halted is
+	// True, until nodes come back or are acknowledged, or this number is raised. At least 0, default 0.
 	// +optional
 	// +default=0
 	// +k8s:optional
@@ -757,6 +776,18 @@ type NodeMaintenanceRollout struct {
 	// +optional
 	// +k8s:optional
 	Settle *NodeMaintenanceSettle `json:"settle,omitempty" protobuf:"bytes,6,opt,name=settle"`
+
+	// acknowledgedNodeUIDs are the metadata.uid of nodes that are known to have failed: they do not
+	// count for maxFailedNodes, so the next node that fails halts the rollout again. kubectl
+	// maintenance resume sets them. A node that is created again under its name is another node. At
+	// most 1000, with 64 characters each. Default none.
+	// +optional
+	// +listType=set
+	// +k8s:optional
+	// +k8s:listType=set
+	// +k8s:maxItems=1000
+	// +k8s:eachVal=+k8s:maxLength=64
+	AcknowledgedNodeUIDs []types.UID `json:"acknowledgedNodeUIDs,omitempty" protobuf:"bytes,7,rep,name=acknowledgedNodeUIDs,casttype=k8s.io/apimachinery/pkg/types.UID"`
 }
 
 // NodeMaintenanceReplacements is what has to be true of pods that replace those of drained nodes.
@@ -809,7 +840,9 @@ type NodeMaintenanceStatus struct {
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
 	// is cordoned, and no pod is left on any of them, but for nodes that were given back one by
 	// one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
-	// after the stage Drain it keeps its status and observedGeneration. At most 100.
+	// after the stage Drain it keeps its status and observedGeneration. Reconciling and Stalled follow
+	// the rules of kstatus (sigs.k8s.io/cli-utils): at most one of them is True. kube-apiserver sets
+	// Reconciling when it creates the object. Completed ends a maintenance. At most 100.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -1037,7 +1070,8 @@ type DrainStatus struct {
 	ActiveEvictionRequests int32 `json:"activeEvictionRequests" protobuf:"varint,3,opt,name=activeEvictionRequests"`
 
 	// drainMessage is the state of the drain: "Draining", "Draining (limited by other,
-	// maintenances)", "Waiting for other, maintenances." or "Drained".
+	// maintenances)", "Waiting for other, maintenances.", "Waiting for admission" while nodes
+	// wait for it and no pod is left on the others, "Drained", or "Drained, except for skipped nodes".
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty" protobuf:"bytes,4,opt,name=drainMessage"`
 
@@ -1277,6 +1311,21 @@ const (
 	// spec.rollout.maxFailedNodes: no further node is admitted. Its message names them. A
 	// maintenance without spec.rollout has no such condition.
 	NodeMaintenanceConditionHalted NodeMaintenanceConditionType = "Halted"
+
+	// NodeMaintenanceConditionReconciling is True while what spec.stage asks for is not done and needs
+	// no intervention: nodes are not cordoned, drained, given back by a rollout, or released yet. Its
+	// reason and message say what is left.
+	NodeMaintenanceConditionReconciling NodeMaintenanceConditionType = "Reconciling"
+
+	// NodeMaintenanceConditionStalled is True while what spec.stage asks for is not done and needs an
+	// intervention: a blocker has needed one for five minutes, the rollout is halted, or nodes were
+	// completed before they were drained. It ends with the last cause. Other nodes may go on meanwhile.
+	// Absent until it is True for the first time.
+	NodeMaintenanceConditionStalled NodeMaintenanceConditionType = "Stalled"
+
+	// NodeMaintenanceConditionCompleted is True when the stage Complete is done: all nodes are released
+	// that no other maintenance claims. Absent before. Final.
+	NodeMaintenanceConditionCompleted NodeMaintenanceConditionType = "Completed"
 )
 
 const (
@@ -1311,6 +1360,30 @@ const (
 
 	// NodeMaintenanceReasonNotHalted is the reason of Halted when it is False.
 	NodeMaintenanceReasonNotHalted = "NotHalted"
+
+	// NodeMaintenanceReasonNotObserved is the reason of Reconciling before the controller has acted on
+	// the maintenance for the first time.
+	NodeMaintenanceReasonNotObserved = "NotObserved"
+
+	// NodeMaintenanceReasonCordoning is the reason of Reconciling in the stage Cordon.
+	NodeMaintenanceReasonCordoning = "Cordoning"
+
+	// NodeMaintenanceReasonNodesNotReturned is the reason of Reconciling while no pod is left, and nodes
+	// of a rollout were not given back yet.
+	NodeMaintenanceReasonNodesNotReturned = "NodesNotReturned"
+
+	// NodeMaintenanceReasonReleasing is the reason of Reconciling in the stage Complete.
+	NodeMaintenanceReasonReleasing = "ReleasingNodes"
+
+	// NodeMaintenanceReasonReconciled is the reason of Reconciling when what spec.stage asks for is
+	// done.
+	NodeMaintenanceReasonReconciled = "Reconciled"
+
+	// NodeMaintenanceReasonNotStalled is the reason of Stalled when it is False.
+	NodeMaintenanceReasonNotStalled = "NotStalled"
+
+	// NodeMaintenanceReasonNodesReleased is the reason of Completed.
+	NodeMaintenanceReasonNodesReleased = "NodesReleased"
 
 	// NodeMaintenanceReasonNotDraining is the reason of Drained after the stage Drain if
 	// pods were left. Before that stage there is no such condition.

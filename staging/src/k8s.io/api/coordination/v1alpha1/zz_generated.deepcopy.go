@@ -25,6 +25,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
+	types "k8s.io/apimachinery/pkg/types"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -665,6 +666,11 @@ func (in *NodeMaintenanceRollout) DeepCopyInto(out *NodeMaintenanceRollout) {
 		in, out := &in.Settle, &out.Settle
 		*out = new(NodeMaintenanceSettle)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.AcknowledgedNodeUIDs != nil {
+		in, out := &in.AcknowledgedNodeUIDs, &out.AcknowledgedNodeUIDs
+		*out = make([]types.UID, len(*in))
+		copy(*out, *in)
 	}
 	return
 }

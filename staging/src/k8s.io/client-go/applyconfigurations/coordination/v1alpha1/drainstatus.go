@@ -38,7 +38,8 @@ type DrainStatusApplyConfiguration struct {
 	// EvictionRequest that is not finished.
 	ActiveEvictionRequests *int32 `json:"activeEvictionRequests,omitempty"`
 	// drainMessage is the state of the drain: "Draining", "Draining (limited by other,
-	// maintenances)", "Waiting for other, maintenances." or "Drained".
+	// maintenances)", "Waiting for other, maintenances.", "Waiting for admission" while nodes
+	// wait for it and no pod is left on the others, "Drained", or "Drained, except for skipped nodes".
 	DrainMessage *string `json:"drainMessage,omitempty"`
 	// drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached,
 	// no pod of the entries before it was left. It never decreases, even if such pods appear

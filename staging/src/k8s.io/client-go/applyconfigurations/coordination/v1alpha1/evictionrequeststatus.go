@@ -35,10 +35,12 @@ type EvictionRequestStatusApplyConfiguration struct {
 	// conditions of the request. Canceled and Evicted are written by the eviction request
 	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
 	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. An interceptor
+	// the eviction. InterceptorsSkipped is written by the node maintenance controller. Reconciling and
+	// Stalled are set by kube-apiserver, which replaces what clients send: an unfinished request has
+	// exactly one of them, a finished one has neither. An interceptor
 	// of the request may set conditions whose types begin with its name and a slash, such as
 	// migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as
-	// example.com/migrate.Precopied. At most 100 besides the five of the controllers.
+	// example.com/migrate.Precopied. At most 100 besides these seven.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// targetInterceptors are all interceptors of this request, in the order in which they act:
 	// those that the pod names, then the built-in ones, the last of which is

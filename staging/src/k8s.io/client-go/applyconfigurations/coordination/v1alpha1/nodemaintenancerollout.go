@@ -20,6 +20,7 @@ package v1alpha1
 
 import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	types "k8s.io/apimachinery/pkg/types"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -43,13 +44,18 @@ type NodeMaintenanceRolloutApplyConfiguration struct {
 	// with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until
 	// it comes back. 1 to 604800, default 1800.
 	ReturnTimeoutSeconds *int32 `json:"returnTimeoutSeconds,omitempty"`
-	// maxFailedNodes is how many nodes may have failed at the same time. If there are more, no
-	// further node is admitted and the condition Halted is True, until nodes come back or this
-	// number is raised: kubectl maintenance resume. At least 0, default 0.
+	// maxFailedNodes is how many nodes may have failed at the same time, besides those of
+	// acknowledgedNodeUIDs. If there are more, no further node is admitted and the condition Halted is
+	// True, until nodes come back or are acknowledged, or this number is raised. At least 0, default 0.
 	MaxFailedNodes *int32 `json:"maxFailedNodes,omitempty"`
 	// settle says what the admission of further nodes waits for after nodes were drained. Unset:
 	// nothing.
 	Settle *NodeMaintenanceSettleApplyConfiguration `json:"settle,omitempty"`
+	// acknowledgedNodeUIDs are the metadata.uid of nodes that are known to have failed: they do not
+	// count for maxFailedNodes, so the next node that fails halts the rollout again. kubectl
+	// maintenance resume sets them. A node that is created again under its name is another node. At
+	// most 1000, with 64 characters each. Default none.
+	AcknowledgedNodeUIDs []types.UID `json:"acknowledgedNodeUIDs,omitempty"`
 }
 
 // NodeMaintenanceRolloutApplyConfiguration constructs a declarative configuration of the NodeMaintenanceRollout type for use with
@@ -103,5 +109,15 @@ func (b *NodeMaintenanceRolloutApplyConfiguration) WithMaxFailedNodes(value int3
 // If called multiple times, the Settle field is set to the value of the last call.
 func (b *NodeMaintenanceRolloutApplyConfiguration) WithSettle(value *NodeMaintenanceSettleApplyConfiguration) *NodeMaintenanceRolloutApplyConfiguration {
 	b.Settle = value
+	return b
+}
+
+// WithAcknowledgedNodeUIDs adds the given value to the AcknowledgedNodeUIDs field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AcknowledgedNodeUIDs field.
+func (b *NodeMaintenanceRolloutApplyConfiguration) WithAcknowledgedNodeUIDs(values ...types.UID) *NodeMaintenanceRolloutApplyConfiguration {
+	for i := range values {
+		b.AcknowledgedNodeUIDs = append(b.AcknowledgedNodeUIDs, values[i])
+	}
 	return b
 }

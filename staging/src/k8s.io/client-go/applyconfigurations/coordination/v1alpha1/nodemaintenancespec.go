@@ -32,7 +32,9 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// At least one term; it may match no node.
 	NodeSelector *v1.NodeSelectorApplyConfiguration `json:"nodeSelector,omitempty"`
 	// stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be
-	// skipped; an earlier stage than the current one is refused. Default Idle.
+	// skipped; an earlier stage than the current one is refused. After Complete, an earlier stage has no
+	// effect: the admission plugin NodeMaintenance keeps Complete, with a warning, so that a manifest
+	// that is applied again and again stays valid. Default Idle.
 	Stage *coordinationv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
 	// drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node
 	// has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static;
@@ -47,7 +49,7 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// rollout limits how many of the nodes are drained at the same time, and gives each node back
 	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are
 	// given back when the maintenance completes. May be set on creation only; maxConcurrent, paused,
-	// maxFailedNodes and returnTimeoutSeconds may change. Needs the feature gate
+	// maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate
 	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
 	Rollout *NodeMaintenanceRolloutApplyConfiguration `json:"rollout,omitempty"`
 	// podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod

@@ -35,7 +35,9 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
 	// is cordoned, and no pod is left on any of them, but for nodes that were given back one by
 	// one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
-	// after the stage Drain it keeps its status and observedGeneration. At most 100.
+	// after the stage Drain it keeps its status and observedGeneration. Reconciling and Stalled follow
+	// the rules of kstatus (sigs.k8s.io/cli-utils): at most one of them is True. kube-apiserver sets
+	// Reconciling when it creates the object. Completed ends a maintenance. At most 100.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation for which selectedNodes and, in the stage
 	// Drain, drainStatus and the condition Drained were computed. All of them change together,

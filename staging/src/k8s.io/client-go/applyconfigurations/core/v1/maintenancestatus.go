@@ -57,6 +57,11 @@ type MaintenanceStatusApplyConfiguration struct {
 	// emptiedTime is since when no pod is left that has to leave. Only set while the node waits for
 	// what spec.drainedWhen of a NodeMaintenance names, or has given up waiting for it.
 	EmptiedTime *metav1.Time `json:"emptiedTime,omitempty"`
+	// initialPods is the largest number of pods that were left on this node at a time since its drain
+	// began: how many of them have left is the difference to podsPendingEvictionRequest and
+	// activeEvictionRequests. It does not shrink until the drain targets are withdrawn. 0 before the
+	// stage Drain. Written by the node maintenance controller. Default 0.
+	InitialPods *int32 `json:"initialPods,omitempty"`
 }
 
 // MaintenanceStatusApplyConfiguration constructs a declarative configuration of the MaintenanceStatus type for use with
@@ -136,5 +141,13 @@ func (b *MaintenanceStatusApplyConfiguration) WithUnclaimed(value bool) *Mainten
 // If called multiple times, the EmptiedTime field is set to the value of the last call.
 func (b *MaintenanceStatusApplyConfiguration) WithEmptiedTime(value metav1.Time) *MaintenanceStatusApplyConfiguration {
 	b.EmptiedTime = &value
+	return b
+}
+
+// WithInitialPods sets the InitialPods field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InitialPods field is set to the value of the last call.
+func (b *MaintenanceStatusApplyConfiguration) WithInitialPods(value int32) *MaintenanceStatusApplyConfiguration {
+	b.InitialPods = &value
 	return b
 }
