@@ -895,3 +895,59 @@ func TestAdmissionOfAChangedNode(t *testing.T) {
 		})
 	}
 }
+
+// Nodes that are back from an outage before the first eviction is requested are decided on again: as many are
+// drained as the budget allows, and the others are as before.
+func TestOutageEndsBeforeTheFirstRequest(t *testing.T) {
+	for name, restart := range map[string]func(*fixture){"the same process": func(*fixture) {}, "a restart": (*fixture).restart} {
+		t.Run(name, func(t *testing.T) {
+			nodes := []string{"n1", "n2", "n3", "n4", "n5", "n6"}
+			f := newFleet(t, nodes...)
+			change := func(ready bool, names ...string) {
+				for _, name := range names {
+					f.changeNamed(name, setReady(ready), func(node *v1.Node) {
+						for i := range node.Status.Conditions {
+							node.Status.Conditions[i].LastTransitionTime = metav1.NewTime(f.clock.Now())
+						}
+					})
+				}
+			}
+			change(false, "n1", "n2", "n3")
+			f.run(10 * time.Minute)
+			// Nothing is requested before the cordon, which is refused.
+			refuse := true
+			f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				patch := action.(clienttesting.PatchAction)
+				if refuse && action.GetSubresource() == "" && strings.Contains(string(patch.GetPatch()), "unschedulable") {
+					return true, nil, apierrors.NewForbidden(nodeResource, patch.GetName(), errors.New("a webhook says no"))
+				}
+				return false, nil, nil
+			})
+			f.createLimit("b", 1)
+			f.createRollout("m", atOnce(6))
+			f.run(5 * time.Second)
+			for _, name := range []string{"n1", "n2", "n3"} {
+				if len(maintenance.Admissions(f.node(name))) != 1 || f.node(name).Spec.Unschedulable {
+					t.Fatalf("%s is not admitted, or cordoned: %+v", name, f.node(name).Status.MaintenanceStatus)
+				}
+			}
+			change(true, "n1", "n2", "n3")
+			restart(f)
+			refuse = false
+			f.run(time.Minute)
+			var begun []string
+			for _, name := range nodes {
+				node := f.node(name)
+				if len(maintenance.Admissions(node)) > 0 || node.Spec.Unschedulable {
+					begun = append(begun, name)
+				}
+			}
+			if diff := cmp.Diff([]string{"n1"}, begun); diff != "" {
+				t.Errorf("nodes that are drained (-want, +got):\n%s", diff)
+			}
+			f.setDone("m", "n1")
+			f.run(time.Minute)
+			f.expectNode("afterwards", "n2", admitted)
+		})
+	}
+}

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"slices"
 	"sync"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -51,6 +52,8 @@ type limits struct {
 	checked map[string]checkedMaintenance
 	// shutsDown reports whether the kubelet of a node has a maintenance of its own.
 	shutsDown func(node string) bool
+	// now is the clock.
+	now func() time.Time
 }
 
 type checkedMaintenance struct {
@@ -67,7 +70,7 @@ type limitingBudget struct {
 func newLimits() *limits {
 	return &limits{
 		budgets: map[string]limitingBudget{}, checked: map[string]checkedMaintenance{},
-		shutsDown: func(string) bool { return false },
+		shutsDown: func(string) bool { return false }, now: time.Now,
 	}
 }
 
@@ -148,6 +151,8 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseDone
 	case admission != nil && admission.ReturningTime != nil:
 		return phaseReturning
+	case admission != nil && l.hasEnded(admission, node):
+		return phaseWaiting
 	case admission != nil, o.isShutdownOf(node.Name):
 		return phaseAdmitted
 	case o.rollout == nil && (l.hasBegun(o, node) || !l.limit(node)):
@@ -157,6 +162,33 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseDone
 	}
 	return phaseWaiting
+}
+
+// hasEnded reports whether an admission is over that was given at any number because the node was down: it is
+// Ready again, and no drain target is stored, so that no eviction was requested yet. If the nodes of an outage
+// are back before, they are decided on again: those that the budgets allow. That the node was down follows from
+// when it became Ready, for which a clock that is ahead does not count.
+func (l *limits) hasEnded(admission *v1.MaintenanceAdmission, node *v1.Node) bool {
+	if admission.DrainedTime != nil || admission.FailedTime != nil || hasTargets(node) {
+		return false
+	}
+	since := readySince(node)
+	return since.After(admission.AdmittedTime.Time) && !since.After(l.now()) && l.limit(node)
+}
+
+// hasTargets reports whether the status of the node has drain targets.
+func hasTargets(node *v1.Node) bool {
+	return node.Status.MaintenanceStatus != nil && len(node.Status.MaintenanceStatus.DrainTargets) > 0
+}
+
+// readySince returns since when the node is Ready, as its condition says; zero if it is not.
+func readySince(node *v1.Node) time.Time {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // isSkipped reports whether a node in the phase Returning or Done was completed before it was drained: its pods

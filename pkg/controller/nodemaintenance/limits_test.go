@@ -18,12 +18,14 @@ package nodemaintenance
 
 import (
 	"testing"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
 )
 
 func limitingNodesWith(label string, uid types.UID, generation int64) *coordinationv1alpha1.NodeMaintenanceBudget {
@@ -89,6 +91,53 @@ func TestPhaseOn(t *testing.T) {
 				t.Errorf("phase %d, not %d", got, test.want)
 			}
 		})
+	}
+}
+
+// An admission of a node that was down ends if the node is Ready again before any eviction was requested.
+func TestAdmissionOfANodeThatIsBack(t *testing.T) {
+	at := func(seconds int) metav1.Time { return metav1.NewTime(start.Add(time.Duration(seconds) * time.Second)) }
+	ready := func(since int) []v1.NodeCondition {
+		return []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: at(since)}}
+	}
+	down := []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionUnknown, LastTransitionTime: at(70)}}
+	admitted := func(change func(*v1.MaintenanceStatus, *v1.MaintenanceAdmission)) *v1.MaintenanceStatus {
+		status := &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "m", AdmittedTime: at(60)}}}
+		change(status, &status.Admissions[0])
+		return status
+	}
+	plain := func(*v1.MaintenanceStatus, *v1.MaintenanceAdmission) {}
+	for name, test := range map[string]struct {
+		conditions []v1.NodeCondition
+		status     *v1.MaintenanceStatus
+		limited    bool
+		want       nodePhase
+	}{
+		"it is still down":       {down, admitted(plain), true, phaseAdmitted},
+		"it is back":             {ready(61), admitted(plain), true, phaseWaiting},
+		"it was back before":     {ready(60), admitted(plain), true, phaseAdmitted},
+		"a clock is ahead":       {ready(101), admitted(plain), true, phaseAdmitted},
+		"no budget has a say":    {ready(61), admitted(plain), false, phaseAdmitted},
+		"requests may have been": {ready(61), admitted(func(s *v1.MaintenanceStatus, _ *v1.MaintenanceAdmission) { s.DrainTargets = []v1.DrainPlanEntry{{}} }), true, phaseAdmitted},
+		"it was drained": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) {
+			a.DrainedTime = ptr.To(at(61))
+		}), true, phaseAdmitted},
+		"it has failed": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) { a.FailedTime = ptr.To(at(61)) }), true, phaseAdmitted},
+		"it is given back": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) {
+			a.ReturningTime = ptr.To(at(61))
+		}), true, phaseReturning},
+	} {
+		l := newLimits()
+		l.now = func() time.Time { return start.Add(100 * time.Second) }
+		if test.limited {
+			if _, err := l.set(limitingNodesWith("a", "b", 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{MaintenanceStatus: test.status, Conditions: test.conditions}}
+		if got := l.phaseOn(&order{name: "m", uid: "m", effective: true, stage: stageDrain, rollout: &coordinationv1alpha1.NodeMaintenanceRollout{}}, node); got != test.want {
+			t.Errorf("%s: phase %d, not %d", name, got, test.want)
+		}
 	}
 }
 

@@ -68,6 +68,8 @@ func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.Mainten
 	for _, stored := range maintenance.Admissions(s.node) {
 		at := slices.IndexFunc(s.orders, func(o order) bool { return o.uid == stored.MaintenanceUID })
 		switch {
+		case at >= 0 && s.orders[at].waits():
+			// It has ended: see limits.hasEnded.
 		case at >= 0 && s.orders[at].stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
 			admissions = append(admissions, c.nextAdmission(s, view, &s.orders[at], stored))
 		case at < 0 && c.mayComeBack(&stored, s.now):

@@ -216,6 +216,7 @@ func NewWithClock(
 		_, err := c.maintenanceLister.Get(maintenance.ShutdownName(node))
 		return err == nil // The only error of the lister of a cache is NotFound.
 	}
+	c.progress.limits.now = c.clock.Now
 	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
 	c.admissions.admitter.Departed = func(node *v1.Node) { c.departed.note(node, c.clock.Now()) }
 	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
