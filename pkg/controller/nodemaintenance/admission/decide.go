@@ -336,7 +336,7 @@ func (s *budgetState) add(b *budget, n *node) {
 	if !n.unavailable {
 		s.unavailable++
 	}
-	if !n.down {
+	if !n.disrupted {
 		s.disrupted++
 	}
 	s.taken[b.domainOf(n)]++
@@ -352,17 +352,19 @@ func (s *budgetState) addGone(name string) {
 }
 
 // exceeds returns which limit of the budget another node would exceed; empty if none. A node that has been
-// down for a while costs nothing; one that has been so for a moment, or together with most others, has its own
-// place, but not that of another one. One that is cordoned makes no further node unavailable, but its pods have yet to
-// leave it: without a limit, a pool that was cordoned at once would be drained at once.
+// down for a while costs nothing; one that has been so for a moment, or together with most others, or that is
+// disrupted in another way, has its own place, but not that of another one. One that is cordoned makes no further
+// node unavailable, but its pods have yet to leave it: without a limit, a pool that was cordoned at once would be
+// drained at once.
 func (s *budgetState) exceeds(b *budget, n *node, now time.Time) coordinationv1alpha1.NodeMaintenanceWaitReason {
 	switch {
 	case b.Spec.Topology != nil && s.domainsWith(b.domainOf(n)) > int(b.Spec.Topology.MaxDomains):
 		return coordinationv1alpha1.NodeMaintenanceWaitTopology
 	case n.taken || s.pending.Has(n.Name):
-	case n.down && s.unavailable > s.max && (s.outage || n.untilDead(now) > 0):
+	case n.down && !s.outage && n.untilDead(now) == 0:
+	case n.disrupted && s.unavailable > s.max:
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
-	case n.down:
+	case n.disrupted:
 	case n.unavailable && s.disrupted >= s.max, !n.unavailable && s.unavailable >= s.max:
 		return coordinationv1alpha1.NodeMaintenanceWaitBudget
 	}

@@ -50,6 +50,8 @@ func down(n *v1.Node) { n.Status.Conditions[0].Status = v1.ConditionUnknown }
 
 func removed(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "karpenter.sh/disrupted"}} }
 
+func outOfService(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeOutOfService}} }
+
 func admitted(n *v1.Node) {
 	n.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other"}}}
 }
@@ -88,6 +90,9 @@ func TestCordonedNodes(t *testing.T) {
 		"down and cordoned":           {intstr.FromInt(1), 0, concat(pool("a", 4), pool("d", 4, down, cordoned)), map[string]int{"d": 4}},
 		"removed by others":           {intstr.FromInt(3), 0, concat(pool("a", 5), pool("r", 2, removed)), map[string]int{"a": 1}},
 		"removed, no room for others": {intstr.FromInt(2), 0, concat(pool("a", 5), pool("r", 2, removed)), map[string]int{}},
+		"removed, others cordoned":    {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("r", 2, removed)), map[string]int{"c": 1}},
+		"out of service":              {intstr.FromInt(2), 0, concat(pool("a", 5), pool("o", 1, outOfService)), map[string]int{"a": 1, "o": 1}},
+		"out of service, no room":     {intstr.FromInt(2), 0, concat(pool("c", 3, cordoned), pool("o", 2, outOfService)), map[string]int{}},
 		"others are admitted":         {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("t", 2, admitted, cordoned)), map[string]int{"c": 1, "t": 2}},
 		"others are given back":       {intstr.FromInt(3), 0, concat(pool("c", 4, cordoned), pool("b", 2, givenBack)), map[string]int{"c": 3}},
 		"given back, cordoned again":  {intstr.FromInt(3), 0, pool("b", 4, givenBack, cordoned), map[string]int{"b": 3}},

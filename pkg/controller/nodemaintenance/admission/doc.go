@@ -27,7 +27,9 @@ limitations under the License.
 //	         resourceVersion as a precondition: whoever changes a limit, or decides at the same time,
 //	         makes this fail. From here on the node counts.
 //	admit    The admission is added to status.maintenanceStatus of the node. From here on, the
-//	         maintenance may cordon and drain it. It is never revoked.
+//	         maintenance may cordon and drain it. It is never revoked, but that of a node that was down
+//	         ends if the node is Ready again before any drain target is stored for it: it was given
+//	         at any number, and the node waits again.
 //	confirm  When the cache has the node with its admission, it is removed from the pending ones, and
 //	         status.admissionResourceVersion of the holder becomes the version of the node.
 //
@@ -69,7 +71,8 @@ limitations under the License.
 //	           may be back in a moment, and are like available ones, each of which has its own place
 //	           already
 //
-// A node that others remove is unavailable as well, and no maintenance begins with it.
+// A node that others remove, or that is out of service, is disrupted as well. No maintenance begins with one that
+// others remove; one that is out of service and Ready has its own place.
 //
 // # Cost
 //

@@ -90,9 +90,9 @@ type node struct {
 
 // nodeState is what budgets count of a node.
 type nodeState struct {
-	// unavailable is whether it is not Ready or unschedulable, for whatever reason, and down whether
-	// it is not Ready.
-	unavailable, down bool
+	// unavailable is whether it is not Ready or unschedulable, for whatever reason, disrupted whether that is
+	// not only because it is unschedulable, and down whether it is not Ready.
+	unavailable, disrupted, down bool
 	// taken is whether a maintenance has begun with it, and has not given it back.
 	taken bool
 	// removed is whether others remove it.
@@ -101,7 +101,8 @@ type nodeState struct {
 
 func stateOf(object *v1.Node) nodeState {
 	return nodeState{
-		unavailable: !isAvailable(object), down: !maintenance.IsReady(object), taken: isTaken(object), removed: maintenance.IsBeingRemoved(object),
+		unavailable: !maintenance.IsAvailable(object), disrupted: maintenance.IsDisrupted(object), down: !maintenance.IsReady(object),
+		taken: isTaken(object), removed: maintenance.IsBeingRemoved(object),
 	}
 }
 
@@ -130,7 +131,7 @@ type budget struct {
 	// windowsKey is the same for budgets with the same windows; empty without windows.
 	windowsKey string
 	nodes      sets.Set[string]
-	// unavailable counts its nodes that are unavailable or taken, disrupted those that are down or
+	// unavailable counts its nodes that are unavailable or taken, disrupted those that are disrupted or
 	// taken, and taken, by domain, those that are taken.
 	unavailable, disrupted int
 	taken                  map[string]int
@@ -431,7 +432,7 @@ func (b *budget) add(n *node, sign int) {
 	if n.unavailable || n.taken {
 		b.unavailable += sign
 	}
-	if n.down || n.taken {
+	if n.disrupted || n.taken {
 		b.disrupted += sign
 	}
 	if n.taken {
@@ -519,11 +520,6 @@ func limit(value *intstr.IntOrString, all int) int {
 
 // unlimited is more than there are nodes.
 const unlimited = 1 << 30
-
-// isAvailable reports whether the node is Ready and schedulable, and will stay.
-func isAvailable(node *v1.Node) bool {
-	return maintenance.IsReady(node) && !node.Spec.Unschedulable && !maintenance.IsBeingRemoved(node)
-}
 
 // isTaken reports whether a maintenance has begun with the node, and has not given it back: also one
 // that began before there was a budget, or without the need for one.

@@ -587,7 +587,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 	case maxUnavailable == 0:
 		r.fail("%s admits %s of %s, which is frozen", r.name, n.Name, b.Name)
 	case !isFree && taken.Len() >= maxUnavailable:
-		r.fail("%s: %v are disrupted, of %d, when %s admits %s, available %t, %v", b.Name, sets.List(taken), maxUnavailable, r.name, n.Name, isAvailable(n), b.Status.PendingAdmissions)
+		r.fail("%s: %v are disrupted, of %d, when %s admits %s, available %t, %v", b.Name, sets.List(taken), maxUnavailable, r.name, n.Name, maintenance.IsAvailable(n), b.Status.PendingAdmissions)
 	case b.Spec.Topology != nil && !active.Has(n.Labels["zone"]) &&
 		domains.Len() >= int(max(b.Spec.Topology.MaxDomains, listed.Spec.Topology.MaxDomains)):
 		r.fail("%s: nodes of %v are maintained, of %d domains, when %s admits %s", b.Name, sets.List(domains), b.Spec.Topology.MaxDomains, r.name, n.Name)

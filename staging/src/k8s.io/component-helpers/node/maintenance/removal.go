@@ -22,9 +22,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// removalTaints are on nodes that an autoscaler is about to remove: those of the cluster autoscaler and of
-// Karpenter.
-var removalTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
+// removalTaints are on nodes that somebody is about to remove: the cluster autoscaler, Karpenter (two releases of
+// its API), a cloud provider that ends a machine, or aws-node-termination-handler. Taints that only announce that
+// this may happen are not among them: such nodes may stay for long.
+var removalTaints = []string{
+	"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption",
+	"cloud.google.com/impending-node-termination",
+	"aws-node-termination-handler/spot-itn", "aws-node-termination-handler/asg-lifecycle-termination",
+}
 
 // IsBeingRemoved reports whether others remove the node: it is not available any more, and a maintenance that
 // begins with it would do work that is lost.
@@ -32,3 +37,13 @@ func IsBeingRemoved(node *v1.Node) bool {
 	return node.DeletionTimestamp != nil ||
 		slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return slices.Contains(removalTaints, taint.Key) })
 }
+
+// IsDisrupted reports whether the node does not run its pods, or will not for long: it is not Ready, others remove
+// it, or an administrator has said that it is out of service.
+func IsDisrupted(node *v1.Node) bool {
+	return !IsReady(node) || IsBeingRemoved(node) ||
+		slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == v1.TaintNodeOutOfService })
+}
+
+// IsAvailable reports whether the node is schedulable and not disrupted.
+func IsAvailable(node *v1.Node) bool { return !node.Spec.Unschedulable && !IsDisrupted(node) }

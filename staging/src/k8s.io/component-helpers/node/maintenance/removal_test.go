@@ -35,12 +35,46 @@ func TestIsBeingRemoved(t *testing.T) {
 		"deleted":                     {v1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, true},
 		"by the cluster autoscaler":   {tainted("ToBeDeletedByClusterAutoscaler"), true},
 		"by Karpenter":                {tainted("karpenter.sh/disrupted"), true},
+		"by an older Karpenter":       {tainted("karpenter.sh/disruption"), true},
+		"a spot instance of AWS":      {tainted("aws-node-termination-handler/spot-itn"), true},
+		"by an autoscaling group":     {tainted("aws-node-termination-handler/asg-lifecycle-termination"), true},
+		"an instance of Google":       {tainted("cloud.google.com/impending-node-termination"), true},
+		"maybe, some day":             {tainted("aws-node-termination-handler/rebalance-recommendation"), false},
 		"a candidate for removal":     {tainted("DeletionCandidateOfClusterAutoscaler"), false},
 		"cordoned":                    {tainted(v1.TaintNodeUnschedulable), false},
 		"out of service, not deleted": {tainted(v1.TaintNodeOutOfService), false},
 	} {
 		if got := IsBeingRemoved(&test.node); got != test.want {
 			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+// A cordoned node is not available, but it runs its pods; one that others remove, or that is out of service, will
+// not for long.
+func TestAvailability(t *testing.T) {
+	ready := func(status v1.ConditionStatus, taints ...string) *v1.Node {
+		node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: status}}}}
+		for _, key := range taints {
+			node.Spec.Taints = append(node.Spec.Taints, v1.Taint{Key: key})
+		}
+		return node
+	}
+	cordoned := ready(v1.ConditionTrue, v1.TaintNodeUnschedulable)
+	cordoned.Spec.Unschedulable = true
+	for name, test := range map[string]struct {
+		node                 *v1.Node
+		available, disrupted bool
+	}{
+		"ready":              {ready(v1.ConditionTrue, "team"), true, false},
+		"not ready":          {ready(v1.ConditionUnknown), false, true},
+		"without conditions": {&v1.Node{}, false, true},
+		"cordoned":           {cordoned, false, false},
+		"being removed":      {ready(v1.ConditionTrue, "karpenter.sh/disrupted"), false, true},
+		"out of service":     {ready(v1.ConditionTrue, v1.TaintNodeOutOfService), false, true},
+	} {
+		if available, disrupted := IsAvailable(test.node), IsDisrupted(test.node); available != test.available || disrupted != test.disrupted {
+			t.Errorf("%s: available %t, disrupted %t", name, available, disrupted)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func WaitCause(wait *coordinationv1alpha1.NodeMaintenanceWait, formatTime func(m
 		}
 		return budget + "whose status cannot be written: see the events of kubectl describe nodemaintenancebudget"
 	case coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved:
-		return "because others remove the nodes: they are being deleted, or an autoscaler has tainted them"
+		return "because others remove the nodes: they are being deleted, or have a taint that says so"
 	case coordinationv1alpha1.NodeMaintenanceWaitNotCurrent:
 		return "because kube-controller-manager does not have the current nodes or NodeMaintenanceBudgets: see its log"
 	}

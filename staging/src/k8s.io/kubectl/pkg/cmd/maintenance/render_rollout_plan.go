@@ -105,6 +105,8 @@ func (s *stuckNodes) text() string {
 	text := fmt.Sprintf("%s not drained: ", counted(len(s.Nodes), "node is", "nodes are"))
 	budget := "NodeMaintenanceBudget " + s.Budget
 	switch s.Reason {
+	case coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved:
+		text += "being deleted by others, or tainted for that"
 	case coordinationv1alpha1.NodeMaintenanceWaitFrozen:
 		text += budget + " allows none (spec.maxUnavailable 0)"
 	case coordinationv1alpha1.NodeMaintenanceWaitTopology:

@@ -123,7 +123,7 @@ type freePlace struct {
 func (s *podSnapshot) placesWithout(drained sets.Set[string]) []freePlace {
 	var places []freePlace
 	for _, node := range s.nodes {
-		if drained.Has(node.Name) || isUnavailable(node) {
+		if drained.Has(node.Name) || !maintenance.IsAvailable(node) {
 			continue
 		}
 		left := amountsOf(node.Status.Allocatable)

@@ -186,7 +186,9 @@ func scaled(value *intstr.IntOrString, nodes int) int {
 
 // forecast simulates the admission of nodes.
 type forecast struct {
-	uid types.UID
+	// uid and created are those of the maintenance, if it is stored.
+	uid     types.UID
+	created metav1.Time
 	// slots is how many nodes the maintenance may drain at the same time.
 	slots int
 	// nodes is how many nodes the cluster has.
@@ -214,16 +216,20 @@ type nodeForecast struct {
 	// domains are those of the budgets that have domains.
 	domains []string
 	order   uint64
-	// unavailable, down and taken are whether it counts as such already.
-	unavailable, down, taken bool
+	// unavailable, disrupted, down and taken are whether it counts as such already.
+	unavailable, disrupted, down, taken bool
+	// young is whether it was created after the maintenance: such nodes come last.
+	young bool
 }
 
 func newNodeForecast(node *corev1.Node) *nodeForecast {
-	return &nodeForecast{Node: node, unavailable: isUnavailable(node), down: !maintenance.IsReady(node), taken: isTaken(node)}
+	return &nodeForecast{
+		Node: node, unavailable: !maintenance.IsAvailable(node), disrupted: maintenance.IsDisrupted(node), down: !maintenance.IsReady(node), taken: isTaken(node),
+	}
 }
 
 func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots int) *forecast {
-	f := &forecast{uid: nm.UID, slots: slots, nodes: len(s.nodes)}
+	f := &forecast{uid: nm.UID, created: nm.CreationTimestamp, slots: slots, nodes: len(s.nodes)}
 	for _, budget := range s.nodeBudgets {
 		matcher, err := maintenance.NewNodeMatcher(budget.Spec.NodeSelector)
 		if err != nil {
@@ -241,11 +247,6 @@ func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots
 	return f
 }
 
-// isUnavailable reports whether the node is not Ready or not schedulable.
-func isUnavailable(node *corev1.Node) bool {
-	return !maintenance.IsReady(node) || node.Spec.Unschedulable
-}
-
 // isTaken reports whether a maintenance has begun with the node, and has not given it back.
 func isTaken(node *corev1.Node) bool {
 	status := node.Status.MaintenanceStatus
@@ -257,7 +258,7 @@ func (b *budgetForecast) count(node *nodeForecast) {
 	if node.unavailable || node.taken {
 		b.unavailable++
 	}
-	if node.down || node.taken {
+	if node.disrupted || node.taken {
 		b.disrupted++
 	}
 	if node.taken {
@@ -321,6 +322,7 @@ func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 	for _, object := range nodes {
 		node := newNodeForecast(object)
 		node.order = maintenance.NodeOrder(object.Name, f.nodes)
+		node.young = !f.created.IsZero() && object.CreationTimestamp.After(f.created.Time)
 		for _, b := range f.budgets {
 			if !b.matcher.Matches(object) {
 				continue
@@ -354,7 +356,9 @@ func (f *forecast) fill(batch []*nodeForecast) []*nodeForecast {
 		}
 	}
 	taken := sets.New[*nodeForecast]()
-	for _, node := range slices.SortedStableFunc(slices.Values(f.waiting), func(a, b *nodeForecast) int { return inactive[a] - inactive[b] }) {
+	for _, node := range slices.SortedStableFunc(slices.Values(f.waiting), func(a, b *nodeForecast) int {
+		return cmp.Or(a.compareAge(b), inactive[a]-inactive[b])
+	}) {
 		if len(batch) >= f.slots {
 			break
 		}
@@ -368,15 +372,31 @@ func (f *forecast) fill(batch []*nodeForecast) []*nodeForecast {
 	return batch
 }
 
+// compareAge orders nodes that are younger than the maintenance after all others, the oldest of them first.
+func (n *nodeForecast) compareAge(other *nodeForecast) int {
+	switch {
+	case n.young && other.young:
+		return n.CreationTimestamp.Compare(other.CreationTimestamp.Time)
+	case n.young:
+		return 1
+	case other.young:
+		return -1
+	}
+	return 0
+}
+
 // refusal returns the first limit that keeps the node from being drained now, or nil.
 func (n *nodeForecast) refusal() *stuckNodes {
+	if maintenance.IsBeingRemoved(n.Node) {
+		return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved}
+	}
 	for _, b := range n.budgets {
 		switch {
 		case scaled(b.Spec.MaxUnavailable, 1) == 0:
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitFrozen, Budget: b.Name}
 		case b.Spec.Topology != nil && b.domainsWith(b.domainOf(n.Node)) > int(b.Spec.Topology.MaxDomains):
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitTopology, Budget: b.Name}
-		case n.down || n.taken:
+		case n.down || n.taken, n.disrupted && b.unavailable <= b.max():
 		case n.unavailable && b.disrupted >= b.max(), !n.unavailable && b.unavailable >= b.max():
 			return &stuckNodes{Reason: coordinationv1alpha1.NodeMaintenanceWaitBudget, Budget: b.Name}
 		}
@@ -399,7 +419,7 @@ func (n *nodeForecast) take() {
 		if !n.unavailable && !n.taken {
 			b.unavailable++
 		}
-		if !n.down && !n.taken {
+		if !n.disrupted && !n.taken {
 			b.disrupted++
 		}
 		if !n.taken {

@@ -65,6 +65,19 @@ func brokenNode(name string) *corev1.Node {
 	return node
 }
 
+func removedNode(name string) *corev1.Node {
+	node := readyNode(name)
+	node.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule}}
+	return node
+}
+
+// youngNode returns a node that was created so long after all maintenances.
+func youngNode(name string, after time.Duration) *corev1.Node {
+	node := readyNode(name)
+	node.CreationTimestamp = metav1.NewTime(testNow.Add(after))
+	return node
+}
+
 // nodeBudget selects nodes by names, or all of the pool.
 func nodeBudget(name, maxUnavailable string, names ...string) *coordinationv1alpha1.NodeMaintenanceBudget {
 	value := intstr.Parse(maxUnavailable)
@@ -149,10 +162,14 @@ func TestBatches(t *testing.T) {
 		{"failed ones keep their budget", append([]any{nodeBudget("workers", "2"), begun("n8", phaseFailed)}, five[:2]...), atATime("3"), "n1, n2", nil},
 		{"failed ones keep their zone", []any{zonal(nodeBudget("zones", "5"), 1), begun("n8@b", phaseFailed), readyNode("n1@a"), readyNode("n2@b")}, nil, "n2@b", []stuckNodes{{topology, "zones", []string{"n1@a"}}}},
 		{"failed ones of too many zones stop all", []any{zonal(nodeBudget("zones", "5"), 1), begun("n8@b", phaseFailed), begun("n9@a", phaseFailed), readyNode("n1@a"), readyNode("n2@b")}, nil, "", []stuckNodes{{topology, "zones", []string{"n1@a", "n2@b"}}}},
+		{"machines that have come back are last", []any{youngNode("n1", 2*time.Hour), youngNode("n2", time.Hour), readyNode("n3")}, atATime("1"), "n3, n2, n1", nil},
+		{"nodes that others remove are left out, and count", []any{nodeBudget("workers", "2"), removedNode("n1"), readyNode("n2"), readyNode("n3")}, nil, "n2, n3", []stuckNodes{{coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved, "", []string{"n1"}}}},
+		{"others are removed, and some cordoned", []any{nodeBudget("workers", "2"), removedNode("n1"), cordonedNode("n2"), cordonedNode("n3")}, nil, "n2, n3", []stuckNodes{{coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved, "", []string{"n1"}}}},
 		{"no node", nil, atATime("3"), "", nil},
 	} {
 		s := snapshotOf(tc.stories...)
 		nm := s.selecting(tc.rollout)
+		nm.CreationTimestamp = metav1.NewTime(testNow)
 		nodes := s.nodes
 		if strings.Contains(tc.name, "not selected") {
 			nodes = s.nodes[:2]
