@@ -45,20 +45,20 @@ func (kl *Kubelet) startShutdownMaintenance(ctx context.Context, d *Dependencies
 		Holds:          holds,
 		ActivePods:     kl.GetActivePods,
 		RunningPods:    kl.runningPods,
+		IsTerminating:  func() bool { return kl.shutdownManager.ShutdownStatus() != nil },
 		SyncNodeStatus: kl.syncNodeStatus,
 		Directory:      kl.rootDirectory,
 		Recorder:       d.Recorder,
 		NodeRef:        kl.nodeRef,
 	})
-	// Also without the configuration: the node may have the condition from the last shutdown.
+	// Also without the configuration: the node has the condition in every graceful shutdown.
 	kl.setNodeStatusFuncs = append(kl.setNodeStatusFuncs, shutdown.SetCondition)
-	waits := false
-	if kl.kubeletConfiguration.PreferNodeMaintenanceDuringGracefulShutdown {
-		if waits = nodeshutdown.DrainFirst(kl.shutdownManager, shutdown); !waits {
-			klog.FromContext(ctx).Error(nil, "The node will not be drained before it shuts down: graceful node shutdown is off, or not possible on this operating system")
-		}
+	drains := kl.kubeletConfiguration.PreferNodeMaintenanceDuringGracefulShutdown
+	waits := nodeshutdown.Watch(kl.shutdownManager, shutdown, drains)
+	if drains && !waits {
+		klog.FromContext(ctx).Error(nil, "The node will not be drained before it shuts down: graceful node shutdown is off, or not possible on this operating system")
 	}
-	if !waits && shutdown.WasInterrupted() {
+	if !(drains && waits) && shutdown.WasInterrupted() {
 		shutdown.Cancel(ctx) // Nothing would tell when the shutdown is canceled.
 	}
 	go shutdown.Run(ctx)

@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-helpers/node/maintenance"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	containertest "k8s.io/kubernetes/pkg/kubelet/container/testing"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
@@ -73,7 +74,7 @@ func TestStartShutdownMaintenance(t *testing.T) {
 			for _, had := range []bool{false, true} {
 				node := &v1.Node{}
 				if had {
-					node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue}}
+					node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue, Reason: maintenance.ShutdownReason}}
 				}
 				for _, set := range kl.setNodeStatusFuncs {
 					if err := set(ctx, node); err != nil {

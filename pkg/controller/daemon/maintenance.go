@@ -46,7 +46,9 @@ import (
 // interceptor.go terminates the pods.
 //
 // A node is closed to a DaemonSet while its pod would be within the drain targets of the node. It
-// stays closed until the end of the maintenance, because targets never shrink before. While a node
+// stays closed until the end of the maintenance, because targets never shrink before. It is also closed while
+// its kubelet says that it terminates pods, because the machine shuts down: without a maintenance, or because a drain
+// is not possible or has taken too long. The kubelet would reject the pod, and the next one. While a node
 // is closed:
 //
 //   - No pod is created there. A pod outside the targets is still created, also if it was deleted
@@ -82,11 +84,17 @@ func (c interceptedPodControl) CreatePods(ctx context.Context, namespace string,
 	return c.creator.Create(controllerRef.UID, template, create, nil, coordinationv1alpha1.EvictionInterceptorDaemonSet)
 }
 
-// sameDaemonSetTargets reports whether a change of the node leaves the drain targets for pods of
-// DaemonSets unchanged. The counters in the same status change all the time.
-func sameDaemonSetTargets(old, node *v1.Node) bool {
+// opensAlike reports whether a change of the node leaves unchanged whether it is closed. The other conditions of a
+// node, and the counters in its maintenance status, change all the time.
+func opensAlike(old, node *v1.Node) bool {
 	return !utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceAwareDaemonSet) ||
-		apiequality.Semantic.DeepEqual(daemonSetEntries(old), daemonSetEntries(node))
+		sameDaemonSetTargets(old, node) && maintenance.TerminatesPods(old) == maintenance.TerminatesPods(node)
+}
+
+// sameDaemonSetTargets reports whether a change of the node leaves the drain targets for pods of
+// DaemonSets unchanged.
+func sameDaemonSetTargets(old, node *v1.Node) bool {
+	return apiequality.Semantic.DeepEqual(daemonSetEntries(old), daemonSetEntries(node))
 }
 
 // daemonSetEntries returns the drain targets of a node that concern pods of DaemonSets.
@@ -120,10 +128,14 @@ func (dsc *DaemonSetsController) nodeShouldRunDaemonPod(logger klog.Logger, node
 	return shouldRun && !dsc.isClosed(node, ds), shouldContinueRunning
 }
 
-// isClosed reports whether a pod of the DaemonSet would be within the drain targets of the node.
+// isClosed reports whether a pod of the DaemonSet would be within the drain targets of the node, or would be
+// rejected by the kubelet of a machine that shuts down.
 func (dsc *DaemonSetsController) isClosed(node *v1.Node, ds *apps.DaemonSet) bool {
 	if dsc.priorityClassLister == nil {
 		return false
+	}
+	if maintenance.TerminatesPods(node) {
+		return true
 	}
 	targets := daemonSetTargets(node)
 	if targets.IsEmpty() {

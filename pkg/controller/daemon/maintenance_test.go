@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
@@ -99,6 +100,13 @@ func drained(name string, targets []v1.DrainPlanEntry) *v1.Node {
 	return node
 }
 
+// shuttingDown is a node whose kubelet says for this reason that the machine shuts down.
+func shuttingDown(name, reason string) *v1.Node {
+	node := newNode(name, nil)
+	node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionTrue, Reason: reason})
+	return node
+}
+
 func ofClass(name string) *apps.DaemonSet {
 	ds := newDaemonSet("agent")
 	ds.Spec.Template.Spec.PriorityClassName = name
@@ -147,6 +155,25 @@ func TestIsClosed(t *testing.T) {
 	}
 }
 
+// TestShutdownCloses verifies that a node is closed while its kubelet terminates pods, and not while it is drained before
+// it shuts down: then the targets decide.
+func TestShutdownCloses(t *testing.T) {
+	_, ctx := ktesting.NewTestContext(t)
+	manager, _, _, err := newTestController(ctx)
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	if manager.isClosed(shuttingDown("node", maintenance.ShutdownTerminatingReason), ofClass("")) {
+		t.Error("the node is closed to a controller without maintenances")
+	}
+	manager.respectMaintenances(t)
+	for reason, want := range map[string]bool{maintenance.ShutdownTerminatingReason: true, maintenance.ShutdownReason: false, "Admin": false} {
+		if got := manager.isClosed(shuttingDown("node", reason), ofClass("")); got != want {
+			t.Errorf("%s: closed: %t, want %t", reason, got, want)
+		}
+	}
+}
+
 func TestShouldIgnoreTargetUpdate(t *testing.T) {
 	counted := drained("node", targetsUpTo(1000))
 	counted.Status.MaintenanceStatus.ActiveEvictionRequests = 5
@@ -164,6 +191,9 @@ func TestShouldIgnoreTargetUpdate(t *testing.T) {
 		"reached":               {drained("node", []v1.DrainPlanEntry{}), drained("node", targetsUpTo(1000)), false},
 		"raised":                {drained("node", targetsUpTo(1000)), drained("node", targetsUpTo(5000)), false},
 		"maintenance ended":     {drained("node", targetsUpTo(1000)), drained("node", nil), false},
+		"drained to shut down":  {drained("node", nil), shuttingDown("node", maintenance.ShutdownReason), true},
+		"terminates pods":       {shuttingDown("node", maintenance.ShutdownReason), shuttingDown("node", maintenance.ShutdownTerminatingReason), false},
+		"shutdown canceled":     {shuttingDown("node", maintenance.ShutdownTerminatingReason), drained("node", nil), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -268,83 +298,86 @@ var closedCases = map[string]closedCase{
 	"beside a surge in progress":      {strategy: rolling(1, 0), stale: true, pods: []*v1.Pod{daemonPod("a", oldHash), daemonPod("b", newHash, notReady)}, created: 1, status: "2 desired, 2 current, 2 ready, 0 updated, 0 misscheduled, 0 unavailable"},
 }
 
-// TestSyncWithClosedNode syncs once.
+// TestSyncWithClosedNode syncs once, with a node that is drained and with one that shuts down.
 func TestSyncWithClosedNode(t *testing.T) {
 	for name, tc := range closedCases {
-		t.Run(name, func(t *testing.T) {
-			setAwareness(t, true)
-			_, ctx := ktesting.NewTestContext(t)
-			ds := ofClass("low")
-			ds.Spec.UpdateStrategy = tc.strategy
-			manager, podControl, client, err := newTestController(ctx, ds)
-			if err != nil {
-				t.Fatalf("creating the controller: %v", err)
-			}
-			manager.respectMaintenances(t, newClass("low", 1000))
-			hash := controller.ComputeHash(&ds.Spec.Template, nil)
-			place := func(pod *v1.Pod, node string) {
-				pod = pod.DeepCopy()
-				pod.Namespace = ds.Namespace
-				if pod.Spec.Affinity == nil {
-					pod.Spec.NodeName = node
-				}
-				pod.Labels["name"], pod.Labels["type"] = simpleDaemonSetLabel["name"], simpleDaemonSetLabel["type"]
-				if pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] == newHash {
-					pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] = hash
-				}
-				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(ds, controllerKind)}
-				if err := manager.podStore.Add(pod); err != nil {
-					t.Fatalf("adding pod %s: %v", pod.Name, err)
-				}
-				podControl.podIDMap[pod.Name] = pod
-			}
-			for _, pod := range tc.pods {
-				place(pod, "closed")
-			}
-			switch {
-			case tc.stale:
-				place(daemonPod("open", oldHash), "open")
-			case !tc.missing:
-				place(daemonPod("open", newHash), "open")
-			}
-			for _, obj := range []*v1.Node{drained("closed", targetsUpTo(1000)), drained("open", nil)} {
-				if err := manager.nodeStore.Add(obj); err != nil {
-					t.Fatalf("adding node %s: %v", obj.Name, err)
-				}
-			}
-			if err := manager.dsStore.Add(ds); err != nil {
-				t.Fatalf("adding the DaemonSet: %v", err)
-			}
-			before := ds.DeepCopy()
+		t.Run(name, func(t *testing.T) { tc.sync(t, drained("closed", targetsUpTo(1000))) })
+		t.Run("shutdown: "+name, func(t *testing.T) { tc.sync(t, shuttingDown("closed", maintenance.ShutdownTerminatingReason)) })
+	}
+}
 
-			// The first status is computed before the sync changes anything.
-			nodes := []*v1.Node{drained("closed", targetsUpTo(1000)), drained("open", nil)}
-			if err := manager.updateDaemonSetStatus(ctx, ds, nodes, hash, true); err != nil {
-				t.Fatalf("updating the status: %v", err)
-			}
-			if err := manager.syncHandler(ctx, ds.Namespace+"/"+ds.Name); err != nil {
-				t.Fatalf("syncing: %v", err)
-			}
-			if got := len(podControl.Templates); got != tc.created {
-				t.Errorf("%d pods were created, want %d", got, tc.created)
-			}
-			for _, template := range podControl.Templates {
-				if target := template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values; !slices.Equal(target, []string{"open"}) {
-					t.Errorf("a pod was created for %v", target)
-				}
-			}
-			slices.Sort(podControl.DeletePodName) // Several are deleted at the same time.
-			if diff := cmp.Diff(tc.deleted, podControl.DeletePodName); diff != "" {
-				t.Errorf("pods that were deleted (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, ds); diff != "" {
-				t.Errorf("the DaemonSet in the cache was changed (-before +after):\n%s", diff)
-			}
-			statuses := statusesWritten(client)
-			if len(statuses) == 0 || statuses[0] != tc.status {
-				t.Errorf("the status was written as %q, want %q first", statuses, tc.status)
-			}
-		})
+func (tc closedCase) sync(t *testing.T, closed *v1.Node) {
+	setAwareness(t, true)
+	_, ctx := ktesting.NewTestContext(t)
+	ds := ofClass("low")
+	ds.Spec.UpdateStrategy = tc.strategy
+	manager, podControl, client, err := newTestController(ctx, ds)
+	if err != nil {
+		t.Fatalf("creating the controller: %v", err)
+	}
+	manager.respectMaintenances(t, newClass("low", 1000))
+	hash := controller.ComputeHash(&ds.Spec.Template, nil)
+	place := func(pod *v1.Pod, node string) {
+		pod = pod.DeepCopy()
+		pod.Namespace = ds.Namespace
+		if pod.Spec.Affinity == nil {
+			pod.Spec.NodeName = node
+		}
+		pod.Labels["name"], pod.Labels["type"] = simpleDaemonSetLabel["name"], simpleDaemonSetLabel["type"]
+		if pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] == newHash {
+			pod.Labels[apps.DefaultDaemonSetUniqueLabelKey] = hash
+		}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(ds, controllerKind)}
+		if err := manager.podStore.Add(pod); err != nil {
+			t.Fatalf("adding pod %s: %v", pod.Name, err)
+		}
+		podControl.podIDMap[pod.Name] = pod
+	}
+	for _, pod := range tc.pods {
+		place(pod, "closed")
+	}
+	switch {
+	case tc.stale:
+		place(daemonPod("open", oldHash), "open")
+	case !tc.missing:
+		place(daemonPod("open", newHash), "open")
+	}
+	for _, obj := range []*v1.Node{closed.DeepCopy(), drained("open", nil)} {
+		if err := manager.nodeStore.Add(obj); err != nil {
+			t.Fatalf("adding node %s: %v", obj.Name, err)
+		}
+	}
+	if err := manager.dsStore.Add(ds); err != nil {
+		t.Fatalf("adding the DaemonSet: %v", err)
+	}
+	before := ds.DeepCopy()
+
+	// The first status is computed before the sync changes anything.
+	nodes := []*v1.Node{closed.DeepCopy(), drained("open", nil)}
+	if err := manager.updateDaemonSetStatus(ctx, ds, nodes, hash, true); err != nil {
+		t.Fatalf("updating the status: %v", err)
+	}
+	if err := manager.syncHandler(ctx, ds.Namespace+"/"+ds.Name); err != nil {
+		t.Fatalf("syncing: %v", err)
+	}
+	if got := len(podControl.Templates); got != tc.created {
+		t.Errorf("%d pods were created, want %d", got, tc.created)
+	}
+	for _, template := range podControl.Templates {
+		if target := template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values; !slices.Equal(target, []string{"open"}) {
+			t.Errorf("a pod was created for %v", target)
+		}
+	}
+	slices.Sort(podControl.DeletePodName) // Several are deleted at the same time.
+	if diff := cmp.Diff(tc.deleted, podControl.DeletePodName); diff != "" {
+		t.Errorf("pods that were deleted (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, ds); diff != "" {
+		t.Errorf("the DaemonSet in the cache was changed (-before +after):\n%s", diff)
+	}
+	statuses := statusesWritten(client)
+	if len(statuses) == 0 || statuses[0] != tc.status {
+		t.Errorf("the status was written as %q, want %q first", statuses, tc.status)
 	}
 }
 

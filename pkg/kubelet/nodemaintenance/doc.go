@@ -84,8 +84,12 @@ limitations under the License.
 //	any        -> called off  another client has ended the maintenance of the shutdown
 //
 // If the node is not draining for too long, pods are terminated as without a maintenance, in order
-// of their priorities, until it is. Drain returns when no pod is left, at the limit of the delay, or
-// when the shutdown is canceled.
+// of their priorities, until it is. Drain returns when no pod is left, or only pods that stay in maintenances, at the
+// limit of the delay, or when the shutdown is canceled.
+//
+// In each graceful shutdown, also without a drain, the node has the condition GracefulNodeShutdownInProgress, whose
+// reason says who ends the pods. While a machine shuts down, the lock that delays this is also in the file descriptor
+// store of systemd, so that a kubelet that restarts has it again.
 //
 // The maintenance must end afterwards. Its record says so: a file which is written before the
 // maintenance is created, and names the boot. A kubelet in another boot ends the maintenance. In the

@@ -45,6 +45,9 @@ type ShutdownConfig struct {
 	// RunningPods returns the pods that run according to the container runtime. These can be more:
 	// the kubelet does not see static pods that it stops for a maintenance.
 	RunningPods func(context.Context) ([]types.NamespacedName, error)
+	// IsTerminating reports whether the kubelet terminates pods because the node shuts down, with or without a
+	// maintenance. Nil if it never does.
+	IsTerminating func() bool
 	// SyncNodeStatus writes the status of the node if it has changed.
 	SyncNodeStatus func(context.Context)
 	// Directory is the root directory of the kubelet.
@@ -120,6 +123,8 @@ func NewShutdown(ctx context.Context, config ShutdownConfig) *Shutdown {
 	metrics.SetShutdownPodsLeft(s.record.PodsLeft)
 	// In the same boot, the shutdown may be in progress: see WasInterrupted.
 	s.mustEnd = s.record.BootID != "" && s.record.BootID != s.BootID()
+	// Until logind has answered, the condition of the node stays.
+	s.isInProgress = s.WasInterrupted()
 	return s
 }
 

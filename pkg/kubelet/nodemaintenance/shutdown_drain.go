@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -38,6 +39,10 @@ const (
 
 	// drainInterval is the time between two checks of what is left.
 	drainInterval = time.Second
+
+	// stayTime is how long a node with pods has to be drained before these count as pods that stay. What the kubelet
+	// has seen of the node may be that of the last drain.
+	stayTime = 5 * time.Second
 )
 
 // drain is the drain of a node for one shutdown.
@@ -53,6 +58,8 @@ type drain struct {
 	lastError error
 	// left is how many pods were left when they were last counted.
 	left int
+	// stayingSince is since when only pods are left that stay, zero if others are.
+	stayingSince time.Time
 	// deadline is the end of the limit.
 	deadline time.Time
 	// terminate is the termination of pods without a maintenance. Nil if none is in progress.
@@ -139,24 +146,41 @@ func (d *drain) check(ctx context.Context) (metrics.ShutdownDrainResult, bool) {
 		d.reportTooShort(ctx)
 		return metrics.TooShort, true
 	}
-	leaving, needed, err := d.countPods(ctx)
+	left, err := d.countPods(ctx)
 	if err == nil {
-		d.left = leaving + needed
+		d.left = left.total()
 	}
+	stay := err == nil && d.onlyStay(left)
 	switch {
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Could not list the running pods: the node does not shut down yet")
-	case leaving == 0 && needed == 0:
+	case left.total() == 0:
 		klog.FromContext(ctx).Info("The node is drained, and can shut down", "duration", time.Since(d.start))
 		d.event(v1.EventTypeNormal, DrainedForShutdownReason, "The node is drained, and can shut down")
 		return metrics.Drained, true
-	case leaving == 0:
-		klog.FromContext(ctx).Info("Only static pods are left that the control plane needs: they are terminated", "pods", needed)
-		d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "Only %d static pods are left that the control plane needs: they are terminated", needed)
+	case left.leaving == 0 && left.idle == 0:
+		klog.FromContext(ctx).Info("Only static pods are left that the control plane needs: they are terminated", "pods", left.needed)
+		d.event(v1.EventTypeWarning, ShutdownWithoutDrainReason, "Only %d static pods are left that the control plane needs: they are terminated", left.needed)
 		return metrics.StaticPodsNeeded, true
+	case stay:
+		klog.FromContext(ctx).Info("The node is drained, but for pods that stay in maintenances: they are terminated", "pods", d.left, "duration", time.Since(d.start))
+		d.event(v1.EventTypeNormal, DrainedForShutdownReason, "The node is drained, but for %d pods that stay in maintenances: they are terminated", d.left)
+		return metrics.PodsStay, true
 	}
 	d.maybeTerminate(ctx)
 	return "", false
+}
+
+// onlyStay reports whether all pods that leave in maintenances have left.
+func (d *drain) onlyStay(left podsLeft) bool {
+	if left.leaving > 0 || d.phase != draining || !d.isDrained() {
+		d.stayingSince = time.Time{}
+		return false
+	}
+	if d.stayingSince.IsZero() {
+		d.stayingSince = time.Now()
+	}
+	return time.Since(d.stayingSince) >= stayTime
 }
 
 // isLate reports whether the limit is over. It does not depend on which of several events is received
@@ -228,32 +252,54 @@ func (d *drain) reportTooShort(ctx context.Context) {
 		"The shutdown can be delayed by %v for the drain, which is too short: terminating %d pods which are left. Raise InhibitDelayMaxSec of logind", max(d.Limit, 0), d.left)
 }
 
-// countPods returns the number of pods that are left on the node: those that can leave, and static
-// pods that the kubelet does not stop for the maintenance.
-func (s *Shutdown) countPods(ctx context.Context) (leaving, needed int, err error) {
-	left := map[types.NamespacedName]bool{}
+// podsLeft counts the pods that are left on the node.
+type podsLeft struct {
+	// idle are those that have not begun to end, and leaving the others.
+	idle, leaving int
+	// needed are static pods that the kubelet does not stop for the maintenance.
+	needed int
+}
+
+func (l podsLeft) total() int { return l.idle + l.leaving + l.needed }
+
+// countPods counts the pods that are left on the node.
+func (s *Shutdown) countPods(ctx context.Context) (podsLeft, error) {
+	isIdle := map[types.NamespacedName]bool{}
 	for _, pod := range s.ActivePods() {
-		left[keyOf(pod)] = true
+		isIdle[keyOf(pod)] = pod.DeletionTimestamp == nil
 	}
 	// A runtime that hangs must not make the drain miss its limit by much.
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	running, err := s.RunningPods(ctx)
+	ofRuntime, err := s.RunningPods(ctx)
 	if err != nil {
-		return 0, 0, err
+		return podsLeft{}, err
 	}
-	for _, key := range running {
-		left[key] = true
-	}
-	for _, key := range s.Holds.undecided() {
-		left[key] = true
-	}
-	for key := range left {
-		if state, _ := s.Holds.observe(key); state == refused {
-			needed++
-		} else {
-			leaving++
+	for _, key := range append(ofRuntime, s.Holds.undecided()...) {
+		if _, known := isIdle[key]; !known {
+			isIdle[key] = false // What the kubelet does not know any more ends.
 		}
 	}
-	return leaving, needed, nil
+	var left podsLeft
+	for key, idle := range isIdle {
+		state, _ := s.Holds.observe(key)
+		switch {
+		case state == refused:
+			left.needed++
+		case idle && state == running:
+			left.idle++
+		default:
+			left.leaving++
+		}
+	}
+	return left, nil
+}
+
+// isDrained reports whether controllers have seen the last pod leave that leaves in a maintenance. Others stay, because
+// a policy skips them or nobody stops them.
+func (s *Shutdown) isDrained() bool {
+	node, err := s.Node()
+	return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue
+	})
 }

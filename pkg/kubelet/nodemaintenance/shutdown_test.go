@@ -815,7 +815,7 @@ func TestKubeletRestartsDuringShutdown(t *testing.T) {
 		m.startKubelet()
 		m.run(1)
 		m.expectStage(stageDrain)
-		if !m.shutdown.WasInterrupted() || m.shutdown.IsInProgress() {
+		if !m.shutdown.WasInterrupted() || !m.shutdown.IsInProgress() {
 			t.Error("the interrupted shutdown is not known")
 		}
 		m.calls()
@@ -920,6 +920,55 @@ func TestShutdownMayNotBeEnded(t *testing.T) {
 		m.set(func() { m.frozen = nil })
 		m.run(6)
 		m.expectStage(stageComplete)
+	})
+}
+
+// TestShutdownDoesNotWaitForPodsThatStay verifies that a machine goes down when all pods have left that leave in a
+// maintenance: with the pods that a policy skips or that nobody stops, it would take the whole delay.
+func TestShutdownDoesNotWaitForPodsThatStay(t *testing.T) {
+	drained := func(m *machine, status v1.ConditionStatus) {
+		m.set(func() { m.node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeDrained, Status: status}} })
+	}
+	for _, joins := range []bool{false, true} {
+		onMachine(t, map[string]time.Duration{"a": 20 * time.Second, "stays": 24 * time.Hour}, func(m *machine) {
+			if joins {
+				m.put(&coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stageDrain}})
+				m.run(2)
+			}
+			drained(m, v1.ConditionFalse)
+			m.shutDown(time.Hour)
+			m.run(60)
+			m.expectDraining()
+			drained(m, v1.ConditionTrue)
+			m.run(4)
+			m.expectDraining() // The kubelet may have seen an old status.
+			drained(m, v1.ConditionFalse)
+			m.run(60)
+			m.expectDraining()
+			drained(m, v1.ConditionTrue)
+			m.run(6)
+			m.expectOutcome(ShutdownProceeds)
+			m.expectResults(map[metrics.ShutdownDrainResult]int{metrics.PodsStay: 1}, 1)
+		})
+	}
+	// A pod that has begun to end gets its time.
+	onMachine(t, map[string]time.Duration{"stays": 24 * time.Hour}, func(m *machine) {
+		m.hidden = []types.NamespacedName{{Namespace: testNamespace, Name: "ends"}}
+		drained(m, v1.ConditionTrue)
+		m.shutDown(time.Hour)
+		m.run(60)
+		m.expectDraining()
+		m.set(func() { m.hidden = nil })
+		m.run(6)
+		m.expectOutcome(ShutdownProceeds)
+	})
+	// Nobody says so without a maintenance.
+	onMachine(t, map[string]time.Duration{"stays": 24 * time.Hour}, func(m *machine) {
+		m.idle = true
+		drained(m, v1.ConditionTrue)
+		m.shutDown(time.Hour)
+		m.run(30)
+		m.expectDraining()
 	})
 }
 

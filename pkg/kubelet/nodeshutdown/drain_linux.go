@@ -25,12 +25,13 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/nodeshutdown/systemd"
 )
 
-// DrainFirst makes the manager, which must not have started, drain the node before it terminates
-// pods. It returns false if the manager does not wait for shutdowns.
-func DrainFirst(manager Manager, shutdown *nodemaintenance.Shutdown) bool {
+// Watch makes the manager, which must not have started, keep its part in a shutdown when the kubelet
+// restarts, and if drains is set, drain the node before it terminates pods. It returns false if the manager does not
+// wait for shutdowns.
+func Watch(manager Manager, shutdown *nodemaintenance.Shutdown, drains bool) bool {
 	m, ok := manager.(*managerImpl)
 	if ok {
-		m.draining = &draining{shutdown: shutdown, locks: newInhibitLocks()}
+		m.draining = &draining{shutdown: shutdown, drains: drains, locks: newInhibitLocks(newSystemdStore(m.logger))}
 	}
 	return ok
 }
@@ -38,7 +39,9 @@ func DrainFirst(manager Manager, shutdown *nodemaintenance.Shutdown) bool {
 // draining is what the connections of a manager to logind share.
 type draining struct {
 	shutdown *nodemaintenance.Shutdown
-	locks    *inhibitLocks
+	// drains is whether the node is drained before it shuts down.
+	drains bool
+	locks  *inhibitLocks
 }
 
 // drainingInhibiter is a connection to logind that delivers the begin of a shutdown when the node is
@@ -51,7 +54,7 @@ type drainingInhibiter struct {
 	manager *managerImpl
 }
 
-// drainFirst returns the connection, or if the node is drained before shutdowns, one which does so.
+// drainFirst returns the connection, or if the manager was told to Watch, one which does what that says.
 func (m *managerImpl) drainFirst(ctx context.Context, bus dbusInhibiter) dbusInhibiter {
 	if m.draining == nil {
 		return bus
@@ -73,21 +76,29 @@ func (d *drainingInhibiter) isShuttingDown() (isShuttingDown, known bool) {
 }
 
 // InhibitShutdown overrides dbusInhibiter. While the machine shuts down, logind grants no lock, so a
-// kubelet that has restarted, or has connected again, takes part in the shutdown without a new one.
+// kubelet that has restarted, or has connected again, takes part in the shutdown with the lock that it had, or
+// without one if that is lost.
 func (d *drainingInhibiter) InhibitShutdown() (systemd.InhibitLock, error) {
 	lock, err := d.dbusInhibiter.InhibitShutdown()
 	if err == nil {
-		return d.locks.add(lock), nil
+		return d.locks.add(lock, d.dbusInhibiter.ReleaseInhibitLock), nil
 	}
-	if isShuttingDown, _ := d.isShuttingDown(); isShuttingDown {
-		d.manager.logger.Error(err, "The machine shuts down, and logind grants no new lock: the shutdown may not wait for pods")
-		return d.locks.share(), nil
+	if isShuttingDown, _ := d.isShuttingDown(); !isShuttingDown {
+		return 0, err
 	}
-	return 0, err
+	lock, held := d.locks.share()
+	if !held {
+		d.manager.logger.Error(err, "The machine shuts down, and logind grants no new lock: the shutdown may not wait for pods. "+
+			"With FileDescriptorStoreMax in the unit of the kubelet, systemd keeps the lock while the kubelet restarts")
+	}
+	return lock, nil
 }
 
 // ReleaseInhibitLock overrides dbusInhibiter.
 func (d *drainingInhibiter) ReleaseInhibitLock(lock systemd.InhibitLock) error {
+	if d.ctx.Err() != nil {
+		return nil // The kubelet ends, and its files with it, but for those that the next one takes over.
+	}
 	return d.locks.release(lock, d.dbusInhibiter.ReleaseInhibitLock)
 }
 
@@ -97,7 +108,9 @@ func (d *drainingInhibiter) MonitorShutdown(logger klog.Logger) (<-chan bool, er
 	if err != nil {
 		return nil, err
 	}
-	d.reportLimit()
+	if d.drains {
+		d.reportLimit()
+	}
 	isShuttingDown, known := d.isShuttingDown()
 	if !known {
 		isShuttingDown = d.shutdown.WasInterrupted()
@@ -120,12 +133,14 @@ func (d *drainingInhibiter) forward(isShuttingDown bool, events <-chan bool, dra
 				return
 			}
 		}
+		d.locks.keep(isShuttingDown)
 		if !isShuttingDown {
 			d.shutdown.Cancel(d.ctx)
-		} else if outcome := d.drain(events); outcome == nodemaintenance.ShutdownUnknown {
+		} else if outcome := d.maybeDrain(events); outcome == nodemaintenance.ShutdownUnknown {
 			return
 		} else {
 			isShuttingDown = outcome == nodemaintenance.ShutdownProceeds
+			d.locks.keep(isShuttingDown)
 		}
 		select {
 		case drained <- isShuttingDown:
@@ -144,6 +159,14 @@ func (d *drainingInhibiter) receive(events <-chan bool) (isShuttingDown, ok bool
 	case <-d.ctx.Done():
 		return false, false
 	}
+}
+
+// maybeDrain drains the node, if it is to be drained.
+func (d *drainingInhibiter) maybeDrain(events <-chan bool) nodemaintenance.ShutdownOutcome {
+	if !d.drains {
+		return nodemaintenance.ShutdownProceeds
+	}
+	return d.drain(events)
 }
 
 func (d *drainingInhibiter) drain(events <-chan bool) nodemaintenance.ShutdownOutcome {

@@ -17,6 +17,7 @@ limitations under the License.
 package nodeshutdown
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
 	"k8s.io/kubernetes/pkg/kubelet/nodeshutdown/systemd"
@@ -230,6 +232,134 @@ func TestKubeletRestartsDuringDrain(t *testing.T) {
 	})
 }
 
+// Where systemd keeps the lock, a kubelet that restarts during a shutdown has it again, with and without a drain.
+func TestLockOutlastsKubelet(t *testing.T) {
+	restart := func(n *testNode) {
+		n.stop()
+		n.logind.forget(n.logind.shuttingDown)
+		n.start()
+		n.run(1)
+	}
+	begin := func(n *testNode) {
+		n.logind.stored = map[systemd.InhibitLock]bool{}
+		n.logind.say(true)
+		n.run(30)
+		n.logind.expectStored(1)
+		for range 2 {
+			restart(n)
+			n.logind.expectLocks(1)
+			n.logind.expectStored(1)
+			n.expectServing(true)
+		}
+	}
+	onNode(t, time.Hour, func(n *testNode) {
+		begin(n)
+		n.remove("a", "b", "critical")
+		n.run(1)
+		n.expectServing(false)
+		n.logind.expectLocks(0)
+		n.logind.expectStored(0)
+	})
+	onNode(t, time.Hour, func(n *testNode) {
+		begin(n)
+		n.logind.say(false)
+		n.run(1)
+		n.expectServing(true)
+		n.logind.expectLocks(1)
+		n.logind.expectStored(0)
+		// Nothing is kept without a shutdown: a kubelet that does not know of the store would not take it.
+		restart(n)
+		n.logind.expectLocks(1)
+		n.logind.expectStored(0)
+	})
+	// The shutdown is canceled while the kubelet is away.
+	onNode(t, time.Hour, func(n *testNode) {
+		begin(n)
+		n.stop()
+		n.logind.forget(false)
+		n.start()
+		n.run(1)
+		n.expectServing(true)
+		n.logind.expectLocks(1)
+		n.logind.expectStored(0)
+	})
+	// Without a drain, the pods terminate again.
+	onNode(t, time.Hour, func(n *testNode) {
+		n.stop()
+		n.logind.forget(false)
+		n.logind.stored, n.isPlain = map[systemd.InhibitLock]bool{}, true
+		n.start()
+		n.run(1)
+		n.logind.expectStored(0)
+		n.logind.say(true)
+		n.run(1)
+		n.expectServing(false)
+		n.logind.expectStored(1)
+		restart(n)
+		n.expectServing(false)
+		n.logind.expectLocks(1)
+		n.run(60)
+		n.logind.expectLocks(0)
+		n.logind.expectStored(0)
+		if len(n.activePods()) > 0 || n.hasMaintenance("Drain") {
+			t.Error("pods are left, or there is a maintenance")
+		}
+	})
+}
+
+// expectCondition checks the condition GracefulNodeShutdownInProgress of the node.
+func (n *testNode) expectCondition(status v1.ConditionStatus, reason string) {
+	n.Helper()
+	node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{
+		Type: v1.NodeGracefulNodeShutdownInProgress, Status: v1.ConditionUnknown, Reason: maintenance.NoShutdownReason,
+	}}}}
+	if err := n.shutdown.SetCondition(n.Context(), node); err != nil {
+		n.Error(err)
+	}
+	if c := node.Status.Conditions[0]; c.Status != status || c.Reason != reason {
+		n.Errorf("condition %s, %s, want %s, %s", c.Status, c.Reason, status, reason)
+	}
+}
+
+// The condition of the node says that pods are terminated in every graceful shutdown, and only then: controllers
+// create none for it.
+func TestConditionOfShutdowns(t *testing.T) {
+	onNode(t, time.Hour, func(n *testNode) {
+		n.stop()
+		n.logind.forget(false)
+		n.isPlain = true
+		n.start()
+		n.run(1)
+		n.expectCondition(v1.ConditionFalse, maintenance.NoShutdownReason)
+		n.logind.say(true)
+		n.expectCondition(v1.ConditionTrue, maintenance.ShutdownTerminatingReason)
+		n.logind.say(false)
+		n.run(60)
+		n.expectCondition(v1.ConditionFalse, maintenance.NoShutdownReason)
+	})
+	onNode(t, 90*time.Second, func(n *testNode) {
+		n.logind.say(true)
+		n.run(30)
+		n.expectCondition(v1.ConditionTrue, maintenance.ShutdownReason)
+		n.run(31) // The drain takes too long.
+		n.expectCondition(v1.ConditionTrue, maintenance.ShutdownTerminatingReason)
+	})
+	// A kubelet that restarts does not say that it is over before it knows.
+	onNode(t, time.Hour, func(n *testNode) {
+		n.logind.say(true)
+		n.run(30)
+		n.stop()
+		n.logind.forget(true)
+		shutdown := nodemaintenance.NewShutdown(t.Context(), nodemaintenance.ShutdownConfig{
+			Directory: n.directory, BootID: func() string { return "boot-1" }, SyncNodeStatus: func(context.Context) {},
+		})
+		n.shutdown = shutdown
+		n.expectCondition(v1.ConditionTrue, maintenance.ShutdownReason)
+		n.start()
+		n.expectCondition(v1.ConditionTrue, maintenance.ShutdownReason)
+	})
+}
+
 // A logind that does not say whether the machine shuts down: the record does.
 func TestKubeletRestartsWithSimpleLogind(t *testing.T) {
 	onNode(t, time.Hour, func(n *testNode) {
@@ -317,7 +447,7 @@ func (c failingConnection) PreparingForShutdown() (isPreparing bool, err error) 
 
 func TestFailingLogind(t *testing.T) {
 	inhibiter := func(c failingConnection) *drainingInhibiter {
-		return &drainingInhibiter{dbusInhibiter: c, draining: &draining{locks: newInhibitLocks()}, ctx: t.Context(), manager: &managerImpl{}}
+		return &drainingInhibiter{dbusInhibiter: c, draining: &draining{locks: newInhibitLocks(fakeStore{&fakeLogind{}})}, ctx: t.Context(), manager: &managerImpl{}}
 	}
 	if _, err := inhibiter(failingConnection{}).InhibitShutdown(); !errors.Is(err, errFailing) {
 		t.Errorf("a lock without a shutdown: %v", err)
@@ -333,8 +463,8 @@ func TestFailingLogind(t *testing.T) {
 	}
 }
 
-func TestDrainFirstWithoutShutdowns(t *testing.T) {
-	if DrainFirst(managerStub{}, nil) {
+func TestWatchWithoutShutdowns(t *testing.T) {
+	if Watch(managerStub{}, nil, true) {
 		t.Error("a manager that does not wait for shutdowns drains")
 	}
 }

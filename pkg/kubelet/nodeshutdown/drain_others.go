@@ -20,5 +20,5 @@ package nodeshutdown
 
 import "k8s.io/kubernetes/pkg/kubelet/nodemaintenance"
 
-// DrainFirst does nothing: only on Linux, shutdowns wait for a drain.
-func DrainFirst(Manager, *nodemaintenance.Shutdown) bool { return false }
+// Watch does nothing: only on Linux, shutdowns wait for a drain.
+func Watch(Manager, *nodemaintenance.Shutdown, bool) bool { return false }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -53,6 +54,41 @@ type fakeLogind struct {
 	events       chan bool
 	// isSimple means that it does not say whether it shuts down.
 	isSimple bool
+	// stored are the files that systemd keeps while the kubelet restarts, if it does: nil otherwise.
+	stored map[systemd.InhibitLock]bool
+}
+
+// fakeStore is the store of systemd for one process of the kubelet.
+type fakeStore struct{ *fakeLogind }
+
+func (s fakeStore) take() []systemd.InhibitLock {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return slices.Sorted(maps.Keys(s.stored))
+}
+
+func (s fakeStore) put(file systemd.InhibitLock) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.stored != nil {
+		s.stored[file] = true
+	}
+}
+
+func (s fakeStore) remove(file systemd.InhibitLock) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	delete(s.stored, file)
+}
+
+// expectStored expects that systemd keeps so many locks.
+func (l *fakeLogind) expectStored(want int) {
+	l.t.Helper()
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if len(l.stored) != want {
+		l.t.Errorf("systemd keeps %d locks, want %d", len(l.stored), want)
+	}
 }
 
 // fakeConnection is a connection to fakeLogind.
@@ -131,11 +167,11 @@ func (l *fakeLogind) disconnect(isShuttingDown bool) {
 	l.shuttingDown = isShuttingDown
 }
 
-// forget makes logind forget locks and shutdowns, as far as it has to.
+// forget makes logind forget locks that nobody keeps, and shutdowns, as far as it has to.
 func (l *fakeLogind) forget(isShuttingDown bool) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	clear(l.files)
+	maps.DeleteFunc(l.files, func(file systemd.InhibitLock, _ bool) bool { return !l.stored[file] })
 	l.shuttingDown = isShuttingDown
 }
 
@@ -171,6 +207,8 @@ type testNode struct {
 	syncs int
 	// isAway means that the API server does not answer.
 	isAway bool
+	// isPlain means that the node is not drained before it shuts down.
+	isPlain bool
 }
 
 // uidRecorder adds to events the UID of the object, which kubectl describe needs.
@@ -230,6 +268,7 @@ func (n *testNode) start() {
 		ActivePods:     n.activePods,
 		RunningPods:    func(context.Context) ([]types.NamespacedName, error) { return nil, nil },
 		SyncNodeStatus: func(context.Context) {},
+		IsTerminating:  func() bool { return n.manager.ShutdownStatus() != nil },
 	})
 	n.shutdown = shutdown
 	n.manager = NewManager(&Config{
@@ -237,9 +276,10 @@ func (n *testNode) start() {
 		GetPodsFunc: n.activePods, KillPodFunc: n.kill, SyncNodeStatusFunc: n.sync, StateDirectory: n.directory,
 		ShutdownGracePeriodRequested: 30 * time.Second, ShutdownGracePeriodCriticalPods: 10 * time.Second,
 	})
-	if !DrainFirst(n.manager, shutdown) {
+	if !Watch(n.manager, shutdown, !n.isPlain) {
 		n.Fatal("the manager does not wait for shutdowns")
 	}
+	n.manager.(*managerImpl).draining.locks = newInhibitLocks(fakeStore{n.logind})
 	go shutdown.Run(ctx)
 	if err := n.manager.Start(ctx); err != nil {
 		n.Error(err)

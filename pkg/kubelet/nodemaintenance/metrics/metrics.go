@@ -63,6 +63,8 @@ const (
 	CalledOff ShutdownDrainResult = "called_off"
 	// StaticPodsNeeded means that all pods have left, but static pods that the control plane needs.
 	StaticPodsNeeded ShutdownDrainResult = "static_pods_needed"
+	// PodsStay means that the node is drained, and that pods are left which maintenances leave alone.
+	PodsStay ShutdownDrainResult = "pods_stay"
 	// Canceled means that the node did not shut down.
 	Canceled ShutdownDrainResult = "canceled"
 )
@@ -93,7 +95,7 @@ var (
 	shutdownDrains = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem:      "kubelet",
 		Name:           "shutdown_drains_total",
-		Help:           "Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, not_started, called_off, static_pods_needed or canceled.",
+		Help:           "Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, not_started, called_off, static_pods_needed, pods_stay or canceled.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
 
@@ -118,7 +120,7 @@ func Register() {
 		for _, operation := range []CheckpointOperation{Read, Write} {
 			checkpointErrors.WithLabelValues(string(operation))
 		}
-		for _, result := range []ShutdownDrainResult{Drained, TooShort, NotStarted, CalledOff, StaticPodsNeeded, Canceled} {
+		for _, result := range []ShutdownDrainResult{Drained, TooShort, NotStarted, CalledOff, StaticPodsNeeded, PodsStay, Canceled} {
 			shutdownDrains.WithLabelValues(string(result))
 		}
 	})

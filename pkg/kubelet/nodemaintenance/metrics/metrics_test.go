@@ -38,12 +38,13 @@ kubelet_maintenance_checkpoint_errors_total{operation="write"} 0
 kubelet_maintenance_static_pod_stops_total{result="held"} 0
 kubelet_maintenance_static_pod_stops_total{result="refused"} 0
 kubelet_maintenance_static_pod_stops_total{result="released"} 0
-# HELP kubelet_shutdown_drains_total [ALPHA] Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, not_started, called_off, static_pods_needed or canceled.
+# HELP kubelet_shutdown_drains_total [ALPHA] Number of shutdowns of the node for which a maintenance was to drain it, also before restarts, by result: drained, too_short, not_started, called_off, static_pods_needed, pods_stay or canceled.
 # TYPE kubelet_shutdown_drains_total counter
 kubelet_shutdown_drains_total{result="called_off"} 0
 kubelet_shutdown_drains_total{result="canceled"} 0
 kubelet_shutdown_drains_total{result="drained"} 0
 kubelet_shutdown_drains_total{result="not_started"} 0
+kubelet_shutdown_drains_total{result="pods_stay"} 0
 kubelet_shutdown_drains_total{result="static_pods_needed"} 0
 kubelet_shutdown_drains_total{result="too_short"} 0
 `

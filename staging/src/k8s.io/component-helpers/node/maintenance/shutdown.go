@@ -20,6 +20,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,40 @@ const (
 	// in the boot that shuts down.
 	BootIDAnnotation = "nodemaintenance.coordination.k8s.io/boot-id"
 )
+
+// Reasons of the condition GracefulNodeShutdownInProgress that a kubelet writes. A condition with another reason
+// was written by an administrator.
+const (
+	// ShutdownReason means that the machine shuts down, and that a maintenance is to drain the node before.
+	ShutdownReason = "NodeShutdown"
+	// ShutdownTerminatingReason means that the machine shuts down, and that the kubelet terminates the pods of the
+	// node itself. It rejects new ones.
+	ShutdownTerminatingReason = "NodeShutdownTerminatesPods"
+	// NoShutdownReason means that the machine does not shut down.
+	NoShutdownReason = "NoNodeShutdown"
+)
+
+// staleShutdown is how much older than the condition Ready that of a shutdown may be. A kubelet writes both together:
+// one that writes Ready alone does not know the other, which the kubelet before has left.
+const staleShutdown = time.Minute
+
+// TerminatesPods reports whether the kubelet of a node terminates its pods because the machine shuts down, as it says
+// in the condition GracefulNodeShutdownInProgress. It would reject every new pod.
+func TerminatesPods(node *v1.Node) bool {
+	var shutdown, ready *v1.NodeCondition
+	for i := range node.Status.Conditions {
+		switch condition := &node.Status.Conditions[i]; condition.Type {
+		case v1.NodeGracefulNodeShutdownInProgress:
+			shutdown = condition
+		case v1.NodeReady:
+			ready = condition
+		}
+	}
+	if shutdown == nil || shutdown.Status != v1.ConditionTrue || shutdown.Reason != ShutdownTerminatingReason {
+		return false
+	}
+	return ready == nil || ready.LastHeartbeatTime.Sub(shutdown.LastHeartbeatTime.Time) <= staleShutdown
+}
 
 // ShutdownName returns the name of the NodeMaintenance that the kubelet of a node creates when the
 // node shuts down (KEP-4212, "kubelet: Graceful Node Shutdown"). It is the only maintenance that the

@@ -19,7 +19,10 @@ package maintenance
 import (
 	"strings"
 	"testing"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -45,5 +48,41 @@ func TestShutdownName(t *testing.T) {
 	}
 	if a, b := ShutdownName(long), ShutdownName(long[:252]+"z"); a == b || len(a) != len("graceful-shutdown-")+64 {
 		t.Errorf("two nodes with long names have the names %q and %q", a, b)
+	}
+}
+
+// TestTerminatesPods verifies that only a kubelet says so, and not for ever: one that does not know the condition leaves
+// it as it was.
+func TestTerminatesPods(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		status v1.ConditionStatus
+		reason string
+		// ready is how much newer the condition Ready is; negative if there is none.
+		ready time.Duration
+		want  bool
+	}{
+		"terminates":                 {v1.ConditionTrue, ShutdownTerminatingReason, 0, true},
+		"terminates, a moment later": {v1.ConditionTrue, ShutdownTerminatingReason, time.Minute, true},
+		"left by another kubelet":    {v1.ConditionTrue, ShutdownTerminatingReason, time.Minute + time.Second, false},
+		"without Ready":              {v1.ConditionTrue, ShutdownTerminatingReason, -1, true},
+		"is drained":                 {v1.ConditionTrue, ShutdownReason, 0, false},
+		"of an administrator":        {v1.ConditionTrue, "Shutdown", 0, false},
+		"over":                       {v1.ConditionFalse, ShutdownTerminatingReason, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{
+				Type: v1.NodeGracefulNodeShutdownInProgress, Status: test.status, Reason: test.reason, LastHeartbeatTime: metav1.NewTime(now),
+			}}}}
+			if test.ready >= 0 {
+				node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{Type: v1.NodeReady, LastHeartbeatTime: metav1.NewTime(now.Add(test.ready))})
+			}
+			if got := TerminatesPods(node); got != test.want {
+				t.Errorf("TerminatesPods = %t, want %t", got, test.want)
+			}
+		})
+	}
+	if TerminatesPods(&v1.Node{}) {
+		t.Error("a node without conditions terminates pods")
 	}
 }
