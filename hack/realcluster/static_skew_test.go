@@ -24,14 +24,15 @@ import (
 )
 
 // drainWithOldKubelet drains a node whose kubelet takes no part in maintenances: its static pod runs
-// on, and the maintenance names it.
+// on, the node is drained with it, and the maintenance says why.
 func drainWithOldKubelet(n *staticNode) {
 	n.run(staticPod{name: "plain"})
 	n.drain("drain")
 	n.awaitf(func() bool {
 		message := n.drainMessage("drain")
-		return strings.Contains(message, "interceptor kubelet.k8s.io") && strings.Contains(message, "default/plain-"+n.name)
-	}, func() string { return "the pod in the message: " + n.drainMessage("drain") })
+		return strings.HasPrefix(message, "No pod is left") &&
+			strings.Contains(message, "1 static pod stays, which nobody stops: feature gate NodeMaintenanceAwareKubelet of the kubelet is off on "+n.name)
+	}, func() string { return "the drain, and the pod in the message: " + n.drainMessage("drain") })
 	n.stays("the pod runs", func() bool { return n.areRunning("plain") })
 	n.expectRecords("plain", started)
 	n.clear()

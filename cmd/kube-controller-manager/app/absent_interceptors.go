@@ -168,23 +168,28 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 		var standing sync.WaitGroup
 		defer standing.Wait()
 		defer stop()
-		denied, begun := 0, false
-		// The only possible error is the cancellation of the context.
-		_ = wait.PollUntilContextCancel(ctx, permissionCheckInterval, true, func(ctx context.Context) (done bool, err error) {
-			allowed, err := mayReport(ctx, client, name)
-			if err != nil {
-				denied = 0 // The answer is unknown.
-				klog.FromContext(ctx).Error(err, "Could not check whether an interceptor may report, retrying", "interceptor", name)
-				return false, nil
-			}
-			denied++
-			if !allowed && denied >= permissionChecks && !begun {
-				begun = true // An interceptor can only be run once.
-				standing.Go(func() { run(ctx) })
-			}
-			return allowed, nil
-		})
+		untilAllowed(ctx, client, name, func() { standing.Go(func() { run(ctx) }) })
 	}
+}
+
+// untilAllowed returns when the API server allows the client to report as the interceptor, or with false when the
+// context is canceled. It calls denied once if the API server denies it repeatedly.
+func untilAllowed(ctx context.Context, client kubernetes.Interface, name string, denied func()) bool {
+	checks, begun := 0, false
+	return wait.PollUntilContextCancel(ctx, permissionCheckInterval, true, func(ctx context.Context) (done bool, err error) {
+		allowed, err := mayReport(ctx, client, name)
+		if err != nil {
+			checks = 0 // The answer is unknown.
+			klog.FromContext(ctx).Error(err, "Could not check whether an interceptor may report, retrying", "interceptor", name)
+			return false, nil
+		}
+		checks++
+		if !allowed && checks >= permissionChecks && !begun {
+			begun = true
+			denied()
+		}
+		return allowed, nil
+	}) == nil
 }
 
 // mayReport asks the API server whether the client may report as the interceptor: whether it may

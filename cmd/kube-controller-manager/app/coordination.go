@@ -113,6 +113,10 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
+	absences, watchAbsences, err := unservedInterceptors(controllerContext)
+	if err != nil {
+		return nil, err
+	}
 	create := func(budgetsServed bool) (*nodemaintenance.Controller, error) {
 		controller, err := nodemaintenance.New(
 			ctx,
@@ -124,7 +128,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 			client,
 			requestClient,
 			eventClient,
-			unservedInterceptors(controllerContext),
+			absences,
 			fleetInformers(controllerContext, budgetsServed),
 		)
 		if err != nil {
@@ -135,6 +139,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	served, err := servesBudgets(ctx, client)
 	if err != nil {
 		return newControllerLoop(func(ctx context.Context) {
+			defer watchAbsences.start(ctx)()
 			runWhenBudgetsKnown(ctx, controllerContext, client, create)
 		}, controllerName), nil
 	}
@@ -143,6 +148,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		return nil, err
 	}
 	return newControllerLoop(func(ctx context.Context) {
+		defer watchAbsences.start(ctx)()
 		controller.Run(ctx, concurrentNodeMaintenanceSyncs)
 	}, controllerName), nil
 }

@@ -549,14 +549,15 @@ func TestRefusedWithdrawal(t *testing.T) {
 	}
 }
 
-// Pods whose interceptor this process does not run are blocked, and the message has the reason.
+// Pods that name an interceptor which another process may run are asked. Without one they are blocked, and the
+// message has the reason.
 func TestDisabledInterceptor(t *testing.T) {
 	const why = "feature gate X is off"
 	f := newFixture(t)
-	f.disabled = map[string]string{coordinationv1alpha1.EvictionInterceptorDaemonSet: why}
+	f.absences = NewAbsences(map[string]Absence{coordinationv1alpha1.EvictionInterceptorDaemonSet: {Why: why, MaybeElsewhere: true}})
 	f.restart()
 	f.createNode("n", map[string]string{"a": ""})
-	pods := f.createPods(3, "n", 0, daemon)
+	pods := f.createPods(3, "n", 0, daemon, aware)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
 	for i, change := range []func(*coordinationv1alpha1.EvictionRequestStatus){

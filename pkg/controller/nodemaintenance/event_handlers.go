@@ -118,6 +118,7 @@ func nodeNeedsSync(old, node *v1.Node) bool {
 func needsDecision(old, node *v1.Node) bool {
 	return old.UID != node.UID ||
 		old.Spec.Unschedulable != node.Spec.Unschedulable ||
+		maintenance.StopsStaticPods(old) != maintenance.StopsStaticPods(node) ||
 		!maps.Equal(old.Labels, node.Labels) ||
 		!apiequality.Semantic.DeepEqual(old.Status.MaintenanceStatus, node.Status.MaintenanceStatus)
 }

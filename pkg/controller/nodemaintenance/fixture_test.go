@@ -43,6 +43,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -85,8 +86,8 @@ type fixture struct {
 	// which they get no response.
 	running []heldWrite
 	hung    sets.Set[string]
-	// disabled are the interceptors that the process does not run.
-	disabled map[string]string
+	// absences are the interceptors that nobody runs.
+	absences *Absences
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -123,7 +124,7 @@ func (f *fixture) restart() {
 		fleet = nil
 	}
 	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.disabled, fleet, f.clock)
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.absences, fleet, f.clock)
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
@@ -463,7 +464,10 @@ func (f *fixture) newUID() types.UID {
 
 func (f *fixture) createNode(name string, labels map[string]string) {
 	f.t.Helper()
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.newUID(), Labels: labels}}
+	node := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.newUID(), Labels: labels},
+		Status:     v1.NodeStatus{DeclaredFeatures: []string{maintenance.KubeletFeature}},
+	}
 	if _, err := f.client.CoreV1().Nodes().Create(f.ctx, node, metav1.CreateOptions{}); err != nil {
 		f.t.Fatalf("creating a node: %v", err)
 	}

@@ -217,10 +217,10 @@ func drainedMessage(sums *summary) string {
 	default:
 		message = fmt.Sprintf("%s given back. No pod is left on %s.", count(sums.done, "node"), count(others, "other"))
 	}
-	if sums.skipped > 0 {
-		message += fmt.Sprintf(" %s stay, because spec.podPolicies skips them.", count(sums.skipped, "pod"))
+	if skipped := sums.skipped - sums.unstopped.count(); skipped > 0 {
+		message += fmt.Sprintf(" %s stay, because spec.podPolicies skips them.", count(skipped, "pod"))
 	}
-	return message
+	return strings.Join(append([]string{message}, sums.unstopped.sentences()...), " ")
 }
 
 func drainReason(sums *summary) string {
@@ -255,6 +255,7 @@ func drainSentences(sums *summary) []string {
 	if sums.unplanned > 0 {
 		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.unplanned, "pod")))
 	}
+	sentences = append(sentences, sums.unstopped.sentences()...)
 	if blockers := maintenance.HoldMessage(sums.blockers); blockers != "" {
 		sentences = append(sentences, blockers)
 	}

@@ -39,10 +39,12 @@ type nodeFacts struct {
 	// awaitsFinalizers is whether the drain may not start yet: see the function of that name.
 	awaitsFinalizers bool
 	pods             []podFacts
-	// staying are pods that stay, because policies skip them, and skipped counts them by the names of the
-	// maintenances whose policies do. Those that another maintenance does not skip are among pods as well.
+	// staying are pods that stay, because policies skip them or nobody stops them, and skipped counts them by the
+	// names of the maintenances for which they do. Those that another maintenance does not skip are among pods as well.
 	staying []*v1.Pod
 	skipped map[string]int
+	// unstopped counts those of them whose own controllers take no part in maintenances.
+	unstopped map[unstopped]int
 	// unneeded are pods whose eviction is requested for a maintenance that has ended: all that drain the node skip
 	// them.
 	unneeded []*v1.Pod
@@ -78,7 +80,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 	if err != nil {
 		return nil, err
 	}
-	facts := &nodeFacts{skipped: map[string]int{}}
+	facts := &nodeFacts{skipped: map[string]int{}, unstopped: map[unstopped]int{}}
 	admitted := sets.New[types.UID]()
 	if node != nil {
 		for i := range orders {
@@ -101,6 +103,9 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			for _, keeper := range verdicts[i].keptBy {
 				facts.skipped[keeper]++
 			}
+		}
+		if why := verdicts[i].unstopped; why != "" {
+			facts.unstopped[unstopped{maintenance.PodTypeOf(pod), why}]++
 		}
 		read := c.readPod(pod, verdicts[i], c.podBudgets.For, now)
 		if len(verdicts[i].keptBy) > 0 && !verdicts[i].wanted {
@@ -173,21 +178,21 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 }
 
 // explain adds to the blocker of a pod why this process does not run the interceptor that it waits
-// for, unless another process does.
+// for, unless another process does: see Absence.MaybeElsewhere.
 func (c *Controller) explain(blocker *maintenance.Hold) {
 	name := blocker.Name
 	if blocker.Cause == maintenance.HoldUnhandled && blocker.Name == string(v1.PodTypeDaemonSet) {
 		name = coordinationv1alpha1.EvictionInterceptorDaemonSet
 	}
-	why, disabled := c.disabled[name]
-	if !disabled || blocker.Heartbeat != nil {
+	absence, absent := c.absences.Get(name)
+	if !absent || blocker.Heartbeat != nil {
 		return
 	}
 	switch blocker.Cause {
 	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive:
-		blocker.Cause, blocker.Message = maintenance.HoldInterceptorUnresponsive, why
+		blocker.Cause, blocker.Message = maintenance.HoldInterceptorUnresponsive, absence.Why
 	case maintenance.HoldUnhandled:
-		blocker.Message = why
+		blocker.Message = absence.Why
 	}
 }
 

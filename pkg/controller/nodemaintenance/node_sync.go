@@ -373,7 +373,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			targets: view.targets, limitedBy: limiting, limitedByOlder: olderThan(p, s.facts.participants, limiting),
 			pending: view.pending, active: view.active, blocked: view.blocked,
 			draining: view.state.draining, cordoned: view.state.cordoned, blockers: groups,
-			detaching: view.state.detaching, settling: view.state.settling, staying: s.facts.skipped[p.name], escalated: view.escalated,
+			detaching: view.state.detaching, settling: view.state.settling, staying: s.facts.skipped[p.name], unstopped: s.facts.unstopped, escalated: view.escalated,
 		}
 		if own := s.facts.leftFor(p.name); own != s.facts {
 			// What it keeps itself is neither left nor blocked for it.

@@ -96,8 +96,8 @@ type Controller struct {
 	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind, and
 	// staleLimits those of maintenances for which the cache of budgets is.
 	staleNodes, staleMaintenances, staleLimits *staleWaits
-	// disabled has, by the names of interceptors, why this process does not run them.
-	disabled map[string]string
+	// absences has the interceptors of DaemonSets that nobody runs.
+	absences *Absences
 
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
@@ -128,9 +128,8 @@ type FleetInformers struct {
 // New returns a controller that reads from the informers, writes nodes and maintenances through
 // client and requests through requestClient, and records events through eventClient. The clients need
 // separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
-// for the requests of 100,000 pods nor for events. disabled has, by the names of
-// interceptors that this process could run, why it does not, which blockers repeat. fleet is nil while
-// the gate NodeMaintenanceBudgets is off.
+// for the requests of 100,000 pods nor for events. absences has the interceptors that nobody runs, whose
+// pods are left; it may be nil. fleet is nil while the gate NodeMaintenanceBudgets is off.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -139,10 +138,10 @@ func New(
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, requestClient, eventClient clientset.Interface,
-	disabled map[string]string,
+	absences *Absences,
 	fleet *FleetInformers,
 ) (*Controller, error) {
-	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, disabled, fleet, clock.RealClock{})
+	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, absences, fleet, clock.RealClock{})
 }
 
 // NewWithClock is New with a clock of the caller's choice.
@@ -154,7 +153,7 @@ func NewWithClock(
 	podInformer coreinformers.PodInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, requestClient, eventClient clientset.Interface,
-	disabled map[string]string,
+	absences *Absences,
 	fleet *FleetInformers,
 	clock clock.WithTicker,
 ) (*Controller, error) {
@@ -203,7 +202,7 @@ func NewWithClock(
 		staleNodes:        newStaleWaits(),
 		staleMaintenances: newStaleWaits(),
 		staleLimits:       newStaleWaits(),
-		disabled:          disabled,
+		absences:          absences,
 		broadcaster:       broadcaster,
 		maintenances:      newQueue("nodemaintenance", clock),
 		clock:             clock,
@@ -212,6 +211,7 @@ func NewWithClock(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
+	c.absences.onChange(func() { c.enqueueNodes(c.progress.tracked()) })
 	c.progress.limits.shutsDown = func(node string) bool {
 		_, err := c.maintenanceLister.Get(maintenance.ShutdownName(node))
 		return err == nil // The only error of the lister of a cache is NotFound.

@@ -59,6 +59,8 @@ type verdict struct {
 	// then it is left for that one.
 	keptBy []string
 	wanted bool
+	// unstopped is why nobody would stop the pod, which all maintenances keep then; empty if somebody does.
+	unstopped string
 }
 
 // isKeptBy reports whether the maintenance skips the pod.
@@ -69,28 +71,32 @@ func (v *verdict) isKeptByNeighbors() bool { return v.wanted && len(v.keptBy) > 
 
 // verdictsOn returns what happens to the pods that are left on a node. Where a maintenance skips a pod, it
 // skips the pods of DaemonSets and the static pods as well: they serve the pod. The maintenance of a shutdown
-// has no say: its kubelet writes it, and must not keep others from emptying the node.
+// has no say: its kubelet writes it, and must not keep others from emptying the node. Nor does it wait for what others
+// keep: the machine goes down with it. What nobody would stop, all of them keep.
 func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []verdict {
-	verdicts := make([]verdict, len(pods))
+	verdicts, draining := make([]verdict, len(pods)), isDraining(orders)
 	for i := range verdicts {
 		verdicts[i].action = coordinationv1alpha1.NodeMaintenancePodDrain
+		if draining {
+			verdicts[i].unstopped = c.whyUnstopped(pods[i])
+		}
 	}
 	for i := range orders {
 		o := &orders[i]
 		if !o.drains() {
 			continue
 		}
+		if o.isShutdownOf(node) {
+			continue // It comes last.
+		}
 		keepsAgents := false
 		actions := make([]coordinationv1alpha1.NodeMaintenancePodAction, len(pods))
 		for j, pod := range pods {
-			actions[j] = coordinationv1alpha1.NodeMaintenancePodDrain
-			if !o.isShutdownOf(node) {
-				actions[j] = o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
-			}
+			actions[j] = o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
 			keepsAgents = keepsAgents || actions[j] == coordinationv1alpha1.NodeMaintenancePodSkip && maintenance.PodTypeOf(pod) == v1.PodTypeDefault
 		}
 		for j, pod := range pods {
-			if keepsAgents && maintenance.PodTypeOf(pod) != v1.PodTypeDefault {
+			if keepsAgents && maintenance.PodTypeOf(pod) != v1.PodTypeDefault || verdicts[j].unstopped != "" {
 				actions[j] = coordinationv1alpha1.NodeMaintenancePodSkip
 			}
 			verdicts[j].action = maintenance.MoreCautious(verdicts[j].action, actions[j])
@@ -101,12 +107,32 @@ func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []v
 			}
 		}
 	}
+	for i := range orders {
+		if o := &orders[i]; o.drains() && o.isShutdownOf(node) {
+			leaveToShutdown(o.name, verdicts)
+		}
+	}
 	return verdicts
+}
+
+// leaveToShutdown adds what the maintenance of a shutdown does with the pods: it wants those that no other keeps.
+func leaveToShutdown(name string, verdicts []verdict) {
+	for i := range verdicts {
+		v := &verdicts[i]
+		if len(v.keptBy) == 0 && v.unstopped == "" {
+			v.wanted = true
+			continue
+		}
+		v.keptBy = append(v.keptBy, name)
+		if v.unstopped != "" {
+			v.action = coordinationv1alpha1.NodeMaintenancePodSkip
+		}
+	}
 }
 
 // verdictOn returns what happens to one pod that is left on its node.
 func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
-	if !slices.ContainsFunc(orders, func(o order) bool { return o.drains() && !o.policies.IsEmpty() }) {
+	if !slices.ContainsFunc(orders, func(o order) bool { return o.drains() && !o.policies.IsEmpty() }) && c.whyUnstopped(pod) == "" {
 		// The usual case, in which the other pods of the node do not matter.
 		return verdict{action: coordinationv1alpha1.NodeMaintenancePodDrain, wanted: isDraining(orders)}, nil
 	}

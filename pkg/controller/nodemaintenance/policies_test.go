@@ -240,6 +240,50 @@ func TestShutdownKeepsNothing(t *testing.T) {
 	}
 }
 
+// TestShutdownDoesNotWaitForKeptPods verifies that what another maintenance skips does not count for that of a shutdown:
+// the machine goes down with it, and would wait in vain.
+func TestShutdownDoesNotWaitForKeptPods(t *testing.T) {
+	for _, shutdownFirst := range []bool{false, true} {
+		f := newFixture(t)
+		f.createReadyNode("n", map[string]string{"ours": ""})
+		kept, agent, web := f.createPods(1, "n", 0, ofApp("db"))[0], f.createPods(1, "n", 0, daemon)[0], f.createPods(1, "n", 0, ofApp("web"))[0]
+		shutdown := func() {
+			f.createMaintenance(maintenance.ShutdownName("n"), stageDrain, "ours", maintenance.StandardPlan()...)
+		}
+		if shutdownFirst {
+			shutdown()
+			f.clock.Step(time.Second)
+		}
+		f.createWith("rollout", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+			spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+			spec.DrainPlan = maintenance.StandardPlan()
+		})
+		if !shutdownFirst {
+			f.settle()
+			shutdown()
+		}
+		f.settle()
+		if !f.asksFor(web) || f.asksFor(kept) || f.asksFor(agent) {
+			t.Errorf("shutdown first %t: asks the pod that leaves %t, the one that is skipped %t, its agent %t", shutdownFirst, f.asksFor(web), f.asksFor(kept), f.asksFor(agent))
+		}
+		f.deletePods(web)
+		f.settle()
+		m, node := f.maintenance(maintenance.ShutdownName("n")), f.node("n")
+		if !isDrained(&m.Status) || m.Status.DrainStatus.SkippedPods != 2 || m.Status.DrainStatus.BlockedPods != 0 {
+			t.Errorf("shutdown first %t: status %+v", shutdownFirst, m.Status)
+		}
+		if !slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue }) {
+			t.Errorf("shutdown first %t: the node is not drained: %+v", shutdownFirst, node.Status.Conditions)
+		}
+		// Without the other one, they leave.
+		f.setStage("rollout", stageComplete)
+		f.settle()
+		if !f.asksFor(kept) {
+			t.Errorf("shutdown first %t: does not ask what nobody keeps any more", shutdownFirst)
+		}
+	}
+}
+
 // TestUnknownNamespace checks that a policy applies as long as the labels of a namespace are not known.
 func TestUnknownNamespace(t *testing.T) {
 	for _, withoutFleet := range []bool{false, true} {

@@ -95,11 +95,13 @@ type nodeDecision struct {
 	// has the node as unschedulable.
 	draining, cordoned bool
 	// detaching is whether a node without pods waits for its volumes, and staying counts the pods that
-	// policies skip.
+	// stay, because policies skip them or nobody stops them.
 	detaching bool
 	// settling is whether it waits for pods that may come back.
 	settling bool
 	staying  int
+	// unstopped counts those of staying that nobody stops.
+	unstopped map[unstopped]int
 	// escalated counts the pods that are left although an escalation has acted on them.
 	escalated int
 	blockers  []maintenance.HoldGroup

@@ -58,8 +58,9 @@ type summary struct {
 	failed        []string
 	// skippedNodes counts those of done that were given back before they were drained.
 	skippedNodes int
-	// skipped counts the pods that stay, because policies skip them.
-	skipped int
+	// skipped counts the pods that stay, because policies skip them or nobody stops them. unstopped has the latter.
+	skipped   int
+	unstopped unstoppedPods
 	// escalated counts the pods that are left although an escalation has acted on them.
 	escalated int
 	// waits counts the nodes that wait by what they wait for.
@@ -72,17 +73,18 @@ func (p *maintenanceProgress) summarize() summary {
 	sums := summary{
 		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len() - p.skipped.Len(),
 		skippedNodes: p.skipped.Len(),
-		failed:       sets.List(p.failed), waits: p.waits, ready: true, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
+		failed:       sets.List(p.failed), waits: p.waits, ready: true, unstopped: unstoppedPods{}, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
 		released: p.completes() && len(p.unreleased) == 0, cordonedFirst: p.cordonedUntil != nil,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
 	var blockers, releaseBlockers [][]maintenance.HoldGroup
-	for _, node := range p.nodes {
+	for name, node := range p.nodes {
 		if node == nil || !node.decided {
 			sums.ready = false
 			continue
 		}
 		sums.add(node)
+		sums.unstopped.add(name, node.unstopped)
 		// Most nodes have the same targets.
 		targets[node.targets.String()] = node.targets
 		limitedBy.Insert(node.limitedByOlder...)

@@ -34,6 +34,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/clock"
@@ -158,6 +159,7 @@ func (c *cluster) createNode(name string, labels ...string) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	// The kubelet sets Ready. The controller must not remove it: see describeNode.
 	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	node.Status.DeclaredFeatures = []string{maintenance.KubeletFeature}
 	for _, label := range labels {
 		key, value, _ := strings.Cut(label, "=")
 		node.Labels[key] = value

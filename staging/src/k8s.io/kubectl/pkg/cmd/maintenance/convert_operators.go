@@ -108,7 +108,7 @@ func (c *converter) maintenanceOfNode(where source, metadata *metav1.ObjectMeta,
 // reportStaying names the pods that stay when the old object or command drains a node.
 func (c *converter) reportStaying(where source, pods string, nm *coordinationv1alpha1.NodeMaintenance) {
 	if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
-		c.add(isChanged, where, pods, "do not stay: a maintenance lets them leave after all others. Without the gates for that, it is not Drained as long as they run")
+		c.add(isChanged, where, pods, "do not stay: a maintenance lets them leave after all others. Without the gates for that, they stay, and do not count")
 	}
 }
 

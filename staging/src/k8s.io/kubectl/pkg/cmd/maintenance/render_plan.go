@@ -97,10 +97,10 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		p.wrapped("", "The server drops spec.podPolicies and spec.drainedWhen: its feature gate NodeMaintenanceBudgets is off. This plan is without them.")
 	}
 	if plan.has(noteNeedsDaemonSet) {
-		p.wrapped("", "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods are not deleted.")
+		p.wrapped("", "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods stay, and do not count.")
 	}
 	if plan.has(noteNeedsKubelet) {
-		p.wrapped("", "If the feature gate NodeMaintenanceAwareKubelet is off in the cluster or in the kubelet of a node, static pods are not stopped.")
+		p.wrapped("", "If the feature gate NodeMaintenanceAwareKubelet is off in the kubelet of a node, its static pods stay, and do not count.")
 	}
 	if len(plan.Unreadable) > 0 {
 		p.wrapped("", fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))

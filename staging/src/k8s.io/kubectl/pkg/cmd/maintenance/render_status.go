@@ -287,12 +287,18 @@ func podsText(v *view) string {
 	return podsLeftOf(v) + skippedText(v)
 }
 
-// skippedText counts the pods that stay, because pod policies skip them; empty if there are none.
+// skippedText counts the pods that stay, because pod policies skip them or nobody stops them; empty if there are
+// none.
 func skippedText(v *view) string {
-	if v.PodsSkipped == 0 {
-		return ""
+	unstopped, pods := maintenance.UnstoppedSentences(v.Condition)
+	text := ""
+	if skipped := v.PodsSkipped - pods; skipped > 0 {
+		text = fmt.Sprintf("; %s: spec.podPolicies", counted(skipped, "is skipped and stays", "are skipped and stay"))
 	}
-	return fmt.Sprintf("; %s: spec.podPolicies", counted(v.PodsSkipped, "is skipped and stays", "are skipped and stay"))
+	for _, sentence := range unstopped {
+		text += "; " + sentence
+	}
+	return text
 }
 
 func podsLeftOf(v *view) string {
@@ -577,6 +583,10 @@ func (v *view) conditionRepeats() bool {
 	if i := strings.Index(text, skippedSentence); i >= 0 { // How many are skipped is shown.
 		before := text[:strings.LastIndex(text[:i], ". ")+1]
 		text = strings.TrimSpace(before + text[i+len(skippedSentence):])
+	}
+	unstopped, _ := maintenance.UnstoppedSentences(text)
+	for _, sentence := range unstopped { // These are shown, too.
+		text = strings.TrimSpace(strings.Replace(text, sentence+".", "", 1))
 	}
 	left, more, _ := strings.Cut(text, ". ")
 	more = strings.TrimSuffix(more, ".")

@@ -48,7 +48,7 @@ type view struct {
 	PodsPending   int     `json:"podsPendingEvictionRequest"`
 	PodsEvicting  int     `json:"activeEvictionRequests"`
 	PodsBlocked   int     `json:"blockedPods"`
-	// PodsSkipped is how many pods stay, because pod policies skip them.
+	// PodsSkipped is how many pods stay, because pod policies skip them or nobody stops them.
 	PodsSkipped int `json:"skippedPods"`
 	// Targets are the drain targets that all nodes have reached.
 	Targets []corev1.DrainPlanEntry `json:"reachedDrainTargets,omitempty"`

@@ -475,3 +475,14 @@ func TestDrainedTextCountsSkippedPods(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestDrainedTextSaysWhyPodsStay verifies that pods which nobody stops are told from those that policies skip.
+func TestDrainedTextSaysWhyPodsStay(t *testing.T) {
+	m := newMaintenance("rack", drain, "node-1").started(time.Hour).drained().skipping(3)
+	const sentence = "2 DaemonSet pods stay, which nobody stops: feature gate A is off"
+	m.Status.Conditions[0].Message += " 1 pods stay, because spec.podPolicies skips them. " + sentence + "."
+	v := viewsIn(snapshotOf(m, drainingNode("node-1", 0, 0, "Drained")))[0]
+	if got, want := drainedText(&v), "drained: no pod is left on 1 node; 1 is skipped and stays: spec.podPolicies; "+sentence; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,170 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// Absence is that nobody runs an interceptor.
+type Absence struct {
+	// Why says what is off, and where.
+	Why string
+	// MaybeElsewhere is whether another process may run the interceptor. Then pods that name it are not left: the
+	// controller that has created them takes part.
+	MaybeElsewhere bool
+}
+
+// Absences has which interceptors nobody runs that are the only ones to stop their pods. Such a pod is left on
+// its node, as kubectl drain --ignore-daemonsets leaves it, and is counted apart: a drain would wait for it for
+// ever. Nil has none.
+type Absences struct {
+	lock sync.Mutex
+	// byName has the absences by the names of the interceptors.
+	byName map[string]Absence
+	// changed is called after a change.
+	changed func()
+}
+
+// NewAbsences returns absences of interceptors, by their names.
+func NewAbsences(byName map[string]Absence) *Absences {
+	a := &Absences{byName: map[string]Absence{}}
+	maps.Copy(a.byName, byName)
+	return a
+}
+
+// Set records that nobody runs the interceptor, and why.
+func (a *Absences) Set(interceptor string, absence Absence) {
+	a.update(func() { a.byName[interceptor] = absence })
+}
+
+// Clear records that somebody runs the interceptor.
+func (a *Absences) Clear(interceptor string) {
+	a.update(func() { delete(a.byName, interceptor) })
+}
+
+func (a *Absences) update(change func()) {
+	a.lock.Lock()
+	change()
+	changed := a.changed
+	a.lock.Unlock()
+	if changed != nil {
+		changed()
+	}
+}
+
+// Get returns why nobody runs the interceptor, and false if somebody does.
+func (a *Absences) Get(interceptor string) (Absence, bool) {
+	if a == nil {
+		return Absence{}, false
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	absence, found := a.byName[interceptor]
+	return absence, found
+}
+
+// onChange sets what is called after a change.
+func (a *Absences) onChange(changed func()) {
+	if a == nil {
+		return
+	}
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.changed = changed
+}
+
+// kubeletAbsent is why static pods stay on a node whose kubelet does not stop them.
+const kubeletAbsent = "feature gate " + maintenance.KubeletFeature + " of the kubelet is off"
+
+// unstopped is why a pod stays that only its own controller could stop.
+type unstopped struct {
+	podType v1.PodType
+	why     string
+}
+
+// whyUnstopped returns why the controller of the pod takes no part in maintenances; empty for pods of which it
+// does, and for pods that are evicted.
+func (c *Controller) whyUnstopped(pod *v1.Pod) string {
+	switch maintenance.PodTypeOf(pod) {
+	case v1.PodTypeDaemonSet:
+		absence, absent := c.absences.Get(coordinationv1alpha1.EvictionInterceptorDaemonSet)
+		if absent && !(absence.MaybeElsewhere && namesInterceptor(pod, coordinationv1alpha1.EvictionInterceptorDaemonSet)) {
+			return absence.Why
+		}
+	case v1.PodTypeStatic:
+		if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil && !maintenance.StopsStaticPods(node) {
+			return kubeletAbsent
+		}
+	}
+	return ""
+}
+
+func namesInterceptor(pod *v1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.EvictionInterceptors, func(i v1.EvictionInterceptor) bool { return i.Name == name })
+}
+
+// unstoppedPods counts the pods of several nodes that nobody stops.
+type unstoppedPods map[unstopped]*unstoppedGroup
+
+type unstoppedGroup struct {
+	pods  int
+	nodes []string
+}
+
+// add adds the pods of a node.
+func (u unstoppedPods) add(node string, pods map[unstopped]int) {
+	for key, count := range pods {
+		if u[key] == nil {
+			u[key] = &unstoppedGroup{}
+		}
+		u[key].pods += count
+		u[key].nodes = append(u[key].nodes, node)
+	}
+}
+
+// count returns how many pods there are.
+func (u unstoppedPods) count() int {
+	total := 0
+	for _, group := range u {
+		total += group.pods
+	}
+	return total
+}
+
+// sentences say how many pods of each kind stay, and what is off where. The kubelets are named by their nodes.
+func (u unstoppedPods) sentences() []string {
+	keys := slices.SortedFunc(maps.Keys(u), func(x, y unstopped) int {
+		return cmp.Or(cmp.Compare(x.podType, y.podType), cmp.Compare(x.why, y.why))
+	})
+	var sentences []string
+	for _, key := range keys {
+		why := key.why
+		if key.podType == v1.PodTypeStatic {
+			why += " on " + joinNames(u[key].nodes)
+		}
+		sentences = append(sentences, maintenance.UnstoppedSentence(u[key].pods, key.podType, why))
+	}
+	return sentences
+}
