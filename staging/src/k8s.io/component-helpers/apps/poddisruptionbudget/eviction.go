@@ -17,10 +17,14 @@ limitations under the License.
 package poddisruptionbudget
 
 import (
+	"fmt"
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // The functions of this file apply the rules of the pods/eviction subresource to objects that may
@@ -58,12 +62,43 @@ func (a Allowance) Allows(healthy bool) bool {
 // disrupted now. known is false while the status does not follow from the spec, or if it cannot be
 // computed.
 func Permitted(budget *policy.PodDisruptionBudget) (pods int, known bool) {
-	allowed := meta.FindStatusCondition(budget.Status.Conditions, policy.DisruptionAllowedCondition)
-	failed := allowed != nil && allowed.Status != metav1.ConditionTrue && allowed.Reason == policy.SyncFailedReason
-	if failed || budget.Status.ObservedGeneration == 0 || budget.Status.ObservedGeneration < budget.Generation {
+	if failed, _ := syncFailed(budget); failed || budget.Status.ObservedGeneration == 0 || budget.Status.ObservedGeneration < budget.Generation {
 		return 0, false
 	}
 	return max(int(budget.Status.ExpectedPods-budget.Status.DesiredHealthy), 0), true
+}
+
+// syncFailed reports whether the disruption controller cannot compute the status of a budget, and why.
+func syncFailed(budget *policy.PodDisruptionBudget) (failed bool, why string) {
+	allowed := meta.FindStatusCondition(budget.Status.Conditions, policy.DisruptionAllowedCondition)
+	if allowed == nil || allowed.Status == metav1.ConditionTrue || allowed.Reason != policy.SyncFailedReason {
+		return false, ""
+	}
+	return true, allowed.Message
+}
+
+// maxReason is how much of the message of a condition is repeated, in bytes.
+const maxReason = 200
+
+// WhyNever says why waiting does not help the pods that a budget selects, and what does, in one line that follows
+// its name: it cannot be computed, or needs as many healthy pods as there are. It returns "" if waiting may help,
+// or nothing is known yet.
+func WhyNever(budget *policy.PodDisruptionBudget) string {
+	status := &budget.Status
+	failed, why := syncFailed(budget)
+	switch {
+	case failed: // It counts no pods then.
+		return fmt.Sprintf("cannot be computed: %s: set minAvailable to a number, or let it select only pods whose controllers have the subresource scale",
+			plaintext.Truncate(plaintext.Line(strings.TrimSuffix(why, ".")), maxReason))
+	case status.ObservedGeneration >= budget.Generation && status.ExpectedPods > 0 && status.DesiredHealthy >= status.ExpectedPods:
+		pods := "pods"
+		if status.DesiredHealthy == 1 {
+			pods = "pod"
+		}
+		return fmt.Sprintf("never allows a disruption: it needs %d healthy %s, of %d: lower minAvailable or raise maxUnavailable, or add a pod",
+			status.DesiredHealthy, pods, status.ExpectedPods)
+	}
+	return ""
 }
 
 // Applicable returns the budgets that the eviction of the pod has to respect, among those that

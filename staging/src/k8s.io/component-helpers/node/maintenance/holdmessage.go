@@ -36,6 +36,9 @@ const maxMessageGroups = 10
 // interceptor.
 const maxForeignText = 512
 
+// maxEscalationText bounds what is said of an escalation that is held up: names of maintenances may be long.
+const maxEscalationText = 256
+
 // HoldMessage explains in sentences what delays evictions, for the message of a condition. Its
 // times are absolute: it changes only when something happens. Empty if there are no groups.
 func HoldMessage(groups []HoldGroup) string {
@@ -52,6 +55,14 @@ func HoldMessage(groups []HoldGroup) string {
 		sentences = append(sentences, fmt.Sprintf("%s for %s.", counted(pods, "more pod", "more pods"), counted(len(rest), "other reason", "other reasons")))
 	}
 	return strings.Join(sentences, " ")
+}
+
+// SkippedSentence says how many pods stay because pod policies skip them, for the message of a condition.
+func SkippedSentence(pods int) string {
+	if pods == 1 {
+		return "1 pod stays, because spec.podPolicies skips it."
+	}
+	return fmt.Sprintf("%d pods stay, because spec.podPolicies skips them.", pods)
 }
 
 // sentence says what delays which pods. A condition has no fields for the times.
@@ -196,15 +207,18 @@ func (g *HoldGroup) facts() []string {
 	if text := g.messages(); text != "" {
 		facts = append(facts, text)
 	}
+	if g.Escalation != "" {
+		facts = append(facts, Printable(g.Escalation, maxEscalationText))
+	}
 	return facts
 }
 
-// messages returns the message or, of interceptors, the first that differ with the pods that have them: one of a
-// Deployment says nothing about the pods of another. Together they are as long as one at most. What the API server
-// answers differs by the names of objects only.
+// messages returns the message or, of interceptors and pods that do not end, the first that differ with the pods that
+// have them: one of a Deployment says nothing about the pods of another. Together they are as long as one at most.
+// What the API server answers differs by the names of objects only.
 func (g *HoldGroup) messages() string {
-	ofInterceptor := g.Cause == HoldInterceptor || g.Cause == HoldInterceptorUnresponsive
-	if !g.Mixed || g.Message == "" || !ofInterceptor {
+	ofPods := g.Cause == HoldInterceptor || g.Cause == HoldInterceptorUnresponsive || g.Cause == HoldStuckTerminating
+	if !g.Mixed || g.Message == "" || !ofPods {
 		return g.Message
 	}
 	all := append([]GroupMessage{{g.Message, g.MessageOf}}, g.More...)

@@ -30,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 )
 
 // HoldCause is what delays the eviction of a pod that was requested. The values are those of
@@ -103,6 +104,10 @@ const (
 // stuck: the kubelet needs time to kill it and to report that.
 const terminationPatience = 30 * time.Second
 
+// budgetRecheck is how long it is said of a budget that waiting for it does not help, before it is looked at again:
+// its changes cause no event.
+const budgetRecheck = time.Minute
+
 const (
 	// maxHoldNames is how many pods of a group, and how many budgets of a pod, a message
 	// names.
@@ -147,8 +152,8 @@ type Hold struct {
 	// Pod is empty if the hold concerns a node: see HoldCause.OfNode.
 	Pod  types.NamespacedName
 	Node string
-	// Message is the answer of the API server, or the message of the active interceptor, in one
-	// bounded line.
+	// Message is the answer of the API server, the message of the active interceptor, or why waiting does not
+	// help, in one bounded line.
 	Message string
 	// Heartbeat is the time of the last report of the interceptor.
 	Heartbeat *metav1.Time
@@ -161,6 +166,8 @@ type Hold struct {
 	// OverdueSince is when an intervention became necessary, if that was after Since: when the
 	// interceptor did not report in time, or the pod was not gone in time.
 	OverdueSince *metav1.Time
+	// Escalation says which spec.escalation has come to the pod and is held up; usually empty.
+	Escalation string
 	// RecheckAt is when the hold changes without an event; zero if it does not.
 	RecheckAt time.Time
 }
@@ -191,7 +198,7 @@ func HoldOf(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets 
 		}
 		hold.Cause, hold.Since = HoldRequestRefused, canceled.LastTransitionTime.DeepCopy()
 	case evictionrequest.StateBlocked:
-		hold.blocked(pod, request, budgets)
+		hold.blocked(pod, request, budgets, now)
 	case evictionrequest.StateIntercepting:
 		hold.intercepting(request)
 	case evictionrequest.StatePending:
@@ -212,21 +219,48 @@ func (h *Hold) terminating(pod *v1.Pod, now time.Time) {
 	stuckAt := pod.DeletionTimestamp.Add(terminationPatience)
 	if !now.Before(stuckAt) {
 		h.Cause, h.OverdueSince = HoldStuckTerminating, &metav1.Time{Time: stuckAt}
+		if len(pod.Finalizers) > 0 {
+			h.Message = Printable("finalizers: "+listNames(slices.Sorted(slices.Values(pod.Finalizers)), len(pod.Finalizers)), maxForeignText)
+		}
 		return
 	}
 	h.Cause, h.ETA, h.RecheckAt = HoldTerminating, pod.DeletionTimestamp.DeepCopy(), stuckAt
 }
 
-func (h *Hold) blocked(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget) {
+func (h *Hold) blocked(pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) {
 	condition := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked))
 	h.Since = condition.LastTransitionTime.DeepCopy()
 	if condition.Reason != coordinationv1alpha1.EvictionRequestReasonDisruptionBudget {
-		h.Cause = HoldEvictionRefused
+		h.Cause, h.Message = HoldEvictionRefused, Printable(condition.Message, maxForeignText)
 		return
 	}
 	h.Cause = HoldDisruptionBudget
-	if budgets != nil {
-		h.Name = budgetNames(budgets(pod))
+	if budgets == nil {
+		return
+	}
+	selecting := budgets(pod)
+	h.Name = budgetNames(selecting)
+	if len(selecting) != 1 {
+		return
+	}
+	if why := poddisruptionbudget.WhyNever(selecting[0]); why != "" {
+		h.Message, h.RecheckAt = Printable("it "+why, maxForeignText), now.Add(budgetRecheck)
+	}
+}
+
+// ExplainByNode adds to the hold of a pod that its node is not Ready, where only the kubelet could act, and the way
+// out.
+func (h *Hold) ExplainByNode(node *v1.Node) {
+	waitsForKubelet := h.Cause == HoldStuckTerminating || h.Name == coordinationv1alpha1.EvictionInterceptorKubelet &&
+		(h.Cause == HoldInterceptor || h.Cause == HoldInterceptorUnresponsive)
+	switch {
+	case !waitsForKubelet || h.Message != "" || IsReady(node):
+	case h.Cause != HoldStuckTerminating:
+		h.Message = fmt.Sprintf("node %s is not Ready", node.Name)
+	case IsOutOfService(node):
+		h.Message = fmt.Sprintf("node %s is not Ready and out of service: the garbage collector of pods removes it", node.Name)
+	default:
+		h.Message = fmt.Sprintf("node %s is not Ready: if the machine is off, give the node the taint %s, or delete it", node.Name, v1.TaintNodeOutOfService)
 	}
 }
 
@@ -340,6 +374,8 @@ type HoldGroup struct {
 	// not all of them have the same message.
 	More  []GroupMessage
 	Mixed bool
+	// Escalation is that of one of the pods.
+	Escalation string
 	// Heartbeat, Since and OverdueSince are the oldest, ETA is the latest among the pods.
 	Heartbeat, ETA, Since, OverdueSince *metav1.Time
 }
@@ -364,7 +400,7 @@ func GroupHolds(holds []Hold) []HoldGroup {
 		group := HoldGroup{
 			Cause: hold.Cause, Name: hold.Name, First: []types.NamespacedName{hold.first()},
 			Heartbeat: representable(hold.Heartbeat), ETA: representable(hold.ETA),
-			Since: representable(hold.Since), OverdueSince: representable(hold.OverdueSince),
+			Since: representable(hold.Since), OverdueSince: representable(hold.OverdueSince), Escalation: hold.Escalation,
 		}
 		if hold.Pod.Name != "" {
 			group.Pods = 1
@@ -422,6 +458,9 @@ func (g *HoldGroup) add(other *HoldGroup) {
 	g.Nodes += other.Nodes
 	g.Mixed = g.Mixed || other.Mixed || len(g.First) > 0 && g.Message != other.Message
 	g.addMessages(other)
+	if g.Escalation == "" || other.Escalation != "" && other.Escalation < g.Escalation {
+		g.Escalation = other.Escalation
+	}
 	for _, pod := range other.First {
 		g.addFirst(pod)
 	}

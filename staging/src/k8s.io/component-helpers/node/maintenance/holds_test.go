@@ -184,6 +184,22 @@ func TestHoldOf(t *testing.T) {
 			want: Hold{Cause: HoldEvictionRefused, Since: after(2)},
 		},
 		{
+			name: "refused with a reason", pod: webPod(), budgets: budgetsNamed("web"), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, refused), func(request *coordinationv1alpha1.EvictionRequest) {
+				request.Status.Conditions[len(request.Status.Conditions)-1].Message = "admission webhook \"w\" denied\nthe request"
+			}),
+			want: Hold{Cause: HoldEvictionRefused, Since: after(2), Message: "admission webhook \"w\" denied the request"},
+		},
+		{
+			name: "budget that never allows a disruption", pod: webPod(), request: newRequest(evicting, withCondition(blocked, metav1.ConditionTrue, budget)),
+			budgets: func(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+				never := budgetsNamed("web")(pod)
+				never[0].Status = policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 3}
+				return never
+			},
+			want: Hold{Cause: HoldDisruptionBudget, Name: "shop/web", Since: after(2), RecheckAt: after(11).Time,
+				Message: "it never allows a disruption: it needs 3 healthy pods, of 3: lower minAvailable or raise maxUnavailable, or add a pod"},
+		},
+		{
 			name: "interceptor", pod: webPod(), request: newRequest(intercepted(interceptorVM, reporting)),
 			want: Hold{Cause: HoldInterceptor, Name: interceptorVM, Heartbeat: after(8), ETA: after(20), Since: after(1)},
 		},
@@ -249,6 +265,12 @@ func TestHoldOf(t *testing.T) {
 			want: Hold{Cause: HoldStuckTerminating, Since: after(5), OverdueSince: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)}},
 		},
 		{
+			name: "stuck with finalizers", now: after(20),
+			pod: webPod(deletedBy(after(15)), func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/b", "example.com/a"} }),
+			want: Hold{Cause: HoldStuckTerminating, Since: after(5), OverdueSince: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)},
+				Message: "finalizers: example.com/a, example.com/b"},
+		},
+		{
 			name: "stuck without a grace period", now: after(20),
 			pod:  webPod(func(pod *v1.Pod) { pod.DeletionTimestamp = after(15) }),
 			want: Hold{Cause: HoldStuckTerminating, Since: after(15), OverdueSince: &metav1.Time{Time: noon.Add(15*time.Minute + 30*time.Second)}},
@@ -270,6 +292,55 @@ func TestHoldOf(t *testing.T) {
 				t.Errorf("hold (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestExplainByNode checks for which pods it matters that their node is not Ready.
+func TestExplainByNode(t *testing.T) {
+	ready := func(status v1.ConditionStatus, taints ...string) *v1.Node {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: status}}
+		for _, key := range taints {
+			node.Spec.Taints = append(node.Spec.Taints, v1.Taint{Key: key})
+		}
+		return node
+	}
+	const wayOut = "node one is not Ready: if the machine is off, give the node the taint node.kubernetes.io/out-of-service, or delete it"
+	for name, test := range map[string]struct {
+		hold Hold
+		node *v1.Node
+		want string
+	}{
+		"a pod that does not end":      {Hold{Cause: HoldStuckTerminating}, ready(v1.ConditionUnknown), wayOut},
+		"with finalizers":              {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, ready(v1.ConditionUnknown), "finalizers: f"},
+		"on a node that is Ready":      {Hold{Cause: HoldStuckTerminating}, ready(v1.ConditionTrue), ""},
+		"out of service":               {Hold{Cause: HoldStuckTerminating}, ready(v1.ConditionFalse, v1.TaintNodeOutOfService), "node one is not Ready and out of service: the garbage collector of pods removes it"},
+		"a pod that ends":              {Hold{Cause: HoldTerminating}, ready(v1.ConditionFalse), ""},
+		"a static pod":                 {Hold{Cause: HoldInterceptorUnresponsive, Name: "kubelet.k8s.io"}, ready(v1.ConditionFalse), "node one is not Ready"},
+		"a pod of another interceptor": {Hold{Cause: HoldInterceptorUnresponsive, Name: "a.example.com"}, ready(v1.ConditionFalse), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.hold.ExplainByNode(test.node); test.hold.Message != test.want {
+				t.Errorf("got %q, want %q", test.hold.Message, test.want)
+			}
+		})
+	}
+}
+
+// A group says of the escalations of its pods what is held up, whatever their order, and in bounds.
+func TestEscalationOfGroup(t *testing.T) {
+	long := strings.Repeat("n", 2000)
+	holds := []Hold{
+		{Cause: HoldEvicting, Pod: podNamed("shop", "a"), Escalation: "m has come to it" + long},
+		{Cause: HoldEvicting, Pod: podNamed("shop", "b")},
+		{Cause: HoldEvicting, Pod: podNamed("shop", "c"), Escalation: "other"},
+	}
+	want := "3 pods are being evicted (m has come to it" + long[:maxEscalationText-len("m has come to it...")] + "...)"
+	for range 2 {
+		if got := GroupHolds(holds)[0].message(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		slices.Reverse(holds)
 	}
 }
 
@@ -592,6 +663,7 @@ func TestMessagesOfPods(t *testing.T) {
 		{"more of them", held(HoldInterceptor, "a", "b", "c", "d"), "4 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p0: a; shop/p1: b; shop/p2: c)"},
 		{"one says nothing", held(HoldInterceptor, "", "Failed."), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet, shop/p1: Failed.)"},
 		{"nobody says anything", held(HoldInterceptor, "", ""), "2 pods wait for interceptor deployment.apps.k8s.io (no heartbeat yet)"},
+		{"pods that do not end", held(HoldStuckTerminating, "finalizers: f", "node n1 is not Ready"), "2 pods are still terminating after the grace period (shop/p0: finalizers: f; shop/p1: node n1 is not Ready)"},
 		{"answers of the API server", held(HoldCordonFailed, `nodes "n0" is forbidden`, `nodes "n1" is forbidden`), `2 nodes cannot be cordoned (nodes "n0" is forbidden)`},
 	} {
 		groups := GroupHolds(tc.holds)
