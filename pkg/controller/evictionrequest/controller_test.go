@@ -52,6 +52,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -583,7 +584,7 @@ func TestNewEvictsThroughItsEvictionClient(t *testing.T) {
 	defer controller.queue.ShutDown()
 	defer controller.imperative.queue.ShutDown()
 	// All parts share one clock, so that they all use the measured offset.
-	if local, corrected := controller.clock.(*serverClock); !corrected || local.WithTicker != (clock.RealClock{}) ||
+	if local, corrected := controller.clock.(*serverclock.Clock); !corrected || local.WithTicker != (clock.RealClock{}) ||
 		controller.imperative.clock != controller.clock || controller.writer.clock != local {
 		t.Errorf("the clocks are %v and %v, want one that corrects the real one", controller.clock, controller.imperative.clock)
 	}

@@ -77,7 +77,7 @@ limitations under the License.
 //	status.go                      the desired status; pure functions
 //	calls.go                       when callers of pods/eviction have given up
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
-//	server_clock.go                the clock of the API server, which deadlines use
+//	server_clock.go                from which responses the clock is derived, which deadlines use
 //	garbage.go                     when a finished request is deleted; pure functions
 //	sweep.go                       one timer for all requests for which no event comes
 //	writer.go, pending_writes.go   the only code that writes requests

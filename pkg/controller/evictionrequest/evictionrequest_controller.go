@@ -46,6 +46,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 )
 
@@ -135,7 +136,7 @@ func newController(
 	if err != nil {
 		return nil, err
 	}
-	clock := newServerClock(localClock)
+	clock := serverclock.New(localClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
 	outages := newOutages(clock, localClock)

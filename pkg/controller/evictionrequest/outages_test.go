@@ -38,6 +38,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -58,8 +59,8 @@ func TestOutages(t *testing.T) {
 		expect("after an outage", outages.noTimeoutBefore(requestKeyOfPod), fakeClock.Now().Add(5*time.Minute))
 	}
 	// The clock of the API server is ahead: the grace period has the same length.
-	ahead := newServerClock(fakeClock)
-	ahead.offset.Store(int64(time.Hour))
+	ahead := serverclock.New(fakeClock)
+	ahead.Observe(fakeClock.Now().Add(time.Hour), fakeClock.Now(), fakeClock.Now())
 	outages.clock = ahead
 	expect("with a corrected clock", outages.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(5*time.Minute))
 	outages.observe(errUnreachable)
@@ -75,7 +76,7 @@ func TestOutages(t *testing.T) {
 func TestOutagesOfTheControllerUseBothClocks(t *testing.T) {
 	f := newFixture(t)
 	f.outages.note()
-	f.Controller.clock.(*serverClock).offset.Store(int64(time.Hour))
+	f.Controller.clock.(*serverclock.Clock).Observe(f.clock.Now().Add(time.Hour), f.clock.Now(), f.clock.Now())
 	if got, want := f.outages.noTimeoutBefore(requestKeyOfPod), f.clock.Now().Add(time.Hour+timeoutGracePeriod); !got.Equal(want) {
 		t.Errorf("no timeouts before %s, want %s", got, want)
 	}
@@ -94,8 +95,8 @@ func TestRefusedWrites(t *testing.T) {
 		t.Errorf("no timeouts of another request before %s", got)
 	}
 	// The clock of the API server is ahead: a refusal lasts equally long.
-	ahead := newServerClock(fakeClock)
-	ahead.offset.Store(int64(time.Hour))
+	ahead := serverclock.New(fakeClock)
+	ahead.Observe(fakeClock.Now().Add(time.Hour), fakeClock.Now(), fakeClock.Now())
 	corrected := newOutages(ahead, fakeClock)
 	corrected.noteRefused(requestKeyOfPod)
 	if got, want := corrected.noTimeoutBefore(requestKeyOfPod), ahead.Now().Add(maxDecisionRetryDelay+timeoutGracePeriod); !got.Equal(want) {
@@ -453,7 +454,7 @@ func TestHasActiveInterceptor(t *testing.T) {
 func TestUnseenWriteMayHaveActivated(t *testing.T) {
 	f := newFixture(t, newRequest())
 	store := &versionedStore{version: "17"}
-	f.writer = newRequestWriter(f.client, f, store, newServerClock(f.clock))
+	f.writer = newRequestWriter(f.client, f, store, serverclock.New(f.clock))
 	if f.hasActiveInterceptor() {
 		t.Error("active before the first write")
 	}

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 )
 
 // While one queue writes a request, the other decides nothing about it. It is processed again when the write
@@ -86,7 +87,7 @@ func TestOldVersionIsNotWritten(t *testing.T) {
 				f.addToCache(t, newRequest(version(test.cached)))
 			}
 			store := &versionedStore{Store: f.requests.GetStore(), version: "17"}
-			w := newRequestWriter(f.client, f, store, newServerClock(f.clock))
+			w := newRequestWriter(f.client, f, store, serverclock.New(f.clock))
 			if test.wrote != "" {
 				w.wrote(newRequest(version(test.wrote)))
 			}

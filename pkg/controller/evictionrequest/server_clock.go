@@ -17,54 +17,15 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"sync/atomic"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/utils/clock"
 )
 
-// toleratedSkew is how far the clocks may differ before the difference is corrected. The API server
-// tolerates the same difference in reported times.
-const toleratedSkew = 10 * time.Second
-
-// serverClock returns the time of the API server, which deadlines and delays use: the server sets
-// activationTime and the times of the built-in interceptor, see
-// pkg/registry/coordination/evictionrequest. It is the local clock plus an offset that is derived
-// from responses of the server. Timers need no correction, because both clocks run at the same
-// rate.
-type serverClock struct {
-	clock.WithTicker
-	// offset is added to the local clock, in nanoseconds.
-	offset atomic.Int64
-}
-
-func newServerClock(local clock.WithTicker) *serverClock { return &serverClock{WithTicker: local} }
-
-// Now returns the time of the API server, as far as known.
-func (c *serverClock) Now() time.Time {
-	return c.WithTicker.Now().Add(time.Duration(c.offset.Load()))
-}
-
-// Since returns the time since then.
-func (c *serverClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
-
-// observe updates the offset from a time that the server set during a call. began and ended are the
-// times of the local clock before and after the call. The offset is zero if the server's time may
-// lie within the call, however long that took.
-func (c *serverClock) observe(stamp, began, ended time.Time) {
-	var offset time.Duration
-	switch {
-	case stamp.Before(began.Add(-toleratedSkew)):
-		offset = stamp.Sub(began)
-	case stamp.After(ended.Add(toleratedSkew)):
-		offset = stamp.Sub(ended)
-	}
-	c.offset.Store(int64(offset))
-}
-
-// serverStamp returns the time that the API server set in this update of a status.
+// serverStamp returns the time that the API server set in this update of a status: it sets activationTime and the
+// times of the built-in interceptor, see pkg/registry/coordination/evictionrequest. Deadlines and delays use
+// the clock that is derived from it.
 func serverStamp(before, written *coordinationv1alpha1.EvictionRequestStatus) (stamp time.Time, stamped bool) {
 	if activation := written.ActivationTime; activation != nil && !activation.Equal(before.ActivationTime) {
 		return activation.Time, true

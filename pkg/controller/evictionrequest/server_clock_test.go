@@ -18,43 +18,10 @@ package evictionrequest
 
 import (
 	"testing"
-	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	testingclock "k8s.io/utils/clock/testing"
 )
-
-func TestServerClock(t *testing.T) {
-	local := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	tests := map[string]struct {
-		stamp      time.Duration // Offset from the start of the call.
-		lasted     time.Duration
-		wantOffset time.Duration
-	}{
-		"in step":                       {stamp: -time.Second},
-		"as far ahead as is tolerated":  {stamp: 10 * time.Second},
-		"further ahead":                 {stamp: 11 * time.Second, wantOffset: 11 * time.Second},
-		"as far behind as is tolerated": {stamp: -10 * time.Second},
-		"further behind":                {stamp: -11 * time.Second, wantOffset: -11 * time.Second},
-		"a slow call":                   {stamp: 30 * time.Second, lasted: 30 * time.Second},
-		"a slow call, stamped early":    {lasted: 30 * time.Second},
-		"a slow call, and ahead":        {stamp: 45 * time.Second, lasted: 30 * time.Second, wantOffset: 15 * time.Second},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			clock := newServerClock(testingclock.NewFakeClock(local))
-			clock.observe(local.Add(time.Hour), local, local)
-			clock.observe(local.Add(test.stamp), local, local.Add(test.lasted))
-			if got := clock.Now().Sub(local); got != test.wantOffset {
-				t.Errorf("offset %s, want %s", got, test.wantOffset)
-			}
-			if got := clock.Since(local); got != test.wantOffset {
-				t.Errorf("since: %s, want %s", got, test.wantOffset)
-			}
-		})
-	}
-}
 
 func TestServerStamp(t *testing.T) {
 	at := func(seconds int64) *metav1.Time {

@@ -36,6 +36,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 )
 
 // fieldManager is the field manager of this controller's writes.
@@ -55,7 +56,7 @@ type requestWriter struct {
 	client   kubernetes.Interface
 	recorder events.EventRecorder
 	// clock is corrected by the times that the API server sets.
-	clock *serverClock
+	clock *serverclock.Clock
 	// written stores the last write of each request until the cache has it: a decision on older
 	// data would end in a conflict, or repeat the same step. The lock protects all calls of the
 	// store. Two queues process the same request at the same time, and the store loses a write that
@@ -76,7 +77,7 @@ type requestWriter struct {
 // like.
 const maxConflicts = 2
 
-func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverClock) *requestWriter {
+func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverclock.Clock) *requestWriter {
 	return &requestWriter{
 		client:    client,
 		recorder:  recorder,
@@ -152,7 +153,7 @@ func (w *requestWriter) updateStatus(ctx context.Context, request *coordinationv
 		return nil, ignoreStale(ctx, request, "writing the status", err)
 	}
 	if stamp, stamped := serverStamp(&request.Status, &written.Status); stamped {
-		w.clock.observe(stamp, began, w.clock.WithTicker.Now())
+		w.clock.Observe(stamp, began, w.clock.WithTicker.Now())
 	}
 	w.wrote(written)
 	measure(request, status, computeChanges(&request.Status, status), began)

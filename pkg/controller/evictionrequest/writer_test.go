@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 )
 
 func version(version string) func(*coordinationv1alpha1.EvictionRequest) {
@@ -204,7 +205,7 @@ func (s *versionedStore) LastStoreSyncResourceVersion() string { return s.versio
 func TestWriterWaitsForItsCache(t *testing.T) {
 	f := newFixture(t, newRequest())
 	store := &versionedStore{Store: f.requests.GetStore(), version: "17"}
-	w := newRequestWriter(f.client, f, store, newServerClock(f.clock))
+	w := newRequestWriter(f.client, f, store, serverclock.New(f.clock))
 	f.addToCache(t, newRequest(imperativeActive()))
 	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, newRequest(version("18")), nil
@@ -254,7 +255,7 @@ func TestWriterRemembersPatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newRequest())
-			w := newRequestWriter(f.client, f, &versionedStore{Store: f.requests.GetStore(), version: "17"}, newServerClock(f.clock))
+			w := newRequestWriter(f.client, f, &versionedStore{Store: f.requests.GetStore(), version: "17"}, serverclock.New(f.clock))
 			f.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, newRequest(version("18")), nil
 			})
