@@ -43,10 +43,10 @@ var completing = &ending{
 
 		With nodes behind the name of a maintenance, only these are completed: each becomes schedulable
 		when it is Ready and runs its pods of DaemonSets, the next nodes are drained in their place, and
-		the maintenance does not drain them again. That needs a maintenance with a rollout, or one that
-		NodeMaintenanceBudgets limit, and nodes that are drained; --force completes others, too, which are
-		skipped then, and not drained. Nodes that cannot be completed are named, and the others are
-		completed nevertheless.
+		the maintenance does not drain them again. That needs the feature gate NodeMaintenanceBudgets, and
+		nodes that are drained, to which no pod has come back; --force completes others, too. Those that
+		never were drained are skipped then. Nodes that cannot be completed are named, and the others
+		are completed nevertheless.
 
 		A rollout that is not done with nodes that it has begun with is not completed without --force: it
 		would release nodes on which work is under way, or that are not healthy. The nodes are named.

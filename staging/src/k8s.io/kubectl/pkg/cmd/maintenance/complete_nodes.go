@@ -252,6 +252,8 @@ func (o *endOptions) validateNode(nm *coordinationv1alpha1.NodeMaintenance, node
 		return nil
 	case admission == nil:
 		return failed("node %q waits for its admission and is not drained yet: kubectl maintenance status %s says for what. With --force, it is never drained by NodeMaintenance %q", node.Name, nm.Name, nm.Name)
+	case hasPodsAgain(node, admission, skipsPods(nm)):
+		return failed("node %q is not drained any more (%s): pods have come back, wait until they are gone (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeftText(node), nm.Name)
 	case admission.DrainedTime == nil:
 		return failed("node %q is not drained yet (%s): wait for it (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeftText(node), nm.Name)
 	}
@@ -287,13 +289,7 @@ func marksAnother(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) b
 	return other != nil && other.ReturningTime == nil && other.DoneTime == nil
 }
 
-func podsLeftText(node *corev1.Node) string {
-	left := int32(0)
-	if status := node.Status.MaintenanceStatus; status != nil {
-		left = status.PodsPendingEvictionRequest + status.ActiveEvictionRequests
-	}
-	return counted(int(left), "pod", "pods") + " left"
-}
+func podsLeftText(node *corev1.Node) string { return counted(podsLeftOn(node), "pod", "pods") + " left" }
 
 // waitForNodes returns when the nodes are released, or when the maintenance releases all of them.
 func (o *endOptions) waitForNodes(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance, names sets.Set[string]) error {

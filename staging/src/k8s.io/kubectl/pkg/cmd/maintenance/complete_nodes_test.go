@@ -61,6 +61,13 @@ func skippedNode(m maintenanceStory, name string, before time.Duration) *corev1.
 	return node
 }
 
+// againNode returns a node that was drained, and to which pods have come back.
+func againNode(m maintenanceStory, name string) *corev1.Node {
+	node := withUID(admittedNode(m, name, phaseDraining, time.Minute))
+	maintenance.Admissions(node)[0].DrainedTime = ptr.To(ago(30 * time.Second))
+	return node
+}
+
 // phasesOf returns a maintenance with a node in each phase, of the name of the phase in lower case.
 func phasesOf(m maintenanceStory) []any {
 	stories := []any{m, withUID(newNode("waiting")), withUID(newNode("other"))}
@@ -81,6 +88,20 @@ func TestCompleteNodes(t *testing.T) {
 	recorded.Status.MaintenanceStatus.Admissions = append(recorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
 	unrecorded := withUID(marked(admittedNode(also, "drained", phaseDrained, time.Minute), also.UID))
 	unrecorded.Status.MaintenanceStatus.Admissions = append(unrecorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
+	again := func(changes ...func(*corev1.Node)) *corev1.Node {
+		node := againNode(m, "drained")
+		for _, change := range changes {
+			change(node)
+		}
+		return node
+	}
+	rebooted := func(node *corev1.Node) { node.Status.NodeInfo.BootID = "boot-2" }
+	shared := func(node *corev1.Node) {
+		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, admittedNode(also, "drained", phaseDraining, 0).Status.MaintenanceStatus.Admissions...)
+	}
+	skipping := newMaintenance("kernel", drain, all...).started(time.Hour).rollingOut(twoAtATime(manual))
+	skipping.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{Action: "Skip"}}
+	const isAgain = `error: node "drained" is not drained any more (3 pods left): pods have come back, wait until they are gone (kubectl maintenance watch kernel). With --force, its drain ends`
 	for _, tc := range []struct {
 		name    string
 		stories []any
@@ -89,6 +110,12 @@ func TestCompleteNodes(t *testing.T) {
 		patches []string
 		failure []string
 	}{
+		{"pods have come back", []any{m, again()}, []string{"drained"}, "", nil, []string{isAgain}},
+		{"pods have come back, forced", []any{m, again()}, []string{"drained", "--force"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"pods after a reboot", []any{m, again(rebooted)}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"pods that others want", []any{skipping, also, again(shared)}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"pods that others want as well", []any{m, also, again(shared)}, []string{"drained"}, "", nil, []string{isAgain}},
+		{"nobody else wants", []any{skipping, again()}, []string{"drained"}, "", nil, []string{isAgain}},
 		{"drained", phasesOf(m), []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
 		{"failed", phasesOf(m), []string{"node/failed"}, "node/failed is being completed\n", []string{donePatch("failed")}, nil},
 		{"one twice", phasesOf(m), []string{"drained", "node/drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},

@@ -20,6 +20,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,72 @@ func skippingPlan(t *testing.T) *plan {
 	}
 	s.keepPods(s.selectedNodes(nm.Spec.NodeSelector))
 	return mustPlan(t, s, "kernel", maintenance.StandardPlan(), "node-1", "node-2", "node-3")
+}
+
+// TestPlanOfSeveralMaintenances verifies that each maintenance has a verdict of its own on a pod, and that of a shutdown
+// none: what only others skip is left for the planned one.
+func TestPlanOfSeveralMaintenances(t *testing.T) {
+	skip := func(m maintenanceStory, app string) maintenanceStory {
+		m.Spec.PodPolicies = append(m.Spec.PodPolicies, coordinationv1alpha1.NodeMaintenancePodPolicy{
+			Action: "Skip", PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		})
+		return m
+	}
+	kernel := skip(skip(newMaintenance("kernel", drain, "node-1", "node-2", "node-3"), "own"), "both")
+	rack := skip(skip(newMaintenance("rack", drain, "node-1", "node-3"), "theirs"), "both")
+	shutdown := skip(newMaintenance(maintenance.ShutdownName("node-2"), drain, "node-2"), "web")
+	s := snapshotOf(kernel, rack, shutdown, newNode("node-1"), newNode("node-2"), newNode("node-3"),
+		newPod("own-1", "node-1"), newPod("theirs-1", "node-1"), newPod("both-1", "node-1"), newPod("web-1", "node-1"),
+		newPod("theirs-2", "node-2"), newPod("web-2", "node-2"),
+		newPod("theirs-3", "node-3"), newPod("agent-3", "node-3").ownedBy("DaemonSet"))
+	if err := s.setPolicies(kernel.NodeMaintenance); err != nil {
+		t.Fatal(err)
+	}
+	s.keepPods(s.selectedNodes(kernel.Spec.NodeSelector))
+	p := mustPlan(t, s, "kernel", maintenance.StandardPlan(), "node-1", "node-2", "node-3")
+	got := map[string]string{}
+	for _, node := range p.Nodes {
+		for i := range node.Pods {
+			got[node.Pods[i].Name] = node.Pods[i].keptText(testNow)
+		}
+	}
+	const kept = "stays until NodeMaintenance rack has ended, which skips it: the node is not drained before"
+	want := map[string]string{
+		"own-1": "stays: spec.podPolicies skips it", "both-1": "stays: spec.podPolicies skips it", "theirs-1": kept, "web-1": "",
+		"theirs-2": "", "web-2": "", "theirs-3": kept, "agent-3": kept,
+	}
+	for name := range want {
+		if p := podOf(p, name); !p.isKept() {
+			got[name] = ""
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
+	}
+	if s := p.Summary; s.Skipped != 2 || s.KeptByOthers != 3 || s.StayingAgents != 0 {
+		t.Errorf("unexpected summary: %+v", s)
+	}
+	contains(t, renderPlan(p, defaultWidth, testNow), "3 kept by other maintenances")
+	// A shutdown does not skip anything in its own plan either.
+	if err := s.setPolicies(shutdown.NodeMaintenance); err != nil {
+		t.Fatal(err)
+	}
+	s.keepPods(s.selectedNodes(shutdown.Spec.NodeSelector))
+	if len(s.kept) > 0 && slices.ContainsFunc(s.pods["node-2"], func(pod *corev1.Pod) bool { return s.kept[pod] != nil }) {
+		t.Error("a shutdown keeps pods")
+	}
+}
+
+// podOf returns the plan of a pod.
+func podOf(p *plan, name string) *podPlan {
+	for i := range p.Nodes {
+		for j := range p.Nodes[i].Pods {
+			if pod := &p.Nodes[i].Pods[j]; pod.Name == name {
+				return pod
+			}
+		}
+	}
+	return &podPlan{}
 }
 
 func TestRenderPlan(t *testing.T) {

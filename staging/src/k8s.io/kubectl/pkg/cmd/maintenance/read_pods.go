@@ -69,9 +69,7 @@ type podSnapshot struct {
 	// policiesDropped is whether the server would not store them.
 	policiesDropped bool
 	// kept are the pods that are not evicted, with what happens to them instead.
-	kept map[*corev1.Pod]coordinationv1alpha1.NodeMaintenancePodAction
-	// agents are those of them that stay only because a skipped pod of their node may need them.
-	agents sets.Set[*corev1.Pod]
+	kept map[*corev1.Pod]*keptPod
 	// namespaces are the labels of namespaces, if a policy selects them.
 	namespaces map[string]labels.Set
 	// nodeBudgets limit which nodes are drained at the same time, in the order of their names.

@@ -263,6 +263,7 @@ func summaryText(plan *plan, now time.Time) string {
 		{s.Intercepted, "with interceptors that act first"},
 		{s.Replaced, "replaced by their Deployments first"},
 		{s.Skipped, "skipped"},
+		{s.KeptByOthers, "kept by other maintenances"},
 		{s.StayingAgents, "staying with skipped pods"},
 		{s.ComingBack, "that come back"},
 		{s.WaitedFor, s.waitedForText(now)},

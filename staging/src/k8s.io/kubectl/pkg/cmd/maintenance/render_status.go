@@ -580,21 +580,14 @@ func (v *view) conditionRepeats() bool {
 			return true
 		}
 	}
-	if i := strings.Index(text, skippedSentence); i >= 0 { // How many are skipped is shown.
-		before := text[:strings.LastIndex(text[:i], ". ")+1]
-		text = strings.TrimSpace(before + text[i+len(skippedSentence):])
-	}
-	unstopped, _ := maintenance.UnstoppedSentences(text)
-	for _, sentence := range unstopped { // These are shown, too.
+	unstopped, pods := maintenance.UnstoppedSentences(text) // How many stay, and why, is shown.
+	for _, sentence := range append(unstopped, strings.TrimSuffix(maintenance.SkippedSentence(v.PodsSkipped-pods), ".")) {
 		text = strings.TrimSpace(strings.Replace(text, sentence+".", "", 1))
 	}
 	left, more, _ := strings.Cut(text, ". ")
 	more = strings.TrimSuffix(more, ".")
 	return strings.Contains(left, " left on ") && (more == "" || more == strings.TrimSuffix(v.DrainMessage, "."))
 }
-
-// skippedSentence is the end of the sentence of the condition Drained that counts skipped pods.
-const skippedSentence = " stay, because spec.podPolicies skips them."
 
 // text is the message of the controller, or the cause if there is none.
 func (b *blockerView) text() string {

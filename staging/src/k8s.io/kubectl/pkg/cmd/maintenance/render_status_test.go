@@ -193,7 +193,7 @@ func TestRenderStatus(t *testing.T) {
 			}}), drainingNode("node-1", 0, 30, "Draining")),
 		"skipped": snapshotOf(newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained().skipping(2), drainingNode("node-1", 0, 0, "Drained"),
 			newMaintenance("rack-8", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-2").started(time.Minute).draining(coordinationv1alpha1.DrainStatus{DrainMessage: "Draining"}).skipping(1).
-				condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, "1 pod left on 1 of 1 node. 1 pod stay, because spec.podPolicies skips them."),
+				condition(metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonDraining, "1 pod left on 1 of 1 node. 1 pod stays, because spec.podPolicies skips it."),
 			drainingNode("node-2", 1, 0, "Draining"), newPod("web-0", "node-2")),
 		"two": snapshotOf(newMaintenance("b", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(time.Hour).drained(),
 			newMaintenance("a", coordinationv1alpha1.NodeMaintenanceStageCordon, "node-1").started(time.Hour), drainingNode("node-1", 0, 0, "Drained")),
@@ -329,7 +329,7 @@ func TestChanges(t *testing.T) {
 	blockers := []string{
 		"blocked: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1",
 		"blocked: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1",
-		"blocked: 1 pod is still terminating after the grace period: default/stuck-0",
+		"blocked: 1 pod is still terminating after the grace period (finalizers: example.com/keep): default/stuck-0",
 		"1 pod waits for interceptor migrate.example.com: default/vm-0 (ETA 13:04:30, in 2m5s)",
 	}
 	for _, tc := range []struct {

@@ -22,14 +22,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
-	"k8s.io/component-helpers/plaintext"
 )
-
-// maxBudgetMessage is how much of the message of a condition is shown.
-const maxBudgetMessage = 200
 
 // refusalOf says why the API server would not evict the pod now, under the budgets that select it;
 // empty if it would.
@@ -43,17 +37,12 @@ func refusalOf(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) string 
 	}
 	budget := applicable[0]
 	name, status := budget.Namespace+"/"+budget.Name, &budget.Status
-	allowed := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition)
+	why := poddisruptionbudget.WhyNever(budget)
 	switch {
-	case allowed != nil && allowed.Status != metav1.ConditionTrue && allowed.Reason == policyv1.SyncFailedReason:
-		// It counts no pods then.
-		return fmt.Sprintf("PodDisruptionBudget %s cannot be computed: %s: set minAvailable to a number, or let it select only pods whose controllers have the subresource scale",
-			name, plaintext.Truncate(plaintext.Line(strings.TrimSuffix(allowed.Message, ".")), maxBudgetMessage))
+	case why != "":
+		return fmt.Sprintf("PodDisruptionBudget %s %s", name, why)
 	case status.ObservedGeneration < budget.Generation:
 		return fmt.Sprintf("PodDisruptionBudget %s is not processed yet", name)
-	case status.ExpectedPods > 0 && status.DesiredHealthy >= status.ExpectedPods:
-		return fmt.Sprintf("PodDisruptionBudget %s never allows a disruption: it needs %d healthy pods, of %d: lower minAvailable or raise maxUnavailable, or add a pod",
-			name, status.DesiredHealthy, status.ExpectedPods)
 	}
 	return fmt.Sprintf("PodDisruptionBudget %s allows no disruption: %d of %d healthy pods are needed", name, status.DesiredHealthy, status.CurrentHealthy)
 }

@@ -105,7 +105,7 @@ func (s *podSnapshot) podsToMove(nodes []string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, node := range nodes {
 		for _, pod := range s.pods[node] {
-			if s.kept[pod] == "" && maintenance.IsLeft(pod) && maintenance.PodTypeOf(pod) == corev1.PodTypeDefault && metav1.GetControllerOf(pod) != nil {
+			if s.kept[pod] == nil && maintenance.IsLeft(pod) && maintenance.PodTypeOf(pod) == corev1.PodTypeDefault && metav1.GetControllerOf(pod) != nil {
 				pods = append(pods, pod)
 			}
 		}

@@ -88,6 +88,9 @@ type podPlan struct {
 	Priority int32          `json:"priority"`
 	// Action is Skip or WaitCompleted if a pod policy says so: nobody evicts the pod.
 	Action coordinationv1alpha1.NodeMaintenancePodAction `json:"action,omitempty"`
+	// KeptBy are other maintenances of the node whose policies skip the pod. It stays until they have ended, and the
+	// node is not drained before.
+	KeptBy []string `json:"keptBy,omitempty"`
 	// EndsBy is when a pod that is waited for ends at the latest, if it has a deadline.
 	EndsBy *metav1.Time `json:"endsBy,omitempty"`
 	// Interceptors act in this order. The last one evicts the pod.
@@ -160,9 +163,10 @@ type planSummary struct {
 	Replaced     int `json:"podsReplacedFirst"`
 	Unmanaged    int `json:"unmanagedPods"`
 	LocalStorage int `json:"podsWithLocalStorage"`
-	// Skipped pods stay, and those of WaitedFor are left alone until they end: by WaitedForUntil, but for
+	// Skipped pods stay, those of KeptByOthers until other maintenances have ended, and those of WaitedFor are left alone until they end: by WaitedForUntil, but for
 	// WaitedForEndless of them, which have no deadline.
 	Skipped          int          `json:"skippedPods"`
+	KeptByOthers     int          `json:"podsKeptByOthers"`
 	WaitedFor        int          `json:"podsWaitedFor"`
 	WaitedForEndless int          `json:"podsWaitedForWithoutDeadline"`
 	WaitedForUntil   *metav1.Time `json:"waitedForUntil,omitempty"`
@@ -193,12 +197,8 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 			if !maintenance.IsLeft(pod) {
 				continue
 			}
-			if action := s.kept[pod]; action != "" {
-				kept := keptPodPlan(pod, action, compiled)
-				if s.agents.Has(pod) {
-					kept.Remarks = append(kept.Remarks, noteStaysWithSkipped)
-				}
-				n.Pods = append(n.Pods, kept)
+			if kept := s.kept[pod]; kept != nil {
+				n.Pods = append(n.Pods, keptPodPlan(pod, kept, compiled))
 				continue
 			}
 			n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))

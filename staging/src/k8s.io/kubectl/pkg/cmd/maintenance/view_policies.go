@@ -28,7 +28,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
@@ -43,12 +42,19 @@ const (
 // nodePolicies are the pod policies of a maintenance, and the nodes on which they decide.
 type nodePolicies struct {
 	*maintenance.PodPolicies
+	// name is that of the maintenance; empty for one that is not stored.
+	name string
 	// nodes is nil for the planned maintenance, all of whose nodes are planned.
 	nodes *maintenance.NodeMatcher
 }
 
-// readPolicies keeps the pod policies of a maintenance, and of others that drain its nodes: the most
-// cautious one decides. It reads namespaces if a policy selects them.
+// decideOn reports whether the policies decide on the node. Those of a shutdown never do: its kubelet writes them.
+func (p *nodePolicies) decideOn(node *corev1.Node) bool {
+	return p.name != maintenance.ShutdownName(node.Name) && (p.nodes == nil || p.nodes.Matches(node))
+}
+
+// readPolicies keeps the pod policies of a maintenance, and of others that drain its nodes: each has a verdict of its
+// own on a pod, and the most cautious one decides. It reads namespaces if a policy selects them.
 func (s *podSnapshot) readPolicies(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) error {
 	if nm.UID == "" && s.budgetsNotServed && (len(nm.Spec.PodPolicies) > 0 || nm.Spec.DrainedWhen != nil) {
 		s.policiesDropped = true // The gate is the same.
@@ -88,7 +94,7 @@ func (s *podSnapshot) setPolicies(nm *coordinationv1alpha1.NodeMaintenance) erro
 			return fmt.Errorf("spec.podPolicies[%d].action: unknown value %q: must be Drain, Skip or WaitCompleted", i, policy.Action)
 		}
 	}
-	s.policies = append(s.policies, nodePolicies{PodPolicies: own})
+	s.policies = append(s.policies, nodePolicies{PodPolicies: own, name: nm.Name})
 	for _, other := range s.maintenances {
 		if other.Name == nm.Name || other.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || len(other.Spec.PodPolicies) == 0 {
 			continue
@@ -99,7 +105,7 @@ func (s *podSnapshot) setPolicies(nm *coordinationv1alpha1.NodeMaintenance) erro
 			continue
 		}
 		if policies, err := maintenance.NewPodPolicies(other.Spec.PodPolicies); err == nil {
-			s.policies = append(s.policies, nodePolicies{policies, nodes})
+			s.policies = append(s.policies, nodePolicies{policies, other.Name, nodes})
 		}
 	}
 	return nil
@@ -112,57 +118,76 @@ func (s *podSnapshot) setNamespaces(namespaces []*corev1.Namespace) {
 	}
 }
 
+// keptPod is what happens to a pod that is not evicted.
+type keptPod struct {
+	action coordinationv1alpha1.NodeMaintenancePodAction
+	// by names the other maintenances that skip the pod. If the planned one does not, it waits until they have ended.
+	by []string
+	// agent is whether the planned maintenance skips it only because a skipped pod of the node may need it.
+	agent bool
+}
+
 // keepPods finds the pods of the nodes that are not evicted. It needs policies and pods.
 func (s *podSnapshot) keepPods(nodes []*corev1.Node) {
-	s.kept, s.agents = map[*corev1.Pod]coordinationv1alpha1.NodeMaintenancePodAction{}, sets.New[*corev1.Pod]()
+	s.kept = map[*corev1.Pod]*keptPod{}
 	for _, node := range nodes {
-		skips := false
-		for _, pod := range s.pods[node.Name] {
-			if action := s.actionFor(pod, node); action == actionSkip || action == actionWait {
-				s.kept[pod] = action
-				skips = skips || action == actionSkip && maintenance.IsLeft(pod) && maintenance.PodTypeOf(pod) == corev1.PodTypeDefault
+		for i := range s.policies {
+			if policies := &s.policies[i]; policies.decideOn(node) {
+				s.keepPodsOf(node, policies, i == 0)
 			}
 		}
-		if skips {
-			s.keepAgents(node)
-		}
 	}
 }
 
-// keepAgents keeps the pods of DaemonSets and the static pods of a node on which a skipped pod stays: they
-// may be its network or its storage.
-func (s *podSnapshot) keepAgents(node *corev1.Node) {
+// keepPodsOf adds the verdicts of one maintenance on the pods of a node. Where it skips a pod, it skips the pods of
+// DaemonSets and the static pods as well: they may be its network or its storage. own is whether it is the planned one,
+// which comes first.
+func (s *podSnapshot) keepPodsOf(node *corev1.Node, policies *nodePolicies, own bool) {
+	skips := slices.ContainsFunc(s.pods[node.Name], func(pod *corev1.Pod) bool {
+		return maintenance.IsLeft(pod) && maintenance.PodTypeOf(pod) == corev1.PodTypeDefault && s.actionFor(pod, policies) == actionSkip
+	})
 	for _, pod := range s.pods[node.Name] {
-		if maintenance.PodTypeOf(pod) != corev1.PodTypeDefault && s.kept[pod] != actionSkip {
-			s.kept[pod] = actionSkip
-			s.agents.Insert(pod)
+		action, agent := s.actionFor(pod, policies), false
+		if skips && action != actionSkip && maintenance.PodTypeOf(pod) != corev1.PodTypeDefault {
+			action, agent = actionSkip, true
+		}
+		known := s.kept[pod]
+		switch {
+		case action != actionSkip && action != actionWait, known != nil && known.action == actionSkip && len(known.by) == 0:
+			continue // What the planned maintenance skips itself, it does not wait for.
+		case known == nil:
+			known = &keptPod{action: action}
+			s.kept[pod] = known
+		}
+		known.action = maintenance.MoreCautious(known.action, action)
+		switch {
+		case own:
+			known.agent = agent
+		case action == actionSkip:
+			known.by = append(known.by, policies.name)
 		}
 	}
 }
 
-// actionFor returns what a drain does with a pod of the node.
-func (s *podSnapshot) actionFor(pod *corev1.Pod, node *corev1.Node) coordinationv1alpha1.NodeMaintenancePodAction {
-	action := coordinationv1alpha1.NodeMaintenancePodDrain
-	for _, policies := range s.policies {
-		if policies.nodes != nil && !policies.nodes.Matches(node) {
-			continue
-		}
-		action = maintenance.MoreCautious(action, policies.ActionFor(pod, func() (labels.Set, bool) {
-			set, known := s.namespaces[pod.Namespace]
-			return set, known
-		}))
-	}
-	return action
+// actionFor returns what the policies of a maintenance do with a pod.
+func (s *podSnapshot) actionFor(pod *corev1.Pod, policies *nodePolicies) coordinationv1alpha1.NodeMaintenancePodAction {
+	return policies.ActionFor(pod, func() (labels.Set, bool) {
+		set, known := s.namespaces[pod.Namespace]
+		return set, known
+	})
 }
 
 // keptPodPlan is the plan of a pod that nobody evicts. One that is waited for keeps its step, and the
 // next steps wait for it.
-func keptPodPlan(pod *corev1.Pod, action coordinationv1alpha1.NodeMaintenancePodAction, compiled *maintenance.Plan) podPlan {
+func keptPodPlan(pod *corev1.Pod, kept *keptPod, compiled *maintenance.Plan) podPlan {
 	p := podPlan{
-		Namespace: pod.Namespace, Name: pod.Name, Action: action,
+		Namespace: pod.Namespace, Name: pod.Name, Action: kept.action, KeptBy: kept.by,
 		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod), Interceptors: []string{},
 	}
-	if action == actionSkip {
+	if kept.agent {
+		p.Remarks = append(p.Remarks, noteStaysWithSkipped)
+	}
+	if kept.action == actionSkip {
 		return p
 	}
 	if step := compiled.EntryFor(pod); step < compiled.Len() {
@@ -179,6 +204,9 @@ func (s *planSummary) addKept(pod *podPlan) {
 	switch {
 	case pod.staysWithSkipped():
 		s.StayingAgents++
+		return
+	case len(pod.KeptBy) > 0:
+		s.KeptByOthers++
 		return
 	case pod.Action == actionSkip:
 		s.Skipped++
@@ -204,6 +232,8 @@ func (p *podPlan) keptText(now time.Time) string {
 	switch {
 	case p.staysWithSkipped():
 		return "" // The remark says why.
+	case len(p.KeptBy) > 0:
+		return fmt.Sprintf("stays until NodeMaintenance %s has ended, which skips it: the node is not drained before", strings.Join(p.KeptBy, ", "))
 	case p.Action == actionSkip:
 		return "stays: spec.podPolicies skips it"
 	case p.EndsBy != nil:

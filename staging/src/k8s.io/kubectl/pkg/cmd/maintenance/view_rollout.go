@@ -180,10 +180,46 @@ func phaseOf(v *view, node *corev1.Node) (nodePhase, *metav1.Time) {
 		return phaseFailed, admission.FailedTime
 	case admission.ReturningTime != nil:
 		return phaseReturning, admission.ReturningTime
-	case admission.DrainedTime != nil:
+	case admission.DrainedTime != nil && !hasPodsAgain(node, admission, v.skips):
 		return phaseDrained, admission.DrainedTime
 	}
 	return phaseDraining, &admission.AdmittedTime
+}
+
+// skipsPods reports whether the maintenance may leave pods alone that others want to leave.
+func skipsPods(nm *coordinationv1alpha1.NodeMaintenance) bool { return len(nm.Spec.PodPolicies) > 0 }
+
+// podsLeftOn returns how many pods are left on a node for any of its maintenances.
+func podsLeftOn(node *corev1.Node) int {
+	status := node.Status.MaintenanceStatus
+	if status == nil {
+		return 0
+	}
+	return int(status.PodsPendingEvictionRequest + status.ActiveEvictionRequests)
+}
+
+// hasPodsAgain reports whether pods have come back to a node that was drained for the maintenance of the admission: the
+// admission has when it was for the first time. It is as good as drained if it was rebooted since, or if the
+// pods that are left may be those that the maintenance skips and others do not.
+func hasPodsAgain(node *corev1.Node, admission *corev1.MaintenanceAdmission, skips bool) bool {
+	return hasPodsAfterDrain(node, admission) && !bootsDiffer(node, admission) && !mayBeOfOthers(node, admission, skips)
+}
+
+// hasPodsAfterDrain reports whether the node of an admission was drained, is not given back, and has pods.
+func hasPodsAfterDrain(node *corev1.Node, admission *corev1.MaintenanceAdmission) bool {
+	drained := func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeDrained && c.Status == corev1.ConditionTrue
+	}
+	return admission != nil && admission.DrainedTime != nil && admission.ReturningTime == nil && admission.DoneTime == nil && podsLeftOn(node) > 0 &&
+		!slices.ContainsFunc(node.Status.Conditions, drained)
+}
+
+// mayBeOfOthers reports whether the maintenance of an admission skips pods, and another one drains the node, so that the
+// pods that are left may be those that only the other one wants to leave. The node counts them for all together.
+func mayBeOfOthers(node *corev1.Node, admission *corev1.MaintenanceAdmission, skips bool) bool {
+	return skips && slices.ContainsFunc(maintenance.Admissions(node), func(other corev1.MaintenanceAdmission) bool {
+		return other.MaintenanceUID != admission.MaintenanceUID && other.ReturningTime == nil && other.DoneTime == nil
+	})
 }
 
 // needsAdmission reports whether a node without an admission waits for one. A maintenance that only

@@ -72,6 +72,8 @@ type view struct {
 	uid types.UID
 	// selector selects the nodes.
 	selector *corev1.NodeSelector
+	// skips reports whether the maintenance may leave pods alone that others want to leave.
+	skips bool
 	// observed reports whether the status is of the current generation.
 	observed bool
 	// nodeless reports whether it has selected no node for long, and will not get one.
@@ -202,6 +204,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		uid:           nm.UID,
 		changed:       lastChange(nm),
 		selector:      nm.Spec.NodeSelector,
+		skips:         skipsPods(nm),
 		observed:      nm.Status.ObservedGeneration == nm.Generation,
 	}
 	for _, stage := range nm.Status.StageStatuses {
@@ -323,10 +326,41 @@ func (v *view) addNodes(nodes []*corev1.Node, s *snapshot) {
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		most := v.DrainedNodes - drained
+		if v.Rollout != nil {
+			most -= v.Rollout.DoneNodes
+		}
+		drained += v.addDrainedButForOthers(nodes, most)
+	}
 	v.SelectedNodes = len(v.Nodes)
 	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
 		v.DrainedNodes = drained
 	}
+}
+
+// drainedButForOthers is the state of a node on which only pods are left that the maintenance skips.
+const drainedButForOthers = "Drained, but for pods that others want to leave"
+
+// addDrainedButForOthers shows nodes as drained for which the node itself only says that other maintenances are not
+// done, and returns their number: one row must not contradict the counts of the maintenance, which are about its own
+// pods. most is how many drained nodes the maintenance has besides the others: with more, pods may have come back.
+func (v *view) addDrainedButForOthers(nodes []*corev1.Node, most int) int {
+	var found []*nodeView
+	for i, node := range nodes {
+		admission := maintenance.AdmissionOf(node, v.uid)
+		if hasPodsAfterDrain(node, admission) && mayBeOfOthers(node, admission, v.skips) {
+			found = append(found, &v.Nodes[i])
+		}
+	}
+	if len(found) > most {
+		return 0
+	}
+	for _, node := range found {
+		node.Drained, node.Message = true, drainedButForOthers
+		node.PodsPending, node.PodsEvicting, node.PodsBlocked = 0, 0, 0
+	}
+	return len(found)
 }
 
 // holdersOfNodes returns, by node, the maintenances that keep it cordoned.

@@ -27,6 +27,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -201,7 +202,7 @@ func TestTimedOut(t *testing.T) {
 		{"blocked", map[string]view{"b": viewsIn(blockedDrain())[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
 b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
 b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
-b: 1 pod is still terminating after the grace period: default/stuck-0`},
+b: 1 pod is still terminating after the grace period (finalizers: example.com/keep): default/stuck-0`},
 		{"a node is blocked", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, "", exitBlocked,
 			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
 		{"a node is blocked, and a pod leaves", map[string]view{"b": {Blockers: []blockerView{
@@ -480,9 +481,46 @@ func TestDrainedTextCountsSkippedPods(t *testing.T) {
 func TestDrainedTextSaysWhyPodsStay(t *testing.T) {
 	m := newMaintenance("rack", drain, "node-1").started(time.Hour).drained().skipping(3)
 	const sentence = "2 DaemonSet pods stay, which nobody stops: feature gate A is off"
-	m.Status.Conditions[0].Message += " 1 pods stay, because spec.podPolicies skips them. " + sentence + "."
+	m.Status.Conditions[0].Message += " 1 pod stays, because spec.podPolicies skips it. " + sentence + "."
 	v := viewsIn(snapshotOf(m, drainingNode("node-1", 0, 0, "Drained")))[0]
 	if got, want := drainedText(&v), "drained: no pod is left on 1 node; 1 is skipped and stays: spec.podPolicies; "+sentence; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNodesAgreeWithMaintenance verifies that the rows of nodes do not contradict the counts of the maintenance: a node
+// counts the pods that others want to leave, and has when it was drained for the first time.
+func TestNodesAgreeWithMaintenance(t *testing.T) {
+	own := newMaintenance("own", drain, "node-1", "node-2").started(time.Hour)
+	own.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{Action: "Skip"}}
+	other := newMaintenance("other", drain, "node-1", "node-2").started(time.Hour)
+	shared := func(name string) *corev1.Node {
+		node := againNode(own, name)
+		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, admittedNode(other, name, phaseDraining, 0).Status.MaintenanceStatus.Admissions...)
+		return node
+	}
+	for name, test := range map[string]struct {
+		drainedNodes int32
+		want         int
+	}{"it is drained": {2, 2}, "pods have come back": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			m := maintenanceStory{own.DeepCopy()}
+			m.draining(coordinationv1alpha1.DrainStatus{DrainMessage: "Draining", DrainedNodes: test.drainedNodes})
+			s := snapshotOf(m, other, shared("node-1"), shared("node-2"))
+			v := viewOf(m.NodeMaintenance, &s.snapshot)
+			if v.DrainedNodes != test.want {
+				t.Errorf("%d drained nodes", v.DrainedNodes)
+			}
+			for _, node := range v.Nodes {
+				if node.Drained != (test.want > 0) || node.Drained && (node.podsLeft() > 0 || node.Message != drainedButForOthers) {
+					t.Errorf("unexpected row: %+v", node)
+				}
+			}
+		})
+	}
+	rollout := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(manual)).counting(0, 1, 0)
+	s := snapshotOf(rollout, againNode(rollout, "node-1"))
+	if v := viewOf(rollout.NodeMaintenance, &s.snapshot); v.Nodes[0].Phase != phaseDraining {
+		t.Errorf("pods have come back, and the node is %s", v.Nodes[0].Phase)
 	}
 }
