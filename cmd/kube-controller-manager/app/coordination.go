@@ -21,11 +21,14 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/transport"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/utils/clock"
 )
 
 // concurrentNodeMaintenanceSyncs is the number of nodes that are synced concurrently. Pods are
@@ -101,15 +104,16 @@ func newNodeMaintenanceControllerDescriptor() *ControllerDescriptor {
 }
 
 func newNodeMaintenanceController(ctx context.Context, controllerContext ControllerContext, controllerName string) (Controller, error) {
-	client, err := newEvictionClient(controllerContext, controllerName)
+	now := serverclock.New(clock.RealClock{})
+	client, err := newEvictionClient(controllerContext, controllerName, now.Transport)
 	if err != nil {
 		return nil, err
 	}
-	requestClient, err := newEvictionClient(controllerContext, controllerName)
+	requestClient, err := newEvictionClient(controllerContext, controllerName, now.Transport)
 	if err != nil {
 		return nil, err
 	}
-	eventClient, err := newEvictionClient(controllerContext, controllerName)
+	eventClient, err := newEvictionClient(controllerContext, controllerName, now.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +134,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 			eventClient,
 			absences,
 			fleetInformers(controllerContext, budgetsServed),
+			now,
 		)
 		if err != nil {
 			return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
@@ -154,14 +159,17 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 }
 
 // newEvictionClient returns a client with its own rate limits for a controller that takes part in
-// drains.
-func newEvictionClient(controllerContext ControllerContext, controllerName string) (kubernetes.Interface, error) {
+// drains, through the transports that wrap the one of its configuration.
+func newEvictionClient(controllerContext ControllerContext, controllerName string, wrappers ...transport.WrapperFunc) (kubernetes.Interface, error) {
 	config, err := controllerContext.NewClientConfig(controllerName)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS *= evictionQPSFactor
 	config.Burst *= evictionBurstFactor
+	for _, wrapper := range wrappers {
+		config.Wrap(wrapper)
+	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client for the %s: %w", controllerName, err)

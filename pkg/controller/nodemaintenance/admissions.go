@@ -424,18 +424,22 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 // hasStored returns an error if an API server has dropped one of the admissions of a node. Nothing may
 // begin without them, so it is tried again: another API server may answer.
 func hasStored(written *v1.Node, added []v1.MaintenanceAdmission) error {
+	dropped := sets.New[types.UID]()
 	for i := range added {
 		if maintenance.AdmissionOf(written, added[i].MaintenanceUID) == nil {
-			return &unrecordedError{written.Name, added[i].MaintenanceUID}
+			dropped.Insert(added[i].MaintenanceUID)
 		}
 	}
-	return nil
+	if dropped.Len() == 0 {
+		return nil
+	}
+	return &unrecordedError{written.Name, dropped}
 }
 
-// unrecordedError says that an API server has dropped the admission of a maintenance.
+// unrecordedError says that an API server has dropped the admissions of maintenances.
 type unrecordedError struct {
 	node string
-	uid  types.UID
+	uids sets.Set[types.UID]
 }
 
 func (e *unrecordedError) Error() string {

@@ -599,3 +599,101 @@ func TestDisabledInterceptor(t *testing.T) {
 		t.Errorf("an interceptor with a heartbeat: %+v", reporting)
 	}
 }
+
+// A DaemonSet pod that others have asked for before the drain has come to it is no blocker, and needs no intervention in
+// the moment in which it has: its interceptor does nothing before that.
+func TestDaemonSetPodThatOthersAskedForTooEarly(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	web, agent := f.createPods(1, "n", 0)[0], f.createPods(1, "n", 0, daemon)[0]
+	request := &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: string(agent.UID)},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: agent.Name, UID: string(agent.UID)}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "other.example.com"}},
+		},
+	}
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(agent.Namespace).Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.intercept(agent, coordinationv1alpha1.EvictionInterceptorDaemonSet)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	f.setUnresponsive(agent)
+	f.run(5 * time.Second)
+	blockers := func() (described []string) {
+		for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
+			described = append(described, string(b.Cause))
+		}
+		return described
+	}
+	if diff := cmp.Diff([]string{"Evicting"}, blockers()); diff != "" {
+		t.Errorf("too early (-want, +got):\n%s", diff)
+	}
+	f.deletePods(web)
+	f.run(5 * time.Second)
+	if !f.asksFor(agent) {
+		t.Fatal("the drain has not come to the pod")
+	}
+	if diff := cmp.Diff([]string{"Interceptor"}, blockers()); diff != "" {
+		t.Errorf("a moment after the drain has come to it (-want, +got):\n%s", diff)
+	}
+	for _, event := range f.events {
+		if strings.Contains(event, "DrainBlocked") {
+			t.Errorf("unexpected event: %s", event)
+		}
+	}
+	f.run(firstReport)
+	if diff := cmp.Diff([]string{"InterceptorUnresponsive"}, blockers()); diff != "" {
+		t.Errorf("it still does nothing (-want, +got):\n%s", diff)
+	}
+}
+
+// setUnresponsive has the active interceptor of the pod count as silent.
+func (f *fixture) setUnresponsive(pod *v1.Pod) {
+	f.t.Helper()
+	requests := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace)
+	request, err := requests.Get(f.ctx, string(pod.UID), metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive), Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.clock.Now()),
+	})
+	if _, err := requests.UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// The status says what keeps a pod that does not end: its finalizers, or its node.
+func TestStuckPodIsExplained(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(time.Second)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds, pod.Finalizers = ptr.To(metav1.NewTime(f.clock.Now())), ptr.To[int64](30), []string{"example.com/backup"}
+	update := func() {
+		if _, err := f.client.CoreV1().Pods(pod.Namespace).Update(f.ctx, pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update()
+	expect := func(when, want string) {
+		t.Helper()
+		f.run(3 * time.Second)
+		blockers := f.maintenance("m").Status.DrainStatus.Blockers
+		if want = "1 pod is still terminating after the grace period" + want; len(blockers) != 1 || blockers[0].Message != want {
+			t.Errorf("%s: %+v, want %q", when, blockers, want)
+		}
+	}
+	f.run(time.Minute)
+	expect("a finalizer", " (finalizers: example.com/backup)")
+	pod.Finalizers = nil
+	update()
+	expect("its owner has removed it", "")
+	f.changeNamed("n", setReady(false))
+	expect("the machine is off", " (node n is not Ready: if the machine is off, give the node the taint node.kubernetes.io/out-of-service, or delete it)")
+	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
+	expect("somebody has said so", " (node n is not Ready and out of service: the garbage collector of pods removes it)")
+}

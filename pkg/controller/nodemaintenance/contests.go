@@ -95,6 +95,16 @@ func (c *contests) count(node string, pod types.UID, now time.Time) int {
 	return len(recently(found.requested, now))
 }
 
+// last returns when the eviction of the pod was requested for the last time; zero if this process has not.
+func (c *contests) last(node string, pod types.UID) time.Time {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if found := c.nodes[node][pod]; found != nil && len(found.requested) > 0 {
+		return found.requested[len(found.requested)-1]
+	}
+	return time.Time{}
+}
+
 // wait returns the delay before the eviction of the pod may be requested again.
 func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration {
 	c.lock.Lock()
@@ -111,7 +121,7 @@ func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration
 	for i := contestLimit; i < len(times) && pause < maxContestPause; i++ {
 		pause = min(2*pause, maxContestPause)
 	}
-	return max(0, times[len(times)-1].Add(pause).Sub(now))
+	return within(max(0, times[len(times)-1].Add(pause).Sub(now)), pause)
 }
 
 // message says that others withdraw the request for the pod again and again, and since when, if they do.

@@ -35,36 +35,92 @@ import (
 
 // escalationGrace is how long after its start a controller begins with no action that has come meanwhile: as
 // long as none ran, nobody evicted the pods that their budgets and interceptors let go. For the same time, no
-// interceptor times out.
+// interceptor times out. It is also the notice that is given before an action that another maintenance has held up
+// begins after that one has ended.
 const escalationGrace = 5 * time.Minute
 
-// escalationOf returns the strongest action that all maintenances that drain the node have come to
-// for a pod, "" if none; and after which time there may be another one, 0 if never. One of them that
-// does not escalate, or whose clock stands still, holds up the others: whoever drains the node with
-// more patience has a reason for it.
-func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, now time.Time) (action v1.MaintenanceEscalation, next time.Duration) {
-	if c.fleet == nil || node == nil || len(pod.keptBy) > 0 || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() }) {
-		return "", 0 // Only the kubelet can stop a static pod.
+// podEscalation is what the escalations of the maintenances of a node mean for one of its pods.
+type podEscalation struct {
+	// action is the strongest that all maintenances that drain the node have come to, "" if none. One of them
+	// that does not escalate, or whose clock stands still, holds up the others: whoever drains the node with
+	// more patience has a reason for it.
+	action v1.MaintenanceEscalation
+	// next is after which time there may be another one, or somebody holds up one; 0 if never.
+	next time.Duration
+	// heldUp is a stronger one that some have come to, and would do something; nil if there is none.
+	heldUp *heldUpEscalation
+}
+
+// heldUpEscalation is an action that some maintenances of a node have come to, and holders have not.
+type heldUpEscalation struct {
+	action        v1.MaintenanceEscalation
+	come, holders []*order
+}
+
+// String names all of them.
+func (h *heldUpEscalation) String() string {
+	return fmt.Sprintf("spec.escalation of NodeMaintenance %s has come to %s, held up by NodeMaintenance %s", namesOf(h.come), h.action, namesOf(h.holders))
+}
+
+func namesOf(orders []*order) string {
+	var names []string
+	for _, o := range orders {
+		names = append(names, o.name)
+	}
+	return joinNames(names)
+}
+
+// escalationOf returns what the escalations of the maintenances mean for a pod.
+func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, now time.Time) (result podEscalation) {
+	if c.fleet == nil || node == nil || len(pod.keptBy) > 0 || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !escalates(orders) {
+		return result // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(node)
 	if pod.completes && !isRequested(pod.request) {
 		possible = possible[:len(possible)-1] // Nobody is asked, so there is nobody to pass over.
 	}
 	for i, action := range possible {
-		wait, found := c.untilEscalation(pod.Pod, node, orders, possible[:i+1], now)
-		switch {
-		case found && wait <= 0:
-			return action, next
-		case found && (next == 0 || wait < next):
-			next = wait
+		due := c.escalationsDue(pod.Pod, node, orders, possible[:i+1], now)
+		if due.all && due.wait <= 0 {
+			result.action = action
+			return result
+		}
+		if result.heldUp == nil && len(due.come) > 0 && len(due.holders) > 0 && pod.isAffectedBy(action) {
+			result.heldUp = &heldUpEscalation{action, due.come, due.holders}
+		}
+		if next := due.next(); next > 0 && (result.next == 0 || next < result.next) {
+			result.next = next
 		}
 	}
-	return "", next
+	return result
 }
 
-// untilEscalation returns how long it takes until all maintenances that drain the node have come to
-// one of the actions for a pod, and false if that will not happen as things are.
-func (c *Controller) untilEscalation(pod *v1.Pod, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) (wait time.Duration, found bool) {
+// escalates reports whether one of the maintenances that drain a node escalates.
+func escalates(orders []order) bool {
+	return slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() && o.drains() })
+}
+
+// escalationsDue is when the maintenances that drain a node come to one of some actions for a pod.
+type escalationsDue struct {
+	// come are those that have, and holders the others.
+	come, holders []*order
+	// all is whether all of them will, as things are, and wait how long that takes; soonest is how long the
+	// first of the others takes, 0 if none will.
+	all           bool
+	wait, soonest time.Duration
+}
+
+// next returns after which time something changes, 0 if never.
+func (d *escalationsDue) next() time.Duration {
+	if d.all && d.wait > 0 && (d.soonest == 0 || d.wait < d.soonest) {
+		return d.wait
+	}
+	return d.soonest
+}
+
+func (c *Controller) escalationsDue(pod *v1.Pod, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) escalationsDue {
+	due := escalationsDue{all: true}
+	ended := c.holdUps.ended(node)
 	for i := range orders {
 		o := &orders[i]
 		if !o.drains() || o.isShutdownOf(node.Name) {
@@ -73,23 +129,39 @@ func (c *Controller) untilEscalation(pod *v1.Pod, node *v1.Node, orders []order,
 		after, escalates := o.escalation.After(pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
 		admission := maintenance.AdmissionOf(node, o.uid)
 		if !escalates || admission == nil {
-			return 0, false
+			due.all, due.holders = false, append(due.holders, o)
+			continue
 		}
 		elapsed, running := maintenance.EscalationClock(admission, now)
-		if !running && elapsed < after {
-			return 0, false
-		}
 		left := after - elapsed
-		if !hasBegun(admission, actions, now.Add(left)) {
-			// Later than that only on a node that was admitted before.
-			left = max(left, c.begun.Add(min(after, escalationGrace)).Sub(now))
+		if left <= 0 {
+			due.come = append(due.come, o)
+		} else {
+			due.holders, due.all = append(due.holders, o), due.all && running
+			if running && (due.soonest == 0 || left < due.soonest) {
+				due.soonest = left
+			}
 		}
-		if !found || left > wait {
-			wait = left
-		}
-		found = true
+		due.wait = max(due.wait, c.withNotice(admission, actions, after, left, ended, now))
 	}
-	return wait, found
+	due.all = due.all && len(due.come)+len(due.holders) > 0
+	return due
+}
+
+// withNotice returns how long it takes until an action begins that a maintenance comes to after left: if it has come
+// meanwhile, neither the start of a controller nor the end of a maintenance that has held it up must have pods
+// deleted at once.
+func (c *Controller) withNotice(admission *v1.MaintenanceAdmission, actions []v1.MaintenanceEscalation, after, left time.Duration, ended, now time.Time) time.Duration {
+	notice := min(after, escalationGrace)
+	wait := left
+	if !hasBegun(admission, actions, now.Add(left)) {
+		// Later than that only on a node that was admitted before.
+		wait = max(wait, c.begun.Add(notice).Sub(now))
+	}
+	if !ended.IsZero() {
+		wait = max(wait, within(ended.Add(notice).Sub(now), notice))
+	}
+	return wait
 }
 
 // hasBegun reports whether a controller has begun with one of the actions after a pod had come to it: another
@@ -170,26 +242,22 @@ func (p *podFacts) neededAct(node *v1.Node, orders []order) v1.MaintenanceEscala
 	if p.escalation == "" || !mayAct(node, orders, p.escalation) {
 		return ""
 	}
-	switch p.escalation {
-	case v1.MaintenanceEscalationSkipInterceptors:
-		if p.DeletionTimestamp != nil || !isRequested(p.request) || !evictionrequest.IsPassable(p.request, p.Pod) ||
-			maintenance.IsSkipped(p.request) {
-			return "" // What the pod says does not matter: its kubelet may write that.
-		}
-		return p.escalation
-	case v1.MaintenanceEscalationForceDelete:
-		if p.DeletionTimestamp != nil && ptr.Deref(p.DeletionGracePeriodSeconds, 1) == 0 {
-			return "" // Its finalizers keep it.
-		}
-	default:
-		if p.DeletionTimestamp != nil {
-			return ""
-		}
-	}
-	if !storedTargets(node).Take(p.Pod) {
+	if !p.isAffectedBy(p.escalation) || p.escalation != v1.MaintenanceEscalationSkipInterceptors && !storedTargets(node).Take(p.Pod) {
 		return ""
 	}
 	return p.escalation
+}
+
+// isAffectedBy reports whether an action does something to a pod.
+func (p *podFacts) isAffectedBy(action v1.MaintenanceEscalation) bool {
+	switch action {
+	case v1.MaintenanceEscalationSkipInterceptors:
+		// What the pod says does not matter: its kubelet may write that.
+		return p.DeletionTimestamp == nil && isRequested(p.request) && evictionrequest.IsPassable(p.request, p.Pod) && !maintenance.IsSkipped(p.request)
+	case v1.MaintenanceEscalationForceDelete:
+		return p.DeletionTimestamp == nil || ptr.Deref(p.DeletionGracePeriodSeconds, 1) != 0 // Otherwise, its finalizers keep it.
+	}
+	return p.DeletionTimestamp == nil
 }
 
 // acts returns the pods for which an act is due.
@@ -212,13 +280,13 @@ func (f *nodeFacts) actWrites(node *v1.Node, orders []order) []requestWrite {
 // act returns the write of an act, or nil if it is not due any more.
 func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders []order) func(context.Context) error {
 	now := c.clock.Now()
-	facts.escalation, _ = c.escalationOf(facts, node, orders, now)
+	facts.escalation = c.escalationOf(facts, node, orders, now).action
 	if facts.neededAct(node, orders) != w.act || c.isCordonRefused(node) {
 		return nil
 	}
 	message := escalationMessage(node, orders, now)
 	return func(ctx context.Context) error {
-		if err := c.confirmAct(ctx, w.act, node, orders); err != nil {
+		if err := c.confirmAct(ctx, w.act, facts, node, orders); err != nil {
 			return err
 		}
 		if err := c.writer.escalate(ctx, facts.Pod, facts.request, w.act, message); err != nil {
@@ -233,7 +301,7 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 // confirmAct returns an error unless the API server agrees with what the caches say of a deletion: neither
 // a budget nor a withdrawal limits what a controller does that was suspended, and whose caches are old. If
 // a node is back that was out of service, it runs pods that their owners would start a second time.
-func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, node *v1.Node, orders []order) error {
+func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, pod *podFacts, node *v1.Node, orders []order) error {
 	if act == v1.MaintenanceEscalationSkipInterceptors {
 		return nil
 	}
@@ -265,6 +333,10 @@ func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalatio
 			return apierrors.NewConflict(maintenanceResource, o.name, errors.New("the NodeMaintenance has changed since the decision"))
 		}
 	}
+	// The answers say what time it is.
+	if due := c.escalationOf(pod, node, orders, c.clock.Now()).action; due == "" || !maintenance.EscalatesTo(due, act) {
+		return apierrors.NewConflict(nodeResource, node.Name, errors.New("by the clock of the API server, spec.escalation has not come to that yet"))
+	}
 	return nil
 }
 
@@ -287,6 +359,15 @@ func skippedCondition(request *coordinationv1alpha1.EvictionRequest, message str
 		Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped), Status: metav1.ConditionTrue,
 		ObservedGeneration: request.Generation, LastTransitionTime: metav1.NewTime(now),
 		Reason: coordinationv1alpha1.EvictionRequestReasonMaintenanceEscalation, Message: message,
+	}
+}
+
+// reportHeldUp emits an event for each maintenance whose escalation others hold up on a node.
+func (c *Controller) reportHeldUp(node *v1.Node, held *heldUpEscalation) {
+	for _, o := range held.come {
+		if m, err := c.maintenanceLister.Get(o.name); err == nil && m.UID == o.uid {
+			c.events.heldUp(m, node, held)
+		}
 	}
 }
 

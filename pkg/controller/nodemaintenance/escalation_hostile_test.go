@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,7 +223,9 @@ func TestEscalationHeldUp(t *testing.T) {
 	f.run(time.Hour)
 	f.expectActs("after a restart", pod)
 	f.setStage("patient", stageComplete)
-	f.run(time.Minute)
+	f.run(55 * time.Second)
+	f.expectActs("without notice", pod)
+	f.run(10 * time.Second)
 	f.expectActs("after its end", pod, deletion(pod, "its grace period")[1]) // It was announced before.
 }
 
@@ -246,6 +249,142 @@ func TestEscalationWhenClocksStep(t *testing.T) {
 			f.expectActs("too early", pod)
 			f.run(test.after)
 			f.expectActs("in time", pod, deletion(pod, "its grace period")...)
+		})
+	}
+}
+
+// TestEscalationByTheServersClock has the clock of the leader, or of the next one, differ from that of the API server:
+// an action comes when its time has come there, however wrong they are.
+func TestEscalationByTheServersClock(t *testing.T) {
+	for name, test := range map[string]struct{ first, second time.Duration }{
+		"the next one is 2 hours ahead":   {second: 2 * time.Hour},
+		"the next one is 2 hours behind":  {second: -2 * time.Hour},
+		"the first one was 2 hours ahead": {first: 2 * time.Hour},
+		"both differ":                     {first: -30 * time.Minute, second: 3 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.skew = test.first
+			f.restart()
+			f.createReadyNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0, withGrace(0))[0]
+			f.createEscalation("m", after(3600, ignoreBudgets))
+			f.run(time.Second)
+			begun := f.clock.Now()
+			f.skew = test.second
+			f.restart()
+			f.run(time.Hour - 10*time.Second)
+			f.expectActs("too early", pod)
+			f.run(10 * time.Second)
+			f.expectActs("in time", pod, deletion(pod, "its grace period")...)
+			a := maintenance.AdmissionOf(f.node("n"), f.maintenance("m").UID)
+			if a.EscalationTime == nil || a.EscalationTime.Sub(begun) > time.Hour+10*time.Second || a.AdmittedTime.Sub(begun).Abs() > 10*time.Second {
+				t.Errorf("at %v, the admission is %+v", f.clock.Now(), a)
+			}
+		})
+	}
+}
+
+// TestEscalationConfirmsTheTime has the local clock jump ahead after the last answer of the API server: the action is
+// stored too early, and nothing is done before its time.
+func TestEscalationConfirmsTheTime(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0, withGrace(0))[0]
+	f.createEscalation("m", after(3600, ignoreBudgets))
+	f.run(time.Minute)
+	local := f.Controller.clock.WithTicker.(*skewedClock)
+	local.ahead = 2 * time.Hour
+	f.nodes.Add("n")
+	f.run(58 * time.Minute)
+	f.expectActs("too early", pod)
+	f.run(2 * time.Minute)
+	f.expectActs("in time", pod, deletion(pod, "its grace period")...)
+}
+
+// TestEscalationConfirmsTheTimeOfDeletions has the local clock jump ahead when the action has begun for another pod, so
+// that nothing has to be stored: the reads before the deletion say what time it is.
+func TestEscalationConfirmsTheTimeOfDeletions(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0, withGrace(0), ofApp("first"))
+	pod := f.createPods(1, "n", 0, withGrace(0), ofApp("second"))[0]
+	f.createEscalation("m", after(60, ignoreBudgets, "first"), after(3600, ignoreBudgets, "second"))
+	f.run(2 * time.Minute)
+	local := f.Controller.clock.WithTicker.(*skewedClock)
+	f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		f.Controller.clock.Observe(f.clock.Now(), local.Now(), local.Now())
+		return false, nil, nil
+	})
+	local.ahead = 2 * time.Hour
+	f.nodes.Add("n")
+	f.run(57 * time.Minute)
+	f.expectActs("too early", pod)
+	f.run(2 * time.Minute)
+	f.expectActs("in time", pod, deletion(pod, "its grace period")...)
+}
+
+// TestEscalationIsHeldUp has a maintenance that does not escalate protect a pod: whoever drains the node as well sees
+// that and by whom, and is given notice when it has ended, before the pod is deleted.
+func TestEscalationIsHeldUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		seconds int32
+		notice  time.Duration
+		// restarts is whether another process takes over while the escalation is held up.
+		restarts bool
+	}{
+		"a long step":       {seconds: 3600, notice: escalationGrace},
+		"a short step":      {seconds: 60, notice: time.Minute},
+		"another process":   {seconds: 3600, notice: escalationGrace, restarts: true},
+		"with begun action": {seconds: 120, notice: 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0, withGrace(0))[0]
+			f.createEscalation("m", after(test.seconds, ignoreBudgets))
+			f.createRollout("patient", coordinationv1alpha1.NodeMaintenanceRollout{CompleteNodes: manual})
+			f.run(time.Second)
+			f.intercept(pod, "slow.example.com")
+			f.run(time.Duration(test.seconds)*time.Second - 5*time.Second)
+			heldUp := func() (text string, events int) {
+				for _, event := range f.events {
+					if strings.HasPrefix(event, "NodeMaintenance m: EscalationHeldUp: ") {
+						events++
+						text = event
+					}
+				}
+				return text, events
+			}
+			if text, events := heldUp(); events > 0 {
+				t.Errorf("too early: %s", text)
+			}
+			f.run(10 * time.Second)
+			text, events := heldUp()
+			if want := "The drain of node n has come to IgnoreBudgets of spec.escalation, which NodeMaintenance patient holds up"; events != 1 || !strings.Contains(text, want) {
+				t.Errorf("%d events, the last one %q", events, text)
+			}
+			want := "spec.escalation of NodeMaintenance m has come to IgnoreBudgets, held up by NodeMaintenance patient"
+			for _, name := range []string{"m", "patient"} {
+				if blockers := f.maintenance(name).Status.DrainStatus.Blockers; len(blockers) != 1 || !strings.Contains(blockers[0].Message, want) {
+					t.Errorf("%s has the blockers %+v", name, blockers)
+				}
+			}
+			if test.restarts {
+				f.restart()
+			}
+			f.run(3 * time.Hour)
+			if _, events := heldUp(); events != 1 && !test.restarts {
+				t.Errorf("%d events", events)
+			}
+			f.setStage("patient", stageComplete)
+			f.run(test.notice - 5*time.Second)
+			f.expectActs("without notice", pod)
+			if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || strings.Contains(blockers[0].Message, "held up") {
+				t.Errorf("still held up: %+v", blockers)
+			}
+			f.run(10 * time.Second)
+			f.expectActs("then", pod, deletion(pod, "its grace period")...)
 		})
 	}
 }
@@ -302,4 +441,42 @@ func TestEscalationAfterOutage(t *testing.T) {
 			f.expectActs("then", pod, want...)
 		})
 	}
+}
+
+// A conflict says that something has changed since the decision. Nobody has refused anything: there is no event, and
+// the next attempt waits until the cache has the change.
+func TestEscalationConflictIsNoFailure(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0, withGrace(0))[0]
+	changed := false
+	f.client.PrependReactor("get", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		get := action.(clienttesting.GetAction)
+		object, err := f.tracker.Get(get.GetResource(), "", get.GetName())
+		if err != nil || !changed {
+			return err != nil, nil, err
+		}
+		m := object.DeepCopyObject().(*coordinationv1alpha1.NodeMaintenance)
+		m.Generation++
+		return true, m, nil
+	})
+	f.createEscalation("m", after(60, ignoreBudgets))
+	f.run(59 * time.Second)
+	changed = true
+	f.run(3 * time.Second)
+	if m := f.maintenance("m"); len(m.Status.DrainStatus.Blockers) != 1 || m.Status.DrainStatus.Blockers[0].Cause == coordinationv1alpha1.DrainBlockerRequestFailed {
+		t.Errorf("blockers %+v", m.Status.DrainStatus.Blockers)
+	}
+	f.run(time.Minute)
+	for _, event := range f.events {
+		if strings.Contains(event, "EscalationFailed") {
+			t.Errorf("unexpected event: %s", event)
+		}
+	}
+	if m := f.maintenance("m"); len(m.Status.DrainStatus.Blockers) != 1 || m.Status.DrainStatus.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed {
+		t.Errorf("it goes on, and nothing says so: %+v", m.Status.DrainStatus.Blockers)
+	}
+	changed = false
+	f.run(time.Minute)
+	f.expectActs("the cache is right", pod, deletion(pod, "its grace period")...)
 }

@@ -372,7 +372,7 @@ func TestEscalationsOverlap(t *testing.T) {
 	f.run(1000 * time.Second)
 	f.expectActs("while a maintenance has no escalation", pod)
 	f.setStage("patient", stageComplete)
-	f.run(10 * time.Second)
+	f.run(escalationGrace + 10*time.Second)
 	f.expectActs("after it has ended", pod, deletion(pod, "its grace period")...)
 
 	f = newFixture(t)

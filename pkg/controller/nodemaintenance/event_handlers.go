@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -140,6 +141,8 @@ func podNeedsSync(old, pod *v1.Pod) bool {
 		!apiequality.Semantic.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) ||
 		// A node is given back when these are ready.
 		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && isPodReady(old) != isPodReady(pod) ||
+		// A blocker names them.
+		pod.DeletionTimestamp != nil && !slices.Equal(old.Finalizers, pod.Finalizers) ||
 		!maps.Equal(old.Labels, pod.Labels)
 }
 

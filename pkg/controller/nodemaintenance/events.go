@@ -29,6 +29,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // Reasons of events. Events are for people: no program depends on them.
@@ -57,6 +59,7 @@ const (
 	reasonNotBack          = "NodeNotBack"
 	reasonHalted           = "RolloutHalted"
 	reasonEscalated        = "MaintenanceEscalated"
+	reasonHeldUp           = "EscalationHeldUp"
 	reasonEscalateFailed   = "EscalationFailed"
 	reasonWriteFailed      = "MaintenanceWriteFailed"
 	reasonBudgetFailed     = "BudgetWriteFailed"
@@ -66,13 +69,29 @@ const (
 // eventWriter has one method for each kind of event.
 type eventWriter struct {
 	recorder events.EventRecorder
+	notes    *eventNotes
+}
+
+func newEventWriter(recorder events.EventRecorder, clock clock.PassiveClock) *eventWriter {
+	return &eventWriter{recorder: recorder, notes: newEventNotes(clock)}
 }
 
 // record records an event, with a text that is truncated to what fits. A failure that repeats is one
 // event, which counts: the recorder compares references, so these have no resourceVersion, which
-// each heartbeat of a node changes.
+// each heartbeat of a node changes. One with another text is another event: see eventNotes.
 func (w *eventWriter) record(regarding, related runtime.Object, eventType, reason, action, text string) {
-	w.recorder.Eventf(referenceTo(regarding), referenceTo(related), eventType, reason, action, "%s", shorten(text))
+	text = shorten(text)
+	about, other := referenceTo(regarding), referenceTo(related)
+	if reference, ok := about.(*v1.ObjectReference); ok {
+		reference.FieldPath = w.notes.part(eventKey{*reference, ptr.Deref(asReference(other), v1.ObjectReference{}), reason, action}, text)
+	}
+	w.recorder.Eventf(about, other, eventType, reason, action, "%s", text)
+}
+
+// asReference returns a reference, or nil for anything else.
+func asReference(object runtime.Object) *v1.ObjectReference {
+	reference, _ := object.(*v1.ObjectReference)
+	return reference
 }
 
 // referenceTo returns a reference to an object of any version, or nil.
@@ -200,8 +219,7 @@ var escalationTexts = map[v1.MaintenanceEscalation]string{
 	v1.MaintenanceEscalationForceDelete:      "Removing from the API, because the node is out of service",
 }
 
-// escalated emits an event for a pod on which an escalation has acted. Events with the same action become one,
-// with the first text.
+// escalated emits an event for a pod on which an escalation has acted.
 func (w *eventWriter) escalated(pod *v1.Pod, action v1.MaintenanceEscalation, message string) {
 	w.record(pod, nil, v1.EventTypeWarning, reasonEscalated, string(action), fmt.Sprintf("%s: %s", escalationTexts[action], message))
 }
@@ -209,6 +227,12 @@ func (w *eventWriter) escalated(pod *v1.Pod, action v1.MaintenanceEscalation, me
 // escalates emits an event for a maintenance on whose behalf a pod of a node was acted on.
 func (w *eventWriter) escalates(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation) {
 	w.record(m, node, v1.EventTypeWarning, reasonEscalated, string(action), fmt.Sprintf("%s, on pods of node %s: its drain has come to %s of spec.escalation", escalationTexts[action], node.Name, action))
+}
+
+// heldUp emits an event for a maintenance whose escalation others hold up on a node.
+func (w *eventWriter) heldUp(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, held *heldUpEscalation) {
+	w.record(m, node, v1.EventTypeWarning, reasonHeldUp, string(held.action), fmt.Sprintf(
+		"The drain of node %s has come to %s of spec.escalation, which NodeMaintenance %s holds up: it drains the node as well, and has not come to that", node.Name, held.action, namesOf(held.holders)))
 }
 
 func (w *eventWriter) escalationFailed(pod *v1.Pod, err error) {

@@ -22,6 +22,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 )
 
 // The event StageStarted has the number of nodes only if the status is of this generation. A drain
@@ -32,7 +33,7 @@ func TestStageStartedCounts(t *testing.T) {
 	} {
 		recorder := events.NewFakeRecorder(1)
 		m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", Generation: 2}}
-		(&eventWriter{recorder}).maintenanceChanged(m, &coordinationv1alpha1.NodeMaintenanceStatus{
+		newEventWriter(recorder, clock.RealClock{}).maintenanceChanged(m, &coordinationv1alpha1.NodeMaintenanceStatus{
 			ObservedGeneration: observed, SelectedNodes: 3,
 			StageStatuses: []coordinationv1alpha1.StageStatus{{Name: coordinationv1alpha1.NodeMaintenanceStageDrain}},
 		})

@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
 )
 
 // handover is a cluster whose leader has stopped: one maintenance is in the middle of its plan on
@@ -147,8 +148,8 @@ func (h *handover) startSuccessor(ctx context.Context, t *testing.T) *successor 
 	for _, informer := range []cache.SharedIndexInformer{maintenances.Informer(), requests.Informer(), nodes.Informer(), pods.Informer(), budgets.Informer()} {
 		s.gates = append(s.gates, &gate{informer, make(chan struct{})})
 	}
-	c, err := New(ctx, handledMaintenances{maintenances, s.gates[0]}, handledRequests{requests, s.gates[1]},
-		handledNodes{nodes, s.gates[2]}, handledPods{pods, s.gates[3]}, budgets, client, client, client, nil, nil)
+	c, err := NewWithClock(ctx, handledMaintenances{maintenances, s.gates[0]}, handledRequests{requests, s.gates[1]},
+		handledNodes{nodes, s.gates[2]}, handledPods{pods, s.gates[3]}, budgets, client, client, client, nil, nil, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

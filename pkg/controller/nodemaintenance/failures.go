@@ -112,11 +112,12 @@ func (f *failures) wait(node string, write writeKey, now time.Time) time.Duratio
 	if !ok {
 		return 0
 	}
-	return max(found.retryAt.Sub(now), 0)
+	return within(max(found.retryAt.Sub(now), 0), maxRetry)
 }
 
 // failed records that a write has failed, and reports whether it is a blocker from now on. After
-// a conflict the next attempt is due at once, until the conflicts are a blocker.
+// a conflict the next attempt is due at once, until the conflicts are a blocker; but an escalation waits
+// until the cache has what it contradicts.
 func (f *failures) failed(node string, write writeKey, err error, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -132,7 +133,7 @@ func (f *failures) failed(node string, write writeKey, err error, now time.Time)
 	latest.refused = latest.refused || !isTransient(err)
 	latest.retryAt = now.Add(retryAfter(latest.attempts))
 	latest.attempts++
-	if apierrors.IsConflict(err) && !latest.blocks() {
+	if apierrors.IsConflict(err) && !latest.blocks() && write.kind != writeEscalation {
 		latest.retryAt = now
 	}
 	f.nodes[node][write] = latest

@@ -40,11 +40,13 @@ import (
 	storageinformers "k8s.io/client-go/informers/storage/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -62,7 +64,9 @@ type fixture struct {
 	ctx     context.Context
 	client  *fake.Clientset
 	tracker *versionedTracker
-	clock   *testingclock.FakeClock
+	// clock is that of the API server. That of the controller is ahead by skew from its start on.
+	clock *testingclock.FakeClock
+	skew  time.Duration
 
 	maintenanceInformer, requestInformer, nodeInformer, podInformer *handledInformer
 	nodeQueue, maintenanceQueue, writeQueue, refreshQueue           *recordedQueue
@@ -95,9 +99,29 @@ func newFixture(t testing.TB) *fixture {
 	_, ctx := ktesting.NewTestContext(t)
 	client, tracker := newVersionedClient()
 	f := &fixture{t: t, ctx: ctx, client: client, tracker: tracker, clock: testingclock.NewFakeClock(start)}
+	client.PrependReactor("*", "*", f.tellTime)
 	f.restart()
 	return f
 }
+
+// tellTime has each answer to the controller say what time it is.
+func (f *fixture) tellTime(action clienttesting.Action) (bool, runtime.Object, error) {
+	if f.Controller != nil && (isByController(action) || action.Matches("list", "nodemaintenancebudgets")) {
+		local := f.Controller.clock.WithTicker.Now()
+		f.Controller.clock.Observe(f.clock.Now(), local, local)
+	}
+	return false, nil, nil
+}
+
+// skewedClock is a clock that is ahead of another one.
+type skewedClock struct {
+	*testingclock.FakeClock
+	ahead time.Duration
+}
+
+func (c *skewedClock) Now() time.Time { return c.FakeClock.Now().Add(c.ahead) }
+
+func (c *skewedClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
 // restart replaces the controller by a new one with up-to-date caches.
 func (f *fixture) restart() {
@@ -123,8 +147,9 @@ func (f *fixture) restart() {
 	if f.withoutFleet {
 		fleet = nil
 	}
-	c, err := NewWithClock(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.absences, fleet, f.clock)
+	c, err := New(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.absences, fleet,
+		serverclock.New(&skewedClock{FakeClock: f.clock, ahead: f.skew}))
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
@@ -146,7 +171,7 @@ func (f *fixture) restart() {
 	if !current {
 		f.t.Fatal("the budgets are not current")
 	}
-	c.begun = f.clock.Now()
+	c.begun = c.clock.Now()
 	c.observeAll(logger, all)
 }
 

@@ -34,6 +34,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -949,5 +950,25 @@ func TestOutageEndsBeforeTheFirstRequest(t *testing.T) {
 			f.run(time.Minute)
 			f.expectNode("afterwards", "n2", admitted)
 		})
+	}
+}
+
+// An API server that drops admissions is forgiven only if none of them was needed, whichever comes first.
+func TestForgivesOnlyUnneededAdmissions(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	plain, rollout := order{name: "plain", uid: "p"}, order{name: "rollout", uid: "r", rollout: &coordinationv1alpha1.NodeMaintenanceRollout{}}
+	for _, test := range []struct {
+		dropped  []types.UID
+		forgiven bool
+	}{{[]types.UID{"p"}, true}, {[]types.UID{"r"}, false}, {[]types.UID{"p", "r"}, false}, {[]types.UID{"p", "gone"}, false}} {
+		s := &nodeSync{node: f.node("n"), orders: []order{plain, rollout}, now: f.clock.Now()}
+		var added []v1.MaintenanceAdmission
+		for _, uid := range test.dropped {
+			added = append(added, v1.MaintenanceAdmission{MaintenanceUID: uid})
+		}
+		if err := f.forgiveUnrecorded(s, hasStored(s.node, added)); (err == nil) != test.forgiven {
+			t.Errorf("without %v: %v", test.dropped, err)
+		}
 	}
 }

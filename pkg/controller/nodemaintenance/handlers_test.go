@@ -38,6 +38,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/test/utils/ktesting"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -157,7 +159,7 @@ func (e *relatedEvents) Eventf(_, related runtime.Object, _, reason, _, _ string
 // The recorder counts events that differ in their texts only, so the maintenance is a part of them.
 func TestEventsNameTheMaintenance(t *testing.T) {
 	var got relatedEvents
-	w := &eventWriter{recorder: &got}
+	w := newEventWriter(&got, clock.RealClock{})
 	done, failed := metav1.Now(), metav1.Now()
 	node := &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{
 		{MaintenanceName: "a", MaintenanceUID: "1"}, {MaintenanceName: "b", MaintenanceUID: "2"},
@@ -183,7 +185,7 @@ func (e *typedEvents) Eventf(_, _ runtime.Object, eventType, reason, _, _ string
 // Events that need an intervention are warnings.
 func TestTypesOfEvents(t *testing.T) {
 	var got typedEvents
-	w := &eventWriter{recorder: &got}
+	w := newEventWriter(&got, clock.RealClock{})
 	node, m, pod := &v1.Node{}, &coordinationv1alpha1.NodeMaintenance{}, &v1.Pod{}
 	w.cordoned(node, []string{"m"})
 	w.uncordoned(node)
@@ -205,7 +207,7 @@ func TestTypesOfEvents(t *testing.T) {
 // An event is emitted when a condition changes, and not with each write of the status.
 func TestEventsOfChangesAreEmittedOnce(t *testing.T) {
 	var got typedEvents
-	w := &eventWriter{recorder: &got}
+	w := newEventWriter(&got, clock.RealClock{})
 	m := &coordinationv1alpha1.NodeMaintenance{}
 	write := func(reason string, drained metav1.ConditionStatus, selected int32) {
 		status := m.Status.DeepCopy()
@@ -253,7 +255,7 @@ func TestRepeatedFailuresAreOneEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer broadcaster.Shutdown()
-	w := &eventWriter{broadcaster.NewRecorder(scheme.Scheme, fieldManager)}
+	w := newEventWriter(broadcaster.NewRecorder(scheme.Scheme, fieldManager), clock.RealClock{})
 	for i := range 2 { // The recorder does not write the third time at once.
 		w.cordonFailed(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: strconv.Itoa(i)}}, fmt.Errorf("no (%d)", i))
 	}
@@ -278,6 +280,39 @@ func TestRepeatedFailuresAreOneEvent(t *testing.T) {
 	}
 	if e := recorded[slices.IndexFunc(recorded, func(e eventsv1.Event) bool { return e.Regarding.Name == "n" })]; e.Regarding.UID != "u" || e.Regarding.Kind != "Node" {
 		t.Errorf("it is about %v", e.Regarding)
+	}
+}
+
+// partsOfEvents records what the recorder compares, and the texts.
+type partsOfEvents []string
+
+func (e *partsOfEvents) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, args ...any) {
+	*e = append(*e, fmt.Sprintf("%s%s: %s", reason, regarding.(*v1.ObjectReference).FieldPath, args[0]))
+}
+
+// The recorder takes an event with another text for a repetition: it is another event, unless only numbers differ. There
+// are four at most, and none is known for ever.
+func TestEventsWithOtherTexts(t *testing.T) {
+	var got partsOfEvents
+	now := testingclock.NewFakeClock(start)
+	w := newEventWriter(&got, now)
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}}
+	for _, text := range []string{"quota of 3", "a webhook", "quota of 4", "a webhook", "c", "d", "e", "f", "quota of 5"} {
+		w.cordonFailed(node, errors.New(text))
+	}
+	w.cordonFailed(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "v"}}, errors.New("a webhook"))
+	w.taintFailed(node, errors.New("a webhook"))
+	now.Step(noteMemory + time.Second)
+	w.cordonFailed(node, errors.New("a webhook"))
+	w.cordonFailed(node, errors.New("quota of 6"))
+	want := partsOfEvents{
+		"CordonFailed: quota of 3", "CordonFailednote{2}: a webhook", "CordonFailed: quota of 4", "CordonFailednote{2}: a webhook",
+		"CordonFailednote{3}: c", "CordonFailednote{4}: d", "CordonFailednote{4}: e", "CordonFailednote{4}: f", "CordonFailed: quota of 5",
+		"CordonFailed: a webhook", "TaintFailed: a webhook",
+		"CordonFailednote{2}: a webhook", "CordonFailed: quota of 6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
 )
 
 // hungClient is a client whose writes of EvictionRequests get no response in some namespaces, as if
@@ -108,8 +109,8 @@ func TestHungNamespacesDelayNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	factory := informers.NewSharedInformerFactory(client.Interface, 0)
-	c, err := New(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil)
+	c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
+		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

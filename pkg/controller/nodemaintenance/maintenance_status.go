@@ -218,7 +218,7 @@ func drainedMessage(sums *summary) string {
 		message = fmt.Sprintf("%s given back. No pod is left on %s.", count(sums.done, "node"), count(others, "other"))
 	}
 	if skipped := sums.skipped - sums.unstopped.count(); skipped > 0 {
-		message += fmt.Sprintf(" %s stay, because spec.podPolicies skips them.", count(skipped, "pod"))
+		message += " " + maintenance.SkippedSentence(skipped)
 	}
 	return strings.Join(append([]string{message}, sums.unstopped.sentences()...), " ")
 }

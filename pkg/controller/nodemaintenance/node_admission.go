@@ -132,13 +132,18 @@ func (c *Controller) forgiveUnrecorded(s *nodeSync, err error) error {
 	if !errors.As(err, &dropped) {
 		return err
 	}
-	for i := range s.orders {
-		if o := &s.orders[i]; o.uid == dropped.uid && o.rollout == nil && maintenance.AdmissionOf(s.node, o.uid) == nil && !c.progress.limits.limit(s.node) {
-			c.unrecorded.Store(s.node.Name, s.now.Add(unrecordedInterval))
-			return nil
+	unneeded := func(uid types.UID) bool {
+		return slices.ContainsFunc(s.orders, func(o order) bool {
+			return o.uid == uid && o.rollout == nil && maintenance.AdmissionOf(s.node, o.uid) == nil && !c.progress.limits.limit(s.node)
+		})
+	}
+	for uid := range dropped.uids {
+		if !unneeded(uid) {
+			return err
 		}
 	}
-	return err
+	c.unrecorded.Store(s.node.Name, s.now.Add(unrecordedInterval))
+	return nil
 }
 
 // doneBefore returns admissions of maintenances whose work on the node was done before they could begin

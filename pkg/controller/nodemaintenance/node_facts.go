@@ -91,12 +91,18 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			}
 		}
 	}
-	verdicts := c.verdictsOn(name, pods, orders)
+	verdicts, agentsStay := c.verdictsOn(name, pods, orders)
 	if node != nil && isDraining(orders) {
-		c.returns.see(node, leaving(pods, verdicts), now)
+		leaving := leaving(pods, verdicts)
+		c.returns.resume(node, len(leaving) == 0, hasBeenDrained(node, orders), func() map[string]time.Time { return c.comesBackSince(orders) }, now)
+		c.returns.see(node, leaving, now)
 	} else {
 		c.returns.forget(name)
 	}
+	if node != nil {
+		c.holdUps.see(node, orders, now)
+	}
+	var heldUp []*heldUpEscalation
 	for i, pod := range pods {
 		if len(verdicts[i].keptBy) > 0 {
 			facts.staying = append(facts.staying, pod)
@@ -114,19 +120,19 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			}
 			continue
 		}
-		var next time.Duration
-		if read.escalation, next = c.escalationOf(&read, node, orders, now); next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
+		escalation := c.escalationOf(&read, node, orders, now)
+		if next := escalation.next; next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
 			facts.nextEscalation = next
+		}
+		read.escalation = escalation.action
+		if escalation.heldUp != nil {
+			heldUp = append(heldUp, escalation.heldUp)
+			read.blocker.Escalation = escalation.heldUp.String()
 		}
 		facts.pods = append(facts.pods, read)
 	}
-	agentsStay := map[string]bool{}
-	for i, pod := range pods {
-		if maintenance.PodTypeOf(pod) == v1.PodTypeDefault {
-			for _, keeper := range verdicts[i].keptBy {
-				agentsStay[keeper] = true
-			}
-		}
+	for _, news := range c.holdUps.note(name, heldUp) {
+		c.reportHeldUp(node, news)
 	}
 	facts.podCounts = c.progress.countPods(name, orders, facts.pods, admitted, agentsStay)
 	c.enqueueNodes(facts.others)
@@ -150,6 +156,13 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		facts.obstacle = request
 	}
 	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)
+	if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil {
+		facts.blocker.ExplainByNode(node)
+	}
+	if facts.waitsForTargets() {
+		facts.blocker, facts.blocked = maintenance.Hold{}, false
+	}
+	facts.excuseSilence(c.contests.last(pod.Spec.NodeName, pod.UID), now)
 	contest, contestedSince, contested := c.contests.message(pod.Spec.NodeName, pod.UID, now)
 	escalation, escalates := c.failures.get(pod.Spec.NodeName, writeKey{writeEscalation, pod.UID})
 	var held heldReturn
@@ -175,6 +188,33 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		}
 	}
 	return facts
+}
+
+// waitsForTargets reports whether others have asked for a pod whose interceptor acts only when drain targets have
+// reached it: that it does nothing yet is as it should be.
+func (p *podFacts) waitsForTargets() bool {
+	if !p.blocked || p.DeletionTimestamp != nil || isRequested(p.request) {
+		return false
+	}
+	switch p.blocker.Cause {
+	case maintenance.HoldInterceptor, maintenance.HoldInterceptorUnresponsive, maintenance.HoldUnhandled:
+		return maintenance.PodTypeOf(p.Pod) != v1.PodTypeDefault
+	}
+	return false
+}
+
+// firstReport is how long an interceptor has for its first report. That of a pod for which others have asked too
+// early has it from the time on when the drain targets have reached the pod.
+const firstReport = time.Minute
+
+// excuseSilence needs no intervention for the only interceptor that can stop the pod while it only counts as silent
+// because others have asked it too early. asked is when this controller has.
+func (p *podFacts) excuseSilence(asked, now time.Time) {
+	if p.blocker.Cause != maintenance.HoldInterceptorUnresponsive || p.blocker.Heartbeat != nil ||
+		maintenance.PodTypeOf(p.Pod) == v1.PodTypeDefault || now.Sub(asked) >= firstReport {
+		return
+	}
+	p.blocker.Cause, p.blocker.OverdueSince, p.blocker.RecheckAt = maintenance.HoldInterceptor, nil, asked.Add(firstReport)
 }
 
 // explain adds to the blocker of a pod why this process does not run the interceptor that it waits

@@ -186,6 +186,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.recordons.forget(name)
 	c.retaints.forget(name)
 	c.ownCordons.Delete(name)
+	c.holdUps.forget(name)
 	c.boots.forget(name)
 	c.unrecorded.Delete(name)
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))

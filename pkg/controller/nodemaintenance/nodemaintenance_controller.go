@@ -49,6 +49,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
 )
@@ -75,6 +76,7 @@ type Controller struct {
 	recordons, retaints           *recordonBackoff
 	contests                      *contests
 	returns                       *returns
+	holdUps                       *holdUps
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
 	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
 	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
@@ -107,7 +109,8 @@ type Controller struct {
 	// writes has the nodes that are to be cordoned, or whose status is to be written, and refreshes
 	// those where only the counts of pods are outdated.
 	writes, refreshes workqueue.TypedRateLimitingInterface[string]
-	clock             clock.WithTicker
+	// clock is that of kube-apiserver: what one process stores, the next one compares with it.
+	clock *serverclock.Clock
 	// begun is when this process has begun to reconcile.
 	begun time.Time
 }
@@ -129,7 +132,8 @@ type FleetInformers struct {
 // client and requests through requestClient, and records events through eventClient. The clients need
 // separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
 // for the requests of 100,000 pods nor for events. absences has the interceptors that nobody runs, whose
-// pods are left; it may be nil. fleet is nil while the gate NodeMaintenanceBudgets is off.
+// pods are left; it may be nil. fleet is nil while the gate NodeMaintenanceBudgets is off. clock learns the time
+// of kube-apiserver from the answers to client and requestClient: see serverclock.Clock.Transport.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -140,23 +144,9 @@ func New(
 	client, requestClient, eventClient clientset.Interface,
 	absences *Absences,
 	fleet *FleetInformers,
+	clock *serverclock.Clock,
 ) (*Controller, error) {
-	return NewWithClock(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, absences, fleet, clock.RealClock{})
-}
-
-// NewWithClock is New with a clock of the caller's choice.
-func NewWithClock(
-	ctx context.Context,
-	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
-	requestInformer coordinationinformers.EvictionRequestInformer,
-	nodeInformer coreinformers.NodeInformer,
-	podInformer coreinformers.PodInformer,
-	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, requestClient, eventClient clientset.Interface,
-	absences *Absences,
-	fleet *FleetInformers,
-	clock clock.WithTicker,
-) (*Controller, error) {
+	local := clock.WithTicker // Queues only measure how long something takes.
 	metrics.Register()
 	if err := controller.AddPodNodeNameIndexer(podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by node: %w", err)
@@ -186,7 +176,7 @@ func NewWithClock(
 		podBudgets:        podBudgets,
 		progress:          newProgressStore(newLimits()),
 		writer:            writer,
-		events:            &eventWriter{recorder: broadcaster.NewRecorder(scheme.Scheme, fieldManager)},
+		events:            newEventWriter(broadcaster.NewRecorder(scheme.Scheme, fieldManager), clock),
 		deciding:          keymutex.NewHashed(0),
 		nodeWrites:        newWriteTimes(),
 		maintenanceWrites: newWriteTimes(),
@@ -194,9 +184,10 @@ func NewWithClock(
 		retaints:          newRecordonBackoff(),
 		contests:          newContests(),
 		returns:           newReturns(),
+		holdUps:           newHoldUps(),
 		failures:          newFailures(),
-		requests:          newRequestQueue(requestWorkers, clock),
-		admissions:        newAdmissions(clock),
+		requests:          newRequestQueue(requestWorkers, local),
+		admissions:        newAdmissions(local),
 		boots:             newBoots(),
 		departed:          departedNodes{},
 		staleNodes:        newStaleWaits(),
@@ -204,7 +195,7 @@ func NewWithClock(
 		staleLimits:       newStaleWaits(),
 		absences:          absences,
 		broadcaster:       broadcaster,
-		maintenances:      newQueue("nodemaintenance", clock),
+		maintenances:      newQueue("nodemaintenance", local),
 		clock:             clock,
 		cachesSynced: []cache.InformerSynced{
 			maintenanceInformer.Informer().HasSynced, requestInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced,
@@ -219,9 +210,9 @@ func NewWithClock(
 	c.progress.limits.now = c.clock.Now
 	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
 	c.admissions.admitter.Departed = func(node *v1.Node) { c.departed.note(node, c.clock.Now()) }
-	c.nodes = newFlowQueue("nodemaintenance_nodes", clock, c.flowOf)
-	c.writes = newFlowQueue("nodemaintenance_node_writes", clock, c.flowOf)
-	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", clock, c.flowOf)
+	c.nodes = newFlowQueue("nodemaintenance_nodes", local, c.flowOf)
+	c.writes = newFlowQueue("nodemaintenance_node_writes", local, c.flowOf)
+	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", local, c.flowOf)
 	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
@@ -232,6 +223,22 @@ func NewWithClock(
 		}
 	}
 	return c, nil
+}
+
+// NewWithClock is New with a clock that kube-apiserver has as well.
+func NewWithClock(
+	ctx context.Context,
+	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
+	requestInformer coordinationinformers.EvictionRequestInformer,
+	nodeInformer coreinformers.NodeInformer,
+	podInformer coreinformers.PodInformer,
+	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	client, requestClient, eventClient clientset.Interface,
+	absences *Absences,
+	fleet *FleetInformers,
+	clock clock.WithTicker,
+) (*Controller, error) {
+	return New(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, absences, fleet, serverclock.New(clock))
 }
 
 // minBackoff is the first delay of a key whose sync failed. The usual reason is a conflict with the

@@ -63,6 +63,14 @@ type writeTimes struct {
 
 func newWriteTimes() *writeTimes { return &writeTimes{last: map[string]time.Time{}} }
 
+// within returns a delay that began in the past, and 0 if it is longer than it can be: the clock was set back.
+func within(delay, longest time.Duration) time.Duration {
+	if delay > longest {
+		return 0
+	}
+	return delay
+}
+
 // wait returns the delay before the next write of the object, if there has to be so much time between
 // two.
 func (w *writeTimes) wait(name string, now time.Time, interval time.Duration) time.Duration {
@@ -72,7 +80,7 @@ func (w *writeTimes) wait(name string, now time.Time, interval time.Duration) ti
 	if !ok {
 		return 0
 	}
-	wait := last.Add(interval).Sub(now)
+	wait := within(last.Add(interval).Sub(now), interval)
 	if wait <= 0 {
 		delete(w.last, name)
 	}
@@ -134,7 +142,7 @@ func (b *recordonBackoff) wait(node string, now time.Time) time.Duration {
 	if len(times) < recordonLimit {
 		return 0
 	}
-	return times[len(times)-1].Add(recordonPause).Sub(now)
+	return within(times[len(times)-1].Add(recordonPause).Sub(now), recordonPause)
 }
 
 // wrote records that the node was cordoned again, and reports whether the limit is reached.

@@ -72,9 +72,11 @@ func (v *verdict) isKeptByNeighbors() bool { return v.wanted && len(v.keptBy) > 
 // verdictsOn returns what happens to the pods that are left on a node. Where a maintenance skips a pod, it
 // skips the pods of DaemonSets and the static pods as well: they serve the pod. The maintenance of a shutdown
 // has no say: its kubelet writes it, and must not keep others from emptying the node. Nor does it wait for what others
-// keep: the machine goes down with it. What nobody would stop, all of them keep.
-func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []verdict {
-	verdicts, draining := make([]verdict, len(pods)), isDraining(orders)
+// keep: the machine goes down with it. What nobody would stop, all of them keep. agentsStay names the maintenances that
+// skip a pod of the default type.
+func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) (verdicts []verdict, agentsStay sets.Set[string]) {
+	verdicts, agentsStay = make([]verdict, len(pods)), sets.New[string]()
+	draining := isDraining(orders)
 	for i := range verdicts {
 		verdicts[i].action = coordinationv1alpha1.NodeMaintenancePodDrain
 		if draining {
@@ -95,6 +97,9 @@ func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []v
 			actions[j] = o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
 			keepsAgents = keepsAgents || actions[j] == coordinationv1alpha1.NodeMaintenancePodSkip && maintenance.PodTypeOf(pod) == v1.PodTypeDefault
 		}
+		if keepsAgents {
+			agentsStay.Insert(o.name)
+		}
 		for j, pod := range pods {
 			if keepsAgents && maintenance.PodTypeOf(pod) != v1.PodTypeDefault || verdicts[j].unstopped != "" {
 				actions[j] = coordinationv1alpha1.NodeMaintenancePodSkip
@@ -112,7 +117,7 @@ func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) []v
 			leaveToShutdown(o.name, verdicts)
 		}
 	}
-	return verdicts
+	return verdicts, agentsStay
 }
 
 // leaveToShutdown adds what the maintenance of a shutdown does with the pods: it wants those that no other keeps.
@@ -140,7 +145,8 @@ func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	for i, v := range c.verdictsOn(pod.Spec.NodeName, pods, orders) {
+	verdicts, _ := c.verdictsOn(pod.Spec.NodeName, pods, orders)
+	for i, v := range verdicts {
 		if pods[i].UID == pod.UID {
 			return v, nil
 		}

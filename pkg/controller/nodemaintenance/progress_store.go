@@ -187,9 +187,8 @@ type podCounts struct {
 
 // countPods counts the pods that are left on the node, for each maintenance that drains it. Those that its
 // neighbors keep hold up no entry of its plan. admitted are the UIDs of the maintenances that had to be
-// admitted.
-// agentsStay has the names of those that skip a pod of the default type there.
-func (s *progressStore) countPods(node string, orders []order, pods []podFacts, admitted sets.Set[types.UID], agentsStay map[string]bool) podCounts {
+// admitted. agentsStay names those that skip a pod of the default type there.
+func (s *progressStore) countPods(node string, orders []order, pods []podFacts, admitted sets.Set[types.UID], agentsStay sets.Set[string]) podCounts {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	result := podCounts{ready: true}
@@ -238,7 +237,7 @@ func (s *progressStore) countPods(node string, orders []order, pods []podFacts, 
 				// otherwise one that has just begun would hold those up that are almost done.
 				position = o.plan.Len() - 1
 			}
-			if agentsStay[o.name] {
+			if agentsStay.Has(o.name) {
 				// A DaemonSet must be able to replace its pod beside one that is skipped.
 				position = min(position, o.plan.LastOf(v1.PodTypeDefault))
 			}

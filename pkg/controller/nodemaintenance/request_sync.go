@@ -21,6 +21,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -127,6 +128,9 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 		return // The controller stops.
 	}
 	c.failures.failed(w.node, w.key(), err, c.clock.Now())
+	if failed, _ := c.failures.get(w.node, w.key()); isOutdated(err) && (w.act != "" || !failed.blocks()) {
+		return // The decision is old, and nobody has refused anything. If that goes on, a blocker says so.
+	}
 	pod, missing := c.podLister.Pods(w.namespace).Get(w.pod)
 	if missing != nil {
 		return
@@ -143,3 +147,6 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 		c.events.withdrawalFailed(node, pod, err)
 	}
 }
+
+// isOutdated reports whether a write has failed because an object has changed or is gone since it was decided.
+func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

@@ -17,9 +17,11 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
 	"sync"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,10 +53,12 @@ const (
 
 // returns has the pods that come back to nodes that are drained: each eviction of such a pod makes its owner
 // create another one, at once and for ever. It only delays requests and explains them: after a restart, one
-// is made at once again.
+// is made at once again. What a process before knew, it takes from what that has stored: see resume.
 type returns struct {
 	lock  sync.Mutex
 	nodes map[string]*nodeReturns
+	// seen are the nodes whose drain this process has seen, by their UIDs.
+	seen map[string]types.UID
 }
 
 // nodeReturns are the pods that come back to one node.
@@ -68,6 +72,9 @@ type nodeReturns struct {
 	emptied  time.Time
 	// settled is how long it has to be empty.
 	settled time.Duration
+	// earlier is since when pods come back, by why they do, as a process before has found, until earlierUntil.
+	earlier      map[string]time.Time
+	earlierUntil time.Time
 }
 
 // returnOwner is whose pods come back. Those without a controller, and those of too many, are of the namespace.
@@ -90,7 +97,75 @@ type heldReturn struct {
 	since, next time.Time
 }
 
-func newReturns() *returns { return &returns{nodes: map[string]*nodeReturns{}} }
+func newReturns() *returns {
+	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}}
+}
+
+// resume continues what a process before has found on a node, whose drain had begun: if the node is empty, it may
+// have become so a moment ago, unless it was drained. earlier returns since when pods come back to the nodes of its
+// maintenances, by why they do.
+func (r *returns) resume(node *v1.Node, empty, drained bool, earlier func() map[string]time.Time, now time.Time) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.seen[node.Name] == node.UID {
+		return
+	}
+	r.seen[node.Name] = node.UID
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Type != v1.NodeDrainInProgress || c.Status != v1.ConditionTrue || !ownReasons.Has(c.Reason) {
+			continue
+		}
+		found := &nodeReturns{
+			uid: node.UID, owners: map[returnOwner]*ownerReturns{}, earlier: earlier(), earlierUntil: now.Add(returnMemory),
+		}
+		switch {
+		case !empty:
+		case c.Reason == reasonPodsMayComeBack || len(found.earlier) > 0:
+			found.emptied, found.settled = now, lateSettled
+		case !drained:
+			found.emptied, found.settled = now, returnSettled
+		}
+		r.nodes[node.Name] = found
+	}
+}
+
+// hasBeenDrained reports whether the node was drained for one of the maintenances that drain it.
+func hasBeenDrained(node *v1.Node, orders []order) bool {
+	return slices.ContainsFunc(orders, func(o order) bool {
+		admission := maintenance.AdmissionOf(node, o.uid)
+		return o.drains() && admission != nil && admission.DrainedTime != nil
+	})
+}
+
+// comesBackSince returns since when pods come back to nodes of the maintenances that drain a node, as their
+// statuses say, by why they do.
+func (c *Controller) comesBackSince(orders []order) map[string]time.Time {
+	since := map[string]time.Time{}
+	for i := range orders {
+		m, err := c.maintenanceLister.Get(orders[i].name)
+		if err != nil || m.UID != orders[i].uid || !orders[i].drains() {
+			continue
+		}
+		for _, b := range m.Status.DrainStatus.Blockers {
+			if b.Cause != coordinationv1alpha1.DrainBlockerComesBack || b.SinceTime == nil {
+				continue
+			}
+			if known, found := since[b.Name]; !found || b.SinceTime.Time.Before(known) {
+				since[b.Name] = b.SinceTime.Time
+			}
+		}
+	}
+	return since
+}
+
+// begins returns since when the pods of an owner come back, the first of which this process sees now.
+func (n *nodeReturns) begins(pod *v1.Pod, now time.Time) time.Time {
+	if since, found := n.earlier[maintenance.WhyComesBack(pod)]; found && now.Before(n.earlierUntil) && since.Before(now) {
+		return since
+	}
+	return now
+}
 
 // pause returns the time between the last pods and the next ones.
 func (o *ownerReturns) pause() time.Duration {
@@ -117,10 +192,10 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 			owner := found.ownerOf(pod)
 			returned[owner] = append(returned[owner], pod)
 			if found.owners[owner] == nil {
-				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: now}
+				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: found.begins(pod, now)}
 			}
 		}
-		if isBack || maintenance.ComesBack(pod) {
+		if isBack || maintenance.ComesBack(pod) || leavesGap(pod) {
 			occupied = true
 			found.settled = max(found.settled, settledAfter(pod))
 		}
@@ -140,11 +215,29 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 		}
 		found.hold(state, returned[owner], now)
 	}
-	if !found.occupied && found.emptied.IsZero() && len(found.owners) == 0 {
+	if now.After(found.earlierUntil) {
+		found.earlier = nil
+	}
+	if !found.occupied && found.emptied.IsZero() && len(found.owners) == 0 && len(found.earlier) == 0 {
 		delete(r.nodes, node.Name)
 		return
 	}
 	r.nodes[node.Name] = found
+}
+
+// leavesGap reports whether the owner of a pod may create the next one only when this one is gone, as a StatefulSet
+// does: if the template names the node, which nothing on the pod says, the node is empty for a moment. Others
+// create it before, and Jobs much later.
+func leavesGap(pod *v1.Pod) bool {
+	by := metav1.GetControllerOf(pod)
+	if by == nil || maintenance.PodTypeOf(pod) != v1.PodTypeDefault {
+		return false
+	}
+	switch by.Kind {
+	case "ReplicaSet", "ReplicationController", "Job":
+		return false
+	}
+	return true
 }
 
 // settledAfter returns how long a node has to be empty after this pod.
@@ -170,6 +263,9 @@ func (n *nodeReturns) hold(state *ownerReturns, pods []*v1.Pod, now time.Time) {
 	}
 	if now.Sub(state.last) > returnMemory {
 		state.rounds = 0
+	}
+	if now.Before(state.last) { // The clock was set back.
+		state.last = now
 	}
 	if next := state.last.Add(state.pause()); state.rounds > 0 && now.Before(next) {
 		for _, pod := range pods {
@@ -230,11 +326,12 @@ func (r *returns) settles(node string, now time.Time) time.Duration {
 	if found == nil || found.emptied.IsZero() {
 		return 0
 	}
-	return max(0, found.emptied.Add(found.settled).Sub(now))
+	return within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
 }
 
 func (r *returns) forget(node string) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	delete(r.nodes, node)
+	delete(r.seen, node)
 }

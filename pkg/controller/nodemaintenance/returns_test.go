@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,5 +197,91 @@ func TestLateReplacements(t *testing.T) {
 			}
 		}
 		f.createPods(1, "n", 0, ofJob, tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
+	}
+}
+
+// ofStatefulSet gives a pod an owner that creates the next one when this one is gone.
+func ofStatefulSet(pod *v1.Pod) {
+	ownedBy("set")(pod)
+	pod.OwnerReferences[0].Kind = "StatefulSet"
+}
+
+// A StatefulSet whose template names the node creates the next pod a moment after the last one is gone: the node is
+// never drained, not even before the first one has come back.
+func TestFirstReturnToNamedNode(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	f.createPods(1, "n", 0, ofStatefulSet)
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.run(bindingDelay + 2*time.Second)
+	if created, drained := f.replaceFor(time.Minute, ofStatefulSet); created < 2 || drained {
+		t.Errorf("%d pods have come back, and the node was drained: %t", created, drained)
+	}
+}
+
+// A controller that starts while a node is empty does not know whether pods come back to it: it is not drained at once,
+// unless it was. Since when they do, it takes from the status.
+func TestReturnsAcrossRestart(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	options := []func(*v1.Pod){ownedBy("rs"), tolerating}
+	f.createPods(1, "n", 0, options...)
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.run(bindingDelay + 2*time.Second)
+	f.replaceFor(10*time.Minute, options...)
+	blockers := f.maintenance("m").Status.DrainStatus.Blockers
+	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack {
+		t.Fatalf("unexpected blockers: %+v", blockers)
+	}
+	since := blockers[0].SinceTime
+	for _, object := range f.podInformer.GetIndexer().List() {
+		f.deletePods(object.(*v1.Pod))
+	}
+	f.restart()
+	f.run(20 * time.Second)
+	if m := f.maintenance("m"); isDrained(&m.Status) {
+		t.Error("drained while pods may come back")
+	}
+	for range 3 {
+		f.replaceFor(2*time.Second, options...)
+		f.createPods(1, "n", 0, append(options, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })...)
+	}
+	f.run(2 * time.Second)
+	at := slices.IndexFunc(f.maintenance("m").Status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
+		return b.Cause == coordinationv1alpha1.DrainBlockerComesBack
+	})
+	if at < 0 || !f.maintenance("m").Status.DrainStatus.Blockers[at].SinceTime.Equal(since) {
+		t.Errorf("after the restart, the blockers are %+v, which have been there since %v", f.maintenance("m").Status.DrainStatus.Blockers, since)
+	}
+	for _, object := range f.podInformer.GetIndexer().List() {
+		f.deletePods(object.(*v1.Pod))
+	}
+	f.run(lateSettled + time.Second)
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("not drained in the end: %+v", m.Status)
+	}
+	f.restart()
+	f.run(time.Second)
+	if m := f.maintenance("m"); !isDrained(&m.Status) || nodeCondition(f.node("n"), v1.NodeDrained).Status != v1.ConditionTrue {
+		t.Error("it was drained before the restart")
+	}
+}
+
+// A restart in the moment in which a node has become empty.
+func TestRestartWhileNodeIsEmpty(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.run(time.Minute)
+	f.deletePods(pod)
+	f.restart()
+	f.run(returnSettled - time.Second)
+	if m := f.maintenance("m"); isDrained(&m.Status) {
+		t.Error("drained at once")
+	}
+	f.run(3 * time.Second)
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("not drained in the end: %+v", m.Status)
 	}
 }

@@ -289,7 +289,9 @@ func marksAnother(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) b
 	return other != nil && other.ReturningTime == nil && other.DoneTime == nil
 }
 
-func podsLeftText(node *corev1.Node) string { return counted(podsLeftOn(node), "pod", "pods") + " left" }
+func podsLeftText(node *corev1.Node) string {
+	return counted(podsLeftOn(node), "pod", "pods") + " left"
+}
 
 // waitForNodes returns when the nodes are released, or when the maintenance releases all of them.
 func (o *endOptions) waitForNodes(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance, names sets.Set[string]) error {
