@@ -641,10 +641,13 @@ func (a *Admitter) budgetStatus(r *round, b *budget, added []coordinationv1alpha
 	return status
 }
 
-// remarks returns what an administrator has to know besides of the spec.
+// remarks returns what an administrator has to know besides of the spec, and why nodes wait that are down.
 func (b *budget) remarks() (text string) {
+	if b.isOutage() {
+		text = fmt.Sprintf(" At least %d%% of the nodes are not Ready: nobody can tell which of them have failed, so that none is admitted beyond spec.maxUnavailable before others are Ready.", outageShare)
+	}
 	if b.unlabeled > 0 {
-		text = fmt.Sprintf(" %d of %d nodes have no label %s (spec.topology.key): each of them is a domain of its own.", b.unlabeled, len(b.nodes), b.Spec.Topology.Key)
+		text += fmt.Sprintf(" %d of %d nodes have no label %s (spec.topology.key): each of them is a domain of its own.", b.unlabeled, len(b.nodes), b.Spec.Topology.Key)
 	}
 	if b.invalid != nil {
 		text += fmt.Sprintf(" kube-controller-manager does not understand all of the spec, and ignores the rest: %v.", b.invalid)

@@ -984,6 +984,33 @@ func TestRemarksOnABudget(t *testing.T) {
 	}
 }
 
+// The condition Open says why nodes that are down wait, if most of them are, and no longer when others are back.
+func TestRemarkOnAnOutage(t *testing.T) {
+	w := newAdmitterWorld()
+	a := NewAdmitter(w.store, clocktesting.NewFakePassiveClock(decidedAt), func(Admission) {})
+	nodes := []*v1.Node{w.node}
+	for i := range outageNodes {
+		other := w.node.DeepCopy()
+		other.Name, other.UID = fmt.Sprintf("down-%d", i), types.UID(fmt.Sprintf("down-%d", i))
+		down(other)
+		nodes = append(nodes, other)
+	}
+	a.SetNodes(nodes)
+	if err := a.SetBudget(w.budget); err != nil {
+		t.Fatal(err)
+	}
+	const want = " At least 55% of the nodes are not Ready: nobody can tell which of them have failed"
+	if got := a.budgets["b"].remarks(); !strings.HasPrefix(got, want) {
+		t.Errorf("it says %q", got)
+	}
+	back := nodes[1].DeepCopy()
+	back.Status.Conditions[0].Status = v1.ConditionTrue
+	a.SetNode(back)
+	if got := a.budgets["b"].remarks(); got != "" {
+		t.Errorf("when it is over, it says %q", got)
+	}
+}
+
 func zoneTopology() *coordinationv1alpha1.NodeMaintenanceTopology {
 	return &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1}
 }
