@@ -30,6 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 )
 
 // wakeUps are the keys that are enqueued because of an event.
@@ -195,6 +196,63 @@ func TestUnknownAdmissionWakesUp(t *testing.T) {
 	f.run(3 * time.Second)
 	if maintenance.AdmissionOf(f.node("n"), gone.MaintenanceUID) != nil {
 		t.Error("the cache is not behind")
+	}
+}
+
+// A node is looked at again soon after each write of this controller, also if no event follows: if another
+// client reverts the write while the watch is interrupted, the cache has what it had before.
+func TestNodeIsLookedAtAgainAfterAWrite(t *testing.T) {
+	drained := func(t *testing.T) *fixture {
+		f := newFleet(t, "n")
+		f.createPlain("m")
+		f.settle()
+		return f
+	}
+	writeNode := func(f *fixture) {
+		if err := f.writeNode(f.ctx, "n"); err != nil {
+			f.t.Error(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		fixture func(t *testing.T) *fixture
+		// prepare changes what a write follows from, which the next sync of the node decides on.
+		prepare, write func(f *fixture)
+	}{
+		"a cordon": {drained, func(f *fixture) {
+			f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable = false })
+		}, writeNode},
+		"a status": {drained, func(f *fixture) { f.createPods(1, "n", 0); f.clock.Step(progressInterval) }, writeNode},
+		"a taint": {func(t *testing.T) *fixture {
+			f := newFleet(t, "n")
+			f.createLimit("freeze", 0)
+			f.createPlain("m")
+			f.settle()
+			return f
+		}, func(f *fixture) { f.changeNamed("n", removeTaint(coordinationv1alpha1.NodePlannedTaint)) }, writeNode},
+		"a request": {drained, func(f *fixture) { f.createPods(1, "n", 0) }, func(f *fixture) {
+			if !f.beginRequest() {
+				f.t.Fatal("nothing is requested")
+			}
+			f.endRequest(0, answered)
+		}},
+		"an admission": {drained, func(*fixture) {}, func(f *fixture) {
+			f.admitted(admission.Admission{Node: f.node("n"), Maintenance: f.maintenance("m")})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := test.fixture(t)
+			test.prepare(f)
+			f.deliverAll()
+			if err := f.syncNode(f.ctx, "n"); err != nil {
+				t.Fatal(err)
+			}
+			f.nodeQueue.keys, f.nodeQueue.later = nil, map[string]time.Time{}
+			f.client.ClearActions()
+			test.write(f)
+			if due, found := f.nodeQueue.later["n"]; !found || due.After(f.clock.Now().Add(staleInterval)) {
+				t.Errorf("the node is looked at again at %v, the write was at %v: %v", due, f.clock.Now(), f.client.Actions())
+			}
+		})
 	}
 }
 
