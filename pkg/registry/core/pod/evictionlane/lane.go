@@ -58,6 +58,8 @@ type Lane struct {
 	budgets    budgetStore
 	lists      *batcher[string, struct{}, *policyv1.PodDisruptionBudgetList]
 	decrements *batcher[types.NamespacedName, Decide, struct{}]
+	// tracker is where namespaces with many budgets are looked up.
+	tracker *tracker
 }
 
 // budgetStore is where budgets are stored, without a cache.
@@ -82,7 +84,9 @@ func NewForConfig(config *restclient.Config, storage generic.RESTOptionsGetter) 
 		return nil, err
 	}
 	registerMetrics()
-	return newLane(client, budgets), nil
+	lane := newLane(client, budgets)
+	lane.tracker = budgets.newTracker(context.Background())
+	return lane, nil
 }
 
 func newLane(client policyclient.PodDisruptionBudgetsGetter, budgets budgetStore) *Lane {
@@ -95,6 +99,9 @@ func newLane(client policyclient.PodDisruptionBudgetsGetter, budgets budgetStore
 // Destroy closes the connections of client to etcd if it is a Lane.
 func Destroy(client policyclient.PodDisruptionBudgetsGetter) {
 	if lane, ok := client.(*Lane); ok {
+		if lane.tracker != nil {
+			lane.tracker.stop()
+		}
 		lane.budgets.destroy()
 	}
 }
@@ -117,11 +124,22 @@ func (n *namespacedLane) List(ctx context.Context, _ metav1.ListOptions) (*polic
 	return n.lane.lists.do(ctx, n.namespace, struct{}{})
 }
 
+// Select returns the budgets that select a pod with these labels in the namespace. known is false if they have to be
+// listed: it is quicker only where there are many.
+func (l *Lane) Select(ctx context.Context, namespace string, labels map[string]string) (budgets []policyv1.PodDisruptionBudget, known bool) {
+	ctx, span := tracing.Start(ctx, "Eviction lane: select budgets", attribute.String("namespace", namespace))
+	defer span.End(slowWait)
+	return l.tracker.selecting(ctx, namespace, labels)
+}
+
 // list answers all calls with one list.
 func (l *Lane) list(namespace string, calls []*call[struct{}, *policyv1.PodDisruptionBudgetList]) time.Duration {
 	ctx, cancel := contextOf(calls)
 	defer cancel()
 	budgets, err := l.budgets.list(ctx, namespace)
+	if err == nil {
+		l.tracker.note(namespace, len(budgets.Items))
+	}
 	err = errorOf(err, "listing the disruption budgets")
 	for _, c := range calls {
 		c.result, c.err = budgets, err

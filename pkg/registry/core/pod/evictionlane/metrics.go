@@ -29,6 +29,7 @@ const subsystem = "apiserver_eviction_lane"
 // What calls wait for, the values of the label operation.
 const (
 	operationList      = "list"
+	operationSelect    = "select"
 	operationDecrement = "decrement"
 )
 
@@ -36,7 +37,7 @@ var (
 	batchSize = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem:      subsystem,
 		Name:           "batch_size",
-		Help:           "Number of evictions that share one list of the PodDisruptionBudgets of a namespace (list), or one update of the status of a PodDisruptionBudget (decrement).",
+		Help:           "Number of evictions that share one list of the PodDisruptionBudgets of a namespace (list), one look-up in the index of all budgets (select), or one update of the status of a PodDisruptionBudget (decrement).",
 		Buckets:        metrics.ExponentialBuckets(1, 2, 10),
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"operation"})
@@ -44,7 +45,7 @@ var (
 	waitSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem:      subsystem,
 		Name:           "wait_seconds",
-		Help:           "Time in seconds for which an eviction waits until its list or decrement begins.",
+		Help:           "Time in seconds for which an eviction waits until its list, select or decrement begins.",
 		Buckets:        metrics.ExponentialBuckets(0.001, 2, 15),
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"operation"})

@@ -39,7 +39,7 @@ type uncachedStore struct {
 	status  *pdbstore.StatusREST
 }
 
-func newBudgetStore(options generic.RESTOptionsGetter) (budgetStore, error) {
+func newBudgetStore(options generic.RESTOptionsGetter) (*uncachedStore, error) {
 	budgets, status, err := pdbstore.NewREST(uncached.Getter{RESTOptionsGetter: options})
 	if err != nil {
 		return nil, err
@@ -82,6 +82,11 @@ func withStatusRequest(ctx context.Context, key types.NamespacedName) context.Co
 		IsResourceRequest: true, Verb: "update", APIPrefix: "apis", APIGroup: gv.Group, APIVersion: gv.Version,
 		Resource: "poddisruptionbudgets", Subresource: "status", Namespace: key.Namespace, Name: key.Name,
 	})
+}
+
+// newTracker returns a tracker of the stored budgets.
+func (s *uncachedStore) newTracker(ctx context.Context) *tracker {
+	return newTracker(s.budgets.Storage.Storage, s.budgets.KeyRootFunc(ctx))
 }
 
 func (s *uncachedStore) destroy() { s.budgets.Destroy() }

@@ -38,11 +38,10 @@ import (
 func TestStoredBudget(t *testing.T) {
 	config, server := registrytest.NewEtcdStorage(t, policy.GroupName)
 	defer server.Terminate(t)
-	opened, err := newBudgetStore(generic.RESTOptions{StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "poddisruptionbudgets"})
+	store, err := newBudgetStore(generic.RESTOptions{StorageConfig: config, Decorator: generic.UndecoratedStorage, DeleteCollectionWorkers: 1, ResourcePrefix: "poddisruptionbudgets"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := opened.(*uncachedStore)
 	defer store.destroy()
 	budget := &policy.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},

@@ -28,6 +28,17 @@ import (
 	"k8s.io/kubernetes/pkg/registry/core/pod/evictionlane"
 )
 
+// budgetsOf returns the budgets of the pod. It is getPodDisruptionBudgets, but does not parse all budgets of the namespace
+// where the lane has them parsed.
+func (r *EvictionREST) budgetsOf(ctx context.Context, pod *api.Pod) ([]policyv1.PodDisruptionBudget, error) {
+	if lane, ok := r.podDisruptionBudgetClient.(*evictionlane.Lane); ok {
+		if budgets, known := lane.Select(ctx, pod.Namespace, pod.Labels); known {
+			return budgets, nil
+		}
+	}
+	return r.getPodDisruptionBudgets(ctx, pod)
+}
+
 // decrementInLane has checkAndDecrement decide on the stored budget, together with the other
 // evictions that wait for it. It does nothing, and returns false, if the feature gate EvictionLane is
 // off.

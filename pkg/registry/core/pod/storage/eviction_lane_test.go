@@ -17,19 +17,26 @@ limitations under the License.
 package storage
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes/fake"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
 	restclient "k8s.io/client-go/rest"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/apis/policy"
 	policyapiv1 "k8s.io/kubernetes/pkg/apis/policy/v1"
@@ -98,5 +105,38 @@ func TestDryRunInLane(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, listed); diff != "" {
 		t.Errorf("the listed budget changes (-before, +after):\n%s", diff)
+	}
+}
+
+// TestManyBudgetsInLane: an eviction in a namespace with many budgets finds the same ones as in any other, and does not
+// list all of them.
+func TestManyBudgetsInLane(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionLane, true)
+	var budgets []runtime.Object
+	for i := range 200 {
+		budgets = append(budgets, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("budget-%d", i), UID: types.UID(fmt.Sprint(i))},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i % 100)}}},
+		})
+	}
+	r := newEvictionStorage(nil, budgetsClient(t, budgets))
+	lists := func() uint64 {
+		vec, err := testutil.GetHistogramVecFromGatherer(legacyregistry.DefaultGatherer, "apiserver_eviction_lane_batch_size", map[string]string{"operation": "list"})
+		if err != nil {
+			return 0 // None yet.
+		}
+		return vec.GetAggregatedSampleCount()
+	}
+	pod := &api.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"app": "7"}}}
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		before := lists()
+		found, err := r.budgetsOf(ctx, pod)
+		if err != nil || len(found) != 2 || found[0].Name != "budget-107" || found[1].Name != "budget-7" {
+			t.Fatalf("got budgets %v, %v", found, err)
+		}
+		return lists() == before, nil
+	})
+	if err != nil {
+		t.Error("all budgets are listed for each eviction")
 	}
 }
