@@ -203,7 +203,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 	}
 	newestUnready := sync.OnceValue(c.newestUnready)
 	unreleased := sync.OnceValue(func() map[types.UID]int { return c.countUnreleased(nodes) })
-	drained := sync.OnceValue(func() map[types.UID][]departedNode { return drainedNodes(nodes, all) })
+	drained := sync.OnceValue(func() map[types.UID][]departedNode { return drainedNodes(nodes, all, now) })
 	for _, m := range all {
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue

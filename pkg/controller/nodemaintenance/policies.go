@@ -327,8 +327,9 @@ func (c *Controller) settlingUntil(m *coordinationv1alpha1.NodeMaintenance, drai
 	return until
 }
 
-// drainedNodes returns the nodes that are drained, by those of the maintenances that wait for pods.
-func drainedNodes(nodes []*v1.Node, maintenances []*coordinationv1alpha1.NodeMaintenance) map[types.UID][]departedNode {
+// drainedNodes returns the nodes that were drained a while ago at most, by those of the maintenances that wait for
+// pods.
+func drainedNodes(nodes []*v1.Node, maintenances []*coordinationv1alpha1.NodeMaintenance, now time.Time) map[types.UID][]departedNode {
 	drained := map[types.UID][]departedNode{}
 	for _, m := range maintenances {
 		if m.Spec.Rollout != nil && m.Spec.Rollout.Settle != nil {
@@ -339,7 +340,10 @@ func drainedNodes(nodes []*v1.Node, maintenances []*coordinationv1alpha1.NodeMai
 		admissions := maintenance.Admissions(node)
 		for i := range admissions {
 			a := &admissions[i]
-			if known, settles := drained[a.MaintenanceUID]; settles && a.DrainedTime != nil {
+			if a.DrainedTime == nil || now.Sub(endOf(a)) > maxSettleTimeout {
+				continue
+			}
+			if known, settles := drained[a.MaintenanceUID]; settles {
 				drained[a.MaintenanceUID] = append(known, departedNode{a.AdmittedTime.Time, endOf(a)})
 			}
 		}

@@ -514,7 +514,7 @@ func TestSettlesSinceTheFirstAdmission(t *testing.T) {
 			m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}}
 			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{Settle: &coordinationv1alpha1.NodeMaintenanceSettle{}}
 			drained := func() map[types.UID][]departedNode {
-				return drainedNodes(f.listNodes(), []*coordinationv1alpha1.NodeMaintenance{m})
+				return drainedNodes(f.listNodes(), []*coordinationv1alpha1.NodeMaintenance{m}, at(250).Time)
 			}
 			until := f.settlingUntil(m, drained, at(250).Time, func() time.Time { return at(test.created).Time })
 			want := time.Time{}
