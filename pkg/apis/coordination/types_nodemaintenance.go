@@ -357,7 +357,7 @@ type DrainStatus struct {
 	// BlockerCount is the number of all blockers, also of those beyond the limit of Blockers.
 	BlockerCount int32
 
-	// SkippedPods is the number of pods that stay, because a policy skips them.
+	// SkippedPods is the number of pods that stay, because a policy skips them or nobody stops them.
 	// +optional
 	SkippedPods int32
 

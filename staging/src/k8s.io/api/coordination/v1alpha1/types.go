@@ -1115,7 +1115,8 @@ type DrainStatus struct {
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
 
 	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
-	// them: see spec.podPolicies.
+	// them: see spec.podPolicies. So do pods that nobody stops: the message of the condition Drained
+	// says which feature gate is off.
 	// +optional
 	SkippedPods int32 `json:"skippedPods,omitempty" protobuf:"varint,10,opt,name=skippedPods"`
 
