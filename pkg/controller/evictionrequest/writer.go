@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -205,7 +206,10 @@ func (w *requestWriter) patchStatus(ctx context.Context, request *coordinationv1
 // created measures what kube-apiserver has written when it created the request, instead of a write of
 // this controller. One that has just started does not measure what it finds.
 func (w *requestWriter) created(request *coordinationv1alpha1.EvictionRequest) {
-	if len(request.Status.ProcessedInterceptors)+len(request.Status.Conditions) > 0 {
+	isWritten := func(c metav1.Condition) bool {
+		return c.Type != string(coordinationv1alpha1.EvictionRequestConditionReconciling)
+	}
+	if len(request.Status.ProcessedInterceptors) > 0 || slices.ContainsFunc(request.Status.Conditions, isWritten) {
 		return // The creation was missed.
 	}
 	changes := computeChanges(&coordinationv1alpha1.EvictionRequestStatus{}, &request.Status)

@@ -310,7 +310,9 @@ func describe(request *coordinationv1alpha1.EvictionRequest) string {
 		}
 	}
 	for _, condition := range status.Conditions {
-		if condition.Status == metav1.ConditionTrue {
+		// Reconciling and Stalled follow from the others: see pkg/registry/coordination/evictionrequest.
+		derived := condition.Type == string(coordinationv1alpha1.EvictionRequestConditionReconciling) || condition.Type == string(coordinationv1alpha1.EvictionRequestConditionStalled)
+		if condition.Status == metav1.ConditionTrue && !derived {
 			words = append(words, condition.Type+"="+condition.Reason)
 		}
 	}

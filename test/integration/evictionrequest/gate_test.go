@@ -59,7 +59,10 @@ func testServed(t *testing.T, c *cluster) {
 	if diff := cmp.Diff(wantSpec, stored.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(coordinationv1alpha1.EvictionRequestStatus{}, stored.Status); diff != "" {
+	wantStatus := coordinationv1alpha1.EvictionRequestStatus{Conditions: []metav1.Condition{{
+		Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Pending", Message: "The controller has not acted on the request yet.",
+	}}}
+	if diff := cmp.Diff(wantStatus, stored.Status, ignoreTimes); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(servedResources, c.discover()); diff != "" {

@@ -97,6 +97,7 @@ func TestPrepareForCreateInitializes(t *testing.T) {
 				test.change(request)
 			}
 			strategy.PrepareForCreate(context.Background(), request)
+			stampProgress(&test.status, &coordination.EvictionRequestStatus{}, StatusStrategy.Clock.Now()) // See TestProgress.
 			if diff := cmp.Diff(test.status, request.Status); diff != "" {
 				t.Errorf("unexpected status (-want, +got):\n%s", diff)
 			}

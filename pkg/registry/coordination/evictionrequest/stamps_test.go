@@ -78,6 +78,7 @@ func TestStamps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old, changed := &coordination.EvictionRequest{Status: *test.old}, &coordination.EvictionRequest{Status: *test.changed.DeepCopy()}
 			statusStrategyAt(now).PrepareForUpdate(context.Background(), changed, old)
+			withoutProgress(changed)
 			if diff := cmp.Diff(test.want, &changed.Status); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}

@@ -90,6 +90,7 @@ func (s *strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	request.Generation = 1
 	setWithdrawnBy(request, "")
 	s.initialize(ctx, request)
+	stampProgress(&request.Status, &coordination.EvictionRequestStatus{}, StatusStrategy.Clock.Now())
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
@@ -180,6 +181,7 @@ func (s *statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.
 	metav1.ResetObjectMetaForStatus(&request.ObjectMeta, &oldRequest.ObjectMeta)
 	truncateTimes(&request.Status)
 	stampTimes(&request.Status, &oldRequest.Status, s.Clock.Now())
+	stampProgress(&request.Status, &oldRequest.Status, s.Clock.Now())
 }
 
 // truncateTimes removes fractions of seconds, which clients in some languages send and which are

@@ -19,7 +19,9 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/coordination/validation"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -45,6 +48,9 @@ type strategy struct {
 // statusStrategy is the strategy of the status endpoint: it updates only the status.
 type statusStrategy struct {
 	*strategy
+
+	// Clock is the clock of the server, from which the times of new maintenances are. A test may replace it.
+	Clock clock.PassiveClock
 }
 
 var (
@@ -52,7 +58,7 @@ var (
 	Strategy = &strategy{rest.DeclarativeValidation{Scheme: legacyscheme.Scheme}, names.SimpleNameGenerator}
 
 	// StatusStrategy applies to updates of their status.
-	StatusStrategy = &statusStrategy{Strategy}
+	StatusStrategy = &statusStrategy{strategy: Strategy, Clock: clock.RealClock{}}
 )
 
 func (*strategy) NamespaceScoped() bool { return false }
@@ -67,9 +73,19 @@ func (*strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 func (*strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	maintenance := obj.(*coordination.NodeMaintenance)
-	maintenance.Status = coordination.NodeMaintenanceStatus{}
 	maintenance.Generation = 1
+	maintenance.Status = initialStatus(maintenance.Generation, StatusStrategy.Clock.Now())
 	dropDisabledFields(ctx, maintenance, nil)
+}
+
+// initialStatus says that the controller has not acted yet. A tool that follows kstatus would take an object without
+// any condition for one with which all is done.
+func initialStatus(generation int64, now time.Time) coordination.NodeMaintenanceStatus {
+	return coordination.NodeMaintenanceStatus{Conditions: []metav1.Condition{{
+		Type: string(coordinationv1alpha1.NodeMaintenanceConditionReconciling), Status: metav1.ConditionTrue,
+		ObservedGeneration: generation, LastTransitionTime: metav1.Time{Time: now.Truncate(time.Second)},
+		Reason: coordinationv1alpha1.NodeMaintenanceReasonNotObserved, Message: "The node maintenance controller has not acted on it yet.",
+	}}}
 }
 
 func (*strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {

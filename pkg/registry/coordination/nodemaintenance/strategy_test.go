@@ -20,8 +20,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,8 +33,11 @@ import (
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	apitesting "k8s.io/kubernetes/pkg/api/testing"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	coordinationapiv1alpha1 "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
 	"k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/utils/kstatus"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -135,13 +140,44 @@ func TestStrategyBasics(t *testing.T) {
 	}
 }
 
+// notObserved is what the status of a maintenance says that was created at createdAt.
+func notObserved(m *coordination.NodeMaintenance) {
+	m.Status.Conditions = []metav1.Condition{{
+		Type: "Reconciling", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: "NotObserved", Message: "The node maintenance controller has not acted on it yet.",
+		LastTransitionTime: metav1.Time{Time: createdAt},
+	}}
+}
+
+var createdAt = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
+// atCreation sets the clock of the server.
+func atCreation(t *testing.T) {
+	before := StatusStrategy.Clock
+	t.Cleanup(func() { StatusStrategy.Clock = before })
+	StatusStrategy.Clock = testingclock.NewFakePassiveClock(createdAt.Add(time.Millisecond))
+}
+
 func TestPrepareForCreate(t *testing.T) {
+	atCreation(t)
 	maintenance := newMaintenance(observed(3), started(coordination.NodeMaintenanceStageDrain))
 	Strategy.PrepareForCreate(context.Background(), maintenance)
-	want := newMaintenance(func(m *coordination.NodeMaintenance) { m.Generation = 1 })
+	want := newMaintenance(func(m *coordination.NodeMaintenance) { m.Generation = 1 }, notObserved)
 	if diff := cmp.Diff(want, maintenance); diff != "" {
 		t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
 	}
+}
+
+// TestCreatedIsInProgress keeps a new maintenance, from which hack/interop computes what tools of GitOps make of it.
+func TestCreatedIsInProgress(t *testing.T) {
+	atCreation(t)
+	maintenance := newMaintenance()
+	maintenance.ResourceVersion = ""
+	Strategy.PrepareForCreate(context.Background(), maintenance)
+	versioned := &coordinationv1alpha1.NodeMaintenance{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1alpha1", Kind: "NodeMaintenance"}}
+	if err := coordinationapiv1alpha1.Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(maintenance, versioned, nil); err != nil {
+		t.Fatal(err)
+	}
+	kstatus.Check(t, "../../../../hack/interop/testdata/kstatus", "nodemaintenances-created.json", map[string]kstatus.Case{"created": {Want: "InProgress", Object: versioned}})
 }
 
 func TestPrepareForUpdate(t *testing.T) {
@@ -254,6 +290,7 @@ func escalated(pods int32) change {
 // What was stored while the gate was on stays: it keeps nodes and pods from being drained. The author
 // of what is dropped is warned.
 func TestDropDisabledFields(t *testing.T) {
+	atCreation(t)
 	create := func(ctx context.Context, m, _ *coordination.NodeMaintenance) { Strategy.PrepareForCreate(ctx, m) }
 	update := func(ctx context.Context, m, old *coordination.NodeMaintenance) {
 		Strategy.PrepareForUpdate(ctx, m, old)
@@ -261,7 +298,7 @@ func TestDropDisabledFields(t *testing.T) {
 	updateStatus := func(ctx context.Context, m, old *coordination.NodeMaintenance) {
 		StatusStrategy.PrepareForUpdate(ctx, m, old)
 	}
-	first := func(m *coordination.NodeMaintenance) { m.Generation = 1 }
+	first := func(m *coordination.NodeMaintenance) { m.Generation = 1; notObserved(m) }
 	next := func(m *coordination.NodeMaintenance) { m.Generation = 4 }
 	as := func(changes ...change) []change { return changes }
 	const (

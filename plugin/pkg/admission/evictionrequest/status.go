@@ -191,12 +191,14 @@ func statusChangesOf(request, old *coordination.EvictionRequest) []statusChange 
 // their names.
 func conditionChangesOf(path string, conditions []metav1.Condition, old *coordination.EvictionRequestStatus) []statusChange {
 	const skipped = string(coordination.EvictionRequestConditionInterceptorsSkipped)
-	if !slices.Equal(typesIn(conditions, old.Conditions), typesIn(old.Conditions, conditions)) {
+	oldConditions := writtenByClients(old.Conditions)
+	conditions = writtenByClients(conditions)
+	if !slices.Equal(typesIn(conditions, oldConditions), typesIn(oldConditions, conditions)) {
 		return []statusChange{{field: path}} // Their order, or one that is there twice.
 	}
 	types := sets.New[string]()
-	for _, condition := range slices.Concat(conditions, old.Conditions) {
-		if !apiequality.Semantic.DeepEqual(meta.FindStatusCondition(conditions, condition.Type), meta.FindStatusCondition(old.Conditions, condition.Type)) {
+	for _, condition := range slices.Concat(conditions, oldConditions) {
+		if !apiequality.Semantic.DeepEqual(meta.FindStatusCondition(conditions, condition.Type), meta.FindStatusCondition(oldConditions, condition.Type)) {
 			types.Insert(condition.Type)
 		}
 	}
@@ -204,7 +206,7 @@ func conditionChangesOf(path string, conditions []metav1.Condition, old *coordin
 	for _, conditionType := range sets.List(types) {
 		field, owner := fmt.Sprintf("%s[%s]", path, conditionType), interceptorOf(conditionType, old)
 		switch {
-		case conditionType == skipped && meta.IsStatusConditionTrue(conditions, skipped) && !meta.IsStatusConditionTrue(old.Conditions, skipped):
+		case conditionType == skipped && meta.IsStatusConditionTrue(conditions, skipped) && !meta.IsStatusConditionTrue(oldConditions, skipped):
 			changes = append(changes, statusChange{field: field, escalates: true})
 		case owner != "":
 			changes = append(changes, statusChange{field: field, interceptor: owner})
@@ -213,6 +215,13 @@ func conditionChangesOf(path string, conditions []metav1.Condition, old *coordin
 		}
 	}
 	return changes
+}
+
+// writtenByClients returns the conditions without those that kube-apiserver sets itself, whatever a client sends.
+func writtenByClients(conditions []metav1.Condition) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(condition metav1.Condition) bool {
+		return condition.Type == string(coordination.EvictionRequestConditionReconciling) || condition.Type == string(coordination.EvictionRequestConditionStalled)
+	})
 }
 
 // typesIn returns the types of those conditions that others have as well.

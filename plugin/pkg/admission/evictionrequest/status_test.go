@@ -542,3 +542,37 @@ func TestUnknownSubresource(t *testing.T) {
 		}
 	}
 }
+
+// TestConditionsOfTheServer verifies that conditions which kube-apiserver itself has set in an update of an interceptor
+// need no permission of that, wherever they are: when the request was stored by an older server, for example.
+func TestConditionsOfTheServer(t *testing.T) {
+	of := func(types ...string) []metav1.Condition {
+		var conditions []metav1.Condition
+		for _, conditionType := range types {
+			conditions = append(conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue})
+		}
+		return conditions
+	}
+	for name, test := range map[string]struct {
+		old, updated []metav1.Condition
+		denied       bool
+	}{
+		"added":                     {nil, of("Reconciling"), false},
+		"moved":                     {of("Reconciling", "Blocked"), of("Blocked", "Reconciling"), false},
+		"another one":               {of("Reconciling"), of("Stalled"), false},
+		"with one of a controller":  {of("Reconciling"), of("Reconciling", "Evicted"), true},
+		"without one of the others": {of("Reconciling", "Blocked"), of("Reconciling"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := withStatus(func(s *coordination.EvictionRequestStatus) { s.Conditions = test.old })
+			updated := withStatus(func(s *coordination.EvictionRequestStatus) {
+				s.Conditions = test.updated
+				s.Interceptors[0].Message = "at work"
+			})
+			err := newStatusPlugin(t, &statusRights{}).Validate(t.Context(), attributes(admission.Update, saver, "status", updated, old), nil)
+			if (err != nil) != test.denied {
+				t.Errorf("error %v, denied must be %t", err, test.denied)
+			}
+		})
+	}
+}

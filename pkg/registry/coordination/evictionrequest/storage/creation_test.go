@@ -110,6 +110,7 @@ func TestCreateForPod(t *testing.T) {
 		want := coordination.EvictionRequestStatus{
 			ObservedGeneration: 1, TargetInterceptors: []coordination.Interceptor{{Name: builtIn}}, ActiveInterceptors: []string{builtIn},
 			Interceptors: []coordination.InterceptorStatus{{Name: builtIn}}, ActivationTime: request.Status.ActivationTime,
+			Conditions: reconciling(request, "Evicting", "The pod has not left yet."),
 		}
 		if diff := cmp.Diff(want, request.Status); diff != "" || request.Status.ActivationTime == nil {
 			t.Errorf("activated at %v, unexpected status (-want, +got):\n%s", request.Status.ActivationTime, diff)
@@ -148,7 +149,8 @@ func TestCreateForPodWithInterceptors(t *testing.T) {
 			c.createPod(t, change)
 			c.create(t, newRequest(targetUID))
 			request := c.get(t, targetUID)
-			if diff := cmp.Diff(coordination.EvictionRequestStatus{}, request.Status); diff != "" || request.Labels["tier"] != "x" {
+			want := coordination.EvictionRequestStatus{Conditions: reconciling(request, "Pending", "The controller has not acted on the request yet.")}
+			if diff := cmp.Diff(want, request.Status); diff != "" || request.Labels["tier"] != "x" {
 				t.Errorf("got the labels %v, and the status (-want, +got):\n%s", request.Labels, diff)
 			}
 		})
@@ -349,7 +351,7 @@ func TestApplyAsksAgain(t *testing.T) {
 			if diff := cmp.Diff(stored, got); diff != "" {
 				t.Errorf("unexpected answer (-stored, +got):\n%s", diff)
 			}
-			if len(stored.Spec.Requesters) != 1 || len(stored.Status.Conditions) > 0 || len(stored.Status.ActiveInterceptors) != 1 {
+			if len(stored.Spec.Requesters) != 1 || !isInProgress(stored) || len(stored.Status.ActiveInterceptors) != 1 {
 				t.Errorf("the new request is %+v", stored)
 			}
 		})
@@ -524,7 +526,7 @@ func TestCreateReplacesCanceled(t *testing.T) {
 				t.Errorf("admitted %d times", admitted)
 			case (stored.UID != first.UID) != test.isNew:
 				t.Errorf("another UID: %t, want %t", stored.UID != first.UID, test.isNew)
-			case test.isNew && (err != nil || len(stored.Status.Conditions)+len(stored.Finalizers) > 0 || len(stored.Status.ActiveInterceptors) != 1):
+			case test.isNew && (err != nil || !isInProgress(stored) || len(stored.Finalizers) > 0 || len(stored.Status.ActiveInterceptors) != 1):
 				t.Errorf("got error %v, and the new request %+v", err, stored)
 			case test.forbidden != nil && !errors.Is(err, test.forbidden), test.forbidden == nil && !test.isNew && !apierrors.IsAlreadyExists(err):
 				t.Errorf("got error %v", err)

@@ -117,6 +117,20 @@ func update(endpoint rest.Updater, subresource string, request *coordination.Evi
 	return updated.(*coordination.EvictionRequest), nil
 }
 
+// isInProgress reports whether a request has no other condition than that.
+func isInProgress(request *coordination.EvictionRequest) bool {
+	return len(request.Status.Conditions) == 1 && request.Status.Conditions[0].Type == "Reconciling"
+}
+
+// reconciling returns the only condition of a request that is not finished, of the time at which it was created.
+func reconciling(request *coordination.EvictionRequest, reason, message string) []metav1.Condition {
+	condition := metav1.Condition{Type: "Reconciling", Status: metav1.ConditionTrue, ObservedGeneration: request.Status.ObservedGeneration, Reason: reason, Message: message}
+	if len(request.Status.Conditions) > 0 {
+		condition.LastTransitionTime = request.Status.Conditions[0].LastTransitionTime
+	}
+	return []metav1.Condition{condition}
+}
+
 var ignoreAssigned = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp")
 
 func TestCreate(t *testing.T) {
@@ -127,6 +141,7 @@ func TestCreate(t *testing.T) {
 
 	want := newRequest(targetUID)
 	want.Generation = 1
+	want.Status.Conditions = reconciling(created, "Pending", "The controller has not acted on the request yet.")
 	if diff := cmp.Diff(want, created, ignoreAssigned); diff != "" {
 		t.Errorf("unexpected request (-want, +got):\n%s", diff)
 	}
@@ -155,6 +170,7 @@ func TestUpdate(t *testing.T) {
 	want := newRequest(targetUID)
 	want.Generation = 2
 	want.Spec.Requesters = changed.Spec.Requesters
+	want.Status.Conditions = reconciling(updated, "Pending", "The controller has not acted on the request yet.")
 	if diff := cmp.Diff(want, updated, ignoreAssigned); diff != "" {
 		t.Errorf("unexpected request (-want, +got):\n%s", diff)
 	}
@@ -186,6 +202,8 @@ func TestUpdateStatus(t *testing.T) {
 	want := newRequest(targetUID)
 	want.Generation = 1
 	want.Status = changed.Status
+	// Nobody is active.
+	want.Status.Conditions = reconciling(updated, "Pending", "The controller has not acted on the request yet.")
 	if diff := cmp.Diff(want, updated, ignoreAssigned); diff != "" {
 		t.Errorf("unexpected request (-want, +got):\n%s", diff)
 	}

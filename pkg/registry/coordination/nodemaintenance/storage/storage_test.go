@@ -115,6 +115,17 @@ func update(endpoint rest.Updater, subresource string, maintenance *coordination
 	return updated.(*coordination.NodeMaintenance), nil
 }
 
+// notObserved returns the condition of a maintenance on which the controller has not acted.
+func notObserved(maintenance *coordination.NodeMaintenance) []metav1.Condition {
+	condition := metav1.Condition{
+		Type: "Reconciling", Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: "NotObserved", Message: "The node maintenance controller has not acted on it yet.",
+	}
+	if len(maintenance.Status.Conditions) > 0 {
+		condition.LastTransitionTime = maintenance.Status.Conditions[0].LastTransitionTime
+	}
+	return []metav1.Condition{condition}
+}
+
 var ignoreAssigned = cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "CreationTimestamp")
 
 func TestCreate(t *testing.T) {
@@ -125,6 +136,7 @@ func TestCreate(t *testing.T) {
 
 	want := newMaintenance("firmware")
 	want.Generation = 1
+	want.Status.Conditions = notObserved(created)
 	if diff := cmp.Diff(want, created, ignoreAssigned); diff != "" {
 		t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
 	}
@@ -154,6 +166,7 @@ func TestUpdate(t *testing.T) {
 	want := newMaintenance("firmware")
 	want.Generation = 2
 	want.Spec.Stage = coordination.NodeMaintenanceStageDrain
+	want.Status.Conditions = notObserved(updated)
 	if diff := cmp.Diff(want, updated, ignoreAssigned); diff != "" {
 		t.Errorf("unexpected maintenance (-want, +got):\n%s", diff)
 	}
