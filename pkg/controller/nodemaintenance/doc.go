@@ -127,6 +127,7 @@ limitations under the License.
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	maintenance_status.go          its desired status; pure functions
 //	policies.go, absences.go       which pods stay: policies skip them, or nobody stops them
+//	conditions.go                  Reconciling, Stalled and Completed, for tools that know no maintenances
 //	plan.go                        positions, targets and messages; pure functions
 //	order.go                       what a maintenance asks for
 //	progress.go, summary.go        how far it is, and the sums of its status; without clients

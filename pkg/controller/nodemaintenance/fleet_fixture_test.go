@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
@@ -127,6 +128,12 @@ func (f *fixture) createRollout(name string, rollout coordinationv1alpha1.NodeMa
 	f.t.Helper()
 	f.createMaintenance(name, stageDrain, "a", maintenance.StandardPlan()...)
 	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
+}
+
+// acknowledge says of failed nodes that they are known.
+func (f *fixture) acknowledge(name string, nodes ...types.UID) {
+	f.t.Helper()
+	f.change(name, func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout.AcknowledgedNodeUIDs = nodes })
 }
 
 // atOnce is a rollout of so many nodes at the same time.

@@ -350,6 +350,32 @@ func TestHalt(t *testing.T) {
 			map[string]string{"n1": failed, "n2": admitted, "n3": waiting},
 			"False NotHalted: 1 node did not come back in time: n1.",
 		},
+		"it is acknowledged": {
+			func(f *fixture) {
+				f.acknowledge("m", f.node("n1").UID)
+				f.run(10 * time.Second)
+			},
+			map[string]string{"n1": failed, "n2": admitted, "n3": waiting},
+			"False NotHalted: 1 failed node acknowledged: n1.",
+		},
+		"it is acknowledged, and the next one fails": {
+			func(f *fixture) {
+				f.acknowledge("m", f.node("n1").UID)
+				f.drainNodes()
+				f.changeNamed("n2", setReady(false))
+				f.run(timeout + time.Minute)
+			},
+			map[string]string{"n1": failed, "n2": failed, "n3": waiting},
+			"True FailedNodes: 1 node did not come back in time: n2. 1 failed node acknowledged: n1. spec.rollout.maxFailedNodes is 0: no further node is drained until they are back or acknowledged, or the number is raised.",
+		},
+		"another node is acknowledged, as one that had the name before": {
+			func(f *fixture) {
+				f.acknowledge("m", "another")
+				f.run(10 * time.Second)
+			},
+			map[string]string{"n1": failed, "n2": waiting, "n3": waiting},
+			"True FailedNodes: 1 node did not come back in time: n1. spec.rollout.maxFailedNodes is 0: no further node is drained until they are back or acknowledged, or the number is raised.",
+		},
 		"more time": {
 			func(f *fixture) {
 				f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
@@ -358,7 +384,7 @@ func TestHalt(t *testing.T) {
 				f.run(10 * time.Second)
 			},
 			map[string]string{"n1": failed, "n2": waiting, "n3": waiting},
-			"True FailedNodes: 1 node did not come back in time: n1. spec.rollout.maxFailedNodes is 0: no further node is drained until they are back, or the number is raised.",
+			"True FailedNodes: 1 node did not come back in time: n1. spec.rollout.maxFailedNodes is 0: no further node is drained until they are back or acknowledged, or the number is raised.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

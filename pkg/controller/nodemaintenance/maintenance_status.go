@@ -85,6 +85,7 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now t
 			}, m.Generation, now)
 		}
 	}
+	setAdvance(status, m, sums, now)
 	return status
 }
 
@@ -185,12 +186,15 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 	return status
 }
 
+// noNodesMessage explains the reason NodeMaintenanceReasonNoNodes.
+const noNodesMessage = "spec.nodeSelector matches no node."
+
 // drainedCondition returns the condition Drained, whose message names the blockers.
 func drainedCondition(sums *summary) metav1.Condition {
 	if sums.nodes == 0 {
 		return metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNoNodes,
-			Message: "spec.nodeSelector matches no node.",
+			Message: noNodesMessage,
 		}
 	}
 	if sums.state.isDrained() && sums.skippedNodes > 0 {
@@ -235,7 +239,17 @@ func drainReason(sums *summary) string {
 	return coordinationv1alpha1.NodeMaintenanceReasonDraining
 }
 
+// drainSentences say how far the drain is, and what delays it.
 func drainSentences(sums *summary) []string {
+	sentences := progressSentences(sums)
+	if blockers := maintenance.HoldMessage(sums.blockers); blockers != "" {
+		sentences = append(sentences, blockers)
+	}
+	return sentences
+}
+
+// progressSentences say how far the drain is.
+func progressSentences(sums *summary) []string {
 	var sentences []string
 	if sums.state.left {
 		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained-sums.skippedNodes-sums.waiting, count(sums.nodes, "node")))
@@ -249,16 +263,13 @@ func drainSentences(sums *summary) []string {
 	if waits := waitSentence(sums); waits != "" {
 		sentences = append(sentences, waits)
 	}
-	if message := sums.state.message(); message != messageDraining {
+	if message := sums.state.message(); message != messageDraining && message != messageWaiting {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")
 	}
 	if sums.unplanned > 0 {
 		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.unplanned, "pod")))
 	}
 	sentences = append(sentences, sums.unstopped.sentences()...)
-	if blockers := maintenance.HoldMessage(sums.blockers); blockers != "" {
-		sentences = append(sentences, blockers)
-	}
 	return sentences
 }
 

@@ -192,7 +192,14 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		return nil
 	}
 	c.enqueueNodes(waiting)
+	sums.requesting = sums.released && c.requests.isRequestingFor(m.Name)
 	status := computeStatus(m, &sums, now)
+	if _, next := sums.overdue(status, now); next > 0 {
+		c.maintenances.AddAfter(m.Name, next)
+	}
+	if hasCompleted(status) && !hasCompleted(&m.Status) {
+		wait = 0 // It is the last one.
+	}
 	switch unchanged := apiequality.Semantic.DeepEqual(&m.Status, status); {
 	case unchanged && sums.released:
 		return c.end(ctx, m)

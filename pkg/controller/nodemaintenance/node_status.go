@@ -54,6 +54,7 @@ func computeClaim(view *nodeView) *v1.MaintenanceStatus {
 	case !view.drains():
 		return &v1.MaintenanceStatus{}
 	}
+	left := int32(view.pending + view.active)
 	return &v1.MaintenanceStatus{
 		DrainTargets:               view.targets.Entries(),
 		DrainMessage:               view.state.message(),
@@ -61,6 +62,7 @@ func computeClaim(view *nodeView) *v1.MaintenanceStatus {
 		ActiveEvictionRequests:     int32(view.active),
 		BlockedPods:                int32(view.blocked),
 		EmptiedTime:                view.emptiedTime,
+		InitialPods:                max(left, view.initialPods),
 	}
 }
 
@@ -170,6 +172,7 @@ func differsInCounts(node *v1.Node, status *nodeStatus) bool {
 	counted.PodsPendingEvictionRequest = status.maintenance.PodsPendingEvictionRequest
 	counted.ActiveEvictionRequests = status.maintenance.ActiveEvictionRequests
 	counted.BlockedPods = status.maintenance.BlockedPods
+	counted.InitialPods = status.maintenance.InitialPods
 	return apiequality.Semantic.DeepEqual(counted, status.maintenance) &&
 		apiequality.Semantic.DeepEqual(ownConditions(node.Status.Conditions), status.conditions)
 }

@@ -394,7 +394,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			ofNode := slices.DeleteFunc(slices.Clone(groups), func(g maintenance.HoldGroup) bool { return !g.Cause.OfNode() })
 			c.progress.decide(node.Name, o.name, nodeDecision{cordoned: node.Spec.Unschedulable, blockers: ofNode})
 		}
-		c.progress.setFailed(node.Name, s.orders[i].name, hasFailed(view.admissions, s.orders[i].uid))
+		c.progress.setFailed(node.Name, node.UID, s.orders[i].name, hasFailed(view.admissions, s.orders[i].uid))
 		// Delayed, because many nodes change at the same time.
 		c.maintenances.AddAfter(s.orders[i].name, summaryDelay)
 	}

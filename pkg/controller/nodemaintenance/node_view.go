@@ -51,6 +51,8 @@ type nodeView struct {
 	targets         maintenance.Targets
 	state           drainState
 	pending, active int
+	// initialPods is how many pods were left at most since the drain began, as it is stored.
+	initialPods int32
 	// podBlockers delay the eviction of pods, and blocked counts the pods that need an
 	// intervention. Both are empty unless a maintenance drains the node.
 	podBlockers []maintenance.Hold
@@ -125,6 +127,9 @@ func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
 	s.addEscalation(view)
 	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
 	view.pending, view.active = facts.countRequests()
+	if stored := node.Status.MaintenanceStatus; stored != nil {
+		view.initialPods = stored.InitialPods
+	}
 	view.podBlockers, view.blocked = facts.podBlockers(view.targets)
 	if wait := c.returns.settles(node.Name, s.now); wait > 0 {
 		view.state.settling = true

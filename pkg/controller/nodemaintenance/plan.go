@@ -146,6 +146,7 @@ const (
 	messageDrained  = "Drained"
 	messageDraining = "Draining"
 	messageSkipped  = "Drained, except for skipped nodes"
+	messageWaiting  = "Waiting for admission"
 
 	// maxNamesShown bounds the names in a message.
 	maxNamesShown = 5
@@ -161,7 +162,9 @@ type drainState struct {
 	// settling is whether a node has just lost its last pod, and others may come back.
 	settling bool
 	// skipped is whether the work on some nodes has ended before they were drained.
-	skipped    bool
+	skipped bool
+	// waiting is whether nodes wait for their admission.
+	waiting    bool
 	limitedBy  []string
 	waitingFor []string
 }
@@ -181,6 +184,8 @@ func (s drainState) message() string {
 		return messageSkipped
 	case s.isDrained():
 		return messageDrained
+	case !s.left && s.waiting:
+		return messageWaiting
 	case !s.left:
 		return messageDraining
 	case s.draining && len(s.limitedBy) > 0:

@@ -22,6 +22,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
@@ -62,8 +63,8 @@ type maintenanceProgress struct {
 	waitingNames []string
 	// skipped are those of done that were given back before they were drained.
 	skipped sets.Set[string]
-	// failed are the nodes that have not come back in time.
-	failed sets.Set[string]
+	// failed are the nodes that have not come back in time, with their UIDs.
+	failed map[string]types.UID
 	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
 	waits map[admission.Wait]int
 }
@@ -127,7 +128,7 @@ func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgre
 		waiting:    sets.New[string](),
 		done:       sets.New[string](),
 		skipped:    sets.New[string](),
-		failed:     sets.New[string](),
+		failed:     map[string]types.UID{},
 	}
 }
 
@@ -236,7 +237,7 @@ func (p *maintenanceProgress) setPhase(node string, phase nodePhase, skipped boo
 	default:
 		return false
 	}
-	p.failed.Delete(node)
+	delete(p.failed, node)
 	if _, selected := p.nodes[node]; selected {
 		return p.remove(node)
 	}
@@ -305,7 +306,7 @@ func (p *maintenanceProgress) setRemaining(node string, remaining []int, kept in
 func (p *maintenanceProgress) remove(node string) bool {
 	found := p.nodes[node]
 	delete(p.nodes, node)
-	p.failed.Delete(node)
+	delete(p.failed, node)
 	if p.claims() {
 		p.unreleased[node] = &nodeRelease{}
 	}

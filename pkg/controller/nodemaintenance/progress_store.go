@@ -379,8 +379,8 @@ func (s *progressStore) measureOnce(name string, podType v1.PodType) bool {
 	return true
 }
 
-// setFailed records whether a node has not come back in time.
-func (s *progressStore) setFailed(node, name string, failed bool) {
+// setFailed records whether a node with that UID has not come back in time.
+func (s *progressStore) setFailed(node string, uid types.UID, name string, failed bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	p := s.maintenances[name]
@@ -388,9 +388,9 @@ func (s *progressStore) setFailed(node, name string, failed bool) {
 		return
 	}
 	if _, selected := p.nodes[node]; failed && selected {
-		p.failed.Insert(node)
+		p.failed[node] = uid
 	} else {
-		p.failed.Delete(node)
+		delete(p.failed, node)
 	}
 }
 

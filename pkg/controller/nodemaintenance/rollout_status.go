@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/utils/ptr"
@@ -46,7 +49,8 @@ func setRollout(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinat
 	rollout := ptr.Deref(status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{})
 	rollout.WaitingNodes, rollout.DoneNodes, rollout.SkippedNodes = int32(sums.waiting), int32(sums.done), int32(sums.skippedNodes)
 	rollout.AdmittedNodes = int32(sums.nodes - sums.waiting - sums.done)
-	rollout.FailedNodes, rollout.Failed = int32(len(sums.failed)), sums.failed[:min(len(sums.failed), maxFailedShown)]
+	rollout.FailedNodes, rollout.Failed = int32(len(sums.failed)), slices.Sorted(maps.Keys(sums.failed))
+	rollout.Failed = rollout.Failed[:min(len(rollout.Failed), maxFailedShown)]
 	rollout.WaitingFor = waitingFor(sums)
 	status.RolloutStatus = &rollout
 	if m.Spec.Rollout == nil {
@@ -77,19 +81,32 @@ func waitingFor(sums *summary) []coordinationv1alpha1.NodeMaintenanceWait {
 }
 
 // haltedCondition returns the condition Halted.
-func haltedCondition(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed []string) metav1.Condition {
+func haltedCondition(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed map[string]types.UID) metav1.Condition {
 	condition := metav1.Condition{
 		Type: string(coordinationv1alpha1.NodeMaintenanceConditionHalted), Status: metav1.ConditionFalse,
 		Reason: coordinationv1alpha1.NodeMaintenanceReasonNotHalted,
 	}
-	if len(failed) > 0 {
-		condition.Message = fmt.Sprintf("%s did not come back in time: %s.", count(len(failed), "node"), joinNames(failed))
+	var unknown, acknowledged []string
+	for node, uid := range failed {
+		if slices.Contains(rollout.AcknowledgedNodeUIDs, uid) {
+			acknowledged = append(acknowledged, node)
+		} else {
+			unknown = append(unknown, node)
+		}
 	}
-	if !admission.IsHalted(rollout, len(failed)) {
+	var sentences []string
+	if len(unknown) > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s did not come back in time: %s.", count(len(unknown), "node"), joinNames(unknown)))
+	}
+	if len(acknowledged) > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s acknowledged: %s.", count(len(acknowledged), "failed node"), joinNames(acknowledged)))
+	}
+	condition.Message = strings.Join(sentences, " ")
+	if !admission.IsHalted(rollout, sets.New(slices.Collect(maps.Values(failed))...)) {
 		return condition
 	}
 	condition.Status, condition.Reason = metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonFailedNodes
-	condition.Message += fmt.Sprintf(" spec.rollout.maxFailedNodes is %d: no further node is drained until they are back, or the number is raised.", ptr.Deref(rollout.MaxFailedNodes, 0))
+	condition.Message += fmt.Sprintf(" spec.rollout.maxFailedNodes is %d: no further node is drained until they are back or acknowledged, or the number is raised.", ptr.Deref(rollout.MaxFailedNodes, 0))
 	return condition
 }
 

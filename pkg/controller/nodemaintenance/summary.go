@@ -23,6 +23,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
@@ -50,12 +51,13 @@ type summary struct {
 	// blockers delay the work on the selected nodes, releaseBlockers the release of nodes: in the
 	// stage Complete of all nodes, before it of those that were deselected.
 	blockers, releaseBlockers []maintenance.HoldGroup
-	// released is whether the stage Complete has released every node.
-	released bool
+	// released is whether the stage Complete has released every node, and requesting whether requests are
+	// still written because of the maintenance.
+	released, requesting bool
 	// waiting and done count the nodes that wait for their admission and that were given back; both
-	// are among nodes. failed are those that did not come back in time, sorted.
+	// are among nodes. failed are those that did not come back in time, with their UIDs.
 	waiting, done int
-	failed        []string
+	failed        map[string]types.UID
 	// skippedNodes counts those of done that were given back before they were drained.
 	skippedNodes int
 	// skipped counts the pods that stay, because policies skip them or nobody stops them. unstopped has the latter.
@@ -73,7 +75,7 @@ func (p *maintenanceProgress) summarize() summary {
 	sums := summary{
 		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len() - p.skipped.Len(),
 		skippedNodes: p.skipped.Len(),
-		failed:       sets.List(p.failed), waits: p.waits, ready: true, unstopped: unstoppedPods{}, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
+		failed:       maps.Clone(p.failed), waits: p.waits, ready: true, unstopped: unstoppedPods{}, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
 		released: p.completes() && len(p.unreleased) == 0, cordonedFirst: p.cordonedUntil != nil,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()
@@ -101,7 +103,7 @@ func (p *maintenanceProgress) summarize() summary {
 	}
 	sums.reached = maintenance.LeastPowerful(slices.Collect(maps.Values(targets))...)
 	sums.blockers, sums.releaseBlockers = maintenance.MergeGroups(blockers...), maintenance.MergeGroups(releaseBlockers...)
-	sums.state.skipped = sums.skippedNodes > 0
+	sums.state.skipped, sums.state.waiting = sums.skippedNodes > 0, sums.waiting > 0
 	sums.state.left, sums.state.cordoned = sums.left > 0, sums.uncordoned+sums.waiting == 0
 	sums.state.limitedBy = sets.List(limitedBy)
 	// What delays the drain of its own nodes is among the blockers.
@@ -159,7 +161,7 @@ func (s *progressStore) count(now time.Time) metrics.Counts {
 				waiting[wait.Reason] += nodes
 			}
 		}
-		failed += p.failed.Len()
+		failed += len(p.failed)
 		for name, node := range p.nodes {
 			stages[name] = max(stages[name], slices.Index(stageOrder, p.stage))
 			if node == nil {

@@ -87,6 +87,7 @@ func TestOrderOfWrites(t *testing.T) {
 		"patch evictionrequests",
 		"patch nodes",
 		"patch nodes/status",
+		"update nodemaintenances/status", // Completed.
 		"patch nodemaintenances")
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 {
 		t.Errorf("finalizers are left: %v", m.Finalizers)

@@ -472,13 +472,14 @@ func (m *maintenanceState) pendingOf(node string) *coordinationv1alpha1.NodeMain
 	return pendingOf(m.Status.RolloutStatus.PendingAdmissions, node, m.UID)
 }
 
-// IsHalted reports whether so many failed nodes stop a rollout.
-func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed int) bool {
+// IsHalted reports whether the failed nodes with these UIDs stop a rollout: more of them are not acknowledged than may
+// fail.
+func IsHalted(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed sets.Set[types.UID]) bool {
 	tolerated := 0
 	if rollout.MaxFailedNodes != nil {
 		tolerated = int(*rollout.MaxFailedNodes)
 	}
-	return failed > tolerated
+	return failed.Len() > tolerated && failed.Difference(sets.New(rollout.AcknowledgedNodeUIDs...)).Len() > tolerated
 }
 
 // check returns the admission of a node, or what it waits for. What a holder has reserved counts

@@ -558,11 +558,17 @@ func TestLimitsOfARollout(t *testing.T) {
 		want   []string
 		waits  map[string]int
 	}{
-		"the first nodes":           {func(*v1.Node) {}, none, []string{"m n00", "m n01"}, map[string]int{"m MaxConcurrent": 2}},
-		"one is admitted":           {began, none, []string{"m n01"}, map[string]int{"m MaxConcurrent": 2}},
-		"one is done":               {done, none, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
-		"one has failed":            {failed, none, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
-		"too many have failed":      {failed, func(m *Maintenance) { m.Spec.Rollout.MaxFailedNodes = nil }, nil, map[string]int{"m Halted": 3}},
+		"the first nodes":      {func(*v1.Node) {}, none, []string{"m n00", "m n01"}, map[string]int{"m MaxConcurrent": 2}},
+		"one is admitted":      {began, none, []string{"m n01"}, map[string]int{"m MaxConcurrent": 2}},
+		"one is done":          {done, none, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
+		"one has failed":       {failed, none, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
+		"too many have failed": {failed, func(m *Maintenance) { m.Spec.Rollout.MaxFailedNodes = nil }, nil, map[string]int{"m Halted": 3}},
+		"it is acknowledged": {failed, func(m *Maintenance) {
+			m.Spec.Rollout.MaxFailedNodes, m.Spec.Rollout.AcknowledgedNodeUIDs = nil, []types.UID{"uid-of-n00"}
+		}, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
+		"one that had its name is acknowledged": {failed, func(m *Maintenance) {
+			m.Spec.Rollout.MaxFailedNodes, m.Spec.Rollout.AcknowledgedNodeUIDs = nil, []types.UID{"uid-of-n00-before"}
+		}, nil, map[string]int{"m Halted": 3}},
 		"done after it has failed":  {doneLate, func(m *Maintenance) { m.Spec.Rollout.MaxFailedNodes = nil }, []string{"m n01", "m n02"}, map[string]int{"m MaxConcurrent": 1}},
 		"admitted, not confirmed":   {began, reserved(time.Second, "n00"), []string{"m n01"}, map[string]int{"m MaxConcurrent": 2}},
 		"reserved":                  {func(*v1.Node) {}, reserved(time.Second, "n02", "n03"), []string{"m n02", "m n03"}, map[string]int{"m MaxConcurrent": 2}},
@@ -578,6 +584,7 @@ func TestLimitsOfARollout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := NewFleet()
 			nodes := pool("n", 4)
+			nodes[0].UID = "uid-of-n00"
 			test.first(nodes[0])
 			f.SetNodes(nodes)
 			m := waitingFor("m", "n00", "n01", "n02", "n03")

@@ -69,10 +69,14 @@ type Fleet struct {
 // counts are the nodes of a maintenance, by how far they are.
 type counts struct {
 	// working are admitted and neither given back nor failed.
-	working, failed, done int
+	working, done int
+	// failed are the UIDs of those that have failed.
+	failed sets.Set[types.UID]
 	// nodes are all of them.
 	nodes slotSet
 }
+
+func (c *counts) isEmpty() bool { return c.working == 0 && c.done == 0 && c.failed.Len() == 0 }
 
 // node is what matters of a node.
 type node struct {
@@ -347,19 +351,21 @@ func (f *Fleet) count(n *node, sign int) {
 		admission := &n.Status.MaintenanceStatus.Admissions[i]
 		c := f.admitted[admission.MaintenanceUID]
 		if c == nil {
-			c = &counts{}
+			c = &counts{failed: sets.New[types.UID]()}
 			f.admitted[admission.MaintenanceUID] = c
 		}
 		switch {
 		case admission.DoneTime != nil:
 			c.done += sign
+		case admission.FailedTime != nil && sign > 0:
+			c.failed.Insert(n.UID)
 		case admission.FailedTime != nil:
-			c.failed += sign
+			c.failed.Delete(n.UID)
 		default:
 			c.working += sign
 		}
 		c.nodes.set(n.slot, sign > 0)
-		if c.working+c.failed+c.done == 0 {
+		if c.isEmpty() {
 			delete(f.admitted, admission.MaintenanceUID)
 		}
 	}

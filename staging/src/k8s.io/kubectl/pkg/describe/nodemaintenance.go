@@ -231,6 +231,10 @@ func conditionsBelow(maintenance *coordinationv1alpha1.NodeMaintenance) []metav1
 	if halted != nil && halted.Status == metav1.ConditionTrue && hasRollout(maintenance) {
 		halted.Message = fmt.Sprintf("See %q.", rolloutTitle)
 	}
+	stalled := meta.FindStatusCondition(conditions, string(coordinationv1alpha1.NodeMaintenanceConditionStalled))
+	if stalled != nil && stalled.Status == metav1.ConditionTrue && len(describedBlockers(time.Time{}, maintenance)) > 0 {
+		stalled.Message = fmt.Sprintf("See %q.", blockersTitle)
+	}
 	return conditions
 }
 

@@ -86,7 +86,11 @@ func describeRolloutLimits(w PrefixWriter, maintenance *coordinationv1alpha1.Nod
 	}
 	printTextMultiline(w, LEVEL_1, "At Once", limit+paused)
 	if rollout.MaxFailedNodes != nil {
-		w.Write(LEVEL_1, "May Fail:\t%d at once\n", *rollout.MaxFailedNodes)
+		besides := ""
+		if acknowledged := len(rollout.AcknowledgedNodeUIDs); acknowledged > 0 {
+			besides = fmt.Sprintf(", besides %d acknowledged", acknowledged)
+		}
+		w.Write(LEVEL_1, "May Fail:\t%d at once%s\n", *rollout.MaxFailedNodes, besides)
 	}
 	done := "after \"kubectl maintenance complete\""
 	if rollout.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted {

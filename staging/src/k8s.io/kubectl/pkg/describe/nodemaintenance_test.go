@@ -172,6 +172,7 @@ func rollouts() map[string]work {
 	running.Status.RolloutStatus.PendingAdmissions = []coordinationv1alpha1.NodeMaintenancePendingAdmission{{NodeName: "node-21", Time: running.ago(0)}}
 
 	halted := started().rollout(spec("Rebooted", number, false), counts(37, 20, 3, wait(37, "Halted", "")))
+	halted.Spec.Rollout.AcknowledgedNodeUIDs = []types.UID{"a", "b"}
 	halted.Status.RolloutStatus.FailedNodes, halted.Status.RolloutStatus.Failed = 12, []string{"node-1", "node-2", "node-3", "node-4", "node-5", "node-6", "node-7", "node-8", "node-9", "node-10"}
 	halted.Status.Conditions = append(halted.Status.Conditions, metav1.Condition{
 		Type: "Halted", Status: metav1.ConditionTrue, Reason: "FailedNodes", LastTransitionTime: halted.ago(5),

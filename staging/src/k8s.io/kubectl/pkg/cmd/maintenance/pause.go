@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -38,10 +39,10 @@ import (
 type pausing struct {
 	verb, short, long, example string
 
-	// change changes the rollout, if that is needed.
-	change func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout)
+	// change changes the rollout, if that is needed, whose failed nodes are given if it is halted.
+	change func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed failedNodes)
 	// report says what was changed, for the maintenance as it was before.
-	report func(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string
+	report func(before *coordinationv1alpha1.NodeMaintenance, failed failedNodes, changed bool) []string
 }
 
 var pauses = &pausing{
@@ -62,7 +63,7 @@ var pauses = &pausing{
 
 		# Go on
 		kubectl maintenance resume kernel`)),
-	change: func(_ *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout) {
+	change: func(_ *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout, _ failedNodes) {
 		rollout.Paused = true
 	},
 	report: pauseReport,
@@ -75,10 +76,11 @@ var resumes = &pausing{
 		Go on with a maintenance with a rollout that is paused, or that was halted because nodes did
 		not come back in time.
 
-		If it is halted, spec.rollout.maxFailedNodes is raised to the number of nodes that have failed
-		so far, so that the next one halts it again. The failed nodes are named. Nothing is repaired:
-		they stay cordoned until they come back, and count as unavailable for NodeMaintenanceBudgets,
-		but not for --max-concurrent.
+		If it is halted, the nodes that have failed so far are acknowledged by their UIDs
+		(spec.rollout.acknowledgedNodeUIDs): they do not halt it any more, and the next node that fails
+		does. The failed nodes are named. Nothing is repaired: they stay cordoned until they come back,
+		and count as unavailable for NodeMaintenanceBudgets, but not for --max-concurrent. This takes
+		the permission to list nodes.
 
 		Resuming a maintenance that is neither paused nor halted is not an error. If an argument names
 		no maintenance, nothing is changed.`)),
@@ -88,10 +90,11 @@ var resumes = &pausing{
 
 		# Go on without the nodes that did not come back
 		kubectl maintenance resume kernel`)),
-	change: func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout) {
+	change: func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed failedNodes) {
 		rollout.Paused = false
-		if tolerated := toleratedFailures(nm); tolerated != nil {
-			rollout.MaxFailedNodes = tolerated
+		if failed.halt(nm) {
+			// Those that are back are left out, so that the list stays short.
+			rollout.AcknowledgedNodeUIDs = failed.uids()
 		}
 	},
 	report: resumeReport,
@@ -143,6 +146,7 @@ func (o *pauseOptions) run(ctx context.Context) error {
 func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Interface, name string) error {
 	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
 	var before *coordinationv1alpha1.NodeMaintenance
+	var failed failedNodes
 	var changed bool
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
@@ -153,8 +157,11 @@ func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Inte
 			return err
 		}
 		before = nm
+		if failed, err = o.pausing.readFailed(ctx, client, nm); err != nil {
+			return err
+		}
 		rollout := nm.Spec.Rollout.DeepCopy()
-		o.pausing.change(nm, rollout)
+		o.pausing.change(nm, rollout, failed)
 		fields := changedFields(nm.Spec.Rollout, rollout)
 		if changed = len(fields) > 0; !changed {
 			return nil
@@ -166,13 +173,16 @@ func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Inte
 		if err != nil {
 			return err
 		}
-		_, err = maintenances.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		patched, err := maintenances.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		if err == nil && !slices.Equal(patched.Spec.Rollout.AcknowledgedNodeUIDs, rollout.AcknowledgedNodeUIDs) {
+			return failed.notStored(name)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, line := range o.pausing.report(before, changed) {
+	for _, line := range o.pausing.report(before, failed, changed) {
 		fmt.Fprintln(o.Out, line)
 	}
 	return nil
@@ -184,8 +194,8 @@ func changedFields(before, after *coordinationv1alpha1.NodeMaintenanceRollout) m
 	if before.Paused != after.Paused {
 		fields["paused"] = after.Paused
 	}
-	if !ptr.Equal(before.MaxFailedNodes, after.MaxFailedNodes) {
-		fields["maxFailedNodes"] = *after.MaxFailedNodes
+	if !slices.Equal(before.AcknowledgedNodeUIDs, after.AcknowledgedNodeUIDs) {
+		fields["acknowledgedNodeUIDs"] = after.AcknowledgedNodeUIDs
 	}
 	return fields
 }
@@ -204,7 +214,7 @@ func (p *pausing) validate(nm *coordinationv1alpha1.NodeMaintenance) error {
 	return nil
 }
 
-func pauseReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
+func pauseReport(before *coordinationv1alpha1.NodeMaintenance, _ failedNodes, changed bool) []string {
 	if !changed {
 		return []string{fmt.Sprintf("nodemaintenance/%s is already paused. To resume it: kubectl maintenance resume %s", before.Name, before.Name)}
 	}
@@ -215,34 +225,22 @@ func pauseReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []s
 	return []string{line + ". To resume it: kubectl maintenance resume " + before.Name}
 }
 
-func resumeReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
+func resumeReport(before *coordinationv1alpha1.NodeMaintenance, failed failedNodes, changed bool) []string {
 	if !changed && isHalted(before) {
 		return []string{fmt.Sprintf("nodemaintenance/%s was resumed, and the controller has not acted on it yet", before.Name)}
 	}
 	if !changed {
 		return []string{fmt.Sprintf("nodemaintenance/%s is neither paused nor halted. What its nodes wait for: kubectl maintenance status %s", before.Name, before.Name)}
 	}
-	tolerated := toleratedFailures(before)
-	if tolerated == nil {
+	if !failed.halt(before) {
 		return []string{fmt.Sprintf("nodemaintenance/%s is resumed", before.Name)}
 	}
-	r := rolloutOf(before)
-	stay := "They stay cordoned, and unavailable for NodeMaintenanceBudgets, until you repair them; then they are released"
-	if r.FailedNodes == 1 {
-		stay = "It stays cordoned, and unavailable for NodeMaintenanceBudgets, until you repair it; then it is released"
+	stay, acknowledged := "They stay cordoned, and unavailable for NodeMaintenanceBudgets, until you repair them; then they are released", "failed nodes are"
+	if len(failed) == 1 {
+		stay, acknowledged = "It stays cordoned, and unavailable for NodeMaintenanceBudgets, until you repair it; then it is released", "failed node is"
 	}
 	return []string{
-		fmt.Sprintf("nodemaintenance/%s is resumed: spec.rollout.maxFailedNodes is raised from %d to %d", before.Name, ptr.Deref(before.Spec.Rollout.MaxFailedNodes, 0), *tolerated),
-		plaintext.Line(fmt.Sprintf("Not repaired: %s. %s.", r.failedNames(), stay)),
+		fmt.Sprintf("nodemaintenance/%s is resumed: %d %s acknowledged; it halts again if more than %d others fail", before.Name, len(failed), acknowledged, ptr.Deref(before.Spec.Rollout.MaxFailedNodes, 0)),
+		plaintext.Line(fmt.Sprintf("Not repaired: %s. %s.", failed.names(), stay)),
 	}
-}
-
-// toleratedFailures returns the number of failed nodes with which a halted maintenance goes on; nil
-// if it is not halted.
-func toleratedFailures(nm *coordinationv1alpha1.NodeMaintenance) *int32 {
-	status := nm.Status.RolloutStatus
-	if !isHalted(nm) || status == nil || status.FailedNodes <= ptr.Deref(nm.Spec.Rollout.MaxFailedNodes, 0) {
-		return nil
-	}
-	return &status.FailedNodes
 }

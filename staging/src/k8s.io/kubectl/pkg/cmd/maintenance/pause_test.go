@@ -17,17 +17,19 @@ limitations under the License.
 package maintenance
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
-	"k8s.io/utils/ptr"
 )
 
 // patches returns the patches of a resource that were sent.
@@ -39,6 +41,24 @@ func (s *server) patches(name string) []string {
 		}
 	}
 	return patches
+}
+
+// failedNode returns a node that did not come back to the maintenance.
+func failedNode(m maintenanceStory, name string) *corev1.Node {
+	node := admittedNode(m, name, phaseFailed, 0)
+	node.UID = types.UID("uid-of-" + name)
+	return node
+}
+
+// failedNodesIn returns the nodes that the status of the maintenance counts as failed: n-01 and so on.
+func failedNodesIn(m maintenanceStory) []any {
+	var nodes []any
+	if status := m.Status.RolloutStatus; status != nil {
+		for i := range status.FailedNodes {
+			nodes = append(nodes, failedNode(m, fmt.Sprintf("n-%02d", i+1)))
+		}
+	}
+	return nodes
 }
 
 func TestPauseAndResume(t *testing.T) {
@@ -56,6 +76,10 @@ func TestPauseAndResume(t *testing.T) {
 		m.Spec.Rollout.MaxFailedNodes = &tolerated
 		return m
 	}
+	acknowledging := func(m maintenanceStory, uids ...types.UID) maintenanceStory {
+		m.Spec.Rollout.AcknowledgedNodeUIDs = uids
+		return m
+	}
 	twelve := []string{"n-01", "n-02", "n-03", "n-04", "n-05", "n-06", "n-07", "n-08", "n-09", "n-10", "n-11", "n-12"}
 	planned := newMaintenance("kernel", idle, "node-1").rollingOut(twoAtATime(manual))
 	for _, tc := range []struct {
@@ -71,16 +95,20 @@ func TestPauseAndResume(t *testing.T) {
 		{"pause a halted one", "pause", halted(0, false, "n-01"), nm + "is paused: 5 waiting; 2 in progress, which go on. To resume it: kubectl maintenance resume kernel\n", preconditions + `{"paused":true}}}`},
 		{"resume", "resume", rollout(true), nm + "is resumed\n", preconditions + `{"paused":false}}}`},
 		{"resume again", "resume", rollout(false), nm + "is neither paused nor halted. What its nodes wait for: kubectl maintenance status kernel\n", ""},
-		{"resume a halted one", "resume", halted(0, false, "n-01"), nm + "is resumed: spec.rollout.maxFailedNodes is raised from 0 to 1\n" +
-			"Not repaired: n-01. It stays cordoned, and unavailable for NodeMaintenanceBudgets, until you repair it; then it is released.\n", preconditions + `{"maxFailedNodes":1}}}`},
-		{"resume one that is halted and paused", "resume", halted(2, true, twelve...), nm + "is resumed: spec.rollout.maxFailedNodes is raised from 2 to 12\n" +
+		{"resume a halted one", "resume", halted(0, false, "n-01"), nm + "is resumed: 1 failed node is acknowledged; it halts again if more than 0 others fail\n" +
+			"Not repaired: n-01. It stays cordoned, and unavailable for NodeMaintenanceBudgets, until you repair it; then it is released.\n", preconditions + `{"acknowledgedNodeUIDs":["uid-of-n-01"]}}}`},
+		{"resume one that is halted and paused", "resume", halted(2, true, twelve...), nm + "is resumed: 12 failed nodes are acknowledged; it halts again if more than 2 others fail\n" +
 			"Not repaired: n-01, n-02, n-03, n-04, n-05, n-06, n-07, n-08, n-09, n-10 and 2 more. They stay cordoned, and unavailable for NodeMaintenanceBudgets, until you repair them; then they are released.\n",
-			preconditions + `{"maxFailedNodes":12,"paused":false}}}`},
+			preconditions + `{"acknowledgedNodeUIDs":["uid-of-n-01","uid-of-n-02","uid-of-n-03","uid-of-n-04","uid-of-n-05","uid-of-n-06","uid-of-n-07","uid-of-n-08","uid-of-n-09","uid-of-n-10","uid-of-n-11","uid-of-n-12"],"paused":false}}}`},
+		{"resume one that the next node has halted", "resume", acknowledging(halted(0, false, "n-01", "n-02"), "uid-of-n-01", "uid-of-one-that-is-back"),
+			nm + "is resumed: 2 failed nodes are acknowledged; it halts again if more than 0 others fail\n" +
+				"Not repaired: n-01, n-02. They stay cordoned, and unavailable for NodeMaintenanceBudgets, until you repair them; then they are released.\n", preconditions + `{"acknowledgedNodeUIDs":["uid-of-n-01","uid-of-n-02"]}}}`},
+		{"resume one that is acknowledged", "resume", acknowledging(halted(0, false, "n-01"), "uid-of-n-01"), nm + "was resumed, and the controller has not acted on it yet\n", ""},
 		{"resume one whose number was raised", "resume", halted(1, false, "n-01"), nm + "was resumed, and the controller has not acted on it yet\n", ""},
 		{"resume one whose number was raised, but is paused", "resume", halted(1, true, "n-01"), nm + "is resumed\n", preconditions + `{"paused":false}}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newServer(t, tc.story, newNode("node-1"))
+			s := newServer(t, append(failedNodesIn(tc.story), tc.story, newNode("node-1"))...)
 			if diff := cmp.Diff(tc.out, s.mustRun(t, tc.verb, "kernel")); diff != "" {
 				t.Errorf("printed (-want, +got):\n%s", diff)
 			}
@@ -142,7 +170,8 @@ func TestResumeAcknowledgesWhatItReads(t *testing.T) {
 	halted := func(failed ...string) maintenanceStory {
 		return newMaintenance("kernel", drain, "node-1").rollingOut(twoAtATime(manual)).counting(0, 1, 0, failed...).halted()
 	}
-	s := newServer(t, halted("n-01"))
+	second := failedNode(halted("n-01"), "n-02")
+	s := newServer(t, halted("n-01"), failedNode(halted("n-01"), "n-01"))
 	refused := false
 	s.PrependReactor("patch", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if refused {
@@ -150,17 +179,34 @@ func TestResumeAcknowledgesWhatItReads(t *testing.T) {
 		}
 		refused = true
 		s.update(t, halted("n-01", "n-02"))
+		if err := s.Tracker().Add(second); err != nil {
+			t.Fatal(err)
+		}
 		return true, nil, apierrors.NewConflict(action.GetResource().GroupResource(), "kernel", nil)
 	})
-	contains(t, s.mustRun(t, "resume", "kernel"), "raised from 0 to 2\nNot repaired: n-01, n-02.")
-	if tolerated := ptr.Deref(s.get(t, "kernel").Spec.Rollout.MaxFailedNodes, 0); tolerated != 2 {
-		t.Errorf("maxFailedNodes is %d", tolerated)
+	contains(t, s.mustRun(t, "resume", "kernel"), "2 failed nodes are acknowledged; it halts again if more than 0 others fail\nNot repaired: n-01, n-02.")
+	if diff := cmp.Diff([]types.UID{"uid-of-n-01", "uid-of-n-02"}, s.get(t, "kernel").Spec.Rollout.AcknowledgedNodeUIDs); diff != "" {
+		t.Errorf("acknowledged (-want, +got):\n%s", diff)
 	}
+}
+
+// TestResumeWithoutNodes covers users who may not list nodes, and API servers that do not know the field.
+func TestResumeWithoutNodes(t *testing.T) {
+	halted := newMaintenance("kernel", drain, "node-1").rollingOut(twoAtATime(manual)).counting(0, 1, 0, "n-01").halted()
+	s := newServer(t, halted, failedNode(halted, "n-01"))
+	s.forbid("nodes")
+	s.run(t, "resume", "kernel")
+	contains(t, s.failure, `NodeMaintenance "kernel" is halted, and to acknowledge the nodes that have failed takes the permission to list nodes. Without it, raise spec.rollout.maxFailedNodes, which is 0`)
+
+	s = newServer(t, halted, failedNode(halted, "n-01"))
+	s.PrependReactor("patch", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, halted.NodeMaintenance, nil })
+	s.run(t, "resume", "kernel")
+	contains(t, s.failure, `kube-apiserver is of an older version, which does not store spec.rollout.acknowledgedNodeUIDs of NodeMaintenance "kernel": raise spec.rollout.maxFailedNodes to 1`)
 }
 
 func TestHostilePause(t *testing.T) {
 	story := newMaintenance("kernel", drain, "node-1").rollingOut(coordinationv1alpha1.NodeMaintenanceRollout{}).counting(0, 1, 0, "node"+plaintexttesting.Text).halted()
-	s := newServer(t, story)
+	s := newServer(t, story, failedNode(story, "node"+plaintexttesting.Text))
 	out := s.mustRun(t, "resume", "kernel")
 	plaintexttesting.Check(t, "resume", out)
 	contains(t, out, plaintexttesting.Forged)

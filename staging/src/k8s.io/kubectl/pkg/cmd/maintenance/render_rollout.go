@@ -221,7 +221,11 @@ func (r *rolloutView) failedText() string {
 	if r.FailedNodes == 0 {
 		return ""
 	}
-	return r.failedNames() + " did not come back in time"
+	text := r.failedNames() + " did not come back in time"
+	if r.AcknowledgedNodes > 0 {
+		text += fmt.Sprintf(" (%d acknowledged)", r.AcknowledgedNodes)
+	}
+	return text
 }
 
 func (r *rolloutView) failedNames() string {
@@ -235,12 +239,15 @@ func (r *rolloutView) failedNames() string {
 
 // haltedText says why no further node is drained, and what to do.
 func (v *view) haltedText() string {
-	r, them := v.Rollout, "them"
-	if r.FailedNodes == 1 {
+	r, names, them := v.Rollout, v.Rollout.failedNames(), "them"
+	if len(r.halting) > 0 {
+		names = r.halting.names()
+	}
+	if r.FailedNodes-r.AcknowledgedNodes == 1 {
 		them = "it"
 	}
 	return fmt.Sprintf("halted, because %s did not come back in time, and maxFailedNodes is %d: repair %s, or go on without %s: kubectl maintenance resume %s",
-		r.failedNames(), *r.MaxFailedNodes, them, them, v.Name)
+		names, *r.MaxFailedNodes, them, them, v.Name)
 }
 
 // isHalted reports whether the maintenance needs an intervention to go on.

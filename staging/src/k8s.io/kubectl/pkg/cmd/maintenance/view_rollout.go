@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -44,6 +45,8 @@ type rolloutView struct {
 	AdmittedNodes int `json:"admittedNodes"`
 	DoneNodes     int `json:"doneNodes"`
 	FailedNodes   int `json:"failedNodes"`
+	// AcknowledgedNodes, which are among the failed ones, do not count for MaxFailedNodes.
+	AcknowledgedNodes int `json:"acknowledgedNodes,omitempty"`
 	// SkippedNodes, which are among the done ones, were completed before they were drained.
 	SkippedNodes int `json:"skippedNodes,omitempty"`
 	// Failed are the names of the first of the failed nodes.
@@ -53,6 +56,10 @@ type rolloutView struct {
 
 	// skipped are the names of the skipped nodes.
 	skipped []string
+	// acknowledged are the UIDs of nodes that do not count for MaxFailedNodes, and halting the nodes that do;
+	// empty if the user may not list nodes.
+	acknowledged []types.UID
+	halting      failedNodes
 	// own reports whether the maintenance has spec.rollout.
 	own bool
 	// counted reports whether the controller has counted nodes. Until then, their numbers are
@@ -96,6 +103,7 @@ func rolloutOf(nm *coordinationv1alpha1.NodeMaintenance) *rolloutView {
 	r := &rolloutView{own: spec != nil, counted: status != nil, Halted: isHalted(nm), phases: map[nodePhase]int{}}
 	if spec != nil {
 		r.CompleteNodes, r.Paused, r.MaxFailedNodes = spec.CompleteNodes, spec.Paused, ptr.To(ptr.Deref(spec.MaxFailedNodes, 0))
+		r.acknowledged = spec.AcknowledgedNodeUIDs
 		if spec.MaxConcurrent != nil {
 			r.MaxConcurrent = spec.MaxConcurrent.String()
 		}
@@ -142,6 +150,10 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 		}
 		n.addHealth(node, maintenance.AdmissionOf(node, v.uid), r.CompleteNodes)
 		switch {
+		case n.Phase == phaseFailed && slices.Contains(r.acknowledged, node.UID):
+			r.AcknowledgedNodes++
+		case n.Phase == phaseFailed:
+			r.halting = append(r.halting, node)
 		case n.Phase != phaseDrained:
 		case n.completed || n.rebooted:
 			r.finished++

@@ -115,7 +115,8 @@ type nodeView struct {
 	PodsPending  int `json:"podsPendingEvictionRequest"`
 	PodsEvicting int `json:"activeEvictionRequests"`
 	PodsBlocked  int `json:"blockedPods"`
-	// PodsGone is how many pods have left since the command started: see progress.
+	// PodsGone is how many pods have left since the drain of the node began, as far as the controller has
+	// recorded it, and otherwise since the command started: see progress.
 	PodsGone int `json:"podsGone,omitempty"`
 	// ClaimedBy are the other maintenances that keep the node cordoned. Set in the stage Complete.
 	ClaimedBy []string                `json:"claimedBy,omitempty"`
@@ -383,6 +384,7 @@ func nodeViewOf(node *corev1.Node) nodeView {
 	if status := node.Status.MaintenanceStatus; status != nil {
 		n.PodsPending, n.PodsEvicting = int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
 		n.PodsBlocked = int(status.BlockedPods)
+		n.PodsGone = max(0, int(status.InitialPods)-n.podsLeft())
 		n.Targets, n.Message = status.DrainTargets, status.DrainMessage
 	}
 	for _, condition := range node.Status.Conditions {
@@ -448,8 +450,8 @@ func (b *blockerView) isOfNode(name string) bool { return b.Object == "Node "+na
 // key identifies a blocker of a maintenance.
 func (b *blockerView) key() string { return string(b.Cause) + " " + b.Name }
 
-// progress remembers how many pods each node had, so that a bar can show how many have left: no
-// object records that.
+// progress remembers how many pods each node had, so that a bar can show how many have left: a node
+// records that for all of its maintenances together, and only if its controller is of this version.
 type progress map[string]int
 
 // apply sets how many pods have left since its first call.
@@ -458,7 +460,7 @@ func (p progress) apply(views []view) {
 		for j := range views[i].Nodes {
 			node := &views[i].Nodes[j]
 			key := fmt.Sprintf("%s/%s", views[i].Name, node.Name)
-			p[key] = max(p[key], node.podsLeft())
+			p[key] = max(p[key], node.PodsGone+node.podsLeft())
 			node.PodsGone = p[key] - node.podsLeft()
 		}
 	}

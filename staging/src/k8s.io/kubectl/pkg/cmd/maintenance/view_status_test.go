@@ -409,6 +409,41 @@ func TestProgressOfTwo(t *testing.T) {
 	}
 }
 
+// TestProgressSinceTheDrainBegan shows how many pods have left before the command was started, and from then on also
+// those of pods that came later.
+func TestProgressSinceTheDrainBegan(t *testing.T) {
+	read := func(initial, pending, evicting int32) []view {
+		node := drainingNode("node-1", pending, evicting, "Draining")
+		node.Status.MaintenanceStatus.InitialPods = initial
+		return viewsIn(snapshotOf(newMaintenance("rack", drain, "node-1").started(0), node))
+	}
+	p := progress{}
+	for _, step := range []struct {
+		what                       string
+		initial, pending, evicting int32
+		gone                       int
+		bar                        string
+	}{
+		{"at first", 8, 2, 2, 4, "[######>>..]"},
+		{"one more has left", 8, 1, 2, 5, "[#######>>.]"},
+		{"the controller does not say", 0, 1, 1, 6, "[########>.]"},
+	} {
+		views := read(step.initial, step.pending, step.evicting)
+		p.apply(views)
+		node := &views[0].Nodes[0]
+		if node.PodsGone != step.gone {
+			t.Errorf("%s: %d pods have left, want %d", step.what, node.PodsGone, step.gone)
+		}
+		if got := bar(node, 10); got != step.bar {
+			t.Errorf("%s: %s, want %s", step.what, got, step.bar)
+		}
+	}
+	// The first look counts.
+	if node := &read(8, 2, 2)[0].Nodes[0]; node.PodsGone != 4 {
+		t.Errorf("%d pods have left, want 4", node.PodsGone)
+	}
+}
+
 // TestSettledOnlyAsCounted covers a node that the controller has not counted: it is not drained.
 func TestSettledOnlyAsCounted(t *testing.T) {
 	nm := newMaintenance("rack", drain, "node-1", "node-2").started(0).drained()
