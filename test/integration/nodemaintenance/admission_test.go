@@ -48,6 +48,7 @@ func TestAdmission(t *testing.T) {
 		{"drain plans are completed", testAdmissionPlans},
 		{"a manifest can be applied again", testAdmissionApply},
 		{"a manifest can be updated again", testAdmissionPut},
+		{"a manifest can be applied after the end", testAdmissionApplyAfterTheEnd},
 		{"warnings", testAdmissionWarnings},
 		{"kubelets may only maintain their own node", testAdmissionKubelet},
 		{"kubelets cannot write the maintenanceStatus of their node", testAdmissionMaintenanceStatus},
@@ -264,6 +265,56 @@ func testAdmissionApply(t *testing.T, c *admissionCluster) {
 	c.endWith(t, "apply-dropped")
 	_, err = c.maintenances().Apply(t.Context(), admissionApplied("apply-dropped"), options)
 	admissionExpectImmutable(t, "applying without the plan", err)
+}
+
+// testAdmissionApplyAfterTheEnd applies a manifest that drains again and again, although somebody has completed the
+// maintenance.
+func testAdmissionApplyAfterTheEnd(t *testing.T, c *admissionCluster) {
+	const name = "apply-ended"
+	forced := metav1.ApplyOptions{FieldManager: "administrator", Force: true}
+	if _, err := c.maintenances().Apply(t.Context(), admissionApplied(name, admissionPlan()...), forced); err != nil {
+		t.Fatalf("applying: %v", err)
+	}
+	c.endWith(t, name)
+	complete := []byte(`{"spec":{"stage":"Complete"}}`)
+	if _, err := c.maintenances().Patch(t.Context(), name, types.MergePatchType, complete, metav1.PatchOptions{FieldManager: "kubectl-maintenance"}); err != nil {
+		t.Fatalf("completing: %v", err)
+	}
+	byHand := metav1.PatchOptions{FieldManager: "administrator"}
+	patch := func(patchType types.PatchType, patch string) func() error {
+		return func() error {
+			_, err := c.maintenances().Patch(t.Context(), name, patchType, []byte(patch), byHand)
+			return err
+		}
+	}
+	for what, write := range map[string]func() error{
+		"applying": func() error {
+			_, err := c.maintenances().Apply(t.Context(), admissionApplied(name, admissionPlan()...), forced)
+			return err
+		},
+		"updating": func() error {
+			manifest := c.get(t, name)
+			manifest.ResourceVersion, manifest.ManagedFields = "", nil
+			manifest.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageDrain
+			_, err := c.maintenances().Update(t.Context(), manifest, metav1.UpdateOptions{FieldManager: "administrator"})
+			return err
+		},
+		"a merge patch":           patch(types.MergePatchType, `{"spec":{"stage":"Drain"}}`),
+		"a strategic merge patch": patch(types.StrategicMergePatchType, `{"spec":{"stage":"Drain"}}`),
+		"a JSON patch":            patch(types.JSONPatchType, `[{"op":"replace","path":"/spec/stage","value":"Drain"}]`),
+	} {
+		t.Run(what, func(t *testing.T) {
+			admissionExpectAllowed(t, "the manifest", write())
+			ended := c.get(t, name) // The first time, its author may become an owner of the stage.
+			if ended.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete || ended.Generation != 2 {
+				t.Errorf("stage %s, generation %d", ended.Spec.Stage, ended.Generation)
+			}
+			admissionExpectAllowed(t, "the manifest, again", write())
+			if diff := cmp.Diff(ended, c.get(t, name)); diff != "" {
+				t.Errorf("the maintenance changed (-before +after):\n%s", diff)
+			}
+		})
+	}
 }
 
 func testAdmissionPut(t *testing.T, c *admissionCluster) {

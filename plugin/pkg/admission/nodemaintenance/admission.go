@@ -115,7 +115,8 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Admit completes the drain plan of a maintenance, and the status of a node. Invalid objects are
+// Admit completes the drain plan of a maintenance, keeps the stage of one that has ended, and completes the
+// status of a node. Invalid objects are
 // left to Validate and to the validation of the registry.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if isNodeWrite(a) {
@@ -130,6 +131,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	case a.GetOperation() == admission.Create && isMaintenance:
 		return completePlan(a, maintenance)
 	case a.GetOperation() == admission.Update && isMaintenance && isOld:
+		keepComplete(ctx, maintenance, old)
 		return restorePlan(maintenance, old)
 	}
 	return nil
