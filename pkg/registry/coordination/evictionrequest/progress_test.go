@@ -25,7 +25,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	coordinationapiv1alpha1 "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
@@ -138,7 +137,7 @@ func TestProgress(t *testing.T) {
 	fixtures["created"] = kstatus.Case{Want: "InProgress", Object: versioned(t, created)}
 	joined := created.DeepCopy()
 	joined.Generation = 2
-	meta.SetStatusCondition(&joined.Status.Conditions, as(coordination.EvictionRequestConditionEvicted, metav1.ConditionTrue, "PodDeleted"))
+	joined.Status.Conditions = append(joined.Status.Conditions, as(coordination.EvictionRequestConditionEvicted, metav1.ConditionTrue, "PodDeleted"))
 	StatusStrategy.PrepareForUpdate(context.Background(), joined, created)
 	joined.Generation = 2
 	fixtures["evicted, and changed since"] = kstatus.Case{Want: "InProgress", Object: versioned(t, joined)}

@@ -224,7 +224,7 @@ func TestStatus(t *testing.T) {
 	}
 	// Handwritten validation knows which ones are processed, and reports every other list.
 	notProcessed := field.Invalid(done, nil, "").MarkFromImperative()
-	ours := []string{"Blocked", "Canceled", "Evicted", "InterceptorsSkipped", "InterceptorUnresponsive"}
+	ours := []string{"Blocked", "Canceled", "Evicted", "InterceptorsSkipped", "InterceptorUnresponsive", "Reconciling", "Stalled"}
 	for name, test := range map[string]struct {
 		// stored is how the stored request differs from a new one, changes are what the update adds.
 		stored, changes []change
