@@ -206,7 +206,9 @@ func TestResumeWithoutNodes(t *testing.T) {
 
 func TestHostilePause(t *testing.T) {
 	story := newMaintenance("kernel", drain, "node-1").rollingOut(coordinationv1alpha1.NodeMaintenanceRollout{}).counting(0, 1, 0, "node"+plaintexttesting.Text).halted()
-	s := newServer(t, story, failedNode(story, "node"+plaintexttesting.Text))
+	node := failedNode(story, "node"+plaintexttesting.Text)
+	node.UID = "1" // A patch has only valid text.
+	s := newServer(t, story, node)
 	out := s.mustRun(t, "resume", "kernel")
 	plaintexttesting.Check(t, "resume", out)
 	contains(t, out, plaintexttesting.Forged)

@@ -240,7 +240,7 @@ func (r *rolloutView) failedNames() string {
 // haltedText says why no further node is drained, and what to do.
 func (v *view) haltedText() string {
 	r, names, them := v.Rollout, v.Rollout.failedNames(), "them"
-	if len(r.halting) > 0 {
+	if r.AcknowledgedNodes > 0 && len(r.halting) > 0 { // The status names all that have failed.
 		names = r.halting.names()
 	}
 	if r.FailedNodes-r.AcknowledgedNodes == 1 {
