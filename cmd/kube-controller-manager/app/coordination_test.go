@@ -19,6 +19,7 @@ package app
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,31 @@ func TestEvictionRequestClientHasLimitsOfItsOwn(t *testing.T) {
 		t.Errorf("changed the default limits to %v and %d", builder.config.QPS, builder.config.Burst)
 	}
 }
+
+// The calls of a client go through what wraps its transport.
+func TestEvictionClientIsWrapped(t *testing.T) {
+	controllerContext, builder := withClients(asTheyAre)
+	called := false
+	client, err := newEvictionClient(controllerContext, "nodemaintenance-controller", func(http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(*http.Request) (*http.Response, error) {
+			called = true
+			return nil, errors.New("no connection")
+		})
+	})
+	if err != nil {
+		t.Fatalf("creating a client: %v", err)
+	}
+	if _, err := client.Discovery().ServerVersion(); err == nil || !called {
+		t.Errorf("called the wrapper: %t, error: %v", called, err)
+	}
+	if builder.config.WrapTransport != nil {
+		t.Error("changed the configuration of others")
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 func TestNewEvictionRequestController(t *testing.T) {
 	setGates(t)

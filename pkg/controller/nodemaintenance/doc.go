@@ -137,7 +137,11 @@ limitations under the License.
 //	writer.go                      all writes
 //	pace.go                        the minimum time between writes
 //	failures.go                    which writes have failed, and when they are retried
+//	escalation.go                  when the drain of a node stops waiting, and for which pods
+//	escalation_holdups.go          which maintenances hold that up, and notice when they have ended
+//	escalation_writer.go           what it does then
 //	events.go, metrics/            events and metrics
+//	event_notes.go                 which events with the same reason are not the same
 //
 // k8s.io/component-helpers/node/maintenance has what the controller shares with others: the
 // standard plan, which entry includes a pod, node selectors, targets, and blockers.
