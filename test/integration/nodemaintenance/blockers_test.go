@@ -58,7 +58,7 @@ func testBudget(t *testing.T, c *cluster) {
 	c.createPod(newPod("free", "one"))
 	c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
-	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod waits for PodDisruptionBudget %[1]s/guard: %[1]s/pod.", c.namespace), 1)
+	c.awaitDrained("m", blocked("1 pod left on 1 of 1 node. 1 pod waits for PodDisruptionBudget %[1]s/guard (it never allows a disruption: it needs 1 healthy pod, of 1: lower minAvailable or raise maxUnavailable, or add a pod): %[1]s/pod.", c.namespace), 1)
 	c.awaitEvent("DrainBlocked", "m")
 	c.expect("only the protected pod to stay", states{"pod/pod": "here", "pod/free": "gone", "node/one": draining})
 
