@@ -24,6 +24,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -98,6 +99,9 @@ func (a *Absences) onChange(changed func()) {
 // kubeletAbsent is why static pods stay on a node whose kubelet does not stop them.
 const kubeletAbsent = "feature gate " + maintenance.KubeletFeature + " of the kubelet is off"
 
+// foreignAbsent is why pods of DaemonSets of other API groups stay that name no interceptor.
+const foreignAbsent = "their DaemonSets are of other API groups than apps, and they name no interceptor"
+
 // unstopped is why a pod stays that only its own controller could stop.
 type unstopped struct {
 	podType v1.PodType
@@ -109,6 +113,9 @@ type unstopped struct {
 func (c *Controller) whyUnstopped(pod *v1.Pod) string {
 	switch maintenance.PodTypeOf(pod) {
 	case v1.PodTypeDaemonSet:
+		if !evictionrequest.HasDaemonSetController(pod) {
+			return whyForeign(pod)
+		}
 		absence, absent := c.absences.Get(coordinationv1alpha1.EvictionInterceptorDaemonSet)
 		if absent && !(absence.MaybeElsewhere && namesInterceptor(pod, coordinationv1alpha1.EvictionInterceptorDaemonSet)) {
 			return absence.Why
@@ -119,6 +126,17 @@ func (c *Controller) whyUnstopped(pod *v1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// whyForeign returns why nobody stops a pod of a DaemonSet of another API group: its controller could only do so as an
+// interceptor that the pod names. The groups are not named, because any owner may be written into a pod.
+func whyForeign(pod *v1.Pod) string {
+	if slices.ContainsFunc(pod.Spec.EvictionInterceptors, func(i v1.EvictionInterceptor) bool {
+		return i.Name != coordinationv1alpha1.EvictionInterceptorDaemonSet
+	}) {
+		return ""
+	}
+	return foreignAbsent
 }
 
 func namesInterceptor(pod *v1.Pod, name string) bool {

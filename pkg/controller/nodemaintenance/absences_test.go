@@ -165,3 +165,35 @@ func TestUnstoppedBesideSkipped(t *testing.T) {
 	f.expectCondition("", "True Drained: No pod is left on 1 node. 2 pods stay, because spec.podPolicies skips them. "+
 		"1 DaemonSet pod stays, which nobody stops: "+gateOff+".", 3, "n")
 }
+
+// TestForeignDaemonSets verifies that pods of DaemonSets of other API groups stay whatever the gates, unless they name
+// an interceptor of theirs. The DaemonSet controller leaves them alone.
+func TestForeignDaemonSets(t *testing.T) {
+	foreign := func(pod *v1.Pod) {
+		daemon(pod)
+		pod.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1"
+	}
+	own := func(pod *v1.Pod) {
+		foreign(pod)
+		pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "daemonset.kruise.io"}}
+	}
+	for _, why := range []string{"", gateOff} {
+		f := newFixture(t)
+		if why != "" {
+			f.absences = NewAbsences(map[string]Absence{coordinationv1alpha1.EvictionInterceptorDaemonSet: {Why: why}})
+			f.restart()
+		}
+		f.createNode("n", map[string]string{"a": ""})
+		f.createPods(1, "n", 0, foreign)
+		f.createPods(1, "n", 0, foreign, aware)
+		asked := f.createPods(1, "n", 0, own)[0]
+		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+		f.settle()
+		if !f.asksFor(asked) {
+			t.Errorf("%q: does not ask a pod that names an interceptor", why)
+		}
+		f.deletePods(asked)
+		f.settle()
+		f.expectCondition(why, "True Drained: No pod is left on 1 node. 2 DaemonSet pods stay, which nobody stops: "+foreignAbsent+".", 2, "n")
+	}
+}
