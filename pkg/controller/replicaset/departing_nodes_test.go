@@ -56,11 +56,11 @@ func TestScaleDownPrefersDepartingNodes(t *testing.T) {
 		// related are other pods, for the ranks by node.
 		related []*v1.Pod
 	}{
-		"planned":                               {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned), nodeOf(b)}},
-		"in progress":                           {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenanceInProgress), nodeOf(b)}},
-		"in progress before planned":            {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned, v1.NodeMaintenanceInProgress), nodeOf(b, v1.NodeMaintenancePlanned)}},
+		"planned":                               {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned), nodeOf(b)}},
+		"in progress":                           {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenanceInProgress), nodeOf(b)}},
+		"in progress before planned":            {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned, v1.NodeMaintenanceInProgress), nodeOf(b, v1.NodeMaintenancePlanned)}},
 		"both planned: younger":                 {first: rankedPod(a, younger), second: rankedPod(b), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned), nodeOf(b, v1.NodeMaintenancePlanned)}},
-		"on an unknown node":                    {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned)}},
+		"on an unknown node":                    {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned)}},
 		"before doubled up":                     {first: rankedPod(a), second: rankedPod(b, onSharedNode), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned)}, related: []*v1.Pod{rankedPod("c", onSharedNode)}},
 		"before restarted":                      {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned)}},
 		"after not ready":                       {first: rankedPod(a, notReady), second: rankedPod(b), nodes: []*v1.Node{nodeOf(b, v1.NodeMaintenanceInProgress)}},
@@ -69,11 +69,11 @@ func TestScaleDownPrefersDepartingNodes(t *testing.T) {
 		"after less dear":                       {first: rankedPod(a), second: rankedPod(b, dear), nodes: []*v1.Node{nodeOf(b, v1.NodeMaintenanceInProgress)}},
 		"after requested":                       {first: rankedPod(a), second: rankedPod(b), nodes: []*v1.Node{nodeOf(b, v1.NodeMaintenanceInProgress)}, requested: a},
 		"after chosen by a picker":              {first: rankedPod(a), second: rankedPod(b), nodes: []*v1.Node{nodeOf(b, v1.NodeMaintenanceInProgress)}, ranks: map[string]int{a: podpicker.RankChosen, b: podpicker.RankTied}},
-		"both tied: in progress":                {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenanceInProgress)}, ranks: map[string]int{a: podpicker.RankTied, b: podpicker.RankTied}},
-		"none of a picker's: planned":           {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned)}, ranks: map[string]int{}},
+		"both tied: in progress":                {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenanceInProgress)}, ranks: map[string]int{a: podpicker.RankTied, b: podpicker.RankTied}},
+		"none of a picker's: planned":           {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeMaintenancePlanned)}, ranks: map[string]int{}},
 		"a condition that is False":             {first: rankedPod(a, younger), second: rankedPod(b), nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-of-b"}, Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionFalse}}}}}},
-		"a node that the autoscaler removes":    {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-of-a"}, Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: v1.TaintEffectNoSchedule}}}}}},
-		"a node that shuts down before planned": {first: rankedPod(a), second: rankedPod(b, younger), nodes: []*v1.Node{nodeOf(a, v1.NodeGracefulNodeShutdownInProgress), nodeOf(b, v1.NodeMaintenancePlanned)}},
+		"a node that the autoscaler removes":    {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-of-a"}, Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: v1.TaintEffectNoSchedule}}}}}},
+		"a node that shuts down before planned": {first: rankedPod(a), second: rankedPod(b, restarted), nodes: []*v1.Node{nodeOf(a, v1.NodeGracefulNodeShutdownInProgress), nodeOf(b, v1.NodeMaintenancePlanned)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newEvictionFixture(t)
