@@ -196,10 +196,13 @@ func (s *podSnapshot) obstacleOfClaim(pod *corev1.Pod, name string, places []*co
 	isOnce := func(mode corev1.PersistentVolumeAccessMode) bool { return mode == corev1.ReadWriteOnce }
 	once := len(claim.Spec.AccessModes) > 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool { return !isOnce(mode) })
 	if once && s.obstacles.attached[volume.Name].Has(pod.Spec.NodeName) {
-		return fmt.Sprintf("the volume of its PersistentVolumeClaim %s is attached to this node, and its access mode is ReadWriteOnce", name)
+		return fmt.Sprintf("the volume of its PersistentVolumeClaim %s is attached to this node, and its access mode is ReadWriteOnce"+untilDeadline, name)
 	}
 	return ""
 }
+
+// untilDeadline is about obstacles that the Deployment cannot tell from those that end by themselves.
+const untilDeadline = ", which its Deployment waits for until its progress deadline"
 
 func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) string {
 	others := s.obstacles.pods[pod.Namespace]
@@ -209,7 +212,11 @@ func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) s
 	spread := topologyspread.Of(pod, s.nodes, others)
 	at := slices.IndexFunc(places, spread.Allows)
 	if at < 0 {
-		return "no other node satisfies its topologySpreadConstraints"
+		staying := slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool { return other.UID == pod.UID })
+		if slices.ContainsFunc(places, topologyspread.Of(pod, s.nodes, staying).Allows) {
+			return "no other node satisfies its topologySpreadConstraints before it has left"
+		}
+		return "no other node satisfies its topologySpreadConstraints" + untilDeadline
 	}
 	// It is there from then on, and not here.
 	moved := *pod

@@ -57,6 +57,13 @@ func (p podStory) spread() podStory {
 	return p
 }
 
+// onlyIn keeps a pod in a zone, whose like in other zones count nevertheless.
+func (p podStory) onlyIn(zone string) podStory {
+	p.Spec.NodeSelector = map[string]string{"zone": zone}
+	p.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
+	return p
+}
+
 func claim(mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"},
@@ -83,11 +90,13 @@ func attachedTo(node string) *storagev1.VolumeAttachment {
 
 // TestReplacementObstacles reads claims, volumes and pods from a server, as "plan" does.
 func TestReplacementObstacles(t *testing.T) {
-	const spread = "no other node satisfies its topologySpreadConstraints"
+	const spread, waits = "no other node satisfies its topologySpreadConstraints", ", which its Deployment waits for until its progress deadline"
 	for name, test := range map[string]struct {
 		pods    []podStory
 		objects []runtime.Object
-		want    map[string]string
+		// nodes are there besides node-1 in zone a and node-2 in zone b.
+		nodes []*corev1.Node
+		want  map[string]string
 	}{
 		"no claim":                          {pods: []podStory{replaced("web-0", "node-1")}, want: map[string]string{"web-0": ""}},
 		"a claim for one pod":               {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOncePod)}, want: map[string]string{"web-0": "its PersistentVolumeClaim data has the access mode ReadWriteOncePod"}},
@@ -95,15 +104,18 @@ func TestReplacementObstacles(t *testing.T) {
 		"a claim that does not exist":       {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, want: map[string]string{"web-0": ""}},
 		"a volume on this node only":        {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("a")}, want: map[string]string{"web-0": "the volume of its PersistentVolumeClaim data is on no other node on which it may run"}},
 		"a volume on another node as well":  {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("b")}, want: map[string]string{"web-0": ""}},
-		"a volume that is attached here":    {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("b"), attachedTo("node-1")}, want: map[string]string{"web-0": "the volume of its PersistentVolumeClaim data is attached to this node, and its access mode is ReadWriteOnce"}},
+		"a volume that is attached here":    {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("b"), attachedTo("node-1")}, want: map[string]string{"web-0": "the volume of its PersistentVolumeClaim data is attached to this node, and its access mode is ReadWriteOnce" + waits}},
 		"a volume that needs no attachment": {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("")}, want: map[string]string{"web-0": ""}},
 		"spread evenly":                     {pods: []podStory{replaced("web-0", "node-1").spread(), replaced("web-1", "node-2").spread()}, want: map[string]string{"web-0": ""}},
 		"spread, and the second one has no place": {pods: []podStory{replaced("web-0", "node-1").spread(), replaced("web-1", "node-1").spread(), replaced("web-2", "node-2").spread(), replaced("web-3", "node-2").spread()},
-			want: map[string]string{"web-0": "", "web-1": spread}},
+			want: map[string]string{"web-0": "", "web-1": spread + waits}},
+		"spread, and the pod itself is in the way": {pods: []podStory{replaced("web-0", "node-1").spread().onlyIn("a"), replaced("web-1", "node-2").spread(), replaced("web-2", "node-3").spread()},
+			nodes: []*corev1.Node{zonedNode("node-3", "a")}, want: map[string]string{"web-0": spread + " before it has left"}},
 		"not replaced anyway": {pods: []podStory{newPod("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOncePod)}, want: map[string]string{"web-0": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshotOf(zonedNode("node-1", "a"), zonedNode("node-2", "b"), newDeployment("web"))
+			s.setNodes(append(s.nodes, test.nodes...))
 			objects := test.objects
 			var pods []*corev1.Pod
 			for _, pod := range test.pods {
