@@ -57,6 +57,7 @@ const (
 	pods        = "pods"
 	requests    = "evictionrequests"
 	budgets     = "poddisruptionbudgets"
+	nodes       = "nodes"
 )
 
 // owner is a controller. Each has caches of its own.
@@ -236,6 +237,8 @@ func (s *sim) list(resource string) runtime.Object {
 		return &coordinationv1alpha1.EvictionRequestList{ListMeta: version, Items: all[*coordinationv1alpha1.EvictionRequest](s, resource)}
 	case budgets:
 		return &policyv1.PodDisruptionBudgetList{ListMeta: version}
+	case nodes:
+		return &v1.NodeList{ListMeta: version}
 	case "endpointslices":
 		return &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: pickerService}},
