@@ -160,7 +160,7 @@ func (r *REST) isComplete(ctx context.Context, obj runtime.Object, old *coordina
 		return false
 	}
 	rest.FillObjectMetaSystemFields(fresh) // As the store does.
-	return len(fresh.Spec.Requesters) > 0 && rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil
+	return rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil // One needs requesters.
 }
 
 // isForSamePod reports whether two requests have the same target. Admission has allowed the eviction of

@@ -39,9 +39,9 @@ import (
 )
 
 const (
-	// manyBudgets is from how many budgets on a namespace is tracked. A list of fewer is cheaper than asking etcd twice
+	// manyBudgets is from how many budgets on a namespace is tracked. A list of fewer takes less than asking etcd twice
 	// whether the tracker has all changes.
-	manyBudgets = 100
+	manyBudgets = 10
 
 	// maxTracked limits the memory. Namespaces beyond that are listed.
 	maxTracked = 10000

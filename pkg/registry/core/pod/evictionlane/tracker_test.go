@@ -24,6 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/client/v3/kubernetes"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +50,7 @@ type storedLane struct {
 	*Lane
 	t     testing.TB
 	store *uncachedStore
+	etcd  *kubernetes.Client
 }
 
 // newStoredLane returns a lane whose tracker reads through what wrap returns.
@@ -73,7 +76,7 @@ func newStoredLane(t testing.TB, wrap func(storage.Interface) storage.Interface)
 	lane := newLane(fake.NewClientset().PolicyV1(), store)
 	lane.tracker = newTracker(wrap(store.budgets.Storage.Storage), store.budgets.KeyRootFunc(t.Context()))
 	t.Cleanup(func() { Destroy(lane) })
-	return &storedLane{lane, t, store}
+	return &storedLane{lane, t, store, server.V3Client}
 }
 
 func unwrapped(s storage.Interface) storage.Interface { return s }
@@ -172,6 +175,21 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectAfterOtherWrites: changes of other objects, of which the watch does not tell, do not make the tracker useless.
+func TestSelectAfterOtherWrites(t *testing.T) {
+	l := newStoredLane(t, unwrapped)
+	l.createMany("shop", manyBudgets)
+	l.track("shop")
+	for i := range 20 {
+		if _, err := l.etcd.Put(t.Context(), "/another/object", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		if got, known := l.selected("shop", "app-7"); !known || len(got) != 1 {
+			t.Fatalf("got budgets %v (known: %t) after %d writes", got, known, i+1)
+		}
+	}
+}
+
 // TestSelectedBudgetsAreCopies: the storage of evictions changes what it is given.
 func TestSelectedBudgetsAreCopies(t *testing.T) {
 	l := newStoredLane(t, unwrapped)
@@ -241,6 +259,15 @@ func TestSelectUnknown(t *testing.T) {
 				t.Fatalf("got budgets %v, known: %t", got, known)
 			}
 			test.fail(broken)
+			if broken.noWatch.Load() {
+				// Nobody waits for it any more.
+				err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+					return !l.tracker.tracks("shop"), nil
+				})
+				if err != nil {
+					t.Error("evictions wait for a tracker that has lost track")
+				}
+			}
 			l.create("shop", "extra", "app-7")
 			if got, known := l.selected("shop", "app-7"); known && len(got) != 2 {
 				t.Errorf("got budgets %v", got)
