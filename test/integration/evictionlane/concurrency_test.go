@@ -67,12 +67,25 @@ func numberOf(t *testing.T, variable string, byDefault int) int {
 }
 
 // TestBudgetCreatedBefore evicts a pod through one API server as soon as another has created a
-// budget for it. No eviction may miss the budget. EVICTION_LANE_TRIES sets how often that is tried.
+// budget for it. No eviction may miss the budget. EVICTION_LANE_TRIES sets how often that is tried. Where a
+// namespace has many budgets, these are in the memory of the API servers.
 func TestBudgetCreatedBefore(t *testing.T) {
+	for name, others := range map[string]int{"few budgets": 0, "many budgets": 30} {
+		t.Run(name, func(t *testing.T) { testBudgetCreatedBefore(t, others) })
+	}
+}
+
+func testBudgetCreatedBefore(t *testing.T, others int) {
 	const workers = 8
 	tries := numberOf(t, "EVICTION_LANE_TRIES", 1000)
 	c := start(t, true, 2)
 	ctx := t.Context()
+	for i := range others {
+		name := fmt.Sprintf("other-%d", i)
+		if _, err := c.clients[0].PolicyV1().PodDisruptionBudgets(c.Namespace).Create(ctx, newBudget(name, name), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	parallel(t, workers, workers, func(worker int) error {
 		app := fmt.Sprintf("app-%d", worker)
 		if err := c.createPod(ctx, newPod(app, app), v1.PodRunning, v1.ConditionTrue); err != nil {
