@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/scheduling/topologyspread"
 )
@@ -145,7 +146,7 @@ func (s *podSnapshot) placesOf(pod *corev1.Pod) []*corev1.Node {
 	requesting := requestingPod{Pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
 	var places []*corev1.Node
 	for _, node := range s.nodes {
-		if !drained.Has(node.Name) && !isUnavailable(node) && mayRunOn(requesting, node) {
+		if !drained.Has(node.Name) && maintenance.IsAvailable(node) && mayRunOn(requesting, node) {
 			places = append(places, node)
 		}
 	}
