@@ -215,6 +215,13 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 			f.t.Errorf("pod %s of node %s, whose targets are %s: requested %t", pod.Name, node.Name, targets, requested)
 		}
 	}
+	if len(draining) > 0 && got != nil {
+		// So does the number of pods that the drain has begun with.
+		if left := want.ActiveEvictionRequests + want.PodsPendingEvictionRequest; got.InitialPods < left {
+			f.t.Errorf("node %s has %d pods left, but began with %d", node.Name, left, got.InitialPods)
+		}
+		want.InitialPods = got.InitialPods
+	}
 	if diff := gocmp.Diff(want, node.Status.MaintenanceStatus); diff != "" {
 		f.t.Errorf("status of node %s (-recount, +got):\n%s", node.Name, diff)
 	}

@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -71,8 +72,8 @@ func TestApplyUnchanged(t *testing.T) {
 				Client: fake.CreateHTTPClient(func(req *http.Request) (*http.Response, error) {
 					body := live("5", complete)
 					switch {
-					case req.URL.Path == "/nodemaintenances/"+name && req.Method == http.MethodGet:
-					case req.URL.Path == "/nodemaintenances/"+name && req.Method == http.MethodPatch:
+					case strings.HasSuffix(req.URL.Path, "/nodemaintenances/"+name) && req.Method == http.MethodGet:
+					case strings.HasSuffix(req.URL.Path, "/nodemaintenances/"+name) && req.Method == http.MethodPatch:
 						patched = true
 						body = live(test.version, complete)
 					default:
