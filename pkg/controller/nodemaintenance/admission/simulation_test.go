@@ -272,7 +272,7 @@ func countsOf(f *Fleet) map[string]string {
 				admitted.Insert(name)
 			}
 		}
-		all["maintenance "+string(uid)] = fmt.Sprintf("working %d, failed %d, done %d: %v", c.working, c.failed, c.done, sets.List(admitted))
+		all["maintenance "+string(uid)] = fmt.Sprintf("working %d, failed %d, done %d: %v", c.working, c.failed.Len(), c.done, sets.List(admitted))
 	}
 	for name, b := range f.budgets {
 		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, taken %v, available %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.taken, b.available)

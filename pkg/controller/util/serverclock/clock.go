@@ -61,12 +61,11 @@ func (c *Clock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 // however long the call took, and it is zero if the local time does.
 func (c *Clock) Observe(stamp, began, ended time.Time) {
 	before := c.offset.Load()
-	offset := time.Duration(before)
+	var offset time.Duration
 	switch {
 	case agrees(stamp, c.at(began), c.at(ended)):
 		return
-	case agrees(stamp, began, ended):
-		offset = 0
+	case agrees(stamp, began, ended): // The local time is right.
 	case stamp.Before(began):
 		offset = stamp.Sub(began)
 	default:
