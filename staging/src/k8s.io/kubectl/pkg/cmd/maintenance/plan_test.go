@@ -303,10 +303,10 @@ func TestRefusalOf(t *testing.T) {
 		{"pending pod", newPod("web-0", "node-1").inPhase(corev1.PodPending), []*policyv1.PodDisruptionBudget{full, full}, ""},
 		{"terminating pod", newPod("web-0", "node-1").terminatingSince(0), []*policyv1.PodDisruptionBudget{full}, ""},
 		{"unready pod, healthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{full}, ""},
-		{"unready pod, unhealthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{short}, "PodDisruptionBudget default/short allows no disruption: 3 of 1 healthy pods are needed"},
+		{"unready pod, unhealthy budget", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{short}, "PodDisruptionBudget default/short allows no disruption: 3 of 1 healthy pods are needed; the pod is not ready: unhealthyPodEvictionPolicy AlwaysAllow lets such pods go"},
 		{"unready pod, always", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{always}, ""},
 		{"ready pod, always", pod, []*policyv1.PodDisruptionBudget{always}, "PodDisruptionBudget default/always allows no disruption: 3 of 1 healthy pods are needed"},
-		{"unready pod, budget that needs no healthy pod", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{none}, "PodDisruptionBudget default/none allows no disruption: 0 of 0 healthy pods are needed"},
+		{"unready pod, budget that needs no healthy pod", newPod("web-0", "node-1").unready(), []*policyv1.PodDisruptionBudget{none}, "PodDisruptionBudget default/none allows no disruption: 0 of 0 healthy pods are needed; the pod is not ready: unhealthyPodEvictionPolicy AlwaysAllow lets such pods go"},
 	} {
 		if got := refusalOf(tc.pod.Pod, tc.budgets); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)

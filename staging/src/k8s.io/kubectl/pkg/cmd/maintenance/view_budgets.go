@@ -44,7 +44,11 @@ func refusalOf(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) string 
 	case status.ObservedGeneration < budget.Generation:
 		return fmt.Sprintf("PodDisruptionBudget %s is not processed yet", name)
 	}
-	return fmt.Sprintf("PodDisruptionBudget %s allows no disruption: %d of %d healthy pods are needed", name, status.DesiredHealthy, status.CurrentHealthy)
+	text := fmt.Sprintf("PodDisruptionBudget %s allows no disruption: %d of %d healthy pods are needed", name, status.DesiredHealthy, status.CurrentHealthy)
+	if !isReady(pod) { // With the policy, it would not be refused.
+		text += "; the pod is not ready: unhealthyPodEvictionPolicy AlwaysAllow lets such pods go"
+	}
+	return text
 }
 
 func isReady(pod *corev1.Pod) bool {
