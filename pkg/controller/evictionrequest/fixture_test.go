@@ -236,6 +236,12 @@ type handledInformer struct {
 	handler cache.ResourceEventHandler
 	// watchFailed is the handler for errors of the watch.
 	watchFailed cache.WatchErrorHandlerWithContext
+	transform   cache.TransformFunc
+}
+
+func (i *handledInformer) SetTransform(transform cache.TransformFunc) error {
+	i.transform = transform
+	return nil
 }
 
 func (i *handledInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {

@@ -32,6 +32,19 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
+// TestCachedRequestsShareMemory: the informer has the transform that BenchmarkHeap measures.
+func TestCachedRequestsShareMemory(t *testing.T) {
+	f := newFixture(t)
+	if f.requests.transform == nil {
+		t.Fatal("the informer has no transform")
+	}
+	request := newRequest()
+	request.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "drain.example.com"}}
+	if _, err := f.requests.transform(request); err != nil || request.ManagedFields != nil {
+		t.Errorf("the transform is another one: %v, %v", request.ManagedFields, err)
+	}
+}
+
 // BenchmarkHeap measures what a request takes of the heap: the cached object, with its transform, and what the
 // controller knows about it once it was synced. One run is enough: -benchtime=1x.
 func BenchmarkHeap(b *testing.B) {
