@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -129,18 +130,20 @@ func (c *Controller) whyUnstopped(pod *v1.Pod) string {
 }
 
 // whyForeign returns why nobody stops a pod of a DaemonSet of another API group: its controller could only do so as an
-// interceptor that the pod names. The groups are not named, because any owner may be written into a pod.
+// interceptor that the pod names, in its spec or by annotation. The groups are not named, because any owner may be
+// written into a pod.
 func whyForeign(pod *v1.Pod) string {
-	if slices.ContainsFunc(pod.Spec.EvictionInterceptors, func(i v1.EvictionInterceptor) bool {
-		return i.Name != coordinationv1alpha1.EvictionInterceptorDaemonSet
-	}) {
+	others := func(name string) bool {
+		return name != coordinationv1alpha1.EvictionInterceptorDaemonSet && name != coordinationv1alpha1.EvictionInterceptorImperative
+	}
+	if slices.ContainsFunc(evictioninterceptor.OwnTargets(pod), others) {
 		return ""
 	}
 	return foreignAbsent
 }
 
 func namesInterceptor(pod *v1.Pod, name string) bool {
-	return slices.ContainsFunc(pod.Spec.EvictionInterceptors, func(i v1.EvictionInterceptor) bool { return i.Name == name })
+	return slices.Contains(evictioninterceptor.OwnTargets(pod), name)
 }
 
 // unstoppedPods counts the pods of several nodes that nobody stops.

@@ -177,6 +177,10 @@ func TestForeignDaemonSets(t *testing.T) {
 		foreign(pod)
 		pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "daemonset.kruise.io"}}
 	}
+	registered := func(pod *v1.Pod) {
+		foreign(pod)
+		pod.Annotations = map[string]string{coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + "move.example.com": "100"}
+	}
 	for _, why := range []string{"", gateOff} {
 		f := newFixture(t)
 		if why != "" {
@@ -186,13 +190,15 @@ func TestForeignDaemonSets(t *testing.T) {
 		f.createNode("n", map[string]string{"a": ""})
 		f.createPods(1, "n", 0, foreign)
 		f.createPods(1, "n", 0, foreign, aware)
-		asked := f.createPods(1, "n", 0, own)[0]
+		asked := append(f.createPods(1, "n", 0, own), f.createPods(1, "n", 0, registered)...)
 		f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 		f.settle()
-		if !f.asksFor(asked) {
-			t.Errorf("%q: does not ask a pod that names an interceptor", why)
+		for _, pod := range asked {
+			if !f.asksFor(pod) {
+				t.Errorf("%q: does not ask pod %s, which names an interceptor", why, pod.Name)
+			}
 		}
-		f.deletePods(asked)
+		f.deletePods(asked...)
 		f.settle()
 		f.expectCondition(why, "True Drained: No pod is left on 1 node. 2 DaemonSet pods stay, which nobody stops: "+foreignAbsent+".", 2, "n")
 	}
