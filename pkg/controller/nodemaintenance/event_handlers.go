@@ -141,6 +141,8 @@ func podNeedsSync(old, pod *v1.Pod) bool {
 		!apiequality.Semantic.DeepEqual(old.DeletionTimestamp, pod.DeletionTimestamp) ||
 		// A node is given back when these are ready.
 		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && isPodReady(old) != isPodReady(pod) ||
+		// An interceptor that registers can stop a pod that stays.
+		maintenance.PodTypeOf(pod) == v1.PodTypeDaemonSet && !maps.Equal(old.Annotations, pod.Annotations) && whyForeign(old) != whyForeign(pod) ||
 		// A blocker names them.
 		pod.DeletionTimestamp != nil && !slices.Equal(old.Finalizers, pod.Finalizers) ||
 		!maps.Equal(old.Labels, pod.Labels)

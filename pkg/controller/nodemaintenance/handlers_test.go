@@ -70,6 +70,19 @@ func TestPodNeedsSync(t *testing.T) {
 	}
 }
 
+// A pod of a foreign DaemonSet no longer stays once an interceptor registers for it.
+func TestRegistrationNeedsSync(t *testing.T) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: v1.PodSpec{NodeName: "n"}}
+	daemon(pod)
+	pod.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1"
+	annotated, registered := pod.DeepCopy(), pod.DeepCopy()
+	annotated.Annotations = map[string]string{"a": "b"}
+	registered.Annotations = map[string]string{coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + "move.example.com": "100"}
+	if podNeedsSync(pod, annotated) || !podNeedsSync(pod, registered) {
+		t.Errorf("an annotation: %t, a registration: %t", podNeedsSync(pod, annotated), podNeedsSync(pod, registered))
+	}
+}
+
 // Each relevant change of a node is enough for a sync.
 func TestNodeNeedsSync(t *testing.T) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{
