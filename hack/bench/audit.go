@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/kubernetes/hack/auditlog"
@@ -210,6 +211,31 @@ func (r requests) untilEvicted() []float64 {
 	var took []float64
 	for name, end := range last {
 		took = append(took, end.Sub(created[name]).Seconds())
+	}
+	return took
+}
+
+// untilRecorded returns, for each pod that an eviction has ended, how long afterwards the
+// evictionrequest-controller wrote the last status of its request, which says that it is Evicted.
+func (r requests) untilRecorded(pods []v1.Pod) []float64 {
+	uids := map[string]string{}
+	for i := range pods {
+		uids[pods[i].Name] = string(pods[i].UID)
+	}
+	ended, recorded := map[string]time.Time{}, map[string]time.Time{}
+	for _, event := range r.of(isEviction, answered(201)) {
+		ended[uids[event.ObjectRef.Name]] = event.StageTimestamp.Time
+	}
+	for _, event := range r.of(by(evictionController), to("evictionrequests"), isWrite) {
+		if event.ObjectRef.Subresource == "status" {
+			recorded[event.ObjectRef.Name] = event.StageTimestamp.Time
+		}
+	}
+	var took []float64
+	for uid, end := range ended {
+		if at, ok := recorded[uid]; ok {
+			took = append(took, at.Sub(end).Seconds())
+		}
 	}
 	return took
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	authnv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
@@ -158,6 +159,30 @@ func TestUntilEvicted(t *testing.T) {
 	got := all.untilEvicted()
 	slices.Sort(got)
 	if diff := cmp.Diff([]float64{3, 7}, got); diff != "" {
+		t.Errorf("seconds (-want +got):\n%s", diff)
+	}
+}
+
+func TestUntilRecorded(t *testing.T) {
+	var all requests
+	at := func(seconds int, user, verb, resource, name, subresource string, code int32) {
+		e := event(user, manager, verb, resource, subresource, code, time.Duration(seconds)*time.Second)
+		e.ObjectRef.Name = name
+		all = append(all, e)
+	}
+	at(1, evictionUser, "create", "pods", "pod-0", "eviction", 429)
+	at(2, evictionUser, "patch", "evictionrequests", "uid-0", "status", 200)
+	at(3, evictionUser, "create", "pods", "pod-0", "eviction", 201)
+	at(4, evictionUser, "create", "pods", "pod-1", "eviction", 201)
+	at(5, evictionUser, "patch", "evictionrequests", "uid-0", "status", 200)
+	at(7, controllerUsers+"deployment-controller", "patch", "evictionrequests", "uid-0", "status", 200)
+	at(8, evictionUser, "patch", "evictionrequests", "uid-0", "", 200)
+	at(9, evictionUser, "create", "pods", "another", "eviction", 201)
+	pods := []v1.Pod{
+		{ObjectMeta: metav1.ObjectMeta{Name: "pod-0", UID: "uid-0"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "pod-1", UID: "uid-1"}}, // Not recorded.
+	}
+	if diff := cmp.Diff([]float64{2}, all.untilRecorded(pods)); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
 }

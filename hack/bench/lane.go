@@ -38,6 +38,8 @@ const (
 	withoutLane = "without the lane"
 	byLane      = "lane"
 	intercepted = "lane, interceptors for evictions"
+
+	ofBareClient = "of the rate of the bare client"
 )
 
 // measureLane compares the API server without and with EvictionLane, and with
@@ -104,6 +106,13 @@ func compareLane(t *table) {
 	t.want(wide+oneBudget, "eviction p99", atMost, 0.3)
 	t.want(wide+oneBudget, "writes of the budget by evictions", atMost, 0.25)
 	t.want(wide+oneBudget, "disrupted pods, at most", atMost, 700)
+
+	// EvictionRequests on the API server with the lane.
+	requested := byLane + ", " + byRequests
+	t.derive(requested+noBudget, result{Name: ofBareClient, digits: 2, Value: t.value(requested+noBudget, "evicted") / t.value(bareName(byLane, 30)+noBudget, "evicted")})
+	t.derive(requested+oneBudget, result{Name: "of the rate without a budget", digits: 2, Value: t.value(requested+oneBudget, "evicted") / t.value(requested+noBudget, "evicted")})
+	t.want(requested+noBudget, ofBareClient, atLeast, 0.6)
+	t.want(requested+oneBudget, "of the rate without a budget", atLeast, 0.85)
 
 	// No pod has interceptors.
 	checked := bareName(intercepted, laneParallel) + noBudget

@@ -71,7 +71,8 @@ const (
 	massBare     = "bare client, 1,000 pods, 30 calls"
 	massKubectl  = "kubectl drain, extrapolated from one node"
 
-	heapAfter = "heap after the end with all pods, times that before"
+	heapAfter    = "heap after the end with all pods, times that before"
+	serverMemory = "memory of the API server at the end"
 )
 
 // measureMass measures the drain of thousands of nodes at once, with all their pods, and what it
@@ -218,13 +219,18 @@ func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx
 	if err != nil {
 		return err
 	}
+	memory, err := m.serverMemory()
+	if err != nil {
+		return err
+	}
 	results := []result{
 		{Name: "drained after", Unit: "s", digits: 1, Value: took.Seconds()},
 		{Name: "drained", Unit: "pods/s", digits: 1, Value: float64(pods) / took.Seconds()},
 		{Name: "status behind, at most", Unit: "s", digits: 1, Value: watched.behind.Seconds()},
 		{Name: "API server, p99 of writes", Unit: "s", digits: 3, Value: after.writeLatency(99, before)},
 		{Name: "writes of all clients", Unit: "per pod", digits: 2, Value: (after.writes() - before.writes()) / float64(pods)},
-		{Name: "repeated writes of requests and evictions", Value: after.writesOfRequests() - before.writesOfRequests() - 4*float64(pods+watched.others)},
+		{Name: "repeated writes of requests and evictions", Value: after.writesOfRequests() - before.writesOfRequests() - 3*float64(pods+watched.others)},
+		{Name: serverMemory, Unit: "GB", digits: 2, Value: memory / 1e9},
 	}
 	results = append(results, more...)
 	for _, result := range results { // A later part may fail.
@@ -518,12 +524,15 @@ func (m *mass) compare() {
 	t := m.table
 	t.derive(massDrain, result{Name: "pods/s, times that with 1,000 pods", digits: 2,
 		Value: t.value(massDrain, "drained") / t.value(massCompared, "drained")})
+	t.derive(massDrain, result{Name: ofBareClient, digits: 2, Value: t.value(massDrain, "drained") / t.value(massBare, "drained")})
 	for _, target := range []struct {
 		figure, relation string
 		wanted           float64
 	}{
 		{"drained after", atMost, 720 * float64(m.opts.massPods) / 150000},
 		{"pods/s, times that with 1,000 pods", atLeast, 0.8},
+		{ofBareClient, atLeast, 0.38},
+		{serverMemory, atMost, 3},
 		{"API server, p99 of writes", atMost, 1},
 		{"status behind, at most", atMost, 5},
 		{"second maintenance of 3 nodes, all evictions requested after", atMost, 5},

@@ -72,6 +72,19 @@ func (c *cluster) managerHeap(ctx context.Context) (float64, error) {
 	return heap, err
 }
 
+// serverMemory returns the memory of the API server that is resident, in bytes.
+func (c *cluster) serverMemory() (float64, error) {
+	process, _, err := findProcess(c.local.Output, filepath.Join("clusters", clusterName, "bin", controlplane.APIServer))
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of the API server: %w", err)
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory of the API server: %w", err)
+	}
+	return float64(stat.ResidentMemory()), nil
+}
+
 // managerMemory returns the heap of the controller manager after a garbage collection, and the stacks of
 // its goroutines, in bytes. The profile, which says what holds the heap, stays beside the results.
 func (c *cluster) managerMemory(ctx context.Context) (heap, stacks float64, err error) {
@@ -146,8 +159,8 @@ func (c *cluster) settledMetrics(ctx context.Context) (metrics apiMetrics, err e
 	return metrics, err
 }
 
-// writesOfRequests counts the writes that an eviction consists of: one that creates the request, two
-// of its status, and the eviction.
+// writesOfRequests counts the writes that an eviction consists of: one that creates the request, the
+// eviction, and one of its status.
 func (a apiMetrics) writesOfRequests() float64 {
 	total := 0.0
 	for _, metric := range a["apiserver_request_total"].GetMetric() {

@@ -191,14 +191,15 @@ func measured() *report {
 	evictions := r.table(rowPerCase, "Evictions.")
 	for _, budget := range []string{noBudget, oneBudget} {
 		for name, rate := range map[string]float64{byRequests: 100, byBareClient: 100, byDrain: 5} {
-			evictions.add(name+budget, result{Name: "evicted", Value: rate}, result{Name: "requests", Value: 5},
+			evictions.add(name+budget, result{Name: "evicted", Value: rate}, result{Name: "requests", Value: 3},
 				result{Name: "409", sum: true}, result{Name: "eviction p99", Value: 1})
 		}
+		evictions.derive(byRequests+budget, result{Name: recordedAfter, Value: 1})
 	}
 	idle := r.table(rowPerCase, "Idle.")
-	for _, name := range []string{stateIntercepting, stateBlocked} {
-		idle.add(name, result{Name: "writes by the controller"})
-	}
+	idle.add(stateIntercepting, result{Name: "writes by the controller"})
+	idle.add(stateBlocked, result{Name: "writes by the controller", Value: blockedAtRest}, result{Name: "writes at first", Value: blockedAtFirst},
+		result{Name: firstAfter, Value: 2}, result{Name: ownConflicts})
 	drain := r.table(rowPerFigure, "Drain.")
 	drain.add(byMaintenance+noBudget, result{Name: "evicted after", Value: 5})
 	drain.add(byLabelDrain+noBudget, result{Name: "evicted after", Value: 100})
@@ -210,7 +211,7 @@ func measured() *report {
 	surgeRest.add(surgeRestOff, result{Name: restCPU}, result{Name: "writes by controllers"})
 	surge := r.table(rowPerFigure, "Surge.")
 	for name, figures := range map[string][4]float64{
-		surgeWithBudgets: {60, 2, 1, 9}, surgeNoBudgets: {60, 2, 1, 9}, surgeOff: {30, 1, 1, 5}, surgeKubectl: {60, 1, 0, 1}, surgeLarge: {60, 1250, 1000, 9},
+		surgeWithBudgets: {60, 2, 1, 7}, surgeNoBudgets: {60, 2, 1, 7}, surgeOff: {30, 1, 1, 3}, surgeKubectl: {60, 1, 0, 1}, surgeLarge: {60, 1250, 1000, 7},
 	} {
 		surge.add(name, result{Name: "drained after", Value: figures[0]}, result{Name: "most pods of a Deployment", Value: figures[1]},
 			result{Name: "fewest ready pods", Value: figures[2]}, result{Name: "requests for its eviction", Value: figures[3]})
@@ -239,30 +240,35 @@ func TestTargets(t *testing.T) {
 		missed string
 		none   bool
 	}{
-		"all at their bound":                  {none: true},
-		"too many requests, no PDB":           {spoiled: []figure{{0, byRequests + noBudget, "requests", 5.01}}},
-		"too many requests, one PDB":          {spoiled: []figure{{0, byRequests + oneBudget, "requests", 5.01}}},
-		"too slow":                            {spoiled: []figure{{0, byRequests + noBudget, "evicted", 99.9}}, missed: "times kubectl drain"},
-		"one conflict":                        {spoiled: []figure{{0, byRequests + oneBudget, "409", 1}}},
-		"slow evictions":                      {spoiled: []figure{{0, byRequests + oneBudget, "eviction p99", 1.01}}},
-		"a bare client has no target":         {spoiled: []figure{{0, byBareClient + oneBudget, "eviction p99", 9}, {0, byBareClient + oneBudget, "requests", 9}}, none: true},
-		"busy while idle":                     {spoiled: []figure{{1, stateIntercepting, "writes by the controller", 1}}},
-		"retries of blocked ones are allowed": {spoiled: []figure{{1, stateBlocked, "writes by the controller", 1000}}, none: true},
-		"a slow maintenance":                  {spoiled: []figure{{2, byMaintenance + noBudget, "evicted after", 5.01}}, missed: "share of the wall time of kubectl drain -l"},
-		"maintenances that write at rest":     {spoiled: []figure{{3, scaleOn, "writes by " + maintenanceController, 1}}},
-		"maintenances that are busy at rest":  {spoiled: []figure{{3, scaleOn, restCPU, 0.61}}, missed: "CPU more than " + scaleOff},
-		"CPU of others is allowed":            {spoiled: []figure{{3, scaleOff, restCPU, 10}, {3, scaleOn, restCPU, 10.5}}, none: true},
-		"Deployments, writes at rest":         {spoiled: []figure{{4, surgeRestOn, "writes by controllers", 1}}},
-		"Deployments, busy at rest":           {spoiled: []figure{{4, surgeRestOn, restCPU, 2}, {4, surgeRestOff, restCPU, 1}}, missed: "CPU more than " + surgeRestOff},
-		"Deployments, CPU of others":          {spoiled: []figure{{4, surgeRestOn, restCPU, 10}, {4, surgeRestOff, restCPU, 9.5}}, none: true},
-		"surge, too many pods":                {spoiled: []figure{{5, surgeWithBudgets, "most pods of a Deployment", 3}}},
-		"surge, a gap":                        {spoiled: []figure{{5, surgeNoBudgets, "fewest ready pods", 0}}},
-		"surge, too many requests":            {spoiled: []figure{{5, surgeNoBudgets, "requests for its eviction", 9.1}}},
-		"gate off, too many requests":         {spoiled: []figure{{5, surgeOff, "requests for its eviction", 5.1}}},
-		"gate off, a gap is allowed":          {spoiled: []figure{{5, surgeOff, "fewest ready pods", 0}}, none: true},
-		"large, too many pods":                {spoiled: []figure{{5, surgeLarge, "most pods of a Deployment", 1251}}},
-		"large, too few ready":                {spoiled: []figure{{5, surgeLarge, "fewest ready pods", 999}}},
-		"large, too many requests":            {spoiled: []figure{{5, surgeLarge, "requests for its eviction", 9.1}}},
+		"all at their bound":                 {none: true},
+		"too many requests, no PDB":          {spoiled: []figure{{0, byRequests + noBudget, "requests", 3.01}}},
+		"too many requests, one PDB":         {spoiled: []figure{{0, byRequests + oneBudget, "requests", 3.01}}},
+		"too slow":                           {spoiled: []figure{{0, byRequests + noBudget, "evicted", 99.9}}, missed: "times kubectl drain"},
+		"one conflict":                       {spoiled: []figure{{0, byRequests + oneBudget, "409", 1}}},
+		"slow evictions":                     {spoiled: []figure{{0, byRequests + oneBudget, "eviction p99", 1.01}}},
+		"a bare client has no target":        {spoiled: []figure{{0, byBareClient + oneBudget, "eviction p99", 9}, {0, byBareClient + oneBudget, "requests", 9}}, none: true},
+		"busy while idle":                    {spoiled: []figure{{1, stateIntercepting, "writes by the controller", 1}}},
+		"late records, no PDB":               {spoiled: []figure{{0, byRequests + noBudget, recordedAfter, 1.01}}},
+		"late records, one PDB":              {spoiled: []figure{{0, byRequests + oneBudget, recordedAfter, 1.01}}},
+		"busy while blocked":                 {spoiled: []figure{{1, stateBlocked, "writes by the controller", 21}}},
+		"blocked ones are written twice":     {spoiled: []figure{{1, stateBlocked, "writes at first", 2}}},
+		"a release is noticed late":          {spoiled: []figure{{1, stateBlocked, firstAfter, 2.01}}},
+		"conflicts in a release":             {spoiled: []figure{{1, stateBlocked, ownConflicts, 1}}},
+		"a slow maintenance":                 {spoiled: []figure{{2, byMaintenance + noBudget, "evicted after", 5.01}}, missed: "share of the wall time of kubectl drain -l"},
+		"maintenances that write at rest":    {spoiled: []figure{{3, scaleOn, "writes by " + maintenanceController, 1}}},
+		"maintenances that are busy at rest": {spoiled: []figure{{3, scaleOn, restCPU, 0.61}}, missed: "CPU more than " + scaleOff},
+		"CPU of others is allowed":           {spoiled: []figure{{3, scaleOff, restCPU, 10}, {3, scaleOn, restCPU, 10.5}}, none: true},
+		"Deployments, writes at rest":        {spoiled: []figure{{4, surgeRestOn, "writes by controllers", 1}}},
+		"Deployments, busy at rest":          {spoiled: []figure{{4, surgeRestOn, restCPU, 2}, {4, surgeRestOff, restCPU, 1}}, missed: "CPU more than " + surgeRestOff},
+		"Deployments, CPU of others":         {spoiled: []figure{{4, surgeRestOn, restCPU, 10}, {4, surgeRestOff, restCPU, 9.5}}, none: true},
+		"surge, too many pods":               {spoiled: []figure{{5, surgeWithBudgets, "most pods of a Deployment", 3}}},
+		"surge, a gap":                       {spoiled: []figure{{5, surgeNoBudgets, "fewest ready pods", 0}}},
+		"surge, too many requests":           {spoiled: []figure{{5, surgeNoBudgets, "requests for its eviction", 7.1}}},
+		"gate off, too many requests":        {spoiled: []figure{{5, surgeOff, "requests for its eviction", 3.1}}},
+		"gate off, a gap is allowed":         {spoiled: []figure{{5, surgeOff, "fewest ready pods", 0}}, none: true},
+		"large, too many pods":               {spoiled: []figure{{5, surgeLarge, "most pods of a Deployment", 1251}}},
+		"large, too few ready":               {spoiled: []figure{{5, surgeLarge, "fewest ready pods", 999}}},
+		"large, too many requests":           {spoiled: []figure{{5, surgeLarge, "requests for its eviction", 7.1}}},
 		"kubectl has no target": {spoiled: []figure{{5, surgeKubectl, "fewest ready pods", 0}, {5, surgeKubectl, "most pods of a Deployment", 9},
 			{5, surgeKubectl, "requests for its eviction", 90}}, none: true},
 	} {
@@ -289,8 +295,8 @@ func TestTargets(t *testing.T) {
 			if diff := cmp.Diff(want, missed); diff != "" || count != len(want) {
 				t.Errorf("%d missed targets (-want +got):\n%s", count, diff)
 			}
-			if len(targets) != 21 {
-				t.Errorf("%d targets, want 21", len(targets))
+			if len(targets) != 27 {
+				t.Errorf("%d targets, want 27", len(targets))
 			}
 		})
 	}
@@ -308,7 +314,7 @@ func TestTargetsOfParts(t *testing.T) {
 			t.Errorf("%d targets of %q are missed", missed, table.Title)
 		}
 	}
-	if diff := cmp.Diff([]int{5, 1, 1, 2, 2, 10}, got); diff != "" {
+	if diff := cmp.Diff([]int{7, 5, 1, 2, 2, 10}, got); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}
 }
@@ -335,6 +341,7 @@ func TestCompared(t *testing.T) {
 		scaleOn + ": CPU more than " + scaleOff:                                   0.6,
 		surgeRestOn + ": CPU more than " + surgeRestOff:                           0.6,
 		surgeWithBudgets + longer:                                                 2, surgeNoBudgets + longer: 2, surgeOff + longer: 1, surgeKubectl + longer: 2,
+		byRequests + noBudget + ": " + recordedAfter: 1, byRequests + oneBudget + ": " + recordedAfter: 1,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("computed figures (-want +got):\n%s", diff)

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -31,6 +32,7 @@ import (
 	"github.com/prometheus/procfs"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/hack/controlplane"
 )
@@ -197,20 +199,31 @@ func measureIdle(ctx context.Context, opts options, r *report) error {
 		for _, state := range []struct {
 			name    string
 			prepare func(context.Context) error
+			end     func(context.Context, *table) error
 		}{
-			{stateIntercepting, c.prepareIntercepting},
-			{stateBlocked, c.prepareBlocked},
+			{stateIntercepting, c.prepareIntercepting, nil},
+			{stateBlocked, c.prepareBlocked, c.measureRelease},
 		} {
 			fmt.Printf("creating %d %s\n", opts.idle, state.name)
+			if err := c.audit.skip(); err != nil {
+				return err
+			}
 			if err := state.prepare(ctx); err != nil {
 				return fmt.Errorf("%s: %w", state.name, err)
 			}
 			controller := by(evictionController)
-			if _, err := c.audit.untilQuiet(ctx, controller); err != nil {
+			begun, err := c.audit.untilQuiet(ctx, controller)
+			if err != nil {
 				return err
 			}
+			t.derive(state.name, result{Name: "writes at first", Unit: "per request", digits: 2, Value: begun.count(controller, isWrite) / float64(opts.idle)})
 			if err := c.measureRest(ctx, t, quiet{state.name, "the controller", controller, c.sleepIdle}); err != nil {
 				return err
+			}
+			if state.end != nil {
+				if err := state.end(ctx, t); err != nil {
+					return fmt.Errorf("%s: %w", state.name, err)
+				}
 			}
 			if err := c.clean(ctx); err != nil {
 				return err
@@ -226,8 +239,70 @@ const (
 	stateBlocked      = "idle requests, a PDB allows no eviction"
 )
 
-// compareIdle sets the target. Requests that a budget blocks have none: they are tried again.
-func compareIdle(t *table) { t.want(stateIntercepting, "writes by the controller", atMost, 0) }
+// Figures of the release of blocked requests.
+const (
+	firstAfter     = "first pod gone after the budget allows it"
+	ownConflicts   = "conflicts of writes of statuses"
+	evictedAtOnce  = "evicted when the budget allows all"
+	blockedAtFirst = 1.01
+	blockedAtRest  = 20
+)
+
+// compareIdle sets the targets. Of the requests that a budget blocks, each is written once, in which
+// the attempts that all share are hardly seen; then ten eviction calls and ten writes may remain per
+// minute.
+func compareIdle(t *table) {
+	t.want(stateIntercepting, "writes by the controller", atMost, 0)
+	t.want(stateBlocked, "writes at first", atMost, blockedAtFirst)
+	t.want(stateBlocked, "writes by the controller", atMost, blockedAtRest)
+	t.want(stateBlocked, firstAfter, atMost, 2)
+	t.want(stateBlocked, ownConflicts, atMost, 0)
+}
+
+// measureRelease lets the budget allow all evictions, and measures how long the blocked requests
+// take.
+func (c *cluster) measureRelease(ctx context.Context, t *table) error {
+	if err := c.audit.skip(); err != nil {
+		return err
+	}
+	started := time.Now()
+	patch := []byte(`{"spec":{"minAvailable":0}}`)
+	if _, err := c.setup.PolicyV1().PodDisruptionBudgets(namespace).Patch(ctx, appName(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("changing the budget: %w", err)
+	}
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
+		pods, err := c.podsOn(ctx, nodeRange{0, c.opts.nodes})
+		return len(pods) == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the end of the pods: %w", err)
+	}
+	took := time.Since(started)
+	all, err := c.audit.untilQuiet(ctx, by(evictionController))
+	if err != nil {
+		return err
+	}
+	for _, r := range releaseResults(all, c.opts.idle, took) {
+		t.derive(stateBlocked, r)
+	}
+	return nil
+}
+
+// releaseResults are the figures of a release. The budget allows evictions once the disruption
+// controller has written its status.
+func releaseResults(all requests, pods int, took time.Duration) []result {
+	waited := math.NaN()
+	allowed := all.of(by(disruptionAccount), to("poddisruptionbudgets"), isWrite, answered(200))
+	evicted := all.of(isEviction, answered(201))
+	if len(allowed) > 0 && len(evicted) > 0 {
+		waited = evicted[0].StageTimestamp.Sub(allowed[0].StageTimestamp.Time).Seconds()
+	}
+	return []result{
+		{Name: firstAfter, Unit: "s", digits: 2, Value: waited},
+		{Name: evictedAtOnce, Unit: "pods/s", digits: 1, Value: float64(pods) / took.Seconds()},
+		{Name: ownConflicts, Value: all.count(by(evictionController), to("evictionrequests"), answered(409))},
+	}
+}
 
 // prepareIntercepting makes requests whose interceptor is active and has reported.
 func (c *cluster) prepareIntercepting(ctx context.Context) error {

@@ -19,6 +19,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,29 @@ func TestQuietResults(t *testing.T) {
 		if r.Name == evictionController && r.Value != 10 {
 			t.Errorf("requests of the controller per minute = %v, want 10", r.Value)
 		}
+	}
+}
+
+func TestReleaseResults(t *testing.T) {
+	var all requests
+	at := func(seconds int, user, resource, subresource string, code int32) {
+		verb := map[bool]string{true: "create", false: "update"}[subresource == "eviction"]
+		all = append(all, event(user, manager, verb, resource, subresource, code, time.Duration(seconds)*time.Second))
+	}
+	at(1, evictionUser, "pods", "eviction", 429)
+	at(2, "system:apiserver", "poddisruptionbudgets", "status", 200)
+	at(3, controllerUsers+disruptionAccount, "poddisruptionbudgets", "status", 409)
+	at(4, controllerUsers+disruptionAccount, "poddisruptionbudgets", "status", 200)
+	at(5, evictionUser, "pods", "eviction", 201)
+	at(6, evictionUser, "evictionrequests", "status", 409)
+	at(7, maintenanceUser, "evictionrequests", "status", 409)
+	at(8, evictionUser, "pods", "eviction", 201)
+	want := map[string]float64{firstAfter: 1, evictedAtOnce: 4, ownConflicts: 1}
+	if diff := cmp.Diff(want, values(releaseResults(all, 8, 2*time.Second)), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if got := releaseResults(all[:4], 8, time.Second)[0].Value; !math.IsNaN(got) {
+		t.Errorf("%s = %v although no pod was evicted", firstAfter, got)
 	}
 }
 

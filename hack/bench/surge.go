@@ -40,9 +40,9 @@ const (
 	surgeNodes     = 16
 	surgeNodeCount = 4
 
-	// An eviction may cost five requests, and two more for each interceptor of the pod: those of
+	// An eviction may cost three requests, and two more for each interceptor of the pod: those of
 	// Deployments have two with the gate.
-	evictionBudget = 5
+	evictionBudget = 3
 	surgeBudget    = evictionBudget + 2*2
 )
 
