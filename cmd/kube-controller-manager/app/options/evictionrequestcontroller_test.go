@@ -29,7 +29,7 @@ import (
 
 // defaultEvictionRequestConfiguration is the default that upstream's tests of all options compare.
 var defaultEvictionRequestConfiguration = evictionrequestconfig.EvictionRequestControllerConfiguration{
-	ConcurrentEvictionRequestSyncs:  10,
+	ConcurrentEvictionRequestSyncs:  20,
 	ConcurrentEvictions:             30,
 	EvictionRequestTTLAfterFinished: metav1.Duration{Duration: time.Hour},
 }

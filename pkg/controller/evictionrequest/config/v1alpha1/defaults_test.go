@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	var got v1alpha1.EvictionRequestControllerConfiguration
 	RecommendedDefaultEvictionRequestControllerConfiguration(&got)
 	want := v1alpha1.EvictionRequestControllerConfiguration{
-		ConcurrentEvictionRequestSyncs:  10,
+		ConcurrentEvictionRequestSyncs:  20,
 		ConcurrentEvictions:             30,
 		EvictionRequestTTLAfterFinished: metav1.Duration{Duration: time.Hour},
 	}

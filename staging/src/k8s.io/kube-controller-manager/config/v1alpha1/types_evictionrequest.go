@@ -23,7 +23,7 @@ import (
 // EvictionRequestControllerConfiguration configures the evictionrequest-controller.
 type EvictionRequestControllerConfiguration struct {
 	// concurrentEvictionRequestSyncs is the number of eviction requests that are synced
-	// concurrently. Positive; default 10.
+	// concurrently. Positive; default 20.
 	ConcurrentEvictionRequestSyncs int32 `json:"concurrentEvictionRequestSyncs"`
 	// concurrentEvictions is the number of calls of the pods/eviction subresource in
 	// flight. Positive; default 30.
