@@ -23,7 +23,7 @@ import (
 // EvictionRequestControllerConfiguration configures the evictionrequest-controller.
 type EvictionRequestControllerConfiguration struct {
 	// concurrentEvictionRequestSyncs is the number of eviction requests that are synced at a time.
-	// Positive; default 10.
+	// Positive; default 20.
 	ConcurrentEvictionRequestSyncs int32
 	// concurrentEvictions is the number of concurrent calls of the pods/eviction subresource.
 	// Positive; default 30.
