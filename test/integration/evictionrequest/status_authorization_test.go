@@ -61,7 +61,7 @@ func (c *cluster) mayIntercept(user, name string) bool {
 }
 
 // testStatusOfNamespaceAdministrator has a user with all permissions in the namespace, but not in others,
-// who claims that a pod is evicted.
+// who claims that a pod is evicted, and who passes over its interceptors.
 func testStatusOfNamespaceAdministrator(t *testing.T, c *cluster) {
 	const owner = "owner@example.com"
 	c.grant(owner, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
@@ -69,13 +69,22 @@ func testStatusOfNamespaceAdministrator(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	c.join(pod, drainer)
 	c.awaitRequest(pod, "the interceptor to be active", active(first))
-	forged := c.getRequest(pod)
-	forged.Status.ProcessedInterceptors, forged.Status.ActiveInterceptors = forged.Status.ActiveInterceptors, nil
-	forged.Status.Conditions = append(forged.Status.Conditions, condition("Evicted", metav1.ConditionTrue))
-	_, err := c.requestsOf(owner).UpdateStatus(t.Context(), forged, metav1.UpdateOptions{})
-	c.expectForbidden("claims that the pod is evicted", "status.", err)
-	if err == nil || !strings.Contains(err.Error(), "in all namespaces") {
-		t.Errorf("got error %v, want that it says where the permission counts", err)
+	for what, forge := range map[string]func(*coordinationv1alpha1.EvictionRequestStatus){
+		"claims that the pod is evicted": func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.ProcessedInterceptors, s.ActiveInterceptors = s.ActiveInterceptors, nil
+			s.Conditions = append(s.Conditions, condition("Evicted", metav1.ConditionTrue))
+		},
+		"passes over the interceptors": func(s *coordinationv1alpha1.EvictionRequestStatus) {
+			s.Conditions = append(s.Conditions, condition("InterceptorsSkipped", metav1.ConditionTrue))
+		},
+	} {
+		forged := c.getRequest(pod)
+		forge(&forged.Status)
+		_, err := c.requestsOf(owner).UpdateStatus(t.Context(), forged, metav1.UpdateOptions{})
+		c.expectForbidden(what, "status.", err)
+		if err == nil || !strings.Contains(err.Error(), "in all namespaces") {
+			t.Errorf("%s: got error %v, want that it says where the permission counts", what, err)
+		}
 	}
 }
 

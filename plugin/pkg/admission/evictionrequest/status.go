@@ -121,25 +121,27 @@ func (p *Plugin) authorizeReport(ctx context.Context, a admission.Attributes, re
 		coordinationv1alpha1.EvictionInterceptVerb, coordinationv1alpha1.EvictionInterceptorResource, coordination.GroupName, change.interceptor, where))
 }
 
-// authorizeEscalation returns an error unless the user may pass over interceptors.
+// authorizeEscalation returns an error unless the user may pass over interceptors, in all namespaces: a Role with
+// wildcards does not mean that.
 func (p *Plugin) authorizeEscalation(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, change statusChange) error {
-	return p.authorizeStatus(ctx, a, request, change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, a.GetNamespace(), "which passes over interceptors", "")
+	return p.authorizeStatus(ctx, a, request, change.field, coordinationv1alpha1.EvictionRequestEscalateVerb, "which passes over interceptors", ", by a ClusterRoleBinding")
 }
 
 // authorizeControl returns an error unless the user may change all fields, in all namespaces: who has all
 // permissions in one could otherwise claim that its pods are evicted, and keep them on nodes in maintenance.
 func (p *Plugin) authorizeControl(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field string) error {
-	return p.authorizeStatus(ctx, a, request, field, coordinationv1alpha1.EvictionRequestControlVerb, metav1.NamespaceAll, "which belongs to the eviction request controller",
+	return p.authorizeStatus(ctx, a, request, field, coordinationv1alpha1.EvictionRequestControlVerb, "which belongs to the eviction request controller",
 		", which only controllers should have; an interceptor may change only its own entry in status.interceptors, conditions that begin with its name and, while it is active, status.evictionRequestCancellationPolicy")
 }
 
 // authorizeStatus returns an error, with why the field is protected and what is possible instead, unless
-// the user has the verb on the status of the request, in the namespace or in all.
-func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field, verb, namespace, why, instead string) error {
+// the user has the verb on the status of the request in all namespaces. A Role never grants it, so whoever has
+// all permissions in one namespace has not been given it by accident.
+func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, request *coordination.EvictionRequest, field, verb, why, instead string) error {
 	allowed, err := p.isAllowed(ctx, authorizer.AttributesRecord{
 		User:        a.GetUserInfo(),
 		Verb:        verb,
-		Namespace:   namespace,
+		Namespace:   metav1.NamespaceAll,
 		APIGroup:    a.GetResource().Group,
 		APIVersion:  a.GetResource().Version,
 		Resource:    a.GetResource().Resource,
@@ -152,12 +154,8 @@ func (p *Plugin) authorizeStatus(ctx context.Context, a admission.Attributes, re
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("authorizing user %q to change %s: %w", a.GetUserInfo().GetName(), field, err))
 	}
-	where := "in all namespaces"
-	if namespace != metav1.NamespaceAll {
-		where = fmt.Sprintf("in namespace %q", namespace)
-	}
-	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, %s: this requires the verb %q on the resource %q in API group %q %s%s",
-		a.GetUserInfo().GetName(), field, why, verb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, where, instead))
+	return forbidden(a, request, fmt.Errorf("user %q cannot change %s, %s: this requires the verb %q on the resource %q in API group %q in all namespaces%s",
+		a.GetUserInfo().GetName(), field, why, verb, a.GetResource().Resource+"/"+a.GetSubresource(), coordination.GroupName, instead))
 }
 
 // statusChangesOf returns the fields that an update of the status changes.

@@ -60,9 +60,9 @@ func (r *statusRights) Authorize(_ context.Context, attributes authorizer.Attrib
 		return authorizer.DecisionNoOpinion, "", errors.New("webhook is unavailable")
 	}
 	// control is asked for in all namespaces: one in which the user has all permissions is not enough.
-	// So is request.
+	// So are escalate and request.
 	where := namespace
-	if a.Verb == "control" || a.Verb == "request" || a.Verb == "intercept" && r.everywhere {
+	if a.Verb == "control" || a.Verb == "escalate" || a.Verb == "request" || a.Verb == "intercept" && r.everywhere {
 		where = ""
 	}
 	if !a.ResourceRequest || a.Namespace != where || a.APIGroup != "coordination.k8s.io" {
@@ -253,7 +253,7 @@ func TestStatusMessages(t *testing.T) {
 		"report and next activation": prefix + "status.activeInterceptors" + control,
 		"entry removed":              prefix + "status.interceptors" + control,
 		"skipped": prefix + `status.conditions[InterceptorsSkipped], which passes over interceptors: this requires the verb "escalate" on the resource ` +
-			`"evictionrequests/status" in API group "coordination.k8s.io" in namespace "shop"`,
+			`"evictionrequests/status" in API group "coordination.k8s.io" in all namespaces, by a ClusterRoleBinding`,
 		"skipped and Evicted": prefix + "status.conditions" + control,
 	} {
 		plugin := newStatusPlugin(t, &statusRights{})

@@ -336,7 +336,7 @@ const (
 )
 
 // EvictionRequestEscalateVerb is the verb on evictionrequests/status that setting the condition
-// InterceptorsSkipped needs.
+// InterceptorsSkipped needs. It counts only if it is granted in all namespaces.
 const EvictionRequestEscalateVerb = "escalate"
 
 const (
