@@ -290,6 +290,9 @@ func TestCordon(t *testing.T) {
 		"called long ago, cordoned since":  {request: newRequest(atFirst, calledAt("")), node: node(true), want: map[string]string{time: now, cordon: version}},
 		"called long ago, cordoned then":   {request: newRequest(atFirst, calledAt(""), said), node: node(true), want: map[string]string{time: now}},
 		"joining others, with an old note": {request: newRequest(atFirst, said, requestedBy("drain.example.com")), node: node(true), want: map[string]string{time: now, cordon: version}},
+		// Anybody may have written it, and the controller would withdraw the callers.
+		"joining others, with a note, schedulable": {request: newRequest(atFirst, said, requestedBy("drain.example.com")), node: node(false), want: map[string]string{time: now, cordon: ""}},
+		"joining others, schedulable":              {request: newRequest(atFirst, requestedBy("drain.example.com")), node: node(false), want: map[string]string{time: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}

@@ -217,8 +217,13 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
 	annotations := map[string]any{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
 	cordon := p.cordonOf(e)
-	if cordon != "" && !hasCordon(request) {
+	_, said := request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation]
+	switch {
+	case cordon != "" && !hasCordon(request):
 		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = cordon
+	case cordon == "" && said && !evictionrequesttools.IsRequestedByCalls(request):
+		// It is not from a caller, and the controller would withdraw them because of it.
+		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = nil
 	}
 	if seconds, change := e.gracePeriodOf(request); change {
 		annotations[coordinationv1alpha1.EvictionCallGracePeriodAnnotation] = seconds
