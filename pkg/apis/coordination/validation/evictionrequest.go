@@ -18,6 +18,7 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -43,7 +44,8 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 	if len(request.Spec.Requesters) == 0 {
 		errs = append(errs, field.Required(field.NewPath("spec", "requesters"), "must have at least one requester: add the name of the client that requests the eviction"))
 	}
-	errs = append(errs, validateSize(&request.ObjectMeta, nil)...)
+	errs = append(errs, validateSize(request, nil)...)
+	errs = append(errs, validateAnnotations(request.Annotations, nil)...)
 	errs = append(errs, validateTarget(request, field.NewPath("spec", "target"))...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, nil, field.NewPath("spec", "requesters"))...)
 	return errs
@@ -53,7 +55,8 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 // removed: this cancels the request.
 func ValidateEvictionRequestUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, validateSize(&request.ObjectMeta, &oldRequest.ObjectMeta)...)
+	errs = append(errs, validateSize(request, oldRequest)...)
+	errs = append(errs, validateAnnotations(request.Annotations, oldRequest.Annotations)...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, oldRequest.Spec.Requesters, field.NewPath("spec", "requesters"))...)
 	return append(errs, validateHeartbeatDeadline(request.Spec.HeartbeatDeadlineSeconds, oldRequest.Spec.HeartbeatDeadlineSeconds, field.NewPath("spec", "heartbeatDeadlineSeconds"))...)
 }
@@ -74,30 +77,90 @@ func validateHeartbeatDeadline(seconds, old *int32, fldPath *field.Path) field.E
 	}
 }
 
-// maxMetadataSize limits the labels and the managed fields, in bytes. Annotations have a limit of their own. With the
-// longest reports of all interceptors, the request is still small enough for etcd: who fills it must not be able to
-// keep the controller from writing.
-const maxMetadataSize = 64 * 1024
+const (
+	// maxMetadataSize limits the labels, finalizers, owners and managed fields, in bytes. Annotations have a limit of
+	// their own. With the longest reports of all interceptors, the request is still small enough for etcd: who fills it
+	// must not be able to keep the controller from writing.
+	maxMetadataSize = 48 * 1024
+
+	// maxReservedFields is how many bytes of the fields of a requester whose name is reserved do not count: who fills
+	// the request must not be able to keep such a requester out.
+	maxReservedFields = 8 * 1024
+)
 
 // validateSize validates what an update makes larger.
-func validateSize(meta, oldMeta *metav1.ObjectMeta) field.ErrorList {
-	size := metadataSize(meta)
-	if size <= maxMetadataSize || oldMeta != nil && size <= metadataSize(oldMeta) {
+func validateSize(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
+	size := metadataSize(request)
+	if size <= maxMetadataSize || oldRequest != nil && size <= metadataSize(oldRequest) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), field.OmitValueType{},
-		fmt.Sprintf("labels and managedFields must have at most %d bytes together, and have %d: remove labels, which are copied from the pod, or apply fewer fields", maxMetadataSize, size))}
+		fmt.Sprintf("labels, finalizers, ownerReferences and managedFields must have at most %d bytes together, and have %d: remove labels, which are copied from the pod, or finalizers and owners, or apply fewer fields",
+			maxMetadataSize, size))}
 }
 
-func metadataSize(meta *metav1.ObjectMeta) int {
-	size := evictioninterceptor.LabelsSize(meta.Labels)
-	for i := range meta.ManagedFields {
-		size += len(meta.ManagedFields[i].Manager)
-		if fields := meta.ManagedFields[i].FieldsV1; fields != nil {
-			size += len(fields.GetRawBytes())
+// maxAnnotationsSize limits the annotations that kube-apiserver does not write itself. It leaves the rest of what the
+// annotations of an object may have for these: who fills them must not be able to keep callers of pods/eviction out, or
+// requesters from withdrawing.
+const maxAnnotationsSize = apimachineryvalidation.TotalAnnotationSizeLimitB - 4*1024
+
+// validateAnnotations validates what an update makes larger.
+func validateAnnotations(annotations, old map[string]string) field.ErrorList {
+	size := annotationsSize(annotations)
+	if size <= maxAnnotationsSize || size <= annotationsSize(old) {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", maxAnnotationsSize)}
+}
+
+func annotationsSize(annotations map[string]string) int {
+	size := 0
+	for key, value := range annotations {
+		switch key {
+		case coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
+			coordinationv1alpha1.EvictionCallGracePeriodAnnotation, coordinationv1alpha1.EvictionWithdrawnByAnnotation:
+		default:
+			size += len(key) + len(value)
 		}
 	}
 	return size
+}
+
+func metadataSize(request *coordination.EvictionRequest) int {
+	size := evictioninterceptor.LabelsSize(request.Labels)
+	for _, finalizer := range request.Finalizers {
+		size += len(finalizer)
+	}
+	for i := range request.OwnerReferences {
+		owner := &request.OwnerReferences[i]
+		size += len(owner.APIVersion) + len(owner.Kind) + len(owner.Name) + len(owner.UID)
+	}
+	for manager, fields := range fieldsSizes(request.ManagedFields) {
+		size += fields
+		if isReservedManager(manager, request.Spec.Requesters) {
+			size -= min(fields, maxReservedFields)
+		}
+	}
+	return size
+}
+
+// fieldsSizes returns the size of the managed fields of each manager, with its name.
+func fieldsSizes(entries []metav1.ManagedFieldsEntry) map[string]int {
+	sizes := map[string]int{}
+	for i := range entries {
+		sizes[entries[i].Manager] += len(entries[i].Manager)
+		if fields := entries[i].FieldsV1; fields != nil {
+			sizes[entries[i].Manager] += len(fields.GetRawBytes())
+		}
+	}
+	return sizes
+}
+
+// isReservedManager reports whether it is the manager of a requester whose name is reserved.
+func isReservedManager(manager string, requesters []coordination.Requester) bool {
+	return slices.ContainsFunc(requesters, func(requester coordination.Requester) bool {
+		return evictioninterceptor.IsReserved(requester.Name) && evictionrequest.FieldManager(requester.Name) == manager
+	})
 }
 
 // validateTarget validates that the name of the request is the UID of its target: this makes the

@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -230,6 +231,41 @@ func TestDefaultHeartbeatDeadline(t *testing.T) {
 }
 
 // A request must not become so large that its status cannot be written.
+// Annotations of others leave room for those of kube-apiserver.
+func TestAnnotationsSize(t *testing.T) {
+	annotated := func(key string, bytes int) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			if request.Annotations == nil {
+				request.Annotations = map[string]string{}
+			}
+			request.Annotations[key] = strings.Repeat("x", bytes-len(key))
+		}
+	}
+	const key, callTime, most = "example.com/a", "coordination.k8s.io/eviction-call-time", 252 * 1024
+	tooLong := field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", most)}
+	matcher := field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring()
+	full := annotated(key, most)
+	for name, test := range map[string]struct {
+		old, request *coordination.EvictionRequest
+		want         field.ErrorList
+	}{
+		"created with many":        {request: newEvictionRequest(full)},
+		"created with too many":    {request: newEvictionRequest(annotated(key, most+1)), want: tooLong},
+		"one more":                 {old: newEvictionRequest(full), request: newEvictionRequest(full, annotated("b", 2)), want: tooLong},
+		"one of kube-apiserver":    {old: newEvictionRequest(full), request: newEvictionRequest(full, annotated(callTime, 4096))},
+		"too many stored":          {old: newEvictionRequest(annotated(key, most+10)), request: newEvictionRequest(annotated(key, most+10))},
+		"too many stored, reduced": {old: newEvictionRequest(annotated(key, most+10)), request: newEvictionRequest(annotated(key, most+9))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.old == nil {
+				matcher.Test(t, test.want, ValidateEvictionRequestCreate(test.request))
+				return
+			}
+			matcher.Test(t, test.want, ValidateEvictionRequestUpdate(test.request, test.old))
+		})
+	}
+}
+
 func TestMetadataSize(t *testing.T) {
 	labelled := func(bytes int) func(*coordination.EvictionRequest) {
 		return func(request *coordination.EvictionRequest) {
@@ -239,25 +275,64 @@ func TestMetadataSize(t *testing.T) {
 			}
 		}
 	}
-	managed := func(bytes int) func(*coordination.EvictionRequest) {
+	managedBy := func(manager string, bytes int) func(*coordination.EvictionRequest) {
 		return func(request *coordination.EvictionRequest) {
-			request.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: "m", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1alpha1", FieldsType: "FieldsV1",
-				FieldsV1: metav1.NewFieldsV1(`{"f:a":"` + strings.Repeat("x", bytes-10-1) + `"}`),
-			}}
+			request.ManagedFields = append(request.ManagedFields, metav1.ManagedFieldsEntry{
+				Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "coordination.k8s.io/v1alpha1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:a":"` + strings.Repeat("x", bytes-10-len(manager)) + `"}`),
+			})
 		}
 	}
-	tooLarge := field.ErrorList{field.Invalid(field.NewPath("metadata"), nil, "labels and managedFields must have at most 65536 bytes together, and have ")}
+	managed := func(bytes int) func(*coordination.EvictionRequest) { return managedBy("m", bytes) }
+	finalizers := func(number int) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			for i := range number {
+				request.Finalizers = append(request.Finalizers, fmt.Sprintf("example.com/%038d", i)) // 50 bytes
+			}
+		}
+	}
+	owners := func(number int) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			for i := range number {
+				request.OwnerReferences = append(request.OwnerReferences, metav1.OwnerReference{
+					APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("%019d", i), UID: types.UID(fmt.Sprintf("%020d", i)), // 50 bytes
+				})
+			}
+		}
+	}
+	const drain = "nodemaintenance.k8s.io"
+	requestedBy := func(requester string) func(*coordination.EvictionRequest) {
+		return func(request *coordination.EvictionRequest) {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: requester})
+		}
+	}
+	tooLarge := field.ErrorList{field.Invalid(field.NewPath("metadata"), nil, "labels, finalizers, ownerReferences and managedFields must have at most 49152 bytes together, and have ")}
 	matcher := field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring()
 	for name, test := range map[string]struct {
 		old, request *coordination.EvictionRequest
 		want         field.ErrorList
 	}{
-		"created with many labels":  {request: newEvictionRequest(labelled(65500))},
-		"created with too many":     {request: newEvictionRequest(labelled(65600)), want: tooLarge},
-		"many fields":               {old: newEvictionRequest(), request: newEvictionRequest(managed(65536))},
-		"too many fields":           {old: newEvictionRequest(), request: newEvictionRequest(managed(65537)), want: tooLarge},
-		"too many of both":          {old: newEvictionRequest(), request: newEvictionRequest(labelled(40000), managed(30000)), want: tooLarge},
+		"created with many labels": {request: newEvictionRequest(labelled(49100))},
+		"created with too many":    {request: newEvictionRequest(labelled(49200)), want: tooLarge},
+		"many fields":              {old: newEvictionRequest(), request: newEvictionRequest(managed(49152))},
+		"too many fields":          {old: newEvictionRequest(), request: newEvictionRequest(managed(49153)), want: tooLarge},
+		"too many of both":         {old: newEvictionRequest(), request: newEvictionRequest(labelled(30000), managed(20000)), want: tooLarge},
+		"many finalizers":          {old: newEvictionRequest(), request: newEvictionRequest(finalizers(983))},
+		"too many finalizers":      {old: newEvictionRequest(), request: newEvictionRequest(finalizers(984)), want: tooLarge},
+		"too many owners":          {old: newEvictionRequest(), request: newEvictionRequest(owners(984)), want: tooLarge},
+		"full, and a drain joins":  {old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), requestedBy(drain), managedBy(drain, 8192))},
+		"full, and a drain joins with too much": {
+			old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), requestedBy(drain), managedBy(drain, 8193)), want: tooLarge,
+		},
+		"full, and a drain joins with two entries": {
+			old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), requestedBy(drain), managedBy(drain, 8000), managedBy(drain, 200)), want: tooLarge,
+		},
+		"full, and somebody joins": {
+			old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), requestedBy("a.example.com"), managedBy("a.example.com", 100)), want: tooLarge,
+		},
+		"full, and somebody takes the name of the manager of a drain": {
+			old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), managedBy(drain, 100)), want: tooLarge,
+		},
 		"too many stored, reduced":  {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(80000))},
 		"too many stored, the same": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90000))},
 		"too many stored, one more": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90100)), want: tooLarge},

@@ -254,20 +254,21 @@ func (r *Requester) createPatch(pod *v1.Pod) *coordinationapply.EvictionRequestA
 		spec.WithHeartbeatDeadlineSeconds(r.options.HeartbeatDeadlineSeconds)
 	}
 	request := coordinationapply.EvictionRequest(string(pod.UID), pod.Namespace).WithSpec(spec)
-	if size := labelsSize(pod.Labels); size <= maxLabelsSize {
+	if ownedSize(pod.Labels) <= maxOwnedSize {
 		request.WithLabels(pod.Labels)
 	}
 	return request
 }
 
-// maxLabelsSize is how many bytes of labels are applied, which count as managed fields once more: the API server limits
-// both. It adds larger ones by itself.
-const maxLabelsSize = 16 * 1024
+// maxOwnedSize is how many bytes the managed fields of labels may take that are applied: the API server limits the fields
+// of a manager, and a pod may have thousands of short labels. It adds larger ones by itself.
+const maxOwnedSize = 6 * 1024
 
-func labelsSize(labels map[string]string) int {
+// ownedSize returns how many bytes these labels take in the managed fields of who applies them.
+func ownedSize(labels map[string]string) int {
 	size := 0
-	for key, value := range labels {
-		size += len(key) + len(value)
+	for key := range labels {
+		size += len(`"f:":{},`) + len(key)
 	}
 	return size
 }

@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -368,6 +369,27 @@ func TestRequestWaitStopsWithContext(t *testing.T) {
 			t.Errorf("Request: %v, want it to end with the context", err)
 		}
 	})
+}
+
+// Labels whose managed fields would be too many are left to the API server, which would refuse the request.
+func TestRequestWithManyLabels(t *testing.T) {
+	labels := func(number int) map[string]string {
+		labels := map[string]string{}
+		for i := range number {
+			labels[fmt.Sprintf("%04d", i)] = "" // 12 bytes of managed fields
+		}
+		return labels
+	}
+	for number, want := range map[int]int{0: 0, 1: 1, 512: 512, 513: 0, 4000: 0} {
+		w, pod := newCluster(t), newPod()
+		pod.Labels = labels(number)
+		if _, err := w.requester(RequesterOptions{}).Request(t.Context(), pod); err != nil {
+			t.Fatalf("Request: %v", err)
+		}
+		if got := len(w.get("a").Labels); got != want {
+			t.Errorf("of a pod with %d labels, %d are applied, want %d", number, got, want)
+		}
+	}
 }
 
 // When a requester applies again, it keeps the fields that it owns with their current values.
