@@ -148,11 +148,11 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 	case err != nil:
 		request = nil // The only error of a lister of a cache is NotFound.
 	case evictionrequest.IsFinished(request.Status.Conditions):
-		facts.over = isCanceledFor(request, coordinationv1alpha1.EvictionRequestReasonValidationFailed) || evictionrequest.StateOf(request) == evictionrequest.StateEvicted
+		facts.over = isOver(request, pod)
 	default:
 		facts.request = request
 	}
-	if request != nil && request.DeletionTimestamp != nil && !facts.over && !isCanceledFor(request, coordinationv1alpha1.EvictionRequestReasonNoRequesters) {
+	if facts.request != nil && request.DeletionTimestamp != nil {
 		facts.obstacle = request
 	}
 	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)

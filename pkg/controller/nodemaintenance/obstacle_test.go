@@ -62,6 +62,31 @@ func TestTerminatingRequestIsABlocker(t *testing.T) {
 	}
 }
 
+// A finished request that is being deleted is as good as absent, also one that says that the pod is gone which runs:
+// kube-apiserver lets the next one take its place. It would keep the pod on the node without a word.
+func TestFinishedRequestThatIsKeptIsNoObstacle(t *testing.T) {
+	for _, final := range []struct {
+		condition coordinationv1alpha1.EvictionRequestConditionType
+		reason    string
+	}{
+		{coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal},
+		{coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonValidationFailed},
+		{coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters},
+	} {
+		t.Run(string(final.condition)+final.reason, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createObstacle(f.createPods(1, "n", 0)[0], metav1.Condition{Type: string(final.condition), Status: metav1.ConditionTrue, Reason: final.reason})
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.client.ClearActions()
+			f.run(10 * time.Second)
+			if writes := f.writes(); !slices.Contains(writes, "patch evictionrequests") {
+				t.Errorf("the eviction is not requested: %v", writes)
+			}
+		})
+	}
+}
+
 // Such a request does not block a pod that the drain plan has not reached yet.
 func TestObstacleOfAPodThatIsNoTarget(t *testing.T) {
 	f := newFixture(t)
@@ -77,15 +102,17 @@ func TestObstacleOfAPodThatIsNoTarget(t *testing.T) {
 	f.expectBlockedPods("n", 0)
 }
 
-// createObstacle creates a terminating EvictionRequest with finalizers for the pod, which is not canceled yet.
-func (f *fixture) createObstacle(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
+// createObstacle creates a terminating EvictionRequest with finalizers for the pod, which is not finished yet unless
+// the conditions say so.
+func (f *fixture) createObstacle(pod *v1.Pod, conditions ...metav1.Condition) *coordinationv1alpha1.EvictionRequest {
 	f.t.Helper()
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: string(pod.UID), UID: f.newUID(),
 			DeletionTimestamp: ptr.To(metav1.NewTime(start)), Finalizers: []string{"example.com/z", "example.com/a"},
 		},
-		Spec: coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+		Spec:   coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+		Status: coordinationv1alpha1.EvictionRequestStatus{Conditions: conditions},
 	}
 	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)

@@ -393,22 +393,33 @@ func TestStaleWaits(t *testing.T) {
 	}
 }
 
-// A request is canceled only if the condition is True, and for its reason only.
-func TestIsCanceledFor(t *testing.T) {
+// What has finished a request decides whether another one follows, unless it is being deleted.
+func TestIsOver(t *testing.T) {
+	const canceled, evicted = coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestConditionEvicted
 	for name, test := range map[string]struct {
-		status metav1.ConditionStatus
-		reason string
-		want   bool
+		condition            coordinationv1alpha1.EvictionRequestConditionType
+		reason               string
+		deleted, terminating bool
+		want                 bool
 	}{
-		"refused":   {metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonValidationFailed, true},
-		"no longer": {metav1.ConditionFalse, coordinationv1alpha1.EvictionRequestReasonValidationFailed, false},
-		"canceled":  {metav1.ConditionTrue, "NoRequesters", false},
+		"refused":                               {condition: canceled, reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed, want: true},
+		"refused, and deleted":                  {condition: canceled, reason: coordinationv1alpha1.EvictionRequestReasonValidationFailed, deleted: true},
+		"canceled":                              {condition: canceled, reason: "NoRequesters"},
+		"canceled, and deleted":                 {condition: canceled, reason: "NoRequesters", deleted: true},
+		"evicted":                               {condition: evicted, reason: "PodDeleted", want: true},
+		"evicted, and deleted":                  {condition: evicted, reason: "PodDeleted", deleted: true},
+		"evicted, and deleted, the pod leaves":  {condition: evicted, reason: "PodDeleted", deleted: true, terminating: true, want: true},
+		"canceled, and deleted, the pod leaves": {condition: canceled, reason: "NoRequesters", deleted: true, terminating: true},
 	} {
-		request := &coordinationv1alpha1.EvictionRequest{}
-		request.Status.Conditions = []metav1.Condition{{
-			Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: test.status, Reason: test.reason,
-		}}
-		if got := isCanceledFor(request, coordinationv1alpha1.EvictionRequestReasonValidationFailed); got != test.want {
+		request, pod, now := &coordinationv1alpha1.EvictionRequest{}, &v1.Pod{}, metav1.Now()
+		request.Status.Conditions = []metav1.Condition{{Type: string(test.condition), Status: metav1.ConditionTrue, Reason: test.reason}}
+		if test.deleted {
+			request.DeletionTimestamp = &now
+		}
+		if test.terminating {
+			pod.DeletionTimestamp = &now
+		}
+		if got := isOver(request, pod); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -21,16 +21,22 @@ import (
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/evictionrequest"
 )
 
-// isCanceledFor reports whether the request is canceled for this reason. After ValidationFailed, it stays canceled, also
-// with a new requester: the pod cannot be evicted by a request. After NoRequesters, kube-apiserver lets a new request
-// take its place while it is being deleted, whatever its finalizers wait for.
-func isCanceledFor(request *coordinationv1alpha1.EvictionRequest, reason string) bool {
-	canceled := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
-	return canceled != nil && canceled.Status == metav1.ConditionTrue && canceled.Reason == reason
+// isOver reports whether a finished request leaves nothing to request for its pod: it says that the pod is gone, which
+// the cache of pods does not have yet, or it was canceled because no request can evict the pod. It would stay canceled,
+// also with a new requester.
+//
+// One that is being deleted is as good as absent: kube-apiserver lets a new one take its place, whatever its finalizers
+// wait for, also if it says that the pod is gone and the pod runs. The evictionrequest-controller deletes it then.
+func isOver(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
+	if request.DeletionTimestamp != nil && pod.DeletionTimestamp == nil {
+		return false
+	}
+	final := evictionrequest.FinalCondition(request.Status.Conditions)
+	return final.Type == string(coordinationv1alpha1.EvictionRequestConditionEvicted) || final.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed
 }
 
 // obstacleMessage names the finalizers of a request that is being deleted.

@@ -235,7 +235,23 @@ func TestCaches(t *testing.T) {
 		"a cached request that is done":                          {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
 		"a request that is done, and was called for long ago":    {world: world{stored: []runtime.Object{pod, lapsing}, cached: []runtime.Object{pod, lapsing}}, want: admitted, wantRequests: []string{"get evictionrequests", "patch evictionrequests", "get pods"}},
 		"a request that is done, and that only others have made": {world: world{stored: []runtime.Object{pod, others}, cached: []runtime.Object{pod, others}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
-		"a request that is over, and was called for long ago":    {world: world{stored: []runtime.Object{pod, evicted}, cached: []runtime.Object{pod, evicted}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a request that is over":                                 {world: world{stored: []runtime.Object{evicted}, cached: []runtime.Object{pod, evicted}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a request that is over, of a pod that terminates":       {world: world{stored: []runtime.Object{newPod(interceptedBy(first), terminating), evicted}, cached: []runtime.Object{pod, evicted}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
+		"a request that is over, of a pod that was replaced": {
+			world: world{stored: []runtime.Object{successor, evicted}, cached: []runtime.Object{pod, evicted}}, want: waits, wantRequests: []string{"get evictionrequests", "get pods", "create evictionrequests"},
+		},
+		"a request that is over, of a pod that runs": {
+			world: world{stored: []runtime.Object{pod, evicted}, cached: []runtime.Object{pod, evicted}}, want: waits,
+			wantRequests: []string{"get evictionrequests", "get pods", "delete evictionrequests", "get evictionrequests", "create evictionrequests"},
+		},
+		"a request that is over, of an uncached pod that runs": {
+			world: world{stored: []runtime.Object{pod, evicted}}, want: waits,
+			wantRequests: []string{"get pods", "create evictionrequests", "get evictionrequests", "get pods", "delete evictionrequests", "get evictionrequests", "create evictionrequests"},
+		},
+		"a request that is over, in the first call for a pod that runs": {
+			world: world{first: true, stored: []runtime.Object{pod, evicted}, cached: []runtime.Object{pod, evicted}}, want: "This call does not request that",
+			wantRequests: []string{"get evictionrequests", "get pods"},
+		},
 		"a request that is done, of a pod that is gone": {
 			world: world{stored: []runtime.Object{atLast}, cached: []runtime.Object{pod, atLast}}, want: admitted, wantRequests: []string{"get evictionrequests", "get pods"},
 		},

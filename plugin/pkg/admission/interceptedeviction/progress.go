@@ -63,11 +63,14 @@ const (
 	waiting
 	// done: all interceptors have acted, except for built-in ones.
 	done
+	// evicted: the request says that the pod is gone. If it runs all the same, a new request is needed: see
+	// isContradicted.
+	evicted
 	// canceled: no interceptor acts any more, and the pod stays. A new request is needed.
 	canceled
 	// deleting: finalizers keep a request that counts as canceled, and will be.
 	deleting
-	// replaceable: finalizers keep a canceled request that is being deleted. A new one takes its name.
+	// replaceable: finalizers keep a finished request that is being deleted. A new one takes its name.
 	replaceable
 )
 
@@ -82,13 +85,10 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 	forbidsCancellation := request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 	switch {
 	case isTrue(coordinationv1alpha1.EvictionRequestConditionEvicted):
-		return done
-	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled) && request.DeletionTimestamp == nil:
-		return canceled
-	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled) &&
-		evictionrequesttools.FinalCondition(request.Status.Conditions).Reason == coordinationv1alpha1.EvictionRequestReasonNoRequesters:
-		return replaceable
-	case request.DeletionTimestamp != nil && (!forbidsCancellation || isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled)):
+		return evicted
+	case isTrue(coordinationv1alpha1.EvictionRequestConditionCanceled):
+		return over(request)
+	case request.DeletionTimestamp != nil && !forbidsCancellation:
 		return deleting
 	}
 	if len(request.Status.TargetInterceptors) == 0 {
@@ -100,6 +100,14 @@ func progressOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) prog
 		}
 	}
 	return done
+}
+
+// over returns how far a finished request is whose pod stays.
+func over(request *coordinationv1alpha1.EvictionRequest) progress {
+	if request.DeletionTimestamp != nil {
+		return replaceable
+	}
+	return canceled
 }
 
 // isFirst reports whether no call has requested the eviction yet.

@@ -45,6 +45,16 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 	request, live := p.cachedRequest(e), false
 	for range maxAttempts {
 		progress := progressOf(request, e.pod)
+		if live && progress == evicted {
+			contradicted, err := p.isContradicted(ctx, e)
+			switch {
+			case err != nil:
+				return err
+			case !contradicted:
+				return p.decide(ctx, e)
+			}
+			progress = over(request)
+		}
 		var err error
 		switch {
 		case !live && (progress > waiting || progress == waiting && p.actsAs(ctx, e, e.nextOf(request))):
@@ -79,6 +89,17 @@ func (p *Plugin) await(ctx context.Context, e *eviction) error {
 		live = true
 	}
 	return e.refused(fmt.Errorf("the request was changed %d times at the same time", maxAttempts))
+}
+
+// isContradicted reports whether the pod runs although the request, which was read before it, says that it is gone, as
+// after the restoration of a backup of etcd: its interceptors have not acted. The eviction is otherwise one of what has
+// the name of the pod now.
+func (p *Plugin) isContradicted(ctx context.Context, e *eviction) (bool, error) {
+	uid := e.pod.UID
+	if err := p.readPod(ctx, e); err != nil {
+		return false, err
+	}
+	return evictionrequesttools.StillRuns(e.pod, uid), nil
 }
 
 // admit admits the eviction of a pod whose interceptors are done, unless another pod has its name by
@@ -251,7 +272,7 @@ func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1
 	return err
 }
 
-// replace deletes a canceled request, whose name the next one needs. Otherwise the controller would
+// replace deletes a request that is over, whose name the next one needs. Otherwise the controller would
 // have to delete it first, and evictors that call once in ten minutes would wait for as long. It
 // returns a conflict, so that the next attempt creates the new one.
 func (p *Plugin) replace(ctx context.Context, e *eviction, request *coordinationv1alpha1.EvictionRequest) error {
@@ -264,7 +285,7 @@ func (p *Plugin) replace(ctx context.Context, e *eviction, request *coordination
 	if err != nil {
 		return err
 	}
-	return apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), request.Name, fmt.Errorf("the canceled request was deleted"))
+	return apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), request.Name, fmt.Errorf("the request, which was over, was deleted"))
 }
 
 // cordonOf says that the node of the pod is unschedulable, or returns nothing. If the cache does not

@@ -19,12 +19,14 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -34,9 +36,9 @@ import (
 const maxReplacements = 3
 
 // Create creates a request. One for the same pod that was canceled because nobody wanted it any more is as
-// good as absent, also if it is being deleted: finalizers on it must not keep others from requesting the
-// eviction, and everybody can set some who may delete the pod. The controllers that have set them see the
-// deletion.
+// good as absent, and so is every finished one that is being deleted: finalizers on it must not keep others from
+// requesting the eviction, and everybody can set some who may delete the pod. The controllers that have set them see
+// the deletion. The same holds for one that says that the pod was evicted, if that runs.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
@@ -55,21 +57,25 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return nil, getErr
 		}
 		old := stored.(*coordination.EvictionRequest)
-		if !isSuperseded(old) || !isForSamePod(request, old) {
+		superseded, readErr := r.isSuperseded(ctx, old)
+		switch {
+		case readErr != nil:
+			return nil, readErr
+		case !superseded || !isForSamePod(request, old):
 			return nil, err
 		}
-		if err := r.removeCanceled(ctx, old); err != nil {
+		if err := r.removeSuperseded(ctx, old); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// errAskedAgain ends an update of a canceled request, which is to be a new one.
-var errAskedAgain = errors.New("the request was canceled, and is requested again")
+// errAskedAgain ends an update of a superseded request, which is to be a new one.
+var errAskedAgain = errors.New("the request is over, and is requested again")
 
-// Update updates metadata and spec. An apply to a request that was canceled because nobody wanted it any
-// more asks again, if it makes a complete request of its own: the pod has one name for its requests, so
-// the new one takes the place of the canceled one, as it does when the controller removes that first.
+// Update updates metadata and spec. An apply to a request that is as good as absent, as for Create, asks again, if it
+// makes a complete request of its own: the pod has one name for its requests, so
+// the new one takes the place of the former one, as it does when the controller removes that first.
 // Clients that do not apply cannot mean another object than the one they have read; they create the new
 // one.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
@@ -78,12 +84,12 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	}
 	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
-		var canceled *coordination.EvictionRequest
+		var superseded *coordination.EvictionRequest
 		unlessAskedAgain := &askedAgain{objInfo, func(ctx context.Context, old *coordination.EvictionRequest) error {
-			if !isSuperseded(old) {
-				return nil
+			if is, err := r.isSuperseded(ctx, old); err != nil || !is {
+				return err
 			}
-			// First, because it may have other values than the canceled one, which would be a conflict. And what is
+			// First, because it may have other values than the former one, which would be a conflict. And what is
 			// left of that is not removed for a request that cannot be created.
 			fresh, err := objInfo.UpdatedObject(ctx, &coordination.EvictionRequest{})
 			if err != nil || !r.isComplete(ctx, fresh, old) {
@@ -95,7 +101,7 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 			if err := createValidation(ctx, fresh); err != nil {
 				return err
 			}
-			canceled = old.DeepCopy()
+			superseded = old.DeepCopy()
 			return errAskedAgain
 		}}
 		updated, created, err := r.Store.Update(ctx, name, unlessAskedAgain, createValidation, updateValidation, forceAllowCreate, options)
@@ -104,9 +110,9 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 			return updated, created, err
 		case replaced == maxReplacements:
 			return nil, false, apierrors.NewConflict(coordination.Resource("evictionrequests"), name,
-				errors.New("the request is canceled again and again: read it, and try again"))
+				errors.New("the request is over again and again: read it, and try again"))
 		}
-		if err := r.removeCanceled(ctx, canceled); err != nil {
+		if err := r.removeSuperseded(ctx, superseded); err != nil {
 			return nil, false, err
 		}
 	}
@@ -153,13 +159,13 @@ func releases(ctx context.Context, objInfo rest.UpdatedObjectInfo, old *coordina
 }
 
 // isComplete reports whether what an apply makes of nothing is a request for the same pod. One that names
-// the UID of the canceled request is about that.
+// the UID of the former request is about that.
 func (r *REST) isComplete(ctx context.Context, obj runtime.Object, old *coordination.EvictionRequest) bool {
 	fresh, isRequest := obj.(*coordination.EvictionRequest)
 	if !isRequest || fresh.UID != "" || !isForSamePod(fresh, old) {
 		return false
 	}
-	rest.FillObjectMetaSystemFields(fresh) // As the store does.
+	rest.FillObjectMetaSystemFields(fresh)                        // As the store does.
 	return rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil // One needs requesters.
 }
 
@@ -169,28 +175,37 @@ func isForSamePod(a, b *coordination.EvictionRequest) bool {
 	return apiequality.Semantic.DeepEqual(a.Spec.Target, b.Spec.Target)
 }
 
-// isSuperseded reports whether a new request may replace this one: it was canceled because nobody wanted
-// it, and no finalizers keep it, or it is deleted but for these.
-func isSuperseded(request *coordination.EvictionRequest) bool {
-	final := evictionrequesttools.FinalCondition(request.Status.Conditions)
-	return final != nil && final.Type == string(coordination.EvictionRequestConditionCanceled) &&
-		final.Reason == coordination.EvictionRequestReasonNoRequesters &&
-		(request.DeletionTimestamp != nil || len(request.Finalizers) == 0)
+// isSuperseded reports whether a new request may replace this one, which is finished: nothing is lost with it, and no
+// finalizers keep it, or it is deleted but for these. One that has evicted its pod is what is known of that; it is
+// superseded only if the pod, which is read after it, runs all the same.
+func (r *REST) isSuperseded(ctx context.Context, request *coordination.EvictionRequest) (bool, error) {
+	final, isDeleted := evictionrequesttools.FinalCondition(request.Status.Conditions), request.DeletionTimestamp != nil
+	switch {
+	case final == nil, !isDeleted && len(request.Finalizers) > 0, request.Spec.Target.Pod == nil:
+		return false, nil
+	case final.Type == string(coordination.EvictionRequestConditionEvicted):
+		pod, err := r.targets.get(ctx, request.Spec.Target.Pod.Name)
+		if err != nil {
+			return false, apierrors.NewInternalError(fmt.Errorf("reading pod %q, which was evicted according to its request: %w", request.Spec.Target.Pod.Name, err))
+		}
+		return evictionrequesttools.StillRuns(pod, types.UID(request.Spec.Target.Pod.UID)), nil
+	}
+	return isDeleted || final.Reason == coordination.EvictionRequestReasonNoRequesters, nil
 }
 
-// removeCanceled removes a request that is superseded, unless it has changed. Admission is not asked, as
+// removeSuperseded removes a request that is superseded, unless it has changed. Admission is not asked, as
 // when etcd removes it: the request is finished.
-func (r *REST) removeCanceled(ctx context.Context, canceled *coordination.EvictionRequest) error {
+func (r *REST) removeSuperseded(ctx context.Context, superseded *coordination.EvictionRequest) error {
 	var err error
-	if canceled.DeletionTimestamp == nil {
-		_, _, err = r.Store.Delete(ctx, canceled.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &canceled.UID, ResourceVersion: &canceled.ResourceVersion},
+	if superseded.DeletionTimestamp == nil {
+		_, _, err = r.Store.Delete(ctx, superseded.Name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &superseded.UID, ResourceVersion: &superseded.ResourceVersion},
 		})
 	} else {
 		// The last finalizer that goes ends the deletion.
-		released := canceled.DeepCopy()
+		released := superseded.DeepCopy()
 		released.Finalizers = nil
-		_, _, err = r.Store.Update(ctx, canceled.Name, rest.DefaultUpdatedObjectInfo(released), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+		_, _, err = r.Store.Update(ctx, superseded.Name, rest.DefaultUpdatedObjectInfo(released), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // Whatever it is now, the next attempt sees it.

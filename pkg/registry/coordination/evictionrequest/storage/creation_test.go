@@ -288,6 +288,8 @@ func TestApplyAsksAgain(t *testing.T) {
 		reason     string
 		finalizers []string
 		cancel     bool
+		finish     bool
+		gone       bool
 		create     bool
 		dryRun     []string
 		forbidden  error
@@ -306,6 +308,10 @@ func TestApplyAsksAgain(t *testing.T) {
 		"canceled, by who may not evict":     {cancel: true, reason: "NoRequesters", create: true, forbidden: errForbidden},
 		"canceled, and asked for by a patch": {cancel: true, reason: "NoRequesters", create: true, patched: true, isNew: true},
 		"not canceled":                       {create: true},
+		"evicted, but the pod runs":          {finish: true, create: true, isNew: true},
+		"evicted, but the pod runs, kept":    {finish: true, delete: true, create: true, finalizers: []string{"example.com/x"}, isNew: true},
+		"evicted":                            {finish: true, gone: true, create: true},
+		"evicted and deleted":                {finish: true, gone: true, delete: true, create: true, finalizers: []string{"example.com/x"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -316,6 +322,12 @@ func TestApplyAsksAgain(t *testing.T) {
 			first := c.create(t, request)
 			if test.cancel {
 				c.cancel(t, targetUID, test.reason)
+			}
+			if test.finish {
+				c.finish(t, targetUID)
+			}
+			if test.gone {
+				c.changePod(t, nil)
 			}
 			if test.patched {
 				request := c.get(t, targetUID)
@@ -479,26 +491,58 @@ func TestExpiriesHaveVersions(t *testing.T) {
 	}
 }
 
-// A canceled request is as good as absent, unless somebody has yet to do something about it.
-func TestCreateReplacesCanceled(t *testing.T) {
+// changePod replaces the stored pod by one that is changed; none if the change is nil.
+func (c *cluster) changePod(t *testing.T, change func(*api.Pod)) {
+	t.Helper()
+	if err := c.pods.Delete(context.Background(), "/pods/prod/web-0", &api.Pod{}, nil, genericstorage.ValidateAllObjectFunc, nil, genericstorage.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		c.createPod(t, change)
+	}
+}
+
+// A canceled request is as good as absent, unless somebody has yet to do something about it. So is one that says that the
+// pod was evicted which runs.
+func TestCreateReplacesFinished(t *testing.T) {
+	gone := func(t *testing.T, c *cluster) { c.changePod(t, nil) }
+	changed := func(change func(*api.Pod)) func(*testing.T, *cluster) {
+		return func(t *testing.T, c *cluster) { c.changePod(t, change) }
+	}
+	terminating := changed(func(pod *api.Pod) {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To[int64](30)
+	})
+	ended := changed(func(pod *api.Pod) { pod.Status.Phase = api.PodFailed })
+	replaced := changed(func(pod *api.Pod) { pod.UID = anotherUID })
 	tests := map[string]struct {
-		cancel, delete bool
-		reason         string
-		finalizers     []string
-		dryRun         []string
-		forbidden      error
-		pod            string
-		isNew          bool
+		cancel, finish, delete bool
+		reason                 string
+		finalizers             []string
+		dryRun                 []string
+		forbidden              error
+		pod                    string
+		// leaves changes the pod when the request is finished.
+		leaves func(*testing.T, *cluster)
+		isNew  bool
 	}{
 		"for another pod":                             {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, pod: "mine-0"},
 		"canceled":                                    {cancel: true, reason: "NoRequesters", isNew: true},
 		"canceled for another reason":                 {cancel: true, reason: "ValidationFailed"},
 		"canceled, with a finalizer":                  {cancel: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}},
 		"canceled and deleted, with a finalizer":      {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, isNew: true},
+		"canceled for another reason and deleted":     {cancel: true, delete: true, reason: "ValidationFailed", finalizers: []string{"example.com/x"}, isNew: true},
 		"deleted, with a finalizer, not yet canceled": {delete: true, finalizers: []string{"example.com/x"}},
 		"not canceled":                                {},
-		"in a dry run":                                {cancel: true, reason: "NoRequesters", dryRun: []string{metav1.DryRunAll}},
-		"by who may not evict":                        {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, forbidden: errors.New("must not evict")},
+		"evicted, but the pod runs":                   {finish: true, isNew: true},
+		"evicted, but the pod runs, kept":             {finish: true, finalizers: []string{"example.com/x"}},
+		"evicted, but the pod runs, kept and deleted": {finish: true, delete: true, finalizers: []string{"example.com/x"}, isNew: true},
+		"evicted":                               {finish: true, leaves: gone},
+		"evicted, kept and deleted":             {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: gone},
+		"evicted, but the pod still terminates": {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: terminating},
+		"evicted, because the pod has ended":    {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: ended},
+		"evicted, and the pod was replaced":     {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: replaced},
+		"in a dry run":                          {cancel: true, reason: "NoRequesters", dryRun: []string{metav1.DryRunAll}},
+		"by who may not evict":                  {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, forbidden: errors.New("must not evict")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -509,6 +553,12 @@ func TestCreateReplacesCanceled(t *testing.T) {
 			first := c.create(t, request)
 			if test.cancel {
 				c.cancel(t, targetUID, test.reason)
+			}
+			if test.finish {
+				c.finish(t, targetUID)
+			}
+			if test.leaves != nil {
+				test.leaves(t, c)
 			}
 			if test.delete {
 				if _, _, err := c.Store.Delete(requestContext("delete", ""), targetUID, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {

@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,6 +81,13 @@ func IsWanted(request *coordinationv1alpha1.EvictionRequest) bool {
 		return true
 	}
 	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil
+}
+
+// StillRuns reports whether a pod is the one with this UID, and neither terminates nor has ended. A request for it that is
+// Evicted is contradicted, as after the restoration of a backup of etcd: it must not keep others from requesting the
+// eviction. The pod has to be read after the request. It may be nil.
+func StillRuns(pod *v1.Pod, uid types.UID) bool {
+	return pod != nil && pod.UID == uid && pod.DeletionTimestamp == nil && pod.Status.Phase != v1.PodSucceeded && pod.Status.Phase != v1.PodFailed
 }
 
 // EvictionMark returns with what the message of the condition DisruptionTarget begins with which
