@@ -75,10 +75,13 @@ func (s *surger) pace(now time.Time, w *workload, results map[types.UID]turnResu
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	known := s.confirm(w)
-	members := w.members(known, s.hasLeft)
+	if !w.isAsked() {
+		return // As in nearly all syncs.
+	}
 	left := s.departuresOf(now, w, known)
+	members, missing := w.members(known, s.hasLeft, left)
 	left.assign(members)
-	plan := evictionpacing.PlanEvictions(evictionpacing.LimitOf(w.living(), s.budgets, int(deploymentutil.MaxUnavailable(*w.deployment))), members)
+	plan := evictionpacing.PlanEvictions(evictionpacing.LimitOf(w.living(), s.budgets, int(deploymentutil.MaxUnavailable(*w.deployment))), members, missing)
 	for _, member := range plan.Next {
 		result := turnResult{paced: true, outcome: metrics.Released, message: fmt.Sprintf("Released: %s allows the eviction of the pod.", w)}
 		if member.Broken {
@@ -160,9 +163,10 @@ func (s *surger) hasLeft(pod *v1.Pod) bool {
 	return exists && evictionrequest.StateOf(obj.(*coordinationv1alpha1.EvictionRequest)) == evictionrequest.StateEvicted
 }
 
-// members returns the pods of all ReplicaSets, those that have waited longest last, and the missing ones.
-func (w *workload) members(known releases, hasLeft func(*v1.Pod) bool) []*evictionpacing.Member {
-	var members []*evictionpacing.Member
+// members returns the pods of all ReplicaSets, those that have waited longest last, and as many missing ones as may
+// replace pods that have left. It also returns how many others are missing: who writes spec.replicas must not decide how
+// much memory that takes.
+func (w *workload) members(known releases, hasLeft func(*v1.Pod) bool, left departures) (members []*evictionpacing.Member, missing int) {
 	since := map[*evictionpacing.Member]time.Time{}
 	for _, set := range w.sets {
 		for i, pod := range set.pods {
@@ -185,10 +189,12 @@ func (w *workload) members(known releases, hasLeft func(*v1.Pod) bool) []*evicti
 	for i := range members {
 		members[i].Order = i
 	}
-	for range int(*w.deployment.Spec.Replicas) - len(members) {
+	missing = max(int(*w.deployment.Spec.Replicas)-len(members), 0)
+	for range min(missing, left.healthy+left.broken) {
 		members = append(members, &evictionpacing.Member{})
+		missing--
 	}
-	return members
+	return members, missing
 }
 
 func stageOf(turn turn) evictionpacing.Stage {

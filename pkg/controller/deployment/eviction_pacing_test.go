@@ -234,6 +234,50 @@ func TestPaceGivesUp(t *testing.T) {
 	})
 }
 
+// What spec.replicas says takes no memory, whether or not a pod is asked: an owner may write two billion, of which a quota
+// lets two exist.
+func TestPaceOfMissingReplicas(t *testing.T) {
+	const replicas, most = 1_000_000, 50_000
+	for name, test := range map[string]struct {
+		others []runtime.Object
+		want   string
+	}{
+		"nobody is asked": {},
+		"one is asked": {
+			others: []runtime.Object{asks("a", labeled)},
+			want: "Waiting for a pod to be created, a pod to be created, a pod to be created, 999995 more: " +
+				"at most 1 of the 1000000 pods of Deployment web may be unavailable at a time.",
+		},
+		"one was released": {
+			others: []runtime.Object{asks("a", labeled), asks("z", labeled, turnCompleted, holding("Evicted"))},
+			want: "Waiting for a pod to be created, a pod to be created, a pod to be created, 999995 more: " +
+				"at most 1 of the 1000000 pods of Deployment web may be unavailable at a time.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(test.others, paced(replicas), web1(sized(replicas, 2, 2)), webPod("a"), webPod("b"))
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				allocated := testing.AllocsPerRun(1, func() {
+					if _, err := f.surge(); err != nil {
+						t.Fatal(err)
+					}
+				})
+				if allocated > most {
+					t.Errorf("a sync makes %v allocations for %d replicas, want at most %d", allocated, replicas, most)
+				}
+				if test.want == "" {
+					return
+				}
+				time.Sleep(2 * time.Minute) // Messages are reported with the next heartbeat.
+				if got := f.entry("a-uid").Message; got != test.want {
+					t.Errorf("got the message %q, want %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 // A process that was suspended does not know that another one has released a pod. It releases none before it does.
 func TestPaceIsBehind(t *testing.T) {
 	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), webPod("c"), asks("a", labeled), asks("b", labeled)}

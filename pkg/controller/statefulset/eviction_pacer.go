@@ -413,7 +413,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	history := p.evictionHistory(key, now)
 	members := evictionMembers(set, pods, stageOf, history.before, now)
 	p.forgetBroken(key, members, history)
-	plan := evictionpacing.PlanEvictions(evictionLimitOf(set, pods, p.budgets), members)
+	plan := evictionpacing.PlanEvictions(evictionLimitOf(set, pods, p.budgets), members, 0)
 	for _, member := range plan.Next {
 		message := fmt.Sprintf("Released: StatefulSet %s allows the eviction of the pod.", set.Name)
 		if member.Broken {

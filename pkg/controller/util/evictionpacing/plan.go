@@ -40,6 +40,9 @@ const (
 	Released
 )
 
+// aMissingPod is what has to happen with a pod that gets its name when it is created.
+const aMissingPod = "a pod to be created"
+
 // Member is a pod of a workload, or a missing one.
 type Member struct {
 	// Name of the pod, or "" of a missing one that gets its name when it is created.
@@ -94,7 +97,7 @@ func (m *Member) leaving() bool {
 func (m *Member) need() string {
 	switch {
 	case m.Pod == nil && m.Name == "":
-		return "a pod to be created"
+		return aMissingPod
 	case m.Pod == nil:
 		return fmt.Sprintf("pod %s to be created", m.Name)
 	case m.Pod.DeletionTimestamp != nil:
@@ -111,6 +114,8 @@ type Plan struct {
 	Next, Waiting []*Member
 
 	members []*Member
+	// missing counts further members, of which nothing is known but that they do not exist.
+	missing int
 	limit   Limit
 }
 
@@ -120,11 +125,12 @@ type Plan struct {
 // time: they may be about to become available. A released pod counts toward that limit until its
 // replacement is available. Broken pods leave at once.
 // Pods beyond the replicas of the workload count like the others until they are gone. Members are
-// named in messages in the given order.
-func PlanEvictions(limit Limit, members []*Member) Plan {
-	plan := Plan{members: members, limit: limit}
+// named in messages in the given order. missing counts members that do not exist and replace no pod that has left:
+// an owner may want billions.
+func PlanEvictions(limit Limit, members []*Member, missing int) Plan {
+	plan := Plan{members: members, missing: missing, limit: limit}
 	var candidates []*Member
-	unavailable, leaving := 0, 0
+	unavailable, leaving := missing, 0
 	for _, member := range plan.members {
 		if member.countsAsUnavailable() {
 			unavailable++
@@ -173,13 +179,22 @@ func PlanEvictions(limit Limit, members []*Member) Plan {
 // and replicas how many pods it wants.
 func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member) string {
 	var needs []string
+	more := p.missing
 	for _, member := range p.members {
-		if member != waiting && member.countsAsUnavailable() {
+		switch {
+		case member == waiting || !member.countsAsUnavailable():
+		case len(needs) < maxNamedPods:
 			needs = append(needs, member.need())
+		default:
+			more++
 		}
 	}
-	if more := len(needs) - maxNamedPods; more > 0 {
-		needs = append(needs[:maxNamedPods], fmt.Sprintf("%d more", more))
+	for len(needs) < maxNamedPods && more > 0 {
+		needs = append(needs, aMissingPod)
+		more--
+	}
+	if more > 0 {
+		needs = append(needs, fmt.Sprintf("%d more", more))
 	}
 	source := ""
 	if p.limit.Budget != "" {
