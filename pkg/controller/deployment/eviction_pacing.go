@@ -334,7 +334,7 @@ func (s *surger) isBehind(ctx context.Context, m *openTurn, result turnResult) (
 		cached, _ := obj.(*coordinationv1alpha1.EvictionRequest)
 		return exists && cached.UID == request.UID && isReleased(cached)
 	}
-	other, err := evictionpacing.UnknownRelease(ctx, s.client, d.Namespace, d.Spec.Selector, isReleased, isKnown)
+	other, err := s.live.Unknown(ctx, d.Namespace, d.Spec.Selector, isKnown)
 	if err != nil {
 		return false, fmt.Errorf("looking for pods of Deployment %s that were released: %w", klog.KObj(d), err)
 	}
@@ -345,7 +345,7 @@ func (s *surger) isBehind(ctx context.Context, m *openTurn, result turnResult) (
 	if release := s.releaseOf(d, m.uid); release == nil || !release.broken {
 		return false, nil
 	}
-	return evictionpacing.HasRecovered(ctx, s.client, types.NamespacedName{Namespace: m.namespace, Name: m.pod}, m.uid, s.clock.Now())
+	return evictionpacing.HasRecovered(ctx, s.reportClient, types.NamespacedName{Namespace: m.namespace, Name: m.pod}, m.uid, s.clock.Now())
 }
 
 // releaseOf returns the release of a pod by this process, or nil.

@@ -56,6 +56,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
@@ -188,7 +189,7 @@ func (s *simulation) newSurger() *surger {
 	}
 	return &surger{
 		nodeLister: s.caches.Core().V1().Nodes().Lister(), budgets: budgets, releases: map[types.UID]releases{},
-		dc: s.dc, client: s.dc.client, clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
+		dc: s.dc, client: s.dc.client, reportClient: s.dc.client, live: evictionpacing.NewLiveReleases(s.dc.client, isReleased), clock: clock.RealClock{}, requests: s.caches.Coordination().V1alpha1().EvictionRequests().Informer().GetIndexer(),
 		requestsSynced: func() bool { return s.synced },
 		openTurns:      map[types.UID]*openTurn{}, progress: map[types.UID]progress{}, uncertainWrites: map[types.UID]map[string]uncertainWrite{}, surgeWrites: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),
 		rolloutWrites: newConsistencyStore(s.caches.Apps().V1().ReplicaSets()),

@@ -47,6 +47,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment/metrics"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
+	"k8s.io/kubernetes/pkg/controller/util/evictionpacing"
 	"k8s.io/kubernetes/pkg/controller/util/evictionturn"
 )
 
@@ -79,10 +80,12 @@ const uncertainWriteTimeout = 2 * time.Minute
 // A nil surger does nothing: the gate DeploymentPodSurge is off.
 type surger struct {
 	dc *DeploymentController
-	// client only scales. Turns report with another client: with many open turns its rate limit
+	// client only scales. Turns report and read with another client: with many open turns its rate limit
 	// delays them, and must not delay the workers of the controller.
-	client clientset.Interface
-	clock  clock.WithTicker
+	client, reportClient clientset.Interface
+	clock                clock.WithTicker
+	// live reads which pods were released.
+	live *evictionpacing.LiveReleases
 	// requests is the cache of eviction requests. It is used without a lister because most pods
 	// have no request, and a lister would allocate an error for each of them.
 	requests cache.Indexer
@@ -165,7 +168,9 @@ func (dc *DeploymentController) SurgeForEvictions(informers SurgeInformers, repo
 	s := &surger{
 		dc:              dc,
 		client:          client,
+		reportClient:    reportClient,
 		clock:           clock.RealClock{},
+		live:            evictionpacing.NewLiveReleases(reportClient, isReleased),
 		requests:        requests.Informer().GetIndexer(),
 		requestsSynced:  requests.Informer().HasSynced,
 		nodeLister:      informers.Nodes.Lister(),

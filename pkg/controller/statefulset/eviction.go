@@ -125,6 +125,7 @@ func newEvictionPacer(
 	return &evictionPacer{
 		ssc:           ssc,
 		client:        client,
+		live:          evictionpacing.NewLiveReleases(client, isReleasedRequest),
 		budgets:       budgets,
 		requestLister: requestInformer.Lister(),
 		requests:      requestInformer.Informer().GetIndexer(),

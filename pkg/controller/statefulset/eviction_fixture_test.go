@@ -209,7 +209,7 @@ func (p *pacing) restart() {
 // copyOfPacer returns a pacer with the caches of another one, but without its state.
 func copyOfPacer(old *evictionPacer) *evictionPacer {
 	return &evictionPacer{
-		client: old.client, budgets: old.budgets, requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
+		client: old.client, live: old.live, budgets: old.budgets, requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
 		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, results: map[string]map[types.UID]*evictionResult{},
 		broken: map[string]sets.Set[types.UID]{},
 	}

@@ -87,6 +87,7 @@ const (
 type evictionPacer struct {
 	ssc           *StatefulSetController
 	client        clientset.Interface
+	live          *evictionpacing.LiveReleases
 	budgets       *poddisruptionbudget.Index
 	requestLister coordinationlisters.EvictionRequestLister
 	requests      cache.Indexer
@@ -193,15 +194,14 @@ func (p *evictionPacer) isBehind(ctx context.Context, t *evictionTurn) (bool, er
 	if set == nil {
 		return false, nil
 	}
-	isReleased := func(request *coordinationv1alpha1.EvictionRequest) bool {
-		keys, err := statefulSetOfRequest(request)
-		return err == nil && slices.Contains(keys, t.key) && evictionStageOf(request) == evictionpacing.Released
-	}
 	isKnown := func(request *coordinationv1alpha1.EvictionRequest) bool {
+		if keys, err := statefulSetOfRequest(request); err != nil || !slices.Contains(keys, t.key) {
+			return true // It is not of this set.
+		}
 		cached, err := p.requestLister.EvictionRequests(request.Namespace).Get(request.Name)
 		return err == nil && cached.UID == request.UID && evictionStageOf(cached) == evictionpacing.Released || p.hasResult(t.key, types.UID(request.Name))
 	}
-	other, err := evictionpacing.UnknownRelease(ctx, p.client, set.Namespace, set.Spec.Selector, isReleased, isKnown)
+	other, err := p.live.Unknown(ctx, set.Namespace, set.Spec.Selector, isKnown)
 	if err != nil {
 		return false, fmt.Errorf("looking for pods of StatefulSet %s that were released: %w", t.key, err)
 	}

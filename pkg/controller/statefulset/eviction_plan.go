@@ -56,6 +56,11 @@ func evictionStageOf(request *coordinationv1alpha1.EvictionRequest) evictionpaci
 	return evictionpacing.Stays
 }
 
+// isReleasedRequest reports whether a pod with this request is released.
+func isReleasedRequest(request *coordinationv1alpha1.EvictionRequest) bool {
+	return evictionStageOf(request) == evictionpacing.Released
+}
+
 // ownCompletion returns the completion time of the turn of the StatefulSet, or nil.
 func ownCompletion(request *coordinationv1alpha1.EvictionRequest) *time.Time {
 	if entry := evictionrequest.InterceptorStatusOf(&request.Status, coordinationv1alpha1.EvictionInterceptorStatefulSet); entry != nil && entry.CompletionTime != nil {
