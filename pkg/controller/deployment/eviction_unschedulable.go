@@ -17,11 +17,13 @@ limitations under the License.
 package deployment
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -80,8 +82,9 @@ func schedulerReasons(pod *v1.Pod) []string {
 }
 
 // cannotBeScheduled reports whether a replacement waits for nothing but that the pods leave that it replaces. Other
-// reasons, such as a lack of resources, may end by themselves, above all where nodes are added.
-func (s *surger) cannotBeScheduled(set *replicaSet, replacement *v1.Pod) bool {
+// reasons, such as a lack of resources, may end by themselves, above all where nodes are added. spreads answers for pods
+// that may be spread: see spreadWithoutAsked.
+func (s *surger) cannotBeScheduled(replacement *v1.Pod, spreads func(*v1.Pod) bool) bool {
 	caused, spread := false, false
 	for _, reason := range schedulerReasons(replacement) {
 		begins := func(known string) bool { return strings.HasPrefix(reason, known) }
@@ -96,7 +99,7 @@ func (s *surger) cannotBeScheduled(set *replicaSet, replacement *v1.Pod) bool {
 		}
 	}
 	if spread {
-		return s.spreadWithoutAsked(set, replacement)
+		return spreads(replacement)
 	}
 	return caused
 }
@@ -133,14 +136,14 @@ func (s *surger) observeHindered(w *workload) {
 		if len(set.asked) == 0 {
 			continue
 		}
+		spreads := sharedAnswer(func(replacement *v1.Pod) bool { return s.spreadWithoutAsked(set, replacement) })
 		replacements := set.replacements()
 		for _, replacement := range replacements {
-			if s.cannotBeScheduled(set, replacement) {
-				set.hindered++
+			if !s.cannotBeScheduled(replacement, spreads) {
+				set.hindered = 0
+				break
 			}
-		}
-		if set.hindered < len(replacements) {
-			set.hindered = 0
+			set.hindered++
 		}
 		// Each pod that may leave already makes room for one.
 		for _, pod := range set.pods {
@@ -149,4 +152,23 @@ func (s *surger) observeHindered(w *workload) {
 			}
 		}
 	}
+}
+
+// sharedAnswer returns a function that answers for a pod as for the last one that is spread in the same way: the pods of
+// a ReplicaSet are, and each answer looks at all nodes and at all pods of the namespace.
+func sharedAnswer(answer func(*v1.Pod) bool) func(*v1.Pod) bool {
+	var last *v1.Pod
+	var known bool
+	return func(pod *v1.Pod) bool {
+		if last == nil || !isSpreadAlike(last, pod) {
+			last, known = pod, answer(pod)
+		}
+		return known
+	}
+}
+
+func isSpreadAlike(a, b *v1.Pod) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Spec.NodeSelector, b.Spec.NodeSelector) &&
+		apiequality.Semantic.DeepEqual(a.Spec.TopologySpreadConstraints, b.Spec.TopologySpreadConstraints) &&
+		apiequality.Semantic.DeepEqual(a.Spec.Affinity, b.Spec.Affinity) && apiequality.Semantic.DeepEqual(a.Spec.Tolerations, b.Spec.Tolerations)
 }

@@ -18,6 +18,7 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,29 @@ func TestReplacementCannotBeScheduled(t *testing.T) {
 					t.Errorf("message %q", got.Message)
 				}
 			})
+		})
+	}
+}
+
+// An answer that looks at all nodes and pods is that of all replacements that are spread in the same way.
+func TestSharedAnswer(t *testing.T) {
+	for name, change := range map[string]func(*v1.Pod){
+		"labels":        func(p *v1.Pod) { p.Labels = map[string]string{"app": "other"} },
+		"node selector": func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "a"} },
+		"constraints":   func(p *v1.Pod) { p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1}} },
+		"affinity":      func(p *v1.Pod) { p.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{}} },
+		"tolerations":   func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			answer := sharedAnswer(func(p *v1.Pod) bool {
+				asked = append(asked, p.Name)
+				return p.Name == "a"
+			})
+			got := []bool{answer(webPod("a")), answer(webPod("b", starting)), answer(webPod("c", change)), answer(webPod("d", change))}
+			if !slices.Equal(got, []bool{true, true, false, false}) || !slices.Equal(asked, []string{"a", "c"}) {
+				t.Errorf("got %v, computed for %v", got, asked)
+			}
 		})
 	}
 }

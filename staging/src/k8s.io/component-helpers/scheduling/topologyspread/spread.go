@@ -50,6 +50,8 @@ type spreadConstraint struct {
 	v1.TopologySpreadConstraint
 	self    int
 	domains map[string]int
+	// least is how many the domain with the fewest has. While there are fewer domains than minDomains, that is 0.
+	least int
 }
 
 // Of returns the spread of a pod over the nodes, where these pods run. The pod itself is not added to them.
@@ -78,6 +80,7 @@ func Of(pod *v1.Pod, nodes []*v1.Node, pods []*v1.Pod) *Spread {
 				counted.domains[domain]++
 			}
 		}
+		counted.least = counted.fewest() // Once: each node may be a domain.
 		spread.constraints = append(spread.constraints, counted)
 	}
 	return spread
@@ -89,16 +92,15 @@ func (s *Spread) Allows(node *v1.Node) bool {
 	for i := range s.constraints {
 		constraint := &s.constraints[i]
 		domain, labeled := node.Labels[constraint.TopologyKey]
-		if !labeled || constraint.domains[domain]+constraint.self-constraint.least() > int(constraint.MaxSkew) {
+		if !labeled || constraint.domains[domain]+constraint.self-constraint.least > int(constraint.MaxSkew) {
 			return false
 		}
 	}
 	return true
 }
 
-// least returns how many matching pods the domain with the fewest has. While there are fewer domains than minDomains,
-// that is 0.
-func (c *spreadConstraint) least() int {
+// fewest computes least.
+func (c *spreadConstraint) fewest() int {
 	if c.MinDomains != nil && len(c.domains) < int(*c.MinDomains) {
 		return 0
 	}
