@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -35,12 +36,19 @@ func isNodeWrite(a admission.Attributes) bool {
 	return a.GetResource().GroupResource() == core.Resource("nodes") && (a.GetSubresource() == "" || a.GetSubresource() == "status")
 }
 
-// keepMaintenanceStatus restores the field if a write of the status lacks it. Clients of a release
-// that does not know the field lose it when they update the status. These updates must succeed,
-// because they report that a node is unhealthy.
+// keepMaintenanceStatus restores the field if a write of the status lacks it. Clients that do not know
+// the field lose it when they update the status. These updates must succeed, because they report that a
+// node is unhealthy, and must not remove it, whatever the client may do otherwise: an administrator has
+// all permissions, and with the field it is forgotten which maintenances are done with the node. Only a
+// patch can say that the field is to be removed.
 func (p *Plugin) keepMaintenanceStatus(ctx context.Context, a admission.Attributes) error {
 	node, old := nodesOf(a)
 	if node == nil || old == nil || a.GetSubresource() != "status" || node.Status.MaintenanceStatus != nil || old.Status.MaintenanceStatus == nil {
+		return nil
+	}
+	if isReplacement(ctx) {
+		node.Status.MaintenanceStatus = old.Status.MaintenanceStatus.DeepCopy()
+		warning.AddWarning(ctx, "", "status.maintenanceStatus was kept, although the update omits it: use a patch, or a client that knows the field")
 		return nil
 	}
 	allowed, err := p.mayControl(ctx, a, node)
@@ -50,6 +58,12 @@ func (p *Plugin) keepMaintenanceStatus(ctx context.Context, a admission.Attribut
 	node.Status.MaintenanceStatus = old.Status.MaintenanceStatus.DeepCopy()
 	warning.AddWarning(ctx, "", fmt.Sprintf("status.maintenanceStatus was kept: removing it requires the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
 	return nil
+}
+
+// isReplacement reports whether a client replaces the object by one of its own, as opposed to a patch.
+func isReplacement(ctx context.Context) bool {
+	info, found := genericapirequest.RequestInfoFrom(ctx)
+	return found && info.Verb == "update"
 }
 
 // validateMaintenanceStatus allows a write of a node unless it changes status.maintenanceStatus and

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kubernetes/pkg/apis/core"
 )
@@ -167,6 +168,33 @@ func TestControllerWritesTheMaintenanceStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, test.node); diff != "" {
 				t.Errorf("unexpected node (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whoever replaces the status by one without the field does not know the field, whatever they may do. A patch that
+// removes it means that.
+func TestReplacementKeepsTheMaintenanceStatus(t *testing.T) {
+	for verb, test := range map[string]struct {
+		want         *core.MaintenanceStatus
+		wantWarnings warnings
+	}{
+		"update": {upTo(1), warnings{"status.maintenanceStatus was kept, although the update omits it: use a patch, or a client that knows the field"}},
+		"patch":  {nil, nil},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			var got warnings
+			ctx := genericapirequest.WithRequestInfo(warning.WithWarningRecorder(t.Context(), &got), &genericapirequest.RequestInfo{Verb: verb})
+			node := nodeWith(nil)
+			if err := write(ctx, newPlugin(t, nil, newRights()), nodeAttributes(nodeController, "status", node, nodeWith(upTo(1)))); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if diff := cmp.Diff(test.want, node.Status.MaintenanceStatus); diff != "" {
+				t.Errorf("unexpected status (-want, +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.wantWarnings, got); diff != "" {
+				t.Errorf("unexpected warnings (-want, +got):\n%s", diff)
 			}
 		})
 	}
