@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/warning"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
@@ -56,6 +57,31 @@ func TestDropDisabled(t *testing.T) {
 			}
 			if dropped := test.picker != nil && test.want == nil; dropped != (len(*warnings) == 1) {
 				t.Errorf("unexpected warnings: %q", *warnings)
+			}
+		})
+	}
+}
+
+// Who replaces a Deployment by one without the picker may not know the field.
+func TestReplacementWithoutThePicker(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.DownscalePodPicker, true)
+	stored := &core.DownscalePodPicker{HTTP: &core.HTTPDownscalePodPicker{Host: "a", Port: intstr.FromInt32(1)}}
+	for name, test := range map[string]struct {
+		info           genericapirequest.RequestInfo
+		picker, stored *core.DownscalePodPicker
+		want           int
+	}{
+		"a Deployment is replaced":                  {genericapirequest.RequestInfo{Verb: "update", Resource: "deployments"}, nil, stored, 1},
+		"with the picker":                           {genericapirequest.RequestInfo{Verb: "update", Resource: "deployments"}, stored, stored, 0},
+		"it had none":                               {genericapirequest.RequestInfo{Verb: "update", Resource: "deployments"}, nil, nil, 0},
+		"a patch removes it":                        {genericapirequest.RequestInfo{Verb: "patch", Resource: "deployments"}, nil, stored, 0},
+		"the Deployment removes it of a ReplicaSet": {genericapirequest.RequestInfo{Verb: "update", Resource: "replicasets"}, nil, stored, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings := &recordedWarnings{}
+			ctx := genericapirequest.WithRequestInfo(warning.WithWarningRecorder(t.Context(), warnings), &test.info)
+			if got := DropDisabled(ctx, test.picker, test.stored); got != test.picker || len(*warnings) != test.want {
+				t.Errorf("got %+v and the warnings %q, want %d", got, *warnings, test.want)
 			}
 		})
 	}
