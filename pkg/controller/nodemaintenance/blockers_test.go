@@ -501,6 +501,36 @@ func TestRefusedUncordon(t *testing.T) {
 	}
 }
 
+// A client that replaces the object by a manifest removes the finalizer. While nodes are not released yet, the
+// maintenance gets it again, and is completed when they are.
+func TestReplacedWhileItIsCompleted(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	refused := f.refuse("patch", "nodes", "", webhook)
+	f.setStage("m", stageComplete)
+	f.run(10 * time.Minute) // Long enough to be stalled.
+	replace := func() { f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil }) }
+	replace()
+	f.run(time.Minute)
+	if m := f.maintenance("m"); !hasFinalizer(m) || hasCompleted(&m.Status) {
+		t.Errorf("finalizers %q, conditions %+v", m.Finalizers, m.Status.Conditions)
+	}
+	refused.err = allowed
+	f.settle()
+	m, node := f.maintenance("m"), f.node("n")
+	if hasFinalizer(m) || !hasCompleted(&m.Status) || node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+		t.Errorf("not completed: finalizers %q, conditions %+v, node %+v", m.Finalizers, m.Status.Conditions, node)
+	}
+	replace()
+	f.settle()
+	if m := f.maintenance("m"); hasFinalizer(m) {
+		t.Errorf("it is over, and has the finalizer again")
+	}
+}
+
 // A failed uncordon does not delay a later cordon.
 func TestRefusedUncordonIsNoRefusedCordon(t *testing.T) {
 	f := newFixture(t)

@@ -473,6 +473,34 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
+// A maintenance whose finalizer another client removes in the stage Complete is completed nevertheless.
+func TestHasEnded(t *testing.T) {
+	started := []coordinationv1alpha1.StageStatus{{Name: stageComplete}}
+	condition := func(conditionType coordinationv1alpha1.NodeMaintenanceConditionType, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: string(conditionType), Status: status}
+	}
+	const reconciling, stalled, completed = coordinationv1alpha1.NodeMaintenanceConditionReconciling, coordinationv1alpha1.NodeMaintenanceConditionStalled, coordinationv1alpha1.NodeMaintenanceConditionCompleted
+	for name, test := range map[string]struct {
+		stages     []coordinationv1alpha1.StageStatus
+		conditions []metav1.Condition
+		want       bool
+	}{
+		"not started":                     {nil, nil, false},
+		"completed by an earlier version": {started, nil, true},
+		"releasing nodes":                 {started, []metav1.Condition{condition(reconciling, metav1.ConditionTrue)}, false},
+		"a node cannot be released":       {started, []metav1.Condition{condition(reconciling, metav1.ConditionFalse), condition(stalled, metav1.ConditionTrue)}, false},
+		"completed":                       {started, []metav1.Condition{condition(reconciling, metav1.ConditionFalse), condition(completed, metav1.ConditionTrue)}, true},
+		"completed with skipped nodes":    {started, []metav1.Condition{condition(stalled, metav1.ConditionTrue), condition(completed, metav1.ConditionTrue)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := &coordinationv1alpha1.NodeMaintenanceStatus{StageStatuses: test.stages, Conditions: test.conditions}
+			if got := hasEnded(status); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 // The finalizers and node conditions of other controllers are kept.
 func TestForeignFinalizersAndConditionsAreKept(t *testing.T) {
 	f := newFixture(t)

@@ -27,6 +27,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
@@ -138,12 +139,23 @@ func nextStep(m *coordinationv1alpha1.NodeMaintenance) step {
 		return stepComplete
 	case idle || guarded:
 		return stepObserve
-	case deleted, complete && hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete):
+	case deleted, complete && hasEnded(&m.Status):
 		// It is completed, or was deleted before it has changed anything: the finalizer is removed,
 		// or cannot be added any more.
 		return stepNothing
 	}
 	return stepAddFinalizer
+}
+
+// hasEnded reports whether a maintenance without the finalizer has done what the stage Complete asks for. If its
+// conditions say that something is left, another client has removed the finalizer, such as one that replaces the object
+// by a manifest. A maintenance that an earlier version has completed has no such conditions.
+func hasEnded(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	isLeft := func(condition coordinationv1alpha1.NodeMaintenanceConditionType) bool {
+		return meta.IsStatusConditionTrue(status.Conditions, string(condition))
+	}
+	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) &&
+		(hasCompleted(status) || !isLeft(coordinationv1alpha1.NodeMaintenanceConditionReconciling) && !isLeft(coordinationv1alpha1.NodeMaintenanceConditionStalled))
 }
 
 // observe stores the order of the maintenance and enqueues the nodes that it concerns.

@@ -113,8 +113,8 @@ func (*strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) fi
 
 func (*strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string { return nil }
 
-// AllowUnconditionalUpdate returns true, as for most kinds: replacing an object without a
-// resourceVersion removes nothing that other clients have added, and stages never go back.
+// AllowUnconditionalUpdate returns true, as for most kinds: stages never go back, and the controller adds its
+// finalizer again that a manifest lacks which replaces the object.
 func (*strategy) AllowUnconditionalUpdate(ctx context.Context) bool { return true }
 
 // GetResetFields returns the fields that the status endpoint ignores.

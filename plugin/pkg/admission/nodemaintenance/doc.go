@@ -46,9 +46,9 @@ limitations under the License.
 //   - the status. Its subresource has a separate permission.
 //
 // These are the writes of the controller, which may not delete nodes. Another client that may
-// update NodeMaintenances can make them too. The only harm is the removal of the finalizer before
-// the stage Complete is done: nodes then stay cordoned, and evictions stay requested, until a
-// client cancels them.
+// update NodeMaintenances can make them too. If one removes the finalizer before the stage Complete is done,
+// the controller adds it again. If the object is being deleted, it is gone then, and the controller releases
+// its nodes without reporting it.
 //
 // A kubelet may create, change and delete only the NodeMaintenance of the shutdowns of its node,
 // which has a fixed name and selects this node by name and nothing else, before and after the
@@ -66,7 +66,8 @@ limitations under the License.
 // therefore needs the verb "control" on nodes/status. The authorizer is asked only if the field
 // changes, so that heartbeats cost nothing. A write of the status without the field does not fail:
 // it may come from a client that does not know the field, such as the node lifecycle controller of
-// an older release. The stored value is restored.
+// an older release. The stored value is restored. Only a patch by a user with the verb removes it: what
+// replaces the status lacks the field because the client does not know it, also if that is an administrator.
 //
 // With the gate off, the same applies to stored values: one server with its gate off must not
 // bypass the checks of the others.
