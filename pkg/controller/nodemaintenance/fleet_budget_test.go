@@ -972,3 +972,30 @@ func TestForgivesOnlyUnneededAdmissions(t *testing.T) {
 		}
 	}
 }
+
+// Nodes whose budgets are never open together are counted apart from those that wait for a window: somebody has to
+// change a budget for them.
+func TestCountsWaitsWithoutEnd(t *testing.T) {
+	f := newFleet(t, "n1", "n2")
+	daily := func(schedule string) func(*coordinationv1alpha1.NodeMaintenanceBudget) {
+		return func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+			b.Spec.Windows = []coordinationv1alpha1.NodeMaintenanceWindow{{Schedule: schedule, DurationSeconds: 3600}}
+		}
+	}
+	f.createLimit("mornings", 1, daily("0 6 * * *"))
+	f.createRollout("m", atOnce(1))
+	f.run(10 * time.Second)
+	expect := func(when string, want map[coordinationv1alpha1.NodeMaintenanceWaitReason]int) {
+		t.Helper()
+		if diff := cmp.Diff(want, f.count().WaitingNodes); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", when, diff)
+		}
+	}
+	expect("a window will open", map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 2})
+	f.createLimit("evenings", 1, daily("0 18 * * *"))
+	f.run(10 * time.Second)
+	expect("the windows never meet", map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"NeverOpen": 2})
+	f.changeLimit("evenings", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) { spec.Windows[0].Schedule = "30 6 * * *" })
+	f.run(10 * time.Second)
+	expect("they meet", map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 2})
+}

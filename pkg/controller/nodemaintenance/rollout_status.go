@@ -68,16 +68,21 @@ func waitingFor(sums *summary) []coordinationv1alpha1.NodeMaintenanceWait {
 	}
 	var waits []coordinationv1alpha1.NodeMaintenanceWait
 	for wait, nodes := range sums.waits {
-		listed := coordinationv1alpha1.NodeMaintenanceWait{Reason: wait.Reason, Budget: wait.Budget, NodeCount: int32(nodes)}
-		if !wait.Until.IsZero() {
-			listed.UntilTime = ptr.To(metav1.NewTime(wait.Until))
-		}
-		waits = append(waits, listed)
+		waits = append(waits, listedWait(wait, nodes))
 	}
 	slices.SortFunc(waits, func(a, b coordinationv1alpha1.NodeMaintenanceWait) int {
 		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Budget, b.Budget))
 	})
 	return waits[:min(len(waits), maxWaitsShown)]
+}
+
+// listedWait returns a wait of nodes as the API has it.
+func listedWait(wait admission.Wait, nodes int) coordinationv1alpha1.NodeMaintenanceWait {
+	listed := coordinationv1alpha1.NodeMaintenanceWait{Reason: wait.Reason, Budget: wait.Budget, NodeCount: int32(nodes)}
+	if !wait.Until.IsZero() {
+		listed.UntilTime = ptr.To(metav1.NewTime(wait.Until))
+	}
+	return listed
 }
 
 // haltedCondition returns the condition Halted.

@@ -158,7 +158,8 @@ func (s *progressStore) count(now time.Time) metrics.Counts {
 		}
 		for wait, nodes := range p.waits {
 			if p.waiting.Len() > 0 { // What is known may be older.
-				waiting[wait.Reason] += nodes
+				listed := listedWait(wait, nodes)
+				waiting[metrics.WaitReason(&listed)] += nodes
 			}
 		}
 		failed += len(p.failed)

@@ -42,8 +42,8 @@ type Counts struct {
 	// intervention, by cause. Causes that concern pods are not shown.
 	BlockedNodes map[maintenance.HoldCause]int
 	// WaitingNodes is the number of nodes that wait until a maintenance may begin with them, by what
-	// they wait for, and FailedNodes that of nodes that have not come back in time. A node counts for
-	// each maintenance.
+	// they wait for: see WaitReason. FailedNodes is that of nodes that have not come back in time. A node
+	// counts for each maintenance.
 	WaitingNodes map[coordinationv1alpha1.NodeMaintenanceWaitReason]int
 	FailedNodes  int
 	// BlockingBudgets is the number of PodDisruptionBudgets that block pods. Several that block a
@@ -65,6 +65,19 @@ var stages = []coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageComplete,
 }
 
+// waitNeverOpen is the value of the label reason for nodes whose budgets are never open together: unlike those
+// that wait for a window, they wait until somebody changes a budget.
+const waitNeverOpen coordinationv1alpha1.NodeMaintenanceWaitReason = "NeverOpen"
+
+// WaitReason returns the value of the label reason for a wait: its reason, but for Window, of which it tells the
+// waits apart that have no end.
+func WaitReason(wait *coordinationv1alpha1.NodeMaintenanceWait) coordinationv1alpha1.NodeMaintenanceWaitReason {
+	if maintenance.IsNeverOpen(wait) {
+		return waitNeverOpen
+	}
+	return wait.Reason
+}
+
 // waitReasons are the values of the label reason.
 var waitReasons = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
@@ -74,6 +87,7 @@ var waitReasons = []coordinationv1alpha1.NodeMaintenanceWaitReason{
 	coordinationv1alpha1.NodeMaintenanceWaitFrozen,
 	coordinationv1alpha1.NodeMaintenanceWaitHalted,
 	coordinationv1alpha1.NodeMaintenanceWaitConcurrency,
+	waitNeverOpen,
 	coordinationv1alpha1.NodeMaintenanceWaitNotCurrent,
 	coordinationv1alpha1.NodeMaintenanceWaitOlderMaintenance,
 	coordinationv1alpha1.NodeMaintenanceWaitPaused,
@@ -110,7 +124,7 @@ var (
 		"Number of nodes that cannot be maintained or released without an intervention, by cause: CordonFailed or NodeStatusFailed.",
 		[]string{"cause"}, nil, metrics.ALPHA, "")
 	waitingNodesByReason = metrics.NewDesc("nodemaintenance_controller_waiting_nodes",
-		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, BeingRemoved, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.",
+		"Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, BeingRemoved, Budget, Disabled, Frozen, Halted, MaxConcurrent, NeverOpen (no time at which all budgets of the node are open in the next 30 days), NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.",
 		[]string{"reason"}, nil, metrics.ALPHA, "")
 	failedNodes = metrics.NewDesc("nodemaintenance_controller_failed_nodes",
 		"Number of nodes that have not come back in time from a maintenance with a rollout.",

@@ -112,7 +112,7 @@ func TestTrack(t *testing.T) {
 			BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 8, maintenance.HoldUnhandled: 7, maintenance.HoldRequestFailed: 5, maintenance.HoldCordonFailed: 4, maintenance.HoldInterceptor: 6},
 			BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 3, maintenance.HoldUnhandled: 2},
 
-			WaitingNodes:      map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 12, "Frozen": 13, "Unknown": 14},
+			WaitingNodes:      map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 12, "Frozen": 13, "Unknown": 14, "NeverOpen": 16},
 			FailedNodes:       15,
 			BlockingBudgets:   11,
 			OldestMaintenance: map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{"Drain": 90 * time.Minute, "Idle": -time.Second, "Unknown": time.Hour},
@@ -176,7 +176,7 @@ nodemaintenance_controller_pods{state="pending"} 60
 # HELP nodemaintenance_controller_failed_nodes [ALPHA] Number of nodes that have not come back in time from a maintenance with a rollout.
 # TYPE nodemaintenance_controller_failed_nodes gauge
 nodemaintenance_controller_failed_nodes 15
-# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, BeingRemoved, Budget, Disabled, Frozen, Halted, MaxConcurrent, NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
+# HELP nodemaintenance_controller_waiting_nodes [ALPHA] Number of nodes that wait until a maintenance may begin with them, by what they wait for: AdmissionFailed, BeingRemoved, Budget, Disabled, Frozen, Halted, MaxConcurrent, NeverOpen (no time at which all budgets of the node are open in the next 30 days), NotCurrent, OlderMaintenance, Paused, Settling, StatusFailed, Topology or Window. A node counts for each maintenance.
 # TYPE nodemaintenance_controller_waiting_nodes gauge
 nodemaintenance_controller_waiting_nodes{reason="AdmissionFailed"} 0
 nodemaintenance_controller_waiting_nodes{reason="BeingRemoved"} 0
@@ -185,6 +185,7 @@ nodemaintenance_controller_waiting_nodes{reason="Disabled"} 0
 nodemaintenance_controller_waiting_nodes{reason="Frozen"} 13
 nodemaintenance_controller_waiting_nodes{reason="Halted"} 0
 nodemaintenance_controller_waiting_nodes{reason="MaxConcurrent"} 0
+nodemaintenance_controller_waiting_nodes{reason="NeverOpen"} 16
 nodemaintenance_controller_waiting_nodes{reason="NotCurrent"} 0
 nodemaintenance_controller_waiting_nodes{reason="OlderMaintenance"} 0
 nodemaintenance_controller_waiting_nodes{reason="Paused"} 0
