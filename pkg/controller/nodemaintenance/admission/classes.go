@@ -89,11 +89,6 @@ func (r *round) classify() {
 // ownClasses returns the names of the nodes that are a class of their own.
 func (r *round) ownClasses() sets.Set[string] {
 	own := sets.KeySet(r.refused)
-	for _, state := range r.states {
-		for name := range state.pending {
-			own.Insert(name)
-		}
-	}
 	for _, reserved := range r.reserved {
 		for name := range reserved {
 			own.Insert(name)

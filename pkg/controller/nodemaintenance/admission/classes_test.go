@@ -287,3 +287,107 @@ func TestSlotsAreNumberedAgain(t *testing.T) {
 		t.Errorf("%d slots, admissions (-want, +got):\n%s", len(f.slots), diff)
 	}
 }
+
+// Of the young nodes of a class, no more are taken than the budget allows, in whatever order they came back.
+func TestYoungNodesAreWithinTheBudget(t *testing.T) {
+	f := NewFleet()
+	var names []string
+	for i, after := range []time.Duration{3, 2, 1} {
+		n := inZone(fmt.Sprint("n", i), "a", func(n *v1.Node) { n.CreationTimestamp = metav1.NewTime(decidedAt.Add(after * time.Hour)) })
+		names = append(names, n.Name)
+		f.SetNode(n)
+	}
+	if err := f.SetBudget(budgetOfPool(2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	m := waitingFor("m", names...)
+	m.CreationTimestamp = metav1.NewTime(decidedAt)
+	got, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt))
+	if diff := cmp.Diff([]any{[]string{"m n2", "m n1"}, map[string]int{"m Budget": 1}}, []any{got, waits}); diff != "" {
+		t.Errorf("admissions and waits (-want, +got):\n%s", diff)
+	}
+}
+
+// A node whose last admission was refused comes after all others, also after those of younger maintenances.
+func TestRefusedNodesComeLast(t *testing.T) {
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{inZone("a", "a"), inZone("b", "a")})
+	f.refused["a"] = decidedAt.Add(-time.Hour)
+	if err := f.SetBudget(budgetOfPool(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "a"), waitingFor("younger", "b")}, decidedAt))
+	if diff := cmp.Diff([]any{[]string{"younger b"}, map[string]int{"m Budget": 1}}, []any{got, waits}); diff != "" {
+		t.Errorf("admissions and waits (-want, +got):\n%s", diff)
+	}
+}
+
+// A class waits for what is least likely to end, whether that is of the budget or of the rollout.
+func TestWorstWaitOfAClass(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Maintenance)
+		want   string
+	}{
+		"the budget":  {func(m *Maintenance) { m.Spec.Rollout.MaxConcurrent = ptr.To(intstr.FromInt32(0)) }, "m Frozen"},
+		"the rollout": {func(m *Maintenance) { m.Spec.Rollout.Paused = true }, "m Paused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet()
+			f.SetNodes(pool("n", 2))
+			if err := f.SetBudget(budgetOfPool(0, 0)); err != nil {
+				t.Fatal(err)
+			}
+			m := waitingFor("m", "n00", "n01")
+			m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{}
+			test.change(&m)
+			if _, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt)); !cmp.Equal(map[string]int{test.want: 2}, waits) {
+				t.Errorf("waits %v, want %s", waits, test.want)
+			}
+		})
+	}
+}
+
+// A decision that is full still begins with nodes that nobody has to reserve.
+func TestFullDecisionTakesUnlimitedNodes(t *testing.T) {
+	f := NewFleet()
+	var names []string
+	for _, n := range pool("n", maxBatch+1) {
+		names = append(names, n.Name)
+		f.SetNode(n)
+	}
+	f.SetNode(readyNode("free", nil))
+	if err := f.SetBudget(budgetOfPool(2*maxBatch, 0)); err != nil {
+		t.Fatal(err)
+	}
+	d := f.Decide([]Maintenance{waitingFor("m", names...), waitingFor("other", "free")}, decidedAt)
+	if got, _ := decisionText(d); !d.Full || len(got) != maxBatch+1 || got[maxBatch] != "other free" {
+		t.Errorf("full: %t, admissions %v", d.Full, got)
+	}
+}
+
+// What is known of the nodes of a maintenance is forgotten with it.
+func TestWaitingNodesAreForgotten(t *testing.T) {
+	f := NewFleet()
+	f.SetNodes(pool("n", 1))
+	f.Decide([]Maintenance{waitingFor("a", "n00"), waitingFor("b", "n00")}, decidedAt)
+	f.Decide([]Maintenance{waitingFor("b", "n00")}, decidedAt)
+	if len(f.waiting) != 1 || f.waiting["b"] == nil {
+		t.Errorf("%d are known, of which one waits", len(f.waiting))
+	}
+}
+
+// What a class waited for is not what it waits for when an older maintenance holds the domains.
+func TestHeldClassOfYoungNodes(t *testing.T) {
+	young := func(n *v1.Node) { n.CreationTimestamp = metav1.NewTime(decidedAt.Add(time.Hour)) }
+	f := NewFleet()
+	f.SetNodes([]*v1.Node{inZone("busy", "a", admitted), inZone("y1", "a", young), inZone("y2", "a", young), inZone("never", "b")})
+	if err := f.SetBudget(budgetOfPool(4, 1)); err != nil {
+		t.Fatal(err)
+	}
+	older, younger := waitingFor("m0", "y1", "never"), waitingFor("m1", "y2")
+	older.CreationTimestamp, younger.CreationTimestamp = metav1.NewTime(decidedAt), metav1.NewTime(decidedAt)
+	got, waits := decisionText(f.Decide([]Maintenance{older, younger}, decidedAt))
+	if diff := cmp.Diff(map[string]int{"m0 Topology": 2, "m1 OlderMaintenance": 1}, waits); diff != "" || len(got) > 0 {
+		t.Errorf("admissions %v, waits (-want, +got):\n%s", got, diff)
+	}
+}
