@@ -168,16 +168,17 @@ func (run runInterceptor) whileDenied(client kubernetes.Interface, name string) 
 		var standing sync.WaitGroup
 		defer standing.Wait()
 		defer stop()
-		untilAllowed(ctx, client, name, func() { standing.Go(func() { run(ctx) }) })
+		ask := func(ctx context.Context) (bool, error) { return mayReport(ctx, client, name) }
+		untilAllowed(ctx, name, ask, func() { standing.Go(func() { run(ctx) }) })
 	}
 }
 
-// untilAllowed returns when the API server allows the client to report as the interceptor, or with false when the
+// untilAllowed returns when the API server, which ask asks, allows to report as the interceptor, or with false when the
 // context is canceled. It calls denied once if the API server denies it repeatedly.
-func untilAllowed(ctx context.Context, client kubernetes.Interface, name string, denied func()) bool {
+func untilAllowed(ctx context.Context, name string, ask func(context.Context) (bool, error), denied func()) bool {
 	checks, begun := 0, false
 	return wait.PollUntilContextCancel(ctx, permissionCheckInterval, true, func(ctx context.Context) (done bool, err error) {
-		allowed, err := mayReport(ctx, client, name)
+		allowed, err := ask(ctx)
 		if err != nil {
 			checks = 0 // The answer is unknown.
 			klog.FromContext(ctx).Error(err, "Could not check whether an interceptor may report, retrying", "interceptor", name)

@@ -117,7 +117,7 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 	if err != nil {
 		return nil, err
 	}
-	absences, watchAbsences, err := unservedInterceptors(controllerContext)
+	absences, watchAbsences, err := unservedInterceptors(controllerContext, client)
 	if err != nil {
 		return nil, err
 	}

@@ -122,6 +122,9 @@ func (c *Controller) whyUnstopped(pod *v1.Pod) string {
 			return absence.Why
 		}
 	case v1.PodTypeStatic:
+		if absence, absent := c.absences.Get(coordinationv1alpha1.EvictionInterceptorKubelet); absent {
+			return absence.Why
+		}
 		if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil && !maintenance.StopsStaticPods(node) {
 			return kubeletAbsent
 		}
@@ -174,7 +177,7 @@ func (u unstoppedPods) count() int {
 	return total
 }
 
-// sentences say how many pods of each kind stay, and what is off where. The kubelets are named by their nodes.
+// sentences say how many pods of each kind stay, and what is off where. Kubelets are named by their nodes.
 func (u unstoppedPods) sentences() []string {
 	keys := slices.SortedFunc(maps.Keys(u), func(x, y unstopped) int {
 		return cmp.Or(cmp.Compare(x.podType, y.podType), cmp.Compare(x.why, y.why))
@@ -182,7 +185,7 @@ func (u unstoppedPods) sentences() []string {
 	var sentences []string
 	for _, key := range keys {
 		why := key.why
-		if key.podType == v1.PodTypeStatic {
+		if key.why == kubeletAbsent {
 			why += " on " + joinNames(u[key].nodes)
 		}
 		sentences = append(sentences, maintenance.UnstoppedSentence(u[key].pods, key.podType, why))

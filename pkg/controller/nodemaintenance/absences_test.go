@@ -124,6 +124,34 @@ func TestPartOfTheKubeletChanges(t *testing.T) {
 	f.expectCondition("off again", staying, 1, "n")
 }
 
+// TestKubeletsMayNotReport verifies that static pods stay while kube-apiserver would deny their kubelets to report
+// that they stop them, also if the drain has asked for them already.
+func TestKubeletsMayNotReport(t *testing.T) {
+	f := newFixture(t)
+	f.absences = NewAbsences(nil)
+	f.restart()
+	f.createNode("n", map[string]string{"a": ""})
+	f.declare("n", maintenance.KubeletFeature)
+	static := f.createPods(1, "n", 0, mirror)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	if !f.asksFor(static) {
+		t.Fatal("does not ask the static pod whose kubelet takes part")
+	}
+	const why = "feature gate NodeMaintenanceAwareKubelet of the kube-apiserver is off"
+	f.absences.Set(coordinationv1alpha1.EvictionInterceptorKubelet, Absence{Why: why})
+	f.settle()
+	if f.asksFor(static) {
+		t.Error("asks the static pod, which nobody may stop")
+	}
+	f.expectCondition("denied", "True Drained: No pod is left on 1 node. 1 static pod stays, which nobody stops: "+why+".", 1, "n")
+	f.absences.Clear(coordinationv1alpha1.EvictionInterceptorKubelet)
+	f.settle()
+	if !f.asksFor(static) || isDrained(&f.maintenance("m").Status) {
+		t.Error("allowed: the static pod was not asked, or does not count")
+	}
+}
+
 // TestPartOfDaemonSetsChanges verifies that nodes are counted again when the DaemonSet controller takes part, and
 // when it does not any more.
 func TestPartOfDaemonSetsChanges(t *testing.T) {

@@ -54,6 +54,8 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "delete").Groups(legacyGroup).Resources("pods").RuleOrDie(),
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
+			// Static pods stay if kubelets may not report that they stop them.
+			rbacv1helpers.NewRule("create").Groups(authorizationGroup).Resources("subjectaccessreviews").RuleOrDie(),
 			eventsRule(),
 		},
 	}

@@ -55,6 +55,7 @@ func TestNodeMaintenanceRules(t *testing.T) {
 			{Verbs: []string{"request"}, APIGroups: coordination, Resources: []string{"evictionrequesters"}, ResourceNames: []string{"nodemaintenance.k8s.io"}},
 			rule([]string{"delete", "get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
+			rule([]string{"create"}, []string{"authorization.k8s.io"}, []string{"subjectaccessreviews"}),
 			rule([]string{"create", "patch", "update"}, []string{"", "events.k8s.io"}, []string{"events"}),
 		},
 	}
