@@ -362,7 +362,7 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 // for it.
 func (c *Controller) admissionFailed(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, err error) {
 	write := writeKey{writeAdmission, node.UID}
-	if c.failures.failed(node.Name, write, err, c.clock.Now()) {
+	if c.failures.failed(node.Name, write, err, time.Time{}, c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to admit the node, will retry", "node", klog.KObj(node))
 	}
 	for i := range added {

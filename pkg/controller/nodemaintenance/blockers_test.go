@@ -230,15 +230,15 @@ func TestFailures(t *testing.T) {
 	f := newFailures()
 	one, two := writeKey{writeRequest, "1"}, writeKey{writeRequest, "2"}
 	now := start.Add(500 * time.Millisecond)
-	f.failed("n", one, errors.New("away"), now)
+	f.failed("n", one, errors.New("away"), time.Time{}, now)
 	first, _ := f.get("n", one)
 	if want := (failure{message: "away", since: start, attempts: 1, retryAt: now.Add(time.Second)}); first != want || first.blocks() {
 		t.Errorf("got %+v", first)
 	}
-	f.failed("n", one, webhook("n"), now.Add(time.Second))
-	f.failed("n", one, errors.New("away again"), now.Add(3*time.Second))
-	f.failed("n", two, errors.New("away"), now)
-	f.failed("o", one, errors.New("away"), now)
+	f.failed("n", one, webhook("n"), time.Time{}, now.Add(time.Second))
+	f.failed("n", one, errors.New("away again"), time.Time{}, now.Add(3*time.Second))
+	f.failed("n", two, errors.New("away"), time.Time{}, now)
+	f.failed("o", one, errors.New("away"), time.Time{}, now)
 	third, _ := f.get("n", one)
 	if want := (failure{message: "away again", since: start, attempts: 3, retryAt: now.Add(7 * time.Second), refused: true}); third != want || !third.blocks() {
 		t.Errorf("got %+v", third)
@@ -249,14 +249,14 @@ func TestFailures(t *testing.T) {
 	if got := f.wait("n", one, now.Add(8*time.Second)); got != 0 {
 		t.Errorf("wait %v", got)
 	}
-	f.failed("o", two, apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), now)
+	f.failed("o", two, apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), time.Time{}, now)
 	if conflict, _ := f.get("o", two); conflict.blocks() || !conflict.retryAt.Equal(now) || len(conflict.message) > maxMessage || strings.Contains(conflict.message, "\n") {
 		t.Errorf("got %+v", conflict)
 	}
 	if !f.succeeded("n", one) || f.succeeded("n", two) {
 		t.Error("succeeded does not report which failure was a blocker")
 	}
-	f.failed("n", two, errors.New("away"), now)
+	f.failed("n", two, errors.New("away"), time.Time{}, now)
 	if _, ok := f.get("n", one); ok || f.wait("n", one, now) != 0 {
 		t.Error("the failure of a write that succeeded is kept")
 	}
@@ -449,7 +449,7 @@ func TestContestedNodeIsNotDrained(t *testing.T) {
 		f.run(2 * time.Second)
 	}
 	m := f.maintenance("m")
-	if isDrained(&m.Status) || findDrained(&m.Status).Message != "1 of 1 node not cordoned." || m.Status.DrainStatus.DrainMessage != "Draining" {
+	if isDrained(&m.Status) || !strings.HasPrefix(findDrained(&m.Status).Message, "1 of 1 node not cordoned. 1 node cannot be cordoned (since ") || m.Status.DrainStatus.DrainMessage != "Draining" {
 		t.Errorf("status %+v", m.Status)
 	}
 	f.settle()

@@ -39,6 +39,8 @@ const (
 // another pod.
 type contest struct {
 	requested []time.Time
+	// since is the time of the first one of those that followed each other within contestWindow.
+	since time.Time
 	// by is the user who has withdrawn the last one, if known.
 	by string
 }
@@ -52,8 +54,9 @@ type contests struct {
 
 func newContests() *contests { return &contests{nodes: map[string]map[types.UID]*contest{}} }
 
-// wrote records a request.
-func (c *contests) wrote(node string, pod types.UID, now time.Time) {
+// wrote records a request. earlier is since when a process before has found that requests are contested; zero if it
+// has not.
+func (c *contests) wrote(node string, pod types.UID, earlier, now time.Time) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.nodes[node] == nil {
@@ -64,7 +67,11 @@ func (c *contests) wrote(node string, pod types.UID, now time.Time) {
 		found = &contest{}
 		c.nodes[node][pod] = found
 	}
-	found.requested = append(recently(found.requested, now), now)
+	found.requested = recently(found.requested, now)
+	if len(found.requested) == 0 {
+		found.since = sinceEarlier(now.Truncate(time.Second), earlier)
+	}
+	found.requested = append(found.requested, now)
 }
 
 // recently returns the times that count.
@@ -141,7 +148,7 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 		by = fmt.Sprintf("the last one was user %q", found.by)
 	}
 	return fmt.Sprintf("the eviction was requested %d times in %s, and others have withdrawn the request each time: %s; it is requested again ever more slowly",
-		len(times), now.Sub(times[0]).Round(time.Second), by), times[0].Truncate(time.Second), true
+		len(times), now.Sub(times[0]).Round(time.Second), by), found.since, true
 }
 
 // forget forgets the requests for a pod, which this controller has withdrawn.

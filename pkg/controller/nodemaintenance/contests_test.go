@@ -151,14 +151,14 @@ func TestContests(t *testing.T) {
 		}
 	}
 	expect(0, 0, 0)
-	c.wrote("n", "a", at(0))
+	c.wrote("n", "a", time.Time{}, at(0))
 	expect(0, 1, 0)
-	c.wrote("n", "a", at(1))
+	c.wrote("n", "a", time.Time{}, at(1))
 	expect(1, 2, 5*time.Second)
 	expect(5, 2, time.Second)
 	expect(7, 2, 0)
 	for i, want := range []time.Duration{10, 20, 40, 60, 60} {
-		c.wrote("n", "a", at(10+i))
+		c.wrote("n", "a", time.Time{}, at(10+i))
 		expect(10+i, 3+i, want*time.Second)
 	}
 	expect(601, 6, 0)
@@ -166,7 +166,7 @@ func TestContests(t *testing.T) {
 	if got := c.count("n", "b", at(0)) + c.count("o", "a", at(0)); got != 0 {
 		t.Errorf("others: %d", got)
 	}
-	c.wrote("n", "b", at(700))
+	c.wrote("n", "b", time.Time{}, at(700))
 	c.keep("n", sets.New[types.UID]("b"))
 	if len(c.nodes["n"]) != 1 || c.count("n", "b", at(700)) != 1 {
 		t.Errorf("kept %v", c.nodes)

@@ -107,7 +107,7 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync, write *cordonWrite
 		return nil
 	}
 	metrics.CountContestedCordon()
-	if c.recordons.wrote(node.Name, s.now) {
+	if c.recordons.wrote(node.Name, c.earlierSince(node.Name, writeCordon, ""), s.now) {
 		c.events.contested(node, s.view.claiming)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, write writ
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	if c.failures.failed(node.Name, write, err, c.clock.Now()) {
+	if c.failures.failed(node.Name, write, err, c.earlierSince(node.Name, write.kind, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to cordon or uncordon the node, will retry", "node", klog.KObj(node))
 	}
 	c.events.cordonFailed(node, err)

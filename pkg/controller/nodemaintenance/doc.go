@@ -110,7 +110,7 @@ limitations under the License.
 // nodes for each entry of its plan. A node that changes is counted again, and the sums change by
 // the difference. After a restart nothing is decided on a node until all nodes of its maintenances
 // are counted. Failed writes are kept to delay the next attempts and to publish them; after a
-// restart they are retried at once. Which maintenance has claimed a node that none selects any more
+// restart they are retried at once, and since when they fail, the statuses say. Which maintenance has claimed a node that none selects any more
 // is not stored: after a restart all that are in Complete wait for it.
 //
 // # Reading order
@@ -137,6 +137,7 @@ limitations under the License.
 //	writer.go                      all writes
 //	pace.go                        the minimum time between writes
 //	failures.go                    which writes have failed, and when they are retried
+//	resume.go                      what a process takes over that another one has found about them
 //	escalation.go                  when the drain of a node stops waiting, and for which pods
 //	escalation_holdups.go          which maintenances hold that up, and notice when they have ended
 //	escalation_writer.go           what it does then

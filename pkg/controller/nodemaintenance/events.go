@@ -50,6 +50,7 @@ const (
 	reasonTaintFailed      = "TaintFailed"
 	reasonNodeDrained      = "NodeDrained"
 	reasonStatusFailed     = "NodeStatusFailed"
+	reasonStatusContested  = "NodeStatusContested"
 	reasonRequestFailed    = "EvictionRequestFailed"
 	reasonWithdrawFailed   = "WithdrawalFailed"
 	reasonCompleteBlocked  = "CompletionBlocked"
@@ -163,9 +164,19 @@ func (w *eventWriter) contested(node *v1.Node, claiming []string) {
 		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", joinNames(claiming)))
 }
 
-func (w *eventWriter) taintContested(node *v1.Node) {
+func (w *eventWriter) taintContested(node *v1.Node, wanted bool) {
+	if !wanted {
+		w.node(node, v1.EventTypeWarning, reasonTaintContested, "Taint", fmt.Sprintf(
+			"Another client keeps adding the taint %s to the node, which does not wait for a maintenance; removing it at most once a minute", coordinationv1alpha1.NodePlannedTaint))
+		return
+	}
 	w.node(node, v1.EventTypeWarning, reasonTaintContested, "Taint", fmt.Sprintf(
 		"Another client keeps removing or changing the taint %s of the node, which waits for its maintenance; adding it at most once a minute", coordinationv1alpha1.NodePlannedTaint))
+}
+
+func (w *eventWriter) statusContested(node *v1.Node) {
+	w.node(node, v1.EventTypeWarning, reasonStatusContested, "Report",
+		"Another client keeps changing the conditions that maintenances have on the node; restoring them at most once a minute")
 }
 
 func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {

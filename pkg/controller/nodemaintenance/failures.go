@@ -90,7 +90,7 @@ func writeKeys(kind writeKind, pods []*v1.Pod) sets.Set[writeKey] {
 }
 
 // failures remembers the failed writes for each node. They delay the next attempts, and are
-// published as blockers. After a restart the next attempts add them again.
+// published as blockers. After a restart the next attempts add them again: see resume.go.
 type failures struct {
 	lock  sync.Mutex
 	nodes map[string]map[writeKey]failure
@@ -115,10 +115,10 @@ func (f *failures) wait(node string, write writeKey, now time.Time) time.Duratio
 	return within(max(found.retryAt.Sub(now), 0), maxRetry)
 }
 
-// failed records that a write has failed, and reports whether it is a blocker from now on. After
-// a conflict the next attempt is due at once, until the conflicts are a blocker; but an escalation waits
-// until the cache has what it contradicts.
-func (f *failures) failed(node string, write writeKey, err error, now time.Time) (blocks bool) {
+// failed records that a write has failed, and reports whether it is a blocker from now on. earlier is since when a
+// process before has found that; zero if it has not. After a conflict the next attempt is due at once, until the
+// conflicts are a blocker; but an escalation waits until the cache has what it contradicts.
+func (f *failures) failed(node string, write writeKey, err error, earlier, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if f.nodes[node] == nil {
@@ -126,7 +126,7 @@ func (f *failures) failed(node string, write writeKey, err error, now time.Time)
 	}
 	latest, again := f.nodes[node][write]
 	if !again {
-		latest.since = now.Truncate(time.Second)
+		latest.since = sinceEarlier(now.Truncate(time.Second), earlier)
 	}
 	blocked := latest.blocks()
 	latest.message = maintenance.Printable(err.Error(), maxMessage)

@@ -296,11 +296,11 @@ func TestTimesOfNodeConditions(t *testing.T) {
 
 func TestRecordonBackoff(t *testing.T) {
 	c := newRecordonBackoff()
-	if c.wrote("n", start) || c.wrote("n", start.Add(time.Minute)) || c.wait("n", start.Add(time.Minute)) != 0 {
+	if c.wrote("n", time.Time{}, start) || c.wrote("n", time.Time{}, start.Add(time.Minute)) || c.wait("n", start.Add(time.Minute)) != 0 {
 		t.Error("two re-cordons are within the limit")
 	}
 	third := start.Add(recordonWindow - 30*time.Second)
-	if !c.wrote("n", third) || c.wait("n", third.Add(time.Second)) != recordonPause-time.Second {
+	if !c.wrote("n", time.Time{}, third) || c.wait("n", third.Add(time.Second)) != recordonPause-time.Second {
 		t.Errorf("the third reaches the limit, wait %v", c.wait("n", third.Add(time.Second)))
 	}
 	if c.wait("n", start.Add(recordonWindow)) == 0 || c.wait("n", start.Add(recordonWindow+time.Second)) != 0 {

@@ -336,6 +336,6 @@ func TestTransientFailuresBlock(t *testing.T) {
 		if failed, _ := f.get("n", writeKey{writeRequest, "u"}); failed.blocks() != (attempt >= transientFailures) {
 			t.Errorf("after %d failures: %+v", attempt, failed)
 		}
-		f.failed("n", writeKey{writeRequest, "u"}, errors.New("no answer"), start.Add(time.Duration(attempt)*time.Second))
+		f.failed("n", writeKey{writeRequest, "u"}, errors.New("no answer"), time.Time{}, start.Add(time.Duration(attempt)*time.Second))
 	}
 }

@@ -204,6 +204,9 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		return nil
 	}
 	c.enqueueNodes(waiting)
+	if sums.resumes > 0 {
+		c.maintenances.AddAfter(m.Name, sums.resumes)
+	}
 	sums.requesting = sums.released && c.requests.isRequestingFor(m.Name)
 	status := computeStatus(m, &sums, now)
 	if _, next := sums.overdue(status, now); next > 0 {

@@ -24,7 +24,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
@@ -185,6 +187,9 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.nodeWrites.forget(name)
 	c.recordons.forget(name)
 	c.retaints.forget(name)
+	c.untaints.forget(name)
+	c.restorations.forget(name)
+	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
 	c.holdUps.forget(name)
 	c.boots.forget(name)
@@ -257,7 +262,37 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 	if s.view.rolls && differsInProgress(node, needed) {
 		interval = progressInterval
 	}
-	return needed, max(c.nodeWrites.wait(node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
+	wait = max(c.nodeWrites.wait(node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
+	if c.isRestoration(node, needed) {
+		wait = max(wait, c.restorations.wait(node.Name, s.now))
+	}
+	return needed, wait
+}
+
+// writtenConditions are the conditions that were last written to a node.
+type writtenConditions struct {
+	uid        types.UID
+	conditions []v1.NodeCondition
+}
+
+// isRestoration reports whether a status only has to be written because another client has changed the conditions
+// that were last written. The cache has that write.
+func (c *Controller) isRestoration(node *v1.Node, needed *nodeStatus) bool {
+	found, written := c.ownConditions.Load(node.Name)
+	if !written || found.(writtenConditions).uid != node.UID || !apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, needed.maintenance) {
+		return false
+	}
+	return slices.EqualFunc(found.(writtenConditions).conditions, needed.conditions, func(a, b v1.NodeCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	})
+}
+
+// noteConditions records which conditions were written, and reports that others keep changing them.
+func (c *Controller) noteConditions(s *nodeSync, needed *nodeStatus) {
+	if c.isRestoration(s.node, needed) && c.restorations.wrote(s.node.Name, c.earlierSince(s.node.Name, writeStatus, ""), s.now) {
+		c.events.statusContested(s.node)
+	}
+	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.conditions})
 }
 
 // queueStatus queues the node if its status has to be written, at most once per statusInterval. What
@@ -292,6 +327,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 	}
 	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
 	c.nodeWrites.wrote(node.Name, s.now)
+	c.noteConditions(s, needed)
 	c.enqueueAfterWrite(node)
 	c.events.nodeChanged(node, needed.conditions)
 	c.events.admissionsChanged(node, needed.maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
@@ -310,7 +346,7 @@ func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error)
 		return err
 	}
 	write := writeKey{writeStatus, node.UID}
-	if c.failures.failed(node.Name, write, err, c.clock.Now()) {
+	if c.failures.failed(node.Name, write, err, c.earlierSince(node.Name, write.kind, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to write the status of the node, will retry", "node", klog.KObj(node))
 	}
 	if failed, _ := c.failures.get(node.Name, write); apierrors.IsConflict(err) && !failed.blocks() {

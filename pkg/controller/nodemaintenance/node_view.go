@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"slices"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
@@ -91,6 +92,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 	}
 	view.keepsCordon = (awaitsFinalizer || hasCordoned) && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node)
+	c.addContests(view, s)
 	if view.drains() && len(s.facts.participants) > 0 {
 		c.addDrain(view, s)
 		c.addVolumes(s, view)
@@ -114,6 +116,26 @@ func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node) {
 		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
 	}
 }
+
+// addContests adds what other clients keep undoing on the node: as long as they do, the maintenance does not end.
+func (c *Controller) addContests(view *nodeView, s *nodeSync) {
+	node := s.node
+	if undone, is := c.recordons.contested(node.Name, !node.Spec.Unschedulable, s.now); is && view.claimed() && view.cordonBlocker == nil {
+		c.nodes.AddAfter(node.Name, max(undone.over.Sub(s.now), recordonSlack))
+		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, cordonContested, undone.since))
+	}
+	if undone, is := c.restorations.contested(node.Name, false, s.now); is && view.statusBlocker == nil {
+		c.nodes.AddAfter(node.Name, undone.over.Sub(s.now))
+		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.since))
+	}
+}
+
+// What blockers say of contests.
+const (
+	cordonContested     = "another client makes it schedulable again and again, and it is cordoned at most once a minute: the audit log has by whom"
+	taintContested      = "another client adds the taint " + coordinationv1alpha1.NodePlannedTaint + " again and again, and it is removed at most once a minute: the audit log has by whom"
+	conditionsContested = "another client changes the conditions of the maintenance again and again, and they are restored at most once a minute: the audit log has by whom"
+)
 
 // addDrain adds the targets and the state of the drain.
 func (c *Controller) addDrain(view *nodeView, s *nodeSync) {

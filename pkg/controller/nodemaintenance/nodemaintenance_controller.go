@@ -73,10 +73,12 @@ type Controller struct {
 	writing  sync.Map
 	// nodeWrites and maintenanceWrites delay the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
-	recordons, retaints           *recordonBackoff
-	contests                      *contests
-	returns                       *returns
-	holdUps                       *holdUps
+	// recordons has the cordons that others have undone, retaints and untaints the taints of planned nodes that
+	// others have removed or added, and restorations the conditions that others have changed.
+	recordons, retaints, untaints, restorations *recordonBackoff
+	contests                                    *contests
+	returns                                     *returns
+	holdUps                                     *holdUps
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
 	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
 	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
@@ -84,6 +86,8 @@ type Controller struct {
 	// unrecorded has, by node name, until when no admission is recorded that is not needed: see
 	// forgiveUnrecorded.
 	unrecorded sync.Map
+	// ownConditions has, by node name, the writtenConditions: see isRestoration.
+	ownConditions sync.Map
 	// failures are the failed writes of nodes and requests, which are retried.
 	failures *failures
 	// requests are the writes of requests that are due.
@@ -182,6 +186,8 @@ func New(
 		maintenanceWrites: newWriteTimes(),
 		recordons:         newRecordonBackoff(),
 		retaints:          newRecordonBackoff(),
+		untaints:          newRecordonBackoff(),
+		restorations:      newRecordonBackoff(),
 		contests:          newContests(),
 		returns:           newReturns(),
 		holdUps:           newHoldUps(),

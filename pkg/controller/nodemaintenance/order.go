@@ -65,6 +65,8 @@ type order struct {
 	cordonedUntil *metav1.Time
 	// completed is whether the status says that the stage Complete has started.
 	completed bool
+	// failedBefore has since when writes fail, as the status says.
+	failedBefore map[failureKey]time.Time
 	// finalizerFailed is whether an attempt to store the finalizer has failed. Drains do not wait
 	// for such a maintenance. See progressStore.finalizerFailed.
 	finalizerFailed bool
@@ -103,6 +105,7 @@ func newOrder(m *coordinationv1alpha1.NodeMaintenance) (order, error) {
 		completed: hasStarted(&m.Status, coordinationv1alpha1.NodeMaintenanceStageComplete),
 
 		cordonedUntil: cordonedUntil(&m.Status),
+		failedBefore:  failuresOf(&m.Status),
 	}, nil
 }
 

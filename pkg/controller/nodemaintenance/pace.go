@@ -45,13 +45,18 @@ const (
 	staleInterval    = 20 * time.Millisecond
 	maxStaleInterval = time.Second
 
-	// recordonWindow is how long a re-cordon counts.
+	// recordonWindow is how long a re-cordon counts, or the restoration of something else that another client
+	// has undone.
 	recordonWindow = 10 * time.Minute
 
-	// recordonLimit is how many re-cordons in that time are made at once; further ones are made
+	// recordonLimit is how many of them in that time are made at once; further ones are made
 	// once per recordonPause.
 	recordonLimit = 3
 	recordonPause = time.Minute
+
+	// recordonSlack is how much longer than recordonPause nothing has to be undone until it is known that
+	// nobody does so any more.
+	recordonSlack = 5 * time.Second
 )
 
 // writeTimes has the times of the last writes of objects, by their names. It only delays writes:
@@ -123,18 +128,25 @@ func (s *staleWaits) reset(name string) {
 	delete(s.next, name)
 }
 
-// recordonBackoff has the times at which nodes were cordoned again because another client had
-// uncordoned them.
+// recordonBackoff has the times at which something of nodes was written again because another client had
+// undone it, such as their cordons.
 type recordonBackoff struct {
 	lock  sync.Mutex
-	nodes map[string][]time.Time
+	nodes map[string]*recordons
+}
+
+// recordons are the times at which something of one node was written again: those that count, the oldest first,
+// and since when there have always been some that do.
+type recordons struct {
+	times []time.Time
+	since time.Time
 }
 
 func newRecordonBackoff() *recordonBackoff {
-	return &recordonBackoff{nodes: map[string][]time.Time{}}
+	return &recordonBackoff{nodes: map[string]*recordons{}}
 }
 
-// wait returns the delay before the node may be cordoned again.
+// wait returns the delay before the node may be written again.
 func (b *recordonBackoff) wait(node string, now time.Time) time.Duration {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -145,21 +157,46 @@ func (b *recordonBackoff) wait(node string, now time.Time) time.Duration {
 	return within(times[len(times)-1].Add(recordonPause).Sub(now), recordonPause)
 }
 
-// wrote records that the node was cordoned again, and reports whether the limit is reached.
-func (b *recordonBackoff) wrote(node string, now time.Time) bool {
+// wrote records that the node was written again, and reports whether the limit is reached. earlier is since when a
+// process before has found that others undo that; zero if it has not.
+func (b *recordonBackoff) wrote(node string, earlier, now time.Time) bool {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	b.nodes[node] = append(b.recent(node, now), now)
-	return len(b.nodes[node]) >= recordonLimit
+	times := b.recent(node, now)
+	if len(times) == 0 {
+		b.nodes[node] = &recordons{since: sinceEarlier(now.Truncate(time.Second), earlier)}
+	}
+	b.nodes[node].times = append(times, now)
+	return len(times)+1 >= recordonLimit
 }
 
 // recent returns the times within recordonWindow.
 func (b *recordonBackoff) recent(node string, now time.Time) []time.Time {
-	times := b.nodes[node]
-	for len(times) > 0 && now.Sub(times[0]) > recordonWindow {
-		times = times[1:]
+	found := b.nodes[node]
+	if found == nil {
+		return nil
 	}
-	return times
+	for len(found.times) > 0 && now.Sub(found.times[0]) > recordonWindow {
+		found.times = found.times[1:]
+	}
+	return found.times
+}
+
+// undoing is that other clients keep undoing what is written to a node: since when, and when they have stopped if
+// nothing is written again before.
+type undoing struct{ since, over time.Time }
+
+// contested returns that others keep undoing what is written, if the limit is reached. undone is whether it is undone
+// now: if it is not, they may have stopped.
+func (b *recordonBackoff) contested(node string, undone bool, now time.Time) (found undoing, is bool) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	times := b.recent(node, now)
+	if len(times) < recordonLimit {
+		return undoing{}, false
+	}
+	found = undoing{b.nodes[node].since, times[len(times)-1].Add(recordonPause + recordonSlack)}
+	return found, undone || within(found.over.Sub(now), recordonPause+recordonSlack) > 0
 }
 
 func (b *recordonBackoff) forget(node string) {

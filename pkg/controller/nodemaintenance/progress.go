@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"maps"
 	"slices"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -67,6 +68,8 @@ type maintenanceProgress struct {
 	failed map[string]types.UID
 	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
 	waits map[admission.Wait]int
+	// resumeUntil is until when it is waited for writes to fail again that have failed before the process began.
+	resumeUntil time.Time
 }
 
 // nodeProgress is what one node contributes to one maintenance.
@@ -187,6 +190,7 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 	p.measured = known.measured
 	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
 	p.waits = known.waits
+	p.failedBefore, p.resumeUntil = known.failedBefore, known.resumeUntil
 	switch {
 	case p.cordonedUntil != nil:
 	case known.claims() && known.stage == coordinationv1alpha1.NodeMaintenanceStageCordon:

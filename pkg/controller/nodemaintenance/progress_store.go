@@ -70,6 +70,7 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 		return known.selected()
 	}
 	fresh := newMaintenanceProgress(wanted, storedPosition)
+	fresh.resumeUntil = s.limits.now().Add(resumeTime)
 	if known != nil && known.uid != wanted.uid {
 		known = nil
 	}
@@ -183,6 +184,16 @@ type podCounts struct {
 	ready bool
 	// others are nodes that have to be reconciled because a maintenance has advanced.
 	others []string
+}
+
+// concerning names the maintenances that have selected the node or have to release it.
+func (s *progressStore) concerning(node string) (names []string) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for p := range s.having(node) {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // countPods counts the pods that are left on the node, for each maintenance that drains it. Those that its
@@ -306,6 +317,9 @@ func (s *progressStore) summarize(name string) (sums summary, others []string, k
 	}
 	before := p.waitingOn
 	sums = p.summarize()
+	if sums.resumes = p.resume(&sums, s.limits.now()); sums.resumes > 0 {
+		sums.ready = false
+	}
 	if !slices.Equal(before, p.waitingOn) {
 		others = p.selected()
 	}

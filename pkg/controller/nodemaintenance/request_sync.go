@@ -119,7 +119,7 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 		c.failures.succeeded(w.node, w.key())
 		switch w.key().kind {
 		case writeRequest:
-			c.contests.wrote(w.node, w.uid, c.clock.Now())
+			c.contests.wrote(w.node, w.uid, c.earlierSince(w.node, writeRequest, w.namespace), c.clock.Now())
 		case writeWithdrawal:
 			c.contests.forget(w.node, w.uid)
 		}
@@ -127,7 +127,7 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 	case ctx.Err() != nil:
 		return // The controller stops.
 	}
-	c.failures.failed(w.node, w.key(), err, c.clock.Now())
+	c.failures.failed(w.node, w.key(), err, c.earlierSince(w.node, w.key().kind, w.namespace), c.clock.Now())
 	if failed, _ := c.failures.get(w.node, w.key()); isOutdated(err) && (w.act != "" || !failed.blocks()) {
 		return // The decision is old, and nobody has refused anything. If that goes on, a blocker says so.
 	}

@@ -147,7 +147,7 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 			node.Spec.Unschedulable = false
 			f.update(node)
 			f.deliverAll()
-			f.failures.failed("n", writeKey{writeCordon, node.UID}, webhook("n"), f.clock.Now())
+			f.failures.failed("n", writeKey{writeCordon, node.UID}, webhook("n"), time.Time{}, f.clock.Now())
 		},
 		"already requested": func(f *fixture) {
 			for _, pod := range f.cluster().pods["n"] {

@@ -42,6 +42,8 @@ type summary struct {
 	// released.
 	ready    bool
 	position int
+	// resumes is for how long the status has to wait for failures that are to be found again: see resume.
+	resumes time.Duration
 	// cordonedFirst is whether the stage Cordon came before the stage Drain.
 	cordonedFirst bool
 	// unplanned counts the pods that match no entry of the plan.

@@ -49,7 +49,9 @@ func isPlannedTaint(taint v1.Taint) bool { return taint.Key == coordinationv1alp
 
 // queueTaint queues the node if its taint has to be written now. What follows does not wait for it.
 func (c *Controller) queueTaint(s *nodeSync) bool {
-	if !wantsTaint(s.view) {
+	if wantsTaint(s.view) {
+		c.untaints.forget(s.node.Name)
+	} else {
 		c.retaints.forget(s.node.Name)
 	}
 	if !neededTaint(s) {
@@ -63,14 +65,18 @@ func (c *Controller) queueTaint(s *nodeSync) bool {
 	return true
 }
 
-// taintWait returns the delay before the next attempt to write the taint. If another client keeps removing or
-// changing it, it has the pace of contested cordons.
+// taintWait returns the delay before the next attempt to write the taint. If another client keeps removing,
+// changing or adding it, it has the pace of contested cordons.
 func (c *Controller) taintWait(s *nodeSync) time.Duration {
-	wait := c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now)
+	return max(c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now), c.taintWrites(s).wait(s.node.Name, s.now))
+}
+
+// taintWrites has when the taint was written as it has to be now.
+func (c *Controller) taintWrites(s *nodeSync) *recordonBackoff {
 	if wantsTaint(s.view) {
-		wait = max(wait, c.retaints.wait(s.node.Name, s.now))
+		return c.retaints
 	}
-	return wait
+	return c.untaints
 }
 
 // reconcileTaint adds or removes the taint, if that is due. Nothing else waits for one that is refused.
@@ -87,8 +93,8 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 		return c.taintFailed(ctx, s.node, err)
 	}
 	c.failures.succeeded(s.node.Name, writeKey{writeTaint, s.node.UID})
-	if wantsTaint(s.view) && c.retaints.wrote(s.node.Name, s.now) {
-		c.events.taintContested(written)
+	if c.taintWrites(s).wrote(s.node.Name, c.earlierSince(s.node.Name, writeTaint, ""), s.now) {
+		c.events.taintContested(written, wantsTaint(s.view))
 	}
 	s.node = written
 	c.enqueueAfterWrite(written)
@@ -100,7 +106,7 @@ func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) 
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	if c.failures.failed(node.Name, writeKey{writeTaint, node.UID}, err, c.clock.Now()) {
+	if c.failures.failed(node.Name, writeKey{writeTaint, node.UID}, err, c.earlierSince(node.Name, writeTaint, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to write the taint of the node, will retry", "node", klog.KObj(node))
 	}
 	c.events.taintFailed(node, err)
@@ -111,11 +117,16 @@ func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) 
 
 // taintBlocker returns what keeps the taint of a node that is to be released, or nil.
 func (c *Controller) taintBlocker(s *nodeSync) *maintenance.Hold {
-	failed, _ := c.failures.get(s.node.Name, writeKey{writeTaint, s.node.UID})
-	if !failed.blocks() || wantsTaint(s.view) || !hasTaint(s.node) {
+	if wantsTaint(s.view) || !hasTaint(s.node) {
 		return nil
 	}
-	return ptr.To(maintenance.FailedCordon(s.node.Name, failed.message, failed.since))
+	if failed, _ := c.failures.get(s.node.Name, writeKey{writeTaint, s.node.UID}); failed.blocks() {
+		return ptr.To(maintenance.FailedCordon(s.node.Name, failed.message, failed.since))
+	}
+	if undone, is := c.untaints.contested(s.node.Name, true, s.now); is {
+		return ptr.To(maintenance.FailedCordon(s.node.Name, taintContested, undone.since))
+	}
+	return nil
 }
 
 // taintsWith returns the taints with that of planned nodes, or without it. Another value or effect,

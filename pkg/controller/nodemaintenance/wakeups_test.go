@@ -297,10 +297,12 @@ func (f *fixture) memoryOf(name string) []string {
 	f.t.Helper()
 	_, ownCordon := f.ownCordons.Load(name)
 	_, unrecorded := f.unrecorded.Load(name)
+	_, conditions := f.ownConditions.Load(name)
 	var found []string
 	for what, has := range map[string]bool{
 		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": f.failures.nodes[name] != nil,
 		"node writes": !f.nodeWrites.last[name].IsZero(), "own cordons": ownCordon, "progress": len(f.progress.byNode[name]) > 0,
+		"conditions": conditions, "restorations": f.restorations.nodes[name] != nil, "untaints": f.untaints.nodes[name] != nil,
 		"recordons": f.recordons.nodes[name] != nil, "retaints": f.retaints.nodes[name] != nil, "returns": f.returns.nodes[name] != nil,
 		"stale nodes": f.staleNodes.next[name] > 0, "unrecorded": unrecorded, "unseen writes": f.writer.unseen.nodes[name] != nil,
 	} {
@@ -329,10 +331,13 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	f.createPods(1, "n", 0, tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 	f.run(5 * time.Second)
 	f.unrecorded.Store("n", f.clock.Now().Add(unrecordedInterval))
-	f.retaints.wrote("n", f.clock.Now())
+	f.retaints.wrote("n", time.Time{}, f.clock.Now())
+	f.untaints.wrote("n", time.Time{}, f.clock.Now())
+	f.restorations.wrote("n", time.Time{}, f.clock.Now())
+	f.ownConditions.Store("n", writtenConditions{uid: f.node("n").UID})
 	f.nodeWrites.wrote("n", f.clock.Now())
 	f.ownCordons.Store("n", ownCordon{f.node("n").UID, true})
-	want := []string{"boots", "contests", "failures", "node writes", "own cordons", "progress", "recordons", "retaints", "returns", "unrecorded"}
+	want := []string{"boots", "conditions", "contests", "failures", "node writes", "own cordons", "progress", "recordons", "restorations", "retaints", "returns", "unrecorded", "untaints"}
 	if diff := cmp.Diff(want, f.memoryOf("n")); diff != "" {
 		t.Errorf("memories before its end (-want, +got):\n%s", diff)
 	}

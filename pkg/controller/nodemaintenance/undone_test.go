@@ -1,0 +1,276 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// countNodeWrites counts the writes of the node by the controller whose patch has the text.
+func (f *fixture) countNodeWrites(subresource, text string) *int {
+	writes := 0
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if isByController(action) && action.GetSubresource() == subresource && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), text) {
+			writes++
+		}
+		return false, nil, nil
+	})
+	return &writes
+}
+
+// undo has another client change the node n every 100 ms, where change returns that it has to.
+func (f *fixture) undo(duration time.Duration, change func(*v1.Node) bool) {
+	f.t.Helper()
+	for end := f.clock.Now().Add(duration); f.clock.Now().Before(end); {
+		f.run(100 * time.Millisecond)
+		if node := f.node("n"); change(node) {
+			f.update(node)
+		}
+	}
+}
+
+// expectBlocker checks the only blocker of the maintenance m that needs an intervention, and returns since when it is.
+func (f *fixture) expectBlocker(when string, cause coordinationv1alpha1.DrainBlockerCause, says string) time.Time {
+	f.t.Helper()
+	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
+		if b.Cause == cause && strings.Contains(b.Message, says) && b.SinceTime != nil {
+			return b.SinceTime.Time
+		}
+	}
+	f.t.Errorf("%s: no blocker %s %q in %+v", when, cause, says, f.maintenance("m").Status.DrainStatus.Blockers)
+	return time.Time{}
+}
+
+func (f *fixture) expectPace(what string, writes *int) {
+	f.t.Helper()
+	if *writes < recordonLimit || *writes > recordonLimit+6 {
+		f.t.Errorf("%s: written %d times in five minutes", what, *writes)
+	}
+	*writes = 0
+}
+
+// TestTaintThatOthersAdd: a client that adds the taint of planned nodes again and again, such as one that applies all
+// taints that it has read, makes the controller neither spin nor wait without a word.
+func TestTaintThatOthersAdd(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createMaintenance("m", stageCordon, "a")
+	f.run(5 * time.Second)
+	writes := f.countNodeWrites("", coordinationv1alpha1.NodePlannedTaint)
+	// A removal of the only taint is a patch that names no taint.
+	removals := f.countNodeWrites("", `"taints"`)
+	add := func(node *v1.Node) bool {
+		if hasTaint(node) {
+			return false
+		}
+		node.Spec.Taints = append(node.Spec.Taints, v1.Taint{Key: coordinationv1alpha1.NodePlannedTaint, Effect: v1.TaintEffectPreferNoSchedule})
+		return true
+	}
+	f.undo(5*time.Minute, add)
+	f.expectPace("the taint", removals)
+	if *writes > 0 {
+		t.Errorf("added %d times", *writes)
+	}
+	if !slices.ContainsFunc(f.events, func(e string) bool {
+		return strings.HasPrefix(e, "Node n: TaintContested: Another client keeps adding")
+	}) {
+		t.Errorf("no event: %q", f.events)
+	}
+	f.undo(20*time.Second, add) // It was removed a while ago.
+	f.setStage("m", stageComplete)
+	f.undo(10*time.Second, add)
+	f.expectBlocker("at the end", coordinationv1alpha1.DrainBlockerCordonFailed, "another client adds the taint")
+	f.run(2 * recordonPause)
+	if hasTaint(f.node("n")) || len(f.maintenance("m").Finalizers) > 0 {
+		t.Error("they have stopped: the taint stays, or the maintenance does not end")
+	}
+}
+
+// TestCordonThatOthersRemove: a maintenance whose node others make schedulable again and again says so, and since
+// when, also while the node is cordoned for a moment and after a restart.
+func TestCordonThatOthersRemove(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	uncordon := func(node *v1.Node) bool {
+		undone := node.Spec.Unschedulable
+		node.Spec.Unschedulable = false
+		return undone
+	}
+	f.undo(10*time.Second, uncordon)
+	const says = "another client makes it schedulable again and again"
+	since := f.expectBlocker("at first", coordinationv1alpha1.DrainBlockerCordonFailed, says)
+	for range 25 {
+		f.undo(30*time.Second, uncordon)
+		if again := f.expectBlocker("later", coordinationv1alpha1.DrainBlockerCordonFailed, says); !again.Equal(since) {
+			t.Fatalf("since %v, was %v", again, since)
+		}
+	}
+	if got := f.conditionOf("m", coordinationv1alpha1.NodeMaintenanceConditionStalled); !strings.HasPrefix(got, "True ") {
+		t.Errorf("Stalled is %q", got)
+	}
+	f.restart()
+	f.undo(10*time.Second, uncordon)
+	if again := f.expectBlocker("after a restart", coordinationv1alpha1.DrainBlockerCordonFailed, says); !again.Equal(since) {
+		t.Errorf("since %v after a restart, was %v", again, since)
+	}
+	f.run(2*recordonPause + recordonSlack)
+	if m := f.maintenance("m"); !isDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
+		t.Errorf("they have stopped: %+v", m.Status)
+	}
+}
+
+// TestConditionsThatOthersChange: a client that writes conditions of maintenances back to what it has read once makes
+// the controller write neither all the time nor without a word. What else changes does not wait for that.
+func TestConditionsThatOthersChange(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pods := f.createPods(2, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	stale := f.node("n").DeepCopy().Status.Conditions
+	for i := range stale {
+		stale[i].Message = "of another maintenance"
+	}
+	change := func(node *v1.Node) bool {
+		if len(node.Status.Conditions) > 0 && node.Status.Conditions[0].Message == stale[0].Message {
+			return false
+		}
+		node.Status.Conditions = slices.Clone(stale)
+		return true
+	}
+	writes := f.countNodeWrites("status", "conditions")
+	f.undo(5*time.Minute, change)
+	f.expectPace("conditions", writes)
+	if !slices.ContainsFunc(f.events, func(e string) bool { return strings.HasPrefix(e, "Node n: NodeStatusContested: ") }) {
+		t.Errorf("no event: %q", f.events)
+	}
+	f.expectBlocker("in the drain", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "another client changes the conditions")
+	f.deletePods(pods[0])
+	f.undo(2*progressInterval, change)
+	if got := f.node("n").Status.MaintenanceStatus; got.ActiveEvictionRequests != 1 {
+		t.Errorf("the counts wait for the conditions: %+v", got)
+	}
+	f.run(2*recordonPause + recordonSlack)
+	for _, c := range f.node("n").Status.Conditions {
+		if c.Message == stale[0].Message {
+			t.Errorf("they have stopped: %+v", c)
+		}
+	}
+	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
+		if b.Cause == coordinationv1alpha1.DrainBlockerNodeStatusFailed {
+			t.Errorf("they have stopped: %+v", b)
+		}
+	}
+}
+
+// TestFailuresGoOnAfterARestart: a new process knows since when writes fail, and a maintenance that is stalled because
+// of them remains so all the time.
+func TestFailuresGoOnAfterARestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource, subresource string
+		err                   func(string) error
+		cause                 coordinationv1alpha1.DrainBlockerCause
+	}{
+		"cordon":  {"nodes", "", webhook, coordinationv1alpha1.DrainBlockerCordonFailed},
+		"status":  {"nodes", "status", webhook, coordinationv1alpha1.DrainBlockerNodeStatusFailed},
+		"request": {"evictionrequests", "", quota, coordinationv1alpha1.DrainBlockerRequestFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createPods(1, "n", 0)
+			refused := f.refuse("patch", test.resource, test.subresource, test.err)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.run(10 * time.Minute)
+			since := f.expectBlocker("before", test.cause, "")
+			attempts := len(refused.attempts)
+			stalled := func() bool {
+				return strings.HasPrefix(f.conditionOf("m", coordinationv1alpha1.NodeMaintenanceConditionStalled), "True ")
+			}
+			if !stalled() {
+				t.Fatal("not stalled")
+			}
+			f.client.ClearActions()
+			f.restart()
+			for range 600 {
+				f.run(100 * time.Millisecond)
+				if !stalled() {
+					t.Fatal("not stalled any more")
+				}
+			}
+			if again := f.expectBlocker("after a restart", test.cause, ""); !again.Equal(since) {
+				t.Errorf("since %v after a restart, was %v", again, since)
+			}
+			if got := f.countWrites("update nodemaintenances/status"); got > 0 {
+				t.Errorf("the restart has written the status %d times", got)
+			}
+			if got := f.progress.count(f.clock.Now()).OldestBlocker[maintenance.HoldCause(test.cause)]; got < 10*time.Minute {
+				t.Errorf("the metric says %v", got)
+			}
+			if len(refused.attempts) == attempts {
+				t.Error("not tried again")
+			}
+			// A process finds no failure any more, and says so.
+			refused.err = allowed
+			f.restart()
+			f.run(resumeTime + 5*time.Second)
+			if stalled() {
+				t.Errorf("stalled although nothing fails: %+v", f.maintenance("m").Status)
+			}
+			// What fails later, has not failed before.
+			refused.err = test.err
+			f.run(time.Minute)
+			f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable, node.Status.Conditions = false, nil })
+			f.createPods(1, "n", 0)
+			f.run(time.Minute)
+			if again := f.expectBlocker("later", test.cause, ""); f.clock.Now().Sub(again) > 2*time.Minute {
+				t.Errorf("since %v, it is %v", again, f.clock.Now())
+			}
+		})
+	}
+}
+
+// TestSinceOfContestedRequests: since when others withdraw requests does not change while they go on.
+func TestSinceOfContestedRequests(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	var since time.Time
+	for i := range 30 {
+		for range 60 {
+			f.run(time.Second)
+			f.withdrawAll(pod, false)
+		}
+		f.run(100 * time.Millisecond)
+		found := f.expectBlocker("contested", coordinationv1alpha1.DrainBlockerRequestFailed, "others have withdrawn")
+		if i > 0 && !found.Equal(since) {
+			t.Fatalf("after %d minutes: since %v, was %v", i, found, since)
+		}
+		since = found
+	}
+}
