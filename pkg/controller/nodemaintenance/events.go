@@ -63,6 +63,7 @@ const (
 	reasonHeldUp           = "EscalationHeldUp"
 	reasonEscalateFailed   = "EscalationFailed"
 	reasonWriteFailed      = "MaintenanceWriteFailed"
+	reasonRefinalized      = "FinalizerContested"
 	reasonBudgetFailed     = "BudgetWriteFailed"
 	reasonInvalidBudget    = "InvalidBudget"
 )
@@ -134,6 +135,12 @@ func (w *eventWriter) statusFailed(node *v1.Node, err error) {
 // maintenanceFailed emits an event for a maintenance whose status or finalizer the API server does not store.
 func (w *eventWriter) maintenanceFailed(m *coordinationv1alpha1.NodeMaintenance, err error) {
 	w.record(m, nil, v1.EventTypeWarning, reasonWriteFailed, "Report", err.Error())
+}
+
+// finalizerContested emits an event for a maintenance whose finalizer others remove again and again.
+func (w *eventWriter) finalizerContested(m *coordinationv1alpha1.NodeMaintenance) {
+	w.record(m, nil, v1.EventTypeWarning, reasonRefinalized, "Observe", fmt.Sprintf(
+		"Another client keeps removing the finalizer %s; adding it at most once a minute", coordinationv1alpha1.NodeMaintenanceFinalizer))
 }
 
 // budgetFailed emits an event for a budget whose status the API server does not store.

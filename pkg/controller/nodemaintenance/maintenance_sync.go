@@ -46,6 +46,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.enqueueNodes(c.progress.forget(name))
 		c.writer.forgetMaintenance(name)
 		c.maintenanceWrites.forget(name)
+		c.refinalizers.forget(name)
 		c.progress.limits.forget(name)
 		c.staleLimits.reset(name)
 		return nil
@@ -53,7 +54,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading the maintenance: %w", err)
 	}
-	switch nextStep(m) {
+	switch c.pacedStep(m) {
 	case stepComplete:
 		return c.noteFinalizerFailed(ctx, m, c.writer.complete(ctx, m))
 	case stepAddFinalizer:
@@ -63,7 +64,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 			c.events.invalid(m, err)
 			return nil
 		}
-		return c.noteFinalizerFailed(ctx, m, c.writer.addFinalizer(ctx, m))
+		return c.addFinalizer(ctx, m)
 	case stepRemoveFinalizer:
 		_, err := c.writer.removeFinalizer(ctx, m)
 		c.reportWrite(ctx, m, err)
@@ -86,6 +87,29 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		return nil
 	}
 	return c.syncStatus(ctx, m, c.clock.Now())
+}
+
+// pacedStep is nextStep, but a finalizer that others remove again and again, such as by replacing the object by a manifest,
+// has the pace of contested cordons. The maintenance goes on without it: it has begun, and its nodes say so.
+func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
+	next := nextStep(m)
+	if next != stepAddFinalizer || !isEffective(m) {
+		return next
+	}
+	if wait := c.refinalizers.wait(m.Name, c.clock.Now()); wait > 0 {
+		c.maintenances.AddAfter(m.Name, wait)
+		return stepObserve
+	}
+	return next
+}
+
+// addFinalizer adds the finalizer, for the first time or again.
+func (c *Controller) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	err := c.noteFinalizerFailed(ctx, m, c.writer.addFinalizer(ctx, m))
+	if err == nil && isEffective(m) && c.refinalizers.wrote(m.Name, time.Time{}, c.clock.Now()) {
+		c.events.finalizerContested(m)
+	}
+	return err
 }
 
 // noteFinalizerFailed returns the outcome of a write that comes before the maintenance has an effect, such as

@@ -76,9 +76,11 @@ type Controller struct {
 	// recordons has the cordons that others have undone, retaints and untaints the taints of planned nodes that
 	// others have removed or added, and restorations the conditions that others have changed.
 	recordons, retaints, untaints, restorations *recordonBackoff
-	contests                                    *contests
-	returns                                     *returns
-	holdUps                                     *holdUps
+	// refinalizers has the finalizers that others have removed, by the names of maintenances.
+	refinalizers *recordonBackoff
+	contests     *contests
+	returns      *returns
+	holdUps      *holdUps
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
 	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
 	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
@@ -188,6 +190,7 @@ func New(
 		retaints:          newRecordonBackoff(),
 		untaints:          newRecordonBackoff(),
 		restorations:      newRecordonBackoff(),
+		refinalizers:      newRecordonBackoff(),
 		contests:          newContests(),
 		returns:           newReturns(),
 		holdUps:           newHoldUps(),

@@ -187,6 +187,38 @@ func TestConditionsThatOthersChange(t *testing.T) {
 	}
 }
 
+// TestFinalizerThatOthersRemove: a client that replaces a maintenance by its manifest again and again, which has no
+// finalizer, makes the controller not write all the time. The drain goes on, and what it has done ends with the object.
+func TestFinalizerThatOthersRemove(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	writes := 0
+	f.client.PrependReactor("patch", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+		writes++
+		return false, nil, nil
+	})
+	for range 5 * 60 * 10 {
+		f.run(100 * time.Millisecond)
+		f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
+	}
+	f.expectPace("the finalizer", &writes)
+	if !slices.ContainsFunc(f.events, func(e string) bool { return strings.HasPrefix(e, "NodeMaintenance m: FinalizerContested: ") }) {
+		t.Errorf("no event: %q", f.events)
+	}
+	f.endAllPods()
+	f.run(lateSettled)
+	if m := f.maintenance("m"); !isDrained(&m.Status) {
+		t.Errorf("the drain does not go on without the finalizer: %+v", m.Status)
+	}
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
+	f.deleteMaintenance("m")
+	f.run(5 * time.Second)
+	if node := f.node("n"); node.Spec.Unschedulable || maintenance.IsClaimed(node) || f.refinalizers.nodes["m"] != nil {
+		t.Errorf("the node is not released, or something is remembered: %+v", node)
+	}
+}
+
 // TestFailuresGoOnAfterARestart: a new process knows since when writes fail, and a maintenance that is stalled because
 // of them remains so all the time.
 func TestFailuresGoOnAfterARestart(t *testing.T) {
