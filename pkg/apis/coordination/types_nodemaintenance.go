@@ -294,7 +294,8 @@ type NodeMaintenanceWait struct {
 	// NodeCount is the number of nodes that wait for it.
 	NodeCount int32
 
-	// UntilTime is when the next window of the budget opens.
+	// UntilTime is when the next window of the budget opens and all other budgets of the nodes are open, or until
+	// when the nodes wait at most for pods that replace others. Nil if neither is known.
 	// +optional
 	UntilTime *metav1.Time
 }

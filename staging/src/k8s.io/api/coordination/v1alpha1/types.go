@@ -986,8 +986,11 @@ const (
 	// status of the node. Events of the node and of the NodeMaintenance have its answer.
 	NodeMaintenanceWaitAdmissionFailed NodeMaintenanceWaitReason = "AdmissionFailed"
 
-	// NodeMaintenanceWaitBeingRemoved means that others remove the nodes: they are being deleted, or have
-	// a taint of an autoscaler that says so. No NodeMaintenance begins with them.
+	// NodeMaintenanceWaitBeingRemoved means that others remove the nodes: they are being deleted, or have one
+	// of the taints ToBeDeletedByClusterAutoscaler, karpenter.sh/disrupted, karpenter.sh/disruption,
+	// cloud.google.com/impending-node-termination, aws-node-termination-handler/spot-itn and
+	// aws-node-termination-handler/asg-lifecycle-termination. No NodeMaintenance that a budget or its rollout
+	// limits begins with them.
 	NodeMaintenanceWaitBeingRemoved NodeMaintenanceWaitReason = "BeingRemoved"
 )
 
@@ -1010,8 +1013,10 @@ type NodeMaintenanceWait struct {
 	// +required
 	NodeCount int32 `json:"nodeCount" protobuf:"varint,3,opt,name=nodeCount"`
 
-	// untilTime is when the next window of the budget opens, or until when the nodes wait at most for pods
-	// that replace others.
+	// untilTime is when the next window of the budget opens and all other budgets of the nodes are open as
+	// well, or until when the nodes wait at most for pods that replace others. Unset for other reasons, and
+	// with the reason Window if there is no such time, within 30 days if several budgets have windows: then
+	// somebody has to change spec.windows.
 	// +optional
 	UntilTime *metav1.Time `json:"untilTime,omitempty" protobuf:"bytes,4,opt,name=untilTime"`
 }
@@ -1115,8 +1120,8 @@ type DrainStatus struct {
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
 
 	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
-	// them: see spec.podPolicies. So do pods that nobody stops: the message of the condition Drained
-	// says which feature gate is off.
+	// them: see spec.podPolicies. So do pods that nobody stops, because a feature gate is off, for
+	// example: the message of the condition Drained says why.
 	// +optional
 	SkippedPods int32 `json:"skippedPods,omitempty" protobuf:"varint,10,opt,name=skippedPods"`
 

@@ -77,7 +77,7 @@ var map_DrainStatus = map[string]string{
 	"blockedPods":                "blockedPods is the number of pods within the drain targets whose eviction needs an intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See blockers.",
 	"blockers":                   "blockers lists what delays the eviction of pods within the drain targets, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an intervention precede; then they are sorted by cause and name. At most 20; blockerCount counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, what delays the completion: nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
 	"blockerCount":               "blockerCount is the number of all blockers, also of those beyond the limit of blockers.",
-	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy skips them: see spec.podPolicies. So do pods that nobody stops: the message of the condition Drained says which feature gate is off.",
+	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy skips them: see spec.podPolicies. So do pods that nobody stops, because a feature gate is off, for example: the message of the condition Drained says why.",
 	"escalatedPods":              "escalatedPods is the number of pods that are left on the selected nodes although spec.escalation has acted on them: their interceptors were passed over, or they were deleted.",
 }
 
@@ -379,7 +379,7 @@ var map_NodeMaintenanceWait = map[string]string{
 	"reason":    "reason is the kind of the cause. At most 64 characters.",
 	"budget":    "budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253 characters.",
 	"nodeCount": "nodeCount is the number of nodes that wait for it.",
-	"untilTime": "untilTime is when the next window of the budget opens, or until when the nodes wait at most for pods that replace others.",
+	"untilTime": "untilTime is when the next window of the budget opens and all other budgets of the nodes are open as well, or until when the nodes wait at most for pods that replace others. Unset for other reasons, and with the reason Window if there is no such time, within 30 days if several budgets have windows: then somebody has to change spec.windows.",
 }
 
 func (NodeMaintenanceWait) SwaggerDoc() map[string]string {

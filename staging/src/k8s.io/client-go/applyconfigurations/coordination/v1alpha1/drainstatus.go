@@ -65,8 +65,8 @@ type DrainStatusApplyConfiguration struct {
 	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
 	BlockerCount *int32 `json:"blockerCount,omitempty"`
 	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
-	// them: see spec.podPolicies. So do pods that nobody stops: the message of the condition Drained
-	// says which feature gate is off.
+	// them: see spec.podPolicies. So do pods that nobody stops, because a feature gate is off, for
+	// example: the message of the condition Drained says why.
 	SkippedPods *int32 `json:"skippedPods,omitempty"`
 	// escalatedPods is the number of pods that are left on the selected nodes although
 	// spec.escalation has acted on them: their interceptors were passed over, or they were deleted.

@@ -35,8 +35,10 @@ type NodeMaintenanceWaitApplyConfiguration struct {
 	Budget *string `json:"budget,omitempty"`
 	// nodeCount is the number of nodes that wait for it.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
-	// untilTime is when the next window of the budget opens, or until when the nodes wait at most for pods
-	// that replace others.
+	// untilTime is when the next window of the budget opens and all other budgets of the nodes are open as
+	// well, or until when the nodes wait at most for pods that replace others. Unset for other reasons, and
+	// with the reason Window if there is no such time, within 30 days if several budgets have windows: then
+	// somebody has to change spec.windows.
 	UntilTime *v1.Time `json:"untilTime,omitempty"`
 }
 
