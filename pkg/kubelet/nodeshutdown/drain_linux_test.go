@@ -283,6 +283,15 @@ func TestLockOutlastsKubelet(t *testing.T) {
 		n.logind.expectLocks(1)
 		n.logind.expectStored(0)
 	})
+	// Also if logind grants no other lock, so that the manager does not release this one.
+	onNode(t, time.Hour, func(n *testNode) {
+		begin(n)
+		n.logind.setBusy(true)
+		n.logind.say(false)
+		n.run(1)
+		n.logind.expectStored(0)
+		n.logind.setBusy(false)
+	})
 	// Without a drain, the pods terminate again.
 	onNode(t, time.Hour, func(n *testNode) {
 		n.stop()
@@ -467,4 +476,21 @@ func TestWatchWithoutShutdowns(t *testing.T) {
 	if Watch(managerStub{}, nil, true) {
 		t.Error("a manager that does not wait for shutdowns drains")
 	}
+}
+
+// Files of the kubelet before that no lock has taken over are closed with the last lock: logind would wait for them.
+func TestReleaseClosesInheritedFiles(t *testing.T) {
+	logind := &fakeLogind{t: t, files: map[systemd.InhibitLock]bool{7: true, 8: true}, stored: map[systemd.InhibitLock]bool{7: true, 8: true}}
+	locks := newInhibitLocks(fakeStore{logind})
+	lock, held := locks.share()
+	if !held {
+		t.Fatal("no file was inherited")
+	}
+	if err := locks.release(lock, logind.ReleaseInhibitLock); err != nil {
+		t.Fatal(err)
+	}
+	if len(logind.files) > 0 {
+		t.Errorf("open are %v", logind.files)
+	}
+	logind.expectStored(0)
 }

@@ -54,6 +54,8 @@ type fakeLogind struct {
 	events       chan bool
 	// isSimple means that it does not say whether it shuts down.
 	isSimple bool
+	// isBusy means that it grants no lock.
+	isBusy bool
 	// stored are the files that systemd keeps while the kubelet restarts, if it does: nil otherwise.
 	stored map[systemd.InhibitLock]bool
 }
@@ -117,7 +119,7 @@ func (l *fakeConnection) PreparingForShutdown() (isPreparing bool, err error) {
 func (l *fakeLogind) InhibitShutdown() (systemd.InhibitLock, error) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if l.shuttingDown {
+	if l.shuttingDown || l.isBusy {
 		return 0, errors.New("operation in progress")
 	}
 	for file := systemd.InhibitLock(7); ; file++ {
@@ -126,6 +128,13 @@ func (l *fakeLogind) InhibitShutdown() (systemd.InhibitLock, error) {
 			return file, nil
 		}
 	}
+}
+
+// setBusy sets whether logind grants no lock.
+func (l *fakeLogind) setBusy(isBusy bool) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.isBusy = isBusy
 }
 
 func (l *fakeLogind) ReleaseInhibitLock(file systemd.InhibitLock) error {

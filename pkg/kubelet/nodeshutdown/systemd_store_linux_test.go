@@ -124,3 +124,30 @@ func TestPassedLocks(t *testing.T) {
 		})
 	}
 }
+
+// TestPassedLocksAreClosed verifies that programs which the kubelet starts do not get a lock that systemd has passed: it
+// would be held as long as they run.
+func TestPassedLocksAreClosed(t *testing.T) {
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	passed, err := syscall.Dup(int(file.Fd())) // Without the flag, as systemd passes files.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(passed)
+	names := append(slices.Repeat([]string{"other"}, passed-firstPassedFile), "kubelet-shutdown-lock-7-1")
+	t.Setenv("NOTIFY_SOCKET", "")
+	t.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
+	t.Setenv("LISTEN_FDS", strconv.Itoa(len(names)))
+	t.Setenv("LISTEN_FDNAMES", strings.Join(names, ":"))
+	if got := newSystemdStore(klog.Logger{}).take(); !slices.Equal(got, []systemd.InhibitLock{systemd.InhibitLock(passed)}) {
+		t.Fatalf("took %v, want %d", got, passed)
+	}
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(passed), syscall.F_GETFD, 0)
+	if errno != 0 || flags&syscall.FD_CLOEXEC == 0 {
+		t.Errorf("flags %d, %v", flags, errno)
+	}
+}
