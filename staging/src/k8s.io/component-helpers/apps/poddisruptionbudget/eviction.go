@@ -81,7 +81,7 @@ func syncFailed(budget *policy.PodDisruptionBudget) (failed bool, why string) {
 const maxReason = 200
 
 // WhyNever says why waiting does not help the pods that a budget selects, and what does, in one line that follows
-// its name: it cannot be computed, or needs as many healthy pods as there are. It returns "" if waiting may help,
+// its name: it cannot be computed, needs as many healthy pods as there are, or expects none. It returns "" if waiting may help,
 // or nothing is known yet.
 func WhyNever(budget *policy.PodDisruptionBudget) string {
 	status := &budget.Status
@@ -97,6 +97,9 @@ func WhyNever(budget *policy.PodDisruptionBudget) string {
 		}
 		return fmt.Sprintf("never allows a disruption: it needs %d healthy %s, of %d: lower minAvailable or raise maxUnavailable, or add a pod",
 			status.DesiredHealthy, pods, status.ExpectedPods)
+	case status.ObservedGeneration >= budget.Generation && status.ExpectedPods == 0 && status.DesiredHealthy == 0 && status.CurrentHealthy > 0:
+		// The disruption controller expects the replicas that the controllers of the pods want.
+		return "never allows a disruption: it expects 0 pods: if no controller wants those that it selects, set minAvailable to a number"
 	}
 	return ""
 }

@@ -192,3 +192,30 @@ func TestPermitted(t *testing.T) {
 		})
 	}
 }
+
+// TestWhyNever says that waiting does not help only where it does not.
+func TestWhyNever(t *testing.T) {
+	expecting := func(pods, desired, current int32) *policyv1.PodDisruptionBudget {
+		budget := newBudget("budget", healthy(current, desired))
+		budget.Status.ExpectedPods = pods
+		return budget
+	}
+	late := expecting(0, 0, 1)
+	late.Generation = 2
+	for name, test := range map[string]struct {
+		budget *policyv1.PodDisruptionBudget
+		want   string
+	}{
+		"all are needed":           {expecting(2, 2, 1), "never allows a disruption: it needs 2 healthy pods, of 2: lower minAvailable or raise maxUnavailable, or add a pod"},
+		"one is spare":             {expecting(3, 2, 2), ""},
+		"pods without controllers": {expecting(0, 0, 1), "never allows a disruption: it expects 0 pods: if no controller wants those that it selects, set minAvailable to a number"},
+		"no pod is counted":        {expecting(0, 0, 0), ""},
+		"of an older spec":         {late, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := WhyNever(test.budget); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -204,11 +204,13 @@ func (g *HoldGroup) facts() []string {
 	case g.Cause == HoldInterceptorUnresponsive && g.Heartbeat != nil:
 		facts = append(facts, "last heartbeat "+g.Heartbeat.UTC().Format(time.RFC3339))
 	}
-	if text := g.messages(); text != "" {
-		facts = append(facts, text)
-	}
+	// Both may have commas.
+	texts := []string{g.messages()}
 	if g.Escalation != "" {
-		facts = append(facts, Printable(g.Escalation, maxEscalationText))
+		texts = append(texts, Printable(g.Escalation, maxEscalationText))
+	}
+	if text := strings.TrimPrefix(strings.Join(texts, messageSeparator), messageSeparator); text != "" {
+		facts = append(facts, text)
 	}
 	return facts
 }

@@ -342,6 +342,10 @@ func TestEscalationOfGroup(t *testing.T) {
 		}
 		slices.Reverse(holds)
 	}
+	blocked := Hold{Cause: HoldDisruptionBudget, Name: "shop/web", Message: "it allows none: lower this, or raise that", Pod: podNamed("shop", "a"), Escalation: "m has come to it"}
+	if got, want := GroupHolds([]Hold{blocked})[0].message(), "1 pod waits for PodDisruptionBudget shop/web (it allows none: lower this, or raise that; m has come to it)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // A terminating pod becomes stuck at the time that its hold names, and not before.

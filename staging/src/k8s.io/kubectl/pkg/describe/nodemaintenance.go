@@ -231,8 +231,11 @@ func conditionsBelow(maintenance *coordinationv1alpha1.NodeMaintenance) []metav1
 	if halted != nil && halted.Status == metav1.ConditionTrue && hasRollout(maintenance) {
 		halted.Message = fmt.Sprintf("See %q.", rolloutTitle)
 	}
-	stalled := meta.FindStatusCondition(conditions, string(coordinationv1alpha1.NodeMaintenanceConditionStalled))
-	if stalled != nil && stalled.Status == metav1.ConditionTrue && len(describedBlockers(time.Time{}, maintenance)) > 0 {
+	switch stalled := meta.FindStatusCondition(conditions, string(coordinationv1alpha1.NodeMaintenanceConditionStalled)); {
+	case stalled == nil || stalled.Status != metav1.ConditionTrue:
+	case stalled.Reason == coordinationv1alpha1.NodeMaintenanceReasonFailedNodes && hasRollout(maintenance):
+		stalled.Message = fmt.Sprintf("See %q.", rolloutTitle)
+	case len(describedBlockers(time.Time{}, maintenance)) > 0:
 		stalled.Message = fmt.Sprintf("See %q.", blockersTitle)
 	}
 	return conditions

@@ -178,6 +178,9 @@ func rollouts() map[string]work {
 		Type: "Halted", Status: metav1.ConditionTrue, Reason: "FailedNodes", LastTransitionTime: halted.ago(5),
 		Message: "12 nodes have not come back in time, and spec.rollout.maxFailedNodes is 1: node-1, node-2, node-3 and 9 more.",
 	})
+	stalled := halted.Status.Conditions[len(halted.Status.Conditions)-1]
+	stalled.Type = "Stalled"
+	halted.Status.Conditions = append(halted.Status.Conditions, stalled)
 
 	over := newWork(coordinationv1alpha1.NodeMaintenanceStageComplete).started(drain, coordinationv1alpha1.NodeMaintenanceStageComplete)
 	over.rollout(spec("Manual", nil, true), counts(1, 1, 58, wait(1, "Paused", "")))

@@ -312,8 +312,14 @@ func (f *follower) uncordonedText(views []view, now time.Time) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return plaintext.Line(fmt.Sprintf("Not cordoned for %s: %s. For the reason, see the events: kubectl describe node %s",
-		duration.HumanDuration(controllerPatience), listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
+	return uncordonedText("Not cordoned for "+duration.HumanDuration(controllerPatience), names)
+}
+
+// uncordonedText says where to see why nodes are not cordoned: no object but their events says that another client
+// keeps uncordoning them.
+func uncordonedText(what string, names []string) string {
+	return plaintext.Line(fmt.Sprintf("%s: %s. For the reason, see the events: kubectl describe node %s",
+		what, listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
 }
 
 // unexplained names the nodes that are not cordoned and that no blocker concerns. A blocker names

@@ -55,7 +55,7 @@ func (p *page) addRollout(v *view, now time.Time, rows int) {
 // isPlainDrain reports whether the message of the drain of a rollout says no more than the phases of
 // its nodes.
 func (v *view) isPlainDrain() bool {
-	return v.Rollout != nil && (v.DrainMessage == "Draining" || v.DrainMessage == "Drained")
+	return v.Rollout != nil && slices.Contains([]string{"Draining", "Drained", "Waiting for admission"}, v.DrainMessage)
 }
 
 // nextText says what is expected of people; empty if nothing is.

@@ -58,6 +58,9 @@ func (p *page) addRolloutPlan(plan *rolloutPlan, name string, now time.Time) {
 	for i := range plan.Budgets {
 		p.wrapped("    ", plan.Budgets[i].text(now))
 	}
+	if len(plan.SharedWindows) > 0 {
+		p.wrappedOwn("    ", plan.windowsText(name))
+	}
 	if plan.BudgetsNotServed {
 		p.wrapped("    ", "The server does not serve NodeMaintenanceBudgets: its feature gate NodeMaintenanceBudgets is off, and spec.rollout has no effect")
 	}
@@ -129,6 +132,12 @@ func (b *nodeBudgetPlan) text(now time.Time) string {
 		text += "; next window " + windowTime(now, *b.NextWindowTime)
 	}
 	return text
+}
+
+// windowsText says that budgets have to be open at the same time. When that is, only the controller computes.
+func (p *rolloutPlan) windowsText(name string) string {
+	return fmt.Sprintf("The windows of the NodeMaintenanceBudgets %s must be open at the same time. When that is, or that it never is, the maintenance says: kubectl maintenance status %s",
+		listPods(p.SharedWindows[:min(maxBatchNodes, len(p.SharedWindows))], len(p.SharedWindows)), name)
 }
 
 func (p *rolloutPlan) durationText() string {

@@ -493,6 +493,12 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 		p.add("  The controller reports:")
 		p.wrapped("    ", v.Condition)
 	}
+	// A screen has a notice for this, and in stage Cordon each node says it.
+	names := v.unexplained()
+	if isLong := v.StageStarted != nil && now.Sub(v.StageStarted.Time) >= controllerPatience; isLong && len(names) > 0 && !layout.blockersFirst && v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		p.add("")
+		p.wrappedOwn("  ", uncordonedText("Not cordoned", names))
+	}
 	if len(v.Unreadable) > 0 {
 		p.add("")
 		p.wrapped("  ", fmt.Sprintf("Without the permission to list %s, they are not shown.", strings.Join(v.Unreadable, ", ")))

@@ -128,16 +128,25 @@ func claimsOf(pod *corev1.Pod) []string {
 // obstacleOf says why no replacement of the pod can start while it runs; empty if nothing is known that prevents it.
 // Pods have to be asked about in the order in which they leave, because each one that is replaced counts elsewhere.
 func (s *podSnapshot) obstacleOf(pod *corev1.Pod) string {
-	if s.obstacles == nil || len(claimsOf(pod)) == 0 && !topologyspread.HasHardConstraints(pod) {
+	if s.obstacles == nil || len(claimsOf(pod)) == 0 && !topologyspread.HasHardConstraints(pod) && !choosesNodes(pod) {
 		return ""
 	}
 	places := s.placesOf(pod)
+	if len(places) == 0 && choosesNodes(pod) {
+		return "no other node that stays schedulable matches its node selector and affinity" + untilDeadline
+	}
 	for _, name := range claimsOf(pod) {
 		if obstacle := s.obstacleOfClaim(pod, name, places); obstacle != "" {
 			return obstacle
 		}
 	}
 	return s.obstacleOfSpread(pod, places)
+}
+
+// choosesNodes reports whether the pod has to run on certain nodes.
+func choosesNodes(pod *corev1.Pod) bool {
+	affinity := pod.Spec.Affinity
+	return len(pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
 }
 
 // placesOf returns the nodes on which a replacement of the pod may run, whatever is left there.

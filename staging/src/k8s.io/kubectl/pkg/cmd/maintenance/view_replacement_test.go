@@ -43,6 +43,11 @@ func zonedNode(name, zone string) *corev1.Node {
 	return node
 }
 
+func unready(node *corev1.Node) *corev1.Node {
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	return node
+}
+
 // claiming makes a pod use a claim.
 func (p podStory) claiming(name string) podStory {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
@@ -61,6 +66,12 @@ func (p podStory) spread() podStory {
 func (p podStory) onlyIn(zone string) podStory {
 	p.Spec.NodeSelector = map[string]string{"zone": zone}
 	p.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy = ptr.To(corev1.NodeInclusionPolicyIgnore)
+	return p
+}
+
+// selecting keeps a pod in a zone.
+func (p podStory) selecting(zone string) podStory {
+	p.Spec.NodeSelector = map[string]string{"zone": zone}
 	return p
 }
 
@@ -91,6 +102,7 @@ func attachedTo(node string) *storagev1.VolumeAttachment {
 // TestReplacementObstacles reads claims, volumes and pods from a server, as "plan" does.
 func TestReplacementObstacles(t *testing.T) {
 	const spread, waits = "no other node satisfies its topologySpreadConstraints", ", which its Deployment waits for until its progress deadline"
+	const nowhere = "no other node that stays schedulable matches its node selector and affinity"
 	for name, test := range map[string]struct {
 		pods    []podStory
 		objects []runtime.Object
@@ -106,6 +118,9 @@ func TestReplacementObstacles(t *testing.T) {
 		"a volume on another node as well":  {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("b")}, want: map[string]string{"web-0": ""}},
 		"a volume that is attached here":    {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("b"), attachedTo("node-1")}, want: map[string]string{"web-0": "the volume of its PersistentVolumeClaim data is attached to this node, and its access mode is ReadWriteOnce" + waits}},
 		"a volume that needs no attachment": {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("")}, want: map[string]string{"web-0": ""}},
+		"on this node only":                 {pods: []podStory{replaced("web-0", "node-1").selecting("a")}, want: map[string]string{"web-0": nowhere + waits}},
+		"on other nodes as well":            {pods: []podStory{replaced("web-0", "node-1").selecting("a")}, nodes: []*corev1.Node{zonedNode("node-3", "a")}, want: map[string]string{"web-0": ""}},
+		"on a node that is not ready":       {pods: []podStory{replaced("web-0", "node-1").selecting("a")}, nodes: []*corev1.Node{unready(zonedNode("node-3", "a"))}, want: map[string]string{"web-0": nowhere + waits}},
 		"spread evenly":                     {pods: []podStory{replaced("web-0", "node-1").spread(), replaced("web-1", "node-2").spread()}, want: map[string]string{"web-0": ""}},
 		"spread, and the second one has no place": {pods: []podStory{replaced("web-0", "node-1").spread(), replaced("web-1", "node-1").spread(), replaced("web-2", "node-2").spread(), replaced("web-3", "node-2").spread()},
 			want: map[string]string{"web-0": "", "web-1": spread + waits}},

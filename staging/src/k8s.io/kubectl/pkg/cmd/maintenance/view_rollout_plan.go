@@ -24,6 +24,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -49,6 +50,9 @@ type rolloutPlan struct {
 	Failed int `json:"failedNodes,omitempty"`
 	// Budgets are those that select at least one of the nodes.
 	Budgets []nodeBudgetPlan `json:"budgets"`
+	// SharedWindows are the names of those of the budgets with different windows that select the same node: they
+	// must be open at the same time, which is maybe never.
+	SharedWindows []string `json:"sharedWindows,omitempty"`
 	// BudgetsNotServed is true if the server has no NodeMaintenanceBudgets.
 	BudgetsNotServed bool `json:"budgetsNotServed,omitempty"`
 	// Pace is what the nodes took that were given back in the last hour; nil if none was.
@@ -127,6 +131,7 @@ func (s *podSnapshot) planRollout(nm *coordinationv1alpha1.NodeMaintenance, node
 			p.Budgets = append(p.Budgets, planned)
 		}
 	}
+	p.SharedWindows = f.sharedWindows(remaining)
 	p.Batches, p.Stuck = f.run(remaining)
 	for i, batch := range p.Batches {
 		for _, name := range batch {
@@ -245,6 +250,27 @@ func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots
 		f.budgets = append(f.budgets, b)
 	}
 	return f
+}
+
+// sharedWindows returns the names of budgets with different windows that select the same node.
+func (f *forecast) sharedWindows(nodes []*corev1.Node) []string {
+	shared := sets.New[string]()
+	for _, node := range nodes {
+		var windowed []*budgetForecast
+		for _, b := range f.budgets {
+			if len(b.Spec.Windows) > 0 && b.matcher.Matches(node) {
+				windowed = append(windowed, b)
+			}
+		}
+		if slices.ContainsFunc(windowed, func(b *budgetForecast) bool {
+			return !apiequality.Semantic.DeepEqual(b.Spec.Windows, windowed[0].Spec.Windows)
+		}) {
+			for _, b := range windowed {
+				shared.Insert(b.Name)
+			}
+		}
+	}
+	return sets.List(shared)
 }
 
 // isTaken reports whether a maintenance has begun with the node, and has not given it back.

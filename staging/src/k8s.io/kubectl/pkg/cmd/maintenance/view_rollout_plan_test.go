@@ -20,6 +20,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -540,5 +541,37 @@ func BenchmarkPlanOfFleet(b *testing.B) {
 	}
 	if batches := len(s.rollout.Batches); batches < fleetSize/20 {
 		b.Errorf("%d batches", batches)
+	}
+}
+
+// TestSharedWindows names budgets that have to be open at the same time, because their windows differ and they select the
+// same node.
+func TestSharedWindows(t *testing.T) {
+	at := func(budget *coordinationv1alpha1.NodeMaintenanceBudget, schedule string) *coordinationv1alpha1.NodeMaintenanceBudget {
+		nightly(budget, metav1.ConditionFalse).Spec.Windows[0].Schedule = schedule
+		return budget
+	}
+	for name, test := range map[string]struct {
+		budgets []*coordinationv1alpha1.NodeMaintenanceBudget
+		want    []string
+	}{
+		"one has windows":  {[]*coordinationv1alpha1.NodeMaintenanceBudget{at(nodeBudget("nights", "1"), "0 1 * * *"), nodeBudget("always", "1")}, []string{}},
+		"the same windows": {[]*coordinationv1alpha1.NodeMaintenanceBudget{at(nodeBudget("a", "1"), "0 1 * * *"), at(nodeBudget("b", "2"), "0 1 * * *")}, []string{}},
+		"other nodes":      {[]*coordinationv1alpha1.NodeMaintenanceBudget{at(nodeBudget("a", "1", "n1"), "0 1 * * *"), at(nodeBudget("b", "2", "n2"), "0 12 * * *")}, []string{}},
+		"other windows":    {[]*coordinationv1alpha1.NodeMaintenanceBudget{at(nodeBudget("noons", "1", "n1"), "0 12 * * *"), at(nodeBudget("nights", "2"), "0 1 * * *")}, []string{"nights", "noons"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := snapshotOf(readyNode("n1"), readyNode("n2"))
+			s.nodeBudgets = test.budgets
+			s.planRollout(s.selecting(atATime("1")), s.nodes, testNow)
+			if !slices.Equal(s.rollout.SharedWindows, test.want) {
+				t.Errorf("got %q, want %q", s.rollout.SharedWindows, test.want)
+			}
+			p := &page{width: 80}
+			p.addRolloutPlan(s.rollout, "kernel", testNow)
+			if said := strings.Contains(p.String(), "    The windows of the NodeMaintenanceBudgets nights, noons must be open at the\n"); said != (len(test.want) > 0) {
+				t.Errorf("the plan says it: %t\n%s", said, p)
+			}
+		})
 	}
 }

@@ -199,7 +199,12 @@ func TestStuckNodesComeFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"node-3", "node-4", "node-5"}, names); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "Draining, not cordoned\n")
+	v.StageStarted = ptr.To(ago(controllerPatience))
+	text := renderStatus([]view{v}, testNow, defaultWidth)
+	contains(t, text, "Draining, not cordoned\n", "\n  Not cordoned: node-5. For the reason, see the events:\n  kubectl describe node node-5\n")
+	if early := renderStatus([]view{v}, v.StageStarted.Add(controllerPatience-1), defaultWidth); strings.Contains(early, "For the reason") {
+		t.Errorf("too early:\n%s", early)
+	}
 	v.Stage, v.Nodes[4].Message = cordon, ""
 	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "node-5  Not cordoned, see: kubectl describe node node-5\n")
 }
