@@ -77,6 +77,8 @@ type fleetUpgrade struct {
 	pods map[string]*v1.Pod
 	// limits are what the maintenance and the budget allow, and most what there was.
 	limits, most fleetLimits
+	// cordonedByHand are the nodes that stay cordoned when they are given back.
+	cordonedByHand sets.Set[int]
 }
 
 // deleter is a part of the typed clients.
@@ -309,7 +311,7 @@ func (u *fleetUpgrade) awaitDrained(tCtx ktesting.TContext, indexes ...int) {
 }
 
 // giveBack says of these nodes that the work on them is done, as soon as they are drained, and
-// waits until they are schedulable.
+// waits until they are schedulable, but for those that somebody has cordoned by hand.
 func (u *fleetUpgrade) giveBack(tCtx ktesting.TContext, indexes ...int) {
 	tCtx.Helper()
 	await(tCtx, fmt.Sprintf("the nodes %v to be given back", indexes), func(tCtx ktesting.TContext) {
@@ -319,7 +321,7 @@ func (u *fleetUpgrade) giveBack(tCtx ktesting.TContext, indexes ...int) {
 			if a != nil && a.DrainedTime != nil && a.ReturningTime == nil {
 				patchNode(tCtx, nodes[i].Name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, coordinationv1alpha1.NodeDoneAnnotation, u.maintenance.UID))
 			}
-			if a == nil || a.DoneTime == nil || nodes[i].Spec.Unschedulable {
+			if a == nil || a.DoneTime == nil || nodes[i].Spec.Unschedulable != u.cordonedByHand.Has(i) {
 				left = append(left, fmt.Sprintf("%s: %+v", nodes[i].Name, a))
 			}
 		}

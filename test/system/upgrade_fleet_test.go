@@ -29,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/node/maintenance"
@@ -54,7 +55,7 @@ func testFleetUpgrade(tCtx ktesting.TContext) {
 	tCtx, plane := newControlPlane(tCtx, p, "rollout")
 	// No controller would remove the taint with which nodes are created.
 	args := []string{"--disable-admission-plugins=TaintNodesByCondition"}
-	u := &fleetUpgrade{plane: plane, limits: fleetLimits{concurrent: 2, unavailable: 3, domains: 1}}
+	u := &fleetUpgrade{plane: plane, limits: fleetLimits{concurrent: 2, unavailable: 3, domains: 1}, cordonedByHand: sets.New[int]()}
 	u.base = controlplane.Release{Name: "the pristine base", Bin: p.base, APIServerArgs: args}
 	u.off = controlplane.Release{Name: "the fork with the gate off", Bin: p.fork, FeatureGates: gatesOfDrains, RuntimeConfig: runtimeConfig, APIServerArgs: args}
 	u.on = u.off
@@ -284,14 +285,15 @@ func (u *fleetUpgrade) upgradeAgain(tCtx ktesting.TContext) string {
 			tCtx.Fatalf("node %s is unschedulable: %t, must be %t", poolNode(i), got, unschedulable)
 		}
 	}
-	// Uncordoned and cordoned again by hand, it is as before: the rollout gives it back.
-	for _, unschedulable := range []bool{false, true} {
-		patchNode(tCtx, poolNode(2), fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable))
+	// While they wait, nobody undoes what is done by hand.
+	for i, unschedulable := range map[int]bool{2: false, 5: true} {
+		patchNode(tCtx, poolNode(i), fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable))
 		u.expectNoneBegins(tCtx)
-		if got := getNode(tCtx, poolNode(2)).Spec.Unschedulable; got != unschedulable {
-			tCtx.Fatalf("node %s is unschedulable: %t, must be %t", poolNode(2), got, unschedulable)
+		if got := getNode(tCtx, poolNode(i)).Spec.Unschedulable; got != unschedulable {
+			tCtx.Fatalf("node %s is unschedulable: %t, must be %t", poolNode(i), got, unschedulable)
 		}
 	}
+	u.cordonedByHand.Insert(5)
 	return "the spec is the same. Of the nodes that the base wrote, all wait again but the one with the annotation; the one that is still cordoned stays so until it is uncordoned, the one that was uncordoned, too."
 }
 
@@ -319,8 +321,10 @@ func (u *fleetUpgrade) finish(tCtx ktesting.TContext) string {
 	if _, err := tCtx.Client().CoreV1().Pods(tCtx.Namespace()).Get(tCtx, returnedTo(poolNode(1)), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		tCtx.Fatalf("reading the pod of a node that was drained again: %v, must be not found", err)
 	}
+	patchNode(tCtx, poolNode(5), `{"spec":{"unschedulable":null}}`)
+	u.cordonedByHand.Clear()
 	u.complete(tCtx)
-	return "all 12 nodes are given back, pods that a policy skips are still there. Of two nodes that were given back before the rollback, and that the base wrote, the one without the annotation was drained again."
+	return "all 12 nodes are given back, but for the cordon of one that was cordoned by hand; pods that a policy skips are still there. Of two nodes that were given back before the rollback, and that the base wrote, the one without the annotation was drained again."
 }
 
 // expectAllDone fails unless all nodes are given back, with the pods that a policy skips.

@@ -94,7 +94,7 @@ func testForkUpgrade(tCtx ktesting.TContext) {
 	f.predecessor = f.own
 	f.predecessor.Name, f.predecessor.Bin = "the predecessor", p.predecessor
 	f.requests = newUpgradeTest(plane, f.predecessor, f.own)
-	f.fleet = &fleetUpgrade{plane: plane, limits: fleetLimits{concurrent: 2, unavailable: 3, domains: 1}}
+	f.fleet = &fleetUpgrade{plane: plane, limits: fleetLimits{concurrent: 2, unavailable: 3, domains: 1}, cordonedByHand: sets.New[int]()}
 	runSteps(tCtx, f.steps())
 	f.requests.guard.stop(tCtx)
 	tCtx.Log("Upgrade from the predecessor, rollback and upgrade again: all as expected.")
