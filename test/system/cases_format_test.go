@@ -65,6 +65,8 @@ type way struct {
 	// Run are commands of kubectl. All but the last one must succeed, or begin with an exclamation mark. By default
 	// the first node is drained.
 	Run []string
+	// Input is the standard input of each command, such as the manifest for "apply -f -".
+	Input string
 	// Does is what comes of it, for people, and Want what is checked.
 	Does string
 	Want expectation

@@ -125,7 +125,7 @@ func (r *casesRun) runCase(tCtx ktesting.TContext, c *publicCase, w *way, byDefa
 		if exit != 0 {
 			tCtx.Fatalf("exit code %d, but that was not the last command:\n%s", exit, output)
 		}
-		code, text := r.kubectl(tCtx, "", command.args...)
+		code, text := r.kubectl(tCtx, c.fill(w.Input), command.args...)
 		output += fmt.Sprintf("$ kubectl %s\n%s", strings.Join(command.args, " "), text)
 		if !command.mayFail {
 			exit = code
