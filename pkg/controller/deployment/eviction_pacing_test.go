@@ -364,3 +364,71 @@ func TestPacesEvictions(t *testing.T) {
 		})
 	}
 }
+
+// A pod that is broken in the cache, and not any more, waits like others.
+func TestPaceReadsBrokenPods(t *testing.T) {
+	for name, test := range map[string]struct {
+		live *v1.Pod
+		over bool
+	}{
+		"broken":      {live: webPod("a", brokenFor(31)), over: true},
+		"ready again": {live: webPod("a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a", brokenFor(31)), webPod("b", starting), webPod("c"), asks("a", labeled)}
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				f.client.PrependReactor("get", "pods", func(core.Action) (bool, runtime.Object, error) { return true, test.live, nil })
+				defer f.intercept()()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				if got := f.entry("a-uid").CompletionTime != nil; got != test.over {
+					t.Errorf("the turn is over: %t, want %t", got, test.over)
+				}
+			})
+		})
+	}
+}
+
+// A release that was not reported, because the cache was behind, is decided on anew when it is not.
+func TestPaceTakesReleasesBack(t *testing.T) {
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), webPod("c"), asks("a", labeled)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		other := asks("c", labeled, turnCompleted)
+		f.client.PrependReactor("list", "evictionrequests", func(core.Action) (bool, runtime.Object, error) {
+			return true, &coordinationv1alpha1.EvictionRequestList{Items: []coordinationv1alpha1.EvictionRequest{*other}}, nil
+		})
+		defer f.intercept()()
+		for _, cached := range []bool{false, true} {
+			if cached {
+				f.put(other)
+			}
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+			if f.entry("a-uid").CompletionTime != nil {
+				t.Fatalf("pod a was released beside pod c, which the cache has: %t", cached)
+			}
+		}
+	})
+}
+
+// A time of another clock, which is ahead, postpones nothing.
+func TestPaceIgnoresTimesInTheFuture(t *testing.T) {
+	ahead := func(r *coordinationv1alpha1.EvictionRequest) {
+		r.Status.Interceptors[0].CompletionTime = ptr.To(metav1.NewTime(bubbleBegins.Add(24 * time.Hour)))
+	}
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), asks("c", labeled, turnCompleted, ahead, holding("Evicted")), asks("a", labeled)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		for range 2 {
+			if _, err := f.surge(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Second)
+		}
+		if f.entry("a-uid").CompletionTime == nil {
+			t.Errorf("pod a waits: %s", f.entry("a-uid").Message)
+		}
+	})
+}

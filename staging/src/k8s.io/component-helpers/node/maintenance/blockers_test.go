@@ -88,6 +88,19 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
+// A blocker names the maintenance that keeps pods, if it is a single one.
+func TestBlockerOfOtherMaintenances(t *testing.T) {
+	for name, want := range map[string]*coordinationv1alpha1.DrainBlockerObject{
+		"rack":       {APIGroup: "coordination.k8s.io", Kind: "NodeMaintenance", Name: "rack"},
+		"bios, rack": nil,
+	} {
+		got, _ := Blockers([]HoldGroup{{Cause: HoldKeptByMaintenance, Name: name, Pods: 1, First: []types.NamespacedName{podNamed("shop", "web")}}})
+		if diff := cmp.Diff(want, got[0].Object); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", name, diff)
+		}
+	}
+}
+
 // A cause that is rare is listed beside one that is frequent, and the order stays.
 func TestBlockersAreBounded(t *testing.T) {
 	var groups []HoldGroup
