@@ -329,6 +329,12 @@ func TestPaceFollowsBudgets(t *testing.T) {
 		if woken := f.forgetWoken(); len(woken) > 0 {
 			t.Errorf("a disruption wakes %v", woken)
 		}
+		foreign := budgetOf(2)
+		foreign.Namespace = "another"
+		f.put(foreign)
+		if woken := f.forgetWoken(); len(woken) > 0 {
+			t.Errorf("a budget of another namespace wakes %v", woken)
+		}
 		f.put(budgetOf(2))
 		synctest.Wait()
 		if woken := f.forgetWoken(); len(woken) != 1 {
@@ -429,6 +435,106 @@ func TestPaceIgnoresTimesInTheFuture(t *testing.T) {
 		}
 		if f.entry("a-uid").CompletionTime == nil {
 			t.Errorf("pod a waits: %s", f.entry("a-uid").Message)
+		}
+	})
+}
+
+// What a Deployment has released before is known as long as it matters, and not longer.
+func TestPaceRemembersReleases(t *testing.T) {
+	next := func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "next" }
+	for name, test := range map[string]struct {
+		a    *v1.Pod
+		then func(*surgeFixture)
+		// over is the pod whose turn has to be over or not then.
+		pod  string
+		over bool
+	}{
+		"nobody waits for what replaces a broken pod": {a: webPod("a", brokenFor(31)), then: func(f *surgeFixture) {
+			f.changeRequest("a-uid", holding("Evicted"))
+			f.remove(webPod("a"))
+			f.put(webPod("d", starting))
+			f.put(asks("b", labeled))
+		}, pod: "b", over: true},
+		"nobody waits for a pod whose eviction was canceled": {a: webPod("a", brokenFor(31)), then: func(f *surgeFixture) {
+			f.changeRequest("a-uid", holding("Canceled"))
+			f.put(webPod("a"))
+			f.put(asks("b", labeled))
+		}, pod: "b", over: true},
+		"a pod that is asked again waits again": {a: webPod("a"), then: func(f *surgeFixture) {
+			f.remove(webPod("c"))
+			f.put(asks("a", labeled, next))
+		}, pod: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, []runtime.Object{paced(3), web1(sized(3, 3, 3)), test.a, webPod("b"), webPod("c"), asks("a", labeled)}, func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				if f.entry("a-uid").CompletionTime == nil {
+					t.Fatal("pod a was not released")
+				}
+				test.then(f)
+				for range 2 {
+					if _, err := f.surge(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := f.entry(test.pod+"-uid").CompletionTime != nil; got != test.over {
+					t.Errorf("the turn of pod %s is over: %t, want %t: %s", test.pod, got, test.over, f.entry(test.pod+"-uid").Message)
+				}
+			})
+		})
+	}
+}
+
+// A pod that was broken before others left does not replace one of them.
+func TestPaceKnowsReplacementsByTheirAge(t *testing.T) {
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("b"), webPod("c", neverReady), webPod("d"), asks("a", labeled, turnCompleted, holding("Evicted")), asks("b", labeled)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		if f.entry("b-uid").CompletionTime == nil {
+			t.Errorf("pod b waits: %s", f.entry("b-uid").Message)
+		}
+	})
+}
+
+// When a pod that was never ready begins to count as broken, others need not wait for it any more.
+func TestPaceLooksAgainAtBrokenPods(t *testing.T) {
+	young := func(p *v1.Pod) {
+		p.CreationTimestamp = metav1.NewTime(bubbleBegins.Add(-10 * time.Second))
+		p.Status.Conditions[0].LastTransitionTime = p.CreationTimestamp
+	}
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), webPod("c", neverReady, young), asks("a", labeled)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		if f.entry("a-uid").CompletionTime != nil || !f.looksAgainAfter(21*time.Second) {
+			t.Error("the Deployment is not decided on again when pod c is broken")
+		}
+	})
+}
+
+// A request of the same name that the cache has may be an older one.
+func TestPaceIsBehindByAnObject(t *testing.T) {
+	older, newer := asks("c", labeled, turnCompleted, holding("Evicted")), asks("c", labeled, turnCompleted)
+	newer.UID = "next"
+	objects := []runtime.Object{paced(3), web1(sized(3, 3, 3)), webPod("a"), webPod("b"), webPod("d"), older, asks("a", labeled)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		f.client.PrependReactor("list", "evictionrequests", func(core.Action) (bool, runtime.Object, error) {
+			return true, &coordinationv1alpha1.EvictionRequestList{Items: []coordinationv1alpha1.EvictionRequest{*newer}}, nil
+		})
+		defer f.intercept()()
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		if f.entry("a-uid").CompletionTime != nil {
+			t.Error("pod a was released beside pod c")
 		}
 	})
 }
