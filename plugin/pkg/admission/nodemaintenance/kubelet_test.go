@@ -181,6 +181,12 @@ func TestUserWithTheNameOfANode(t *testing.T) {
 // TestAnnotationsOfShutdowns verifies that the annotations by which a kubelet knows that it has to end a maintenance
 // take what its spec takes, whoever may update it. Others are free, and those of other maintenances.
 func TestAnnotationsOfShutdowns(t *testing.T) {
+	// An annotation without a value is one as well.
+	without, with := newMaintenance(), newMaintenance()
+	without.Name, with.Name, with.Annotations = "graceful-shutdown-node-a1", "graceful-shutdown-node-a1", map[string]string{helpers.BootIDAnnotation: ""}
+	if leavesShutdown(without, with) || leavesShutdown(with, without) || !leavesShutdown(with, with) {
+		t.Error("an empty annotation may be added and removed")
+	}
 	annotated := func(annotations map[string]string) option {
 		return func(m *coordination.NodeMaintenance) { m.Annotations = annotations }
 	}
