@@ -37,7 +37,7 @@ const readTimeout = 30 * time.Second
 // time, of which there may be thousands, share a reading: each begins after the pod was released, and is of all requests
 // of the workload.
 type LiveReleases struct {
-	client     clientset.Interface
+	list       func(context.Context, workload) (*coordinationv1alpha1.EvictionRequestList, error)
 	isReleased func(*coordinationv1alpha1.EvictionRequest) bool
 
 	lock sync.Mutex
@@ -59,7 +59,10 @@ type reading struct {
 // NewLiveReleases returns a reader that reads through the client, and for which isReleased says whether a request is for
 // a pod that its workload has released.
 func NewLiveReleases(client clientset.Interface, isReleased func(*coordinationv1alpha1.EvictionRequest) bool) *LiveReleases {
-	return &LiveReleases{client: client, isReleased: isReleased, next: map[workload]*reading{}}
+	list := func(ctx context.Context, of workload) (*coordinationv1alpha1.EvictionRequestList, error) {
+		return client.CoordinationV1alpha1().EvictionRequests(of.namespace).List(ctx, metav1.ListOptions{LabelSelector: of.selector})
+	}
+	return &LiveReleases{list: list, isReleased: isReleased, next: map[workload]*reading{}}
 }
 
 // Unknown returns the name of a pod of a workload that was released without that this process knows it,
@@ -127,7 +130,7 @@ func (l *LiveReleases) begin(of workload) *reading {
 func (l *LiveReleases) read(ctx context.Context, of workload) ([]*coordinationv1alpha1.EvictionRequest, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	live, err := l.client.CoordinationV1alpha1().EvictionRequests(of.namespace).List(ctx, metav1.ListOptions{LabelSelector: of.selector})
+	live, err := l.list(ctx, of)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 )
 
 // newRequest returns a request for a pod of an application, which is released if the annotation says so.
@@ -51,13 +49,13 @@ func selectorOf(app string) *metav1.LabelSelector {
 func TestLiveReleasesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(newRequest("a", "web", "no"), newRequest("b", "web", "yes"), newRequest("c", "db", "yes"))
-		lists, release := 0, make(chan struct{})
-		client.PrependReactor("list", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		live := NewLiveReleases(client, isAnnotated)
+		list, lists, release := live.list, 0, make(chan struct{})
+		live.list = func(ctx context.Context, of workload) (*coordinationv1alpha1.EvictionRequestList, error) {
 			lists++
 			<-release
-			return false, nil, nil
-		})
-		live := NewLiveReleases(client, isAnnotated)
+			return list(ctx, of)
+		}
 		var lock sync.Mutex
 		answers := map[string]int{}
 		var asking sync.WaitGroup
@@ -79,7 +77,8 @@ func TestLiveReleasesAreShared(t *testing.T) {
 		}
 		synctest.Wait()
 		if lists != 1 {
-			t.Errorf("%d lists while one is under way, want no other one", lists)
+			close(release)
+			t.Fatalf("%d lists while one is under way, want no other one", lists)
 		}
 		release <- struct{}{}
 		synctest.Wait()
@@ -106,13 +105,12 @@ func TestLiveReleasesAreShared(t *testing.T) {
 // Who gives up takes no answer from others, and an error is that of all who share the list.
 func TestLiveReleasesFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
 		release := make(chan struct{})
-		client.PrependReactor("list", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		live := NewLiveReleases(nil, isAnnotated)
+		live.list = func(context.Context, workload) (*coordinationv1alpha1.EvictionRequestList, error) {
 			<-release
-			return true, nil, errors.New("busy")
-		})
-		live := NewLiveReleases(client, isAnnotated)
+			return nil, errors.New("busy")
+		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var lock sync.Mutex
 		errs := map[string]error{}
