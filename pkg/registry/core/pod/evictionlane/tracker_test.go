@@ -188,6 +188,9 @@ func TestSelectAfterOtherWrites(t *testing.T) {
 			t.Fatalf("got budgets %v (known: %t) after %d writes", got, known, i+1)
 		}
 	}
+	if kept := len(l.tracker.indexer.List()); kept != manyBudgets {
+		t.Errorf("the tracker has %d budgets: it takes messages about progress for some", kept)
+	}
 }
 
 // TestSelectedBudgetsAreCopies: the storage of evictions changes what it is given.
