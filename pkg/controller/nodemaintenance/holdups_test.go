@@ -94,8 +94,8 @@ func TestOverdue(t *testing.T) {
 // write waits longer because it has failed for long.
 func TestRetries(t *testing.T) {
 	f, conflict := newFailures(), apierrors.NewConflict(nodeResource, "n", errors.New("changed"))
-	f.failed("n", writeKey{writeStatus, "a"}, conflict, start)
-	f.failed("n", writeKey{writeEscalation, "a"}, conflict, start)
+	f.failed("n", writeKey{writeStatus, "a"}, conflict, time.Time{}, start)
+	f.failed("n", writeKey{writeEscalation, "a"}, conflict, time.Time{}, start)
 	if wait := f.wait("n", writeKey{writeStatus, "a"}, start); wait != 0 {
 		t.Errorf("the status waits %v", wait)
 	}
