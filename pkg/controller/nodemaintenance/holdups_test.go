@@ -108,3 +108,16 @@ func TestRetries(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedNodeIsSelected verifies that a node which the maintenance has lost does not count as failed.
+func TestFailedNodeIsSelected(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.settle()
+	f.progress.setFailed("n", "uid", "m", true)
+	f.progress.setFailed("lost", "uid", "m", true)
+	if failed := f.progress.maintenances["m"].failed; len(failed) != 1 || failed["n"] != "uid" {
+		t.Errorf("failed are %v", failed)
+	}
+}
