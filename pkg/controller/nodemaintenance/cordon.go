@@ -18,8 +18,10 @@ package nodemaintenance
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +45,7 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 	switch {
 	case s.view.claimed() && !node.Spec.Unschedulable:
 		// A node that could not be cordoned yet was not uncordoned by another client.
-		needed = &cordonWrite{writeKey{writeCordon, node.UID}, maintenance.IsClaimed(node) && !s.view.cordonRefused}
+		needed = &cordonWrite{writeKey{writeCordon, node.UID}, maintenance.IsClaimed(node) && !c.hasUncordoned(node) && !s.view.cordonRefused}
 	case c.mustUncordon(node, s.view):
 		needed = &cordonWrite{writeKey: writeKey{writeUncordon, node.UID}}
 	default:
@@ -53,7 +55,33 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 	if needed.again {
 		wait = max(wait, c.recordons.wait(node.Name, s.now))
 	}
-	return needed, wait
+	return needed, max(wait, c.reclaimWait(node, s.view, s.now))
+}
+
+// noteDeselected records that a claim ends because a maintenance that goes on does not select the node any more. Labels
+// that others change again and again would otherwise have the node cordoned and uncordoned as often, and evictions
+// requested and withdrawn, so that interceptors begin anew.
+func (c *Controller) noteDeselected(node *v1.Node, deselected []string, now time.Time) {
+	goesOn := func(name string) bool {
+		m, err := c.maintenanceLister.Get(name)
+		return err == nil && m.DeletionTimestamp == nil && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete
+	}
+	ended := slices.DeleteFunc(slices.Clone(deselected), func(name string) bool { return !goesOn(name) })
+	if len(ended) == 0 || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
+		return
+	}
+	if c.reclaims.wrote(node.Name, c.earlierSince(node.Name, writeCordon, ""), now) {
+		c.events.selectionContested(node, ended)
+	}
+}
+
+// reclaimWait returns the delay before a node may be claimed again that others select and deselect again and again; 0
+// if it is claimed already, or not to be.
+func (c *Controller) reclaimWait(node *v1.Node, view *nodeView, now time.Time) time.Duration {
+	if !view.claimed() || node.Spec.Unschedulable || maintenance.IsClaimed(node) && !c.hasUncordoned(node) {
+		return 0
+	}
+	return c.reclaims.wait(node.Name, now)
 }
 
 // noteUncordoned records that a node is schedulable: now, and not when it is released, because
@@ -228,7 +256,7 @@ func (c *Controller) forgetOwnCordon(s *nodeSync) {
 	}
 	published := own.unschedulable == maintenance.IsClaimed(s.node)
 	reverted := own.unschedulable && !s.node.Spec.Unschedulable
-	claimedAgain := !own.unschedulable && s.view.claimed()
+	claimedAgain := !own.unschedulable && s.view.claimed() && c.reclaimWait(s.node, s.view, s.now) == 0
 	if published || reverted || claimedAgain {
 		c.ownCordons.Delete(s.node.Name)
 	}

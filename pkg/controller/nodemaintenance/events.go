@@ -46,6 +46,7 @@ const (
 	reasonNodeLeftCordoned = "NodeLeftCordoned"
 	reasonCordonContested  = "CordonContested"
 	reasonTaintContested   = "TaintContested"
+	reasonSelectContested  = "SelectionContested"
 	reasonCordonFailed     = "CordonFailed"
 	reasonTaintFailed      = "TaintFailed"
 	reasonNodeDrained      = "NodeDrained"
@@ -169,6 +170,11 @@ func (w *eventWriter) leftCordoned(node *v1.Node, manager string) {
 func (w *eventWriter) contested(node *v1.Node, claiming []string) {
 	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
 		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", joinNames(claiming)))
+}
+
+func (w *eventWriter) selectionContested(node *v1.Node, deselecting []string) {
+	w.node(node, v1.EventTypeWarning, reasonSelectContested, "Cordon", fmt.Sprintf(
+		"NodeMaintenance %s keeps selecting and deselecting the node, because another client changes the node or spec.nodeSelector; claiming it at most once a minute", joinNames(deselecting)))
 }
 
 func (w *eventWriter) taintContested(node *v1.Node, wanted bool) {

@@ -145,6 +145,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 		c.forgetNode(name, facts)
 		return nil, nil
 	}
+	c.noteDeselected(node, deselected, now)
 	facts.awaitsFinalizers = awaitsFinalizers(node, orders)
 	s := &nodeSync{node: node, orders: orders, facts: facts, now: now}
 	s.view = c.computeView(s)
@@ -189,6 +190,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.retaints.forget(name)
 	c.untaints.forget(name)
 	c.restorations.forget(name)
+	c.reclaims.forget(name)
 	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
 	c.holdUps.forget(name)
@@ -266,7 +268,8 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 	if c.isRestoration(node, needed) {
 		wait = max(wait, c.restorations.wait(node.Name, s.now))
 	}
-	return needed, wait
+	// Nothing says that a node is claimed before it may be.
+	return needed, max(wait, c.reclaimWait(s.node, s.view, s.now))
 }
 
 // writtenConditions are the conditions that were last written to a node.

@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"slices"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -91,7 +92,7 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 		hasCordoned = hasCordoned || o.waits() && o.hasCordoned(s.node)
 	}
 	view.keepsCordon = (awaitsFinalizer || hasCordoned) && !view.claimed() && c.isOwnCordon(s.node)
-	c.addNodeBlockers(view, s.node)
+	c.addNodeBlockers(view, s.node, s.now)
 	c.addContests(view, s)
 	if view.drains() && len(s.facts.participants) > 0 {
 		c.addDrain(view, s)
@@ -102,8 +103,8 @@ func (c *Controller) computeView(s *nodeSync) *nodeView {
 }
 
 // addNodeBlockers adds the failed writes to the node itself.
-func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node) {
-	view.cordonRefused = c.isCordonRefused(node)
+func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node, now time.Time) {
+	view.cordonRefused = c.isCordonRefused(node) || c.reclaimWait(node, view, now) > 0
 	mustUncordon, write := c.mustUncordon(node, view), writeKey{writeCordon, node.UID}
 	if mustUncordon {
 		write.kind = writeUncordon
@@ -124,6 +125,10 @@ func (c *Controller) addContests(view *nodeView, s *nodeSync) {
 		c.nodes.AddAfter(node.Name, max(undone.over.Sub(s.now), recordonSlack))
 		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, cordonContested, undone.since))
 	}
+	if wait := c.reclaimWait(node, view, s.now); wait > 0 && view.cordonBlocker == nil {
+		undone, _ := c.reclaims.contested(node.Name, true, s.now)
+		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, selectionContested, undone.since))
+	}
 	if undone, is := c.restorations.contested(node.Name, false, s.now); is && view.statusBlocker == nil {
 		c.nodes.AddAfter(node.Name, undone.over.Sub(s.now))
 		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.since))
@@ -133,6 +138,7 @@ func (c *Controller) addContests(view *nodeView, s *nodeSync) {
 // What blockers say of contests.
 const (
 	cordonContested     = "another client makes it schedulable again and again, and it is cordoned at most once a minute: the audit log has by whom"
+	selectionContested  = "another client changes again and again whether spec.nodeSelector selects it, such as by a label, and it is claimed at most once a minute: the audit log has by whom"
 	taintContested      = "another client adds the taint " + coordinationv1alpha1.NodePlannedTaint + " again and again, and it is removed at most once a minute: the audit log has by whom"
 	conditionsContested = "another client changes the conditions of the maintenance again and again, and they are restored at most once a minute: the audit log has by whom"
 )

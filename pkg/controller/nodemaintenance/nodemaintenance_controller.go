@@ -76,6 +76,8 @@ type Controller struct {
 	// recordons has the cordons that others have undone, retaints and untaints the taints of planned nodes that
 	// others have removed or added, and restorations the conditions that others have changed.
 	recordons, retaints, untaints, restorations *recordonBackoff
+	// reclaims has the claims that have ended because others have changed what maintenances select.
+	reclaims *recordonBackoff
 	// refinalizers has the finalizers that others have removed, by the names of maintenances.
 	refinalizers *recordonBackoff
 	contests     *contests
@@ -190,6 +192,7 @@ func New(
 		retaints:          newRecordonBackoff(),
 		untaints:          newRecordonBackoff(),
 		restorations:      newRecordonBackoff(),
+		reclaims:          newRecordonBackoff(),
 		refinalizers:      newRecordonBackoff(),
 		contests:          newContests(),
 		returns:           newReturns(),

@@ -143,6 +143,56 @@ func TestCordonThatOthersRemove(t *testing.T) {
 	}
 }
 
+// TestSelectionThatOthersChange: two clients that fight over a label by which a maintenance selects a node have it neither
+// cordoned nor drained each time, and a blocker says so. When they have stopped, it is drained.
+func TestSelectionThatOthersChange(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createPods(2, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	cordons, statuses, requests := f.countNodeWrites("", `"unschedulable":true`), f.countNodeWrites("status", "maintenanceStatus"), 0
+	f.client.PrependReactor("*", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetVerb() == "create" || action.GetVerb() == "patch" {
+			requests++
+		}
+		return false, nil, nil
+	})
+	change := func(node *v1.Node) bool {
+		if _, selected := node.Labels["a"]; selected {
+			delete(node.Labels, "a")
+		} else {
+			node.Labels = map[string]string{"a": ""}
+		}
+		return true
+	}
+	f.undo(5*time.Minute, change)
+	f.expectPace("the cordon", cordons)
+	// Requests are made and withdrawn, for two pods.
+	if *statuses > 2*(recordonLimit+6) || requests > 4*(recordonLimit+6) {
+		t.Errorf("%d statuses of the node, and %d writes of requests in five minutes", *statuses, requests)
+	}
+	if !slices.ContainsFunc(f.events, func(e string) bool {
+		return strings.HasPrefix(e, "Node n: SelectionContested: NodeMaintenance m keeps selecting")
+	}) {
+		t.Errorf("no event: %q", f.events)
+	}
+	if _, selected := f.node("n").Labels["a"]; !selected {
+		f.undo(100*time.Millisecond, change)
+	}
+	f.run(5 * time.Second)
+	if !f.node("n").Spec.Unschedulable { // Otherwise the minute was just over.
+		f.expectBlocker("while they fight", coordinationv1alpha1.DrainBlockerCordonFailed, "changes again and again whether spec.nodeSelector selects it")
+	}
+	f.run(2*recordonPause + recordonSlack)
+	if node := f.node("n"); !node.Spec.Unschedulable || f.maintenance("m").Status.DrainStatus.ActiveEvictionRequests != 2 || f.maintenance("m").Status.DrainStatus.BlockedPods > 0 ||
+		slices.ContainsFunc(f.maintenance("m").Status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
+			return b.Cause == coordinationv1alpha1.DrainBlockerCordonFailed
+		}) {
+		t.Errorf("they have stopped: unschedulable %t, %+v", node.Spec.Unschedulable, f.maintenance("m").Status.DrainStatus)
+	}
+}
+
 // TestConditionsThatOthersChange: a client that writes conditions of maintenances back to what it has read once makes
 // the controller write neither all the time nor without a word. What else changes does not wait for that.
 func TestConditionsThatOthersChange(t *testing.T) {
