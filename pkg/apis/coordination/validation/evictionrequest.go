@@ -45,7 +45,6 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 		errs = append(errs, field.Required(field.NewPath("spec", "requesters"), "must have at least one requester: add the name of the client that requests the eviction"))
 	}
 	errs = append(errs, validateSize(request, nil)...)
-	errs = append(errs, validateAnnotations(request.Annotations, nil)...)
 	errs = append(errs, validateTarget(request, field.NewPath("spec", "target"))...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, nil, field.NewPath("spec", "requesters"))...)
 	return errs
@@ -56,7 +55,6 @@ func ValidateEvictionRequestCreate(request *coordination.EvictionRequest) field.
 func ValidateEvictionRequestUpdate(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&request.ObjectMeta, &oldRequest.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, validateSize(request, oldRequest)...)
-	errs = append(errs, validateAnnotations(request.Annotations, oldRequest.Annotations)...)
 	errs = append(errs, validateRequesters(request.Spec.Requesters, oldRequest.Spec.Requesters, field.NewPath("spec", "requesters"))...)
 	return append(errs, validateHeartbeatDeadline(request.Spec.HeartbeatDeadlineSeconds, oldRequest.Spec.HeartbeatDeadlineSeconds, field.NewPath("spec", "heartbeatDeadlineSeconds"))...)
 }
@@ -97,33 +95,6 @@ func validateSize(request, oldRequest *coordination.EvictionRequest) field.Error
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), field.OmitValueType{},
 		fmt.Sprintf("labels, finalizers, ownerReferences and managedFields must have at most %d bytes together, and have %d: remove labels, which are copied from the pod, or finalizers and owners, or apply fewer fields",
 			maxMetadataSize, size))}
-}
-
-// maxAnnotationsSize limits the annotations that kube-apiserver does not write itself. It leaves the rest of what the
-// annotations of an object may have for these: who fills them must not be able to keep callers of pods/eviction out, or
-// requesters from withdrawing.
-const maxAnnotationsSize = apimachineryvalidation.TotalAnnotationSizeLimitB - 4*1024
-
-// validateAnnotations validates what an update makes larger.
-func validateAnnotations(annotations, old map[string]string) field.ErrorList {
-	size := annotationsSize(annotations)
-	if size <= maxAnnotationsSize || size <= annotationsSize(old) {
-		return nil
-	}
-	return field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", maxAnnotationsSize)}
-}
-
-func annotationsSize(annotations map[string]string) int {
-	size := 0
-	for key, value := range annotations {
-		switch key {
-		case coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
-			coordinationv1alpha1.EvictionCallGracePeriodAnnotation, coordinationv1alpha1.EvictionWithdrawnByAnnotation:
-		default:
-			size += len(key) + len(value)
-		}
-	}
-	return size
 }
 
 func metadataSize(request *coordination.EvictionRequest) int {

@@ -232,40 +232,6 @@ func TestDefaultHeartbeatDeadline(t *testing.T) {
 
 // A request must not become so large that its status cannot be written.
 // Annotations of others leave room for those of kube-apiserver.
-func TestAnnotationsSize(t *testing.T) {
-	annotated := func(key string, bytes int) func(*coordination.EvictionRequest) {
-		return func(request *coordination.EvictionRequest) {
-			if request.Annotations == nil {
-				request.Annotations = map[string]string{}
-			}
-			request.Annotations[key] = strings.Repeat("x", bytes-len(key))
-		}
-	}
-	const key, callTime, most = "example.com/a", "coordination.k8s.io/eviction-call-time", 252 * 1024
-	tooLong := field.ErrorList{field.TooLong(field.NewPath("metadata", "annotations"), "", most)}
-	matcher := field.ErrorMatcher{}.ByType().ByField().ByDetailSubstring()
-	full := annotated(key, most)
-	for name, test := range map[string]struct {
-		old, request *coordination.EvictionRequest
-		want         field.ErrorList
-	}{
-		"created with many":        {request: newEvictionRequest(full)},
-		"created with too many":    {request: newEvictionRequest(annotated(key, most+1)), want: tooLong},
-		"one more":                 {old: newEvictionRequest(full), request: newEvictionRequest(full, annotated("b", 2)), want: tooLong},
-		"one of kube-apiserver":    {old: newEvictionRequest(full), request: newEvictionRequest(full, annotated(callTime, 4096))},
-		"too many stored":          {old: newEvictionRequest(annotated(key, most+10)), request: newEvictionRequest(annotated(key, most+10))},
-		"too many stored, reduced": {old: newEvictionRequest(annotated(key, most+10)), request: newEvictionRequest(annotated(key, most+9))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if test.old == nil {
-				matcher.Test(t, test.want, ValidateEvictionRequestCreate(test.request))
-				return
-			}
-			matcher.Test(t, test.want, ValidateEvictionRequestUpdate(test.request, test.old))
-		})
-	}
-}
-
 func TestMetadataSize(t *testing.T) {
 	labelled := func(bytes int) func(*coordination.EvictionRequest) {
 		return func(request *coordination.EvictionRequest) {

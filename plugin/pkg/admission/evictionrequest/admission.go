@@ -141,8 +141,14 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		// There is no other subresource. It is rejected, so that no write of the status in an
 		// unexpected form is unchecked.
 	case a.GetOperation() == admission.Create && isRequest:
+		if err := validateAnnotations(a, request, nil); err != nil {
+			return err
+		}
 		return p.validateCreate(ctx, a, request)
 	case a.GetOperation() == admission.Update && isRequest && isOld:
+		if err := validateAnnotations(a, request, old); err != nil {
+			return err
+		}
 		return p.validateUpdate(ctx, a, request, old)
 	case a.GetOperation() == admission.Delete && isOld:
 		return p.validateDelete(ctx, a, old)

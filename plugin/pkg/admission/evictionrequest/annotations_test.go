@@ -1,0 +1,63 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kubernetes/pkg/apis/coordination"
+)
+
+// TestAnnotationsSize: who fills the annotations leaves kube-apiserver room for its own.
+func TestAnnotationsSize(t *testing.T) {
+	annotated := func(key string, bytes int) option {
+		return func(request *coordination.EvictionRequest) {
+			if request.Annotations == nil {
+				request.Annotations = map[string]string{}
+			}
+			request.Annotations[key] = strings.Repeat("x", bytes-len(key))
+		}
+	}
+	const key, withdrawnBy, most = "example.com/a", "coordination.k8s.io/eviction-withdrawn-by", 252 * 1024
+	full := annotated(key, most)
+	for name, test := range map[string]struct {
+		old, request *coordination.EvictionRequest
+		refused      bool
+	}{
+		"created with many":        {request: newRequest(full)},
+		"created with too many":    {request: newRequest(annotated(key, most+1)), refused: true},
+		"one more":                 {old: newRequest(full), request: newRequest(full, annotated("b", 2)), refused: true},
+		"one of kube-apiserver":    {old: newRequest(full), request: newRequest(full, annotated(withdrawnBy, 4096))},
+		"too many stored":          {old: newRequest(annotated(key, most+10)), request: newRequest(annotated(key, most+10))},
+		"too many stored, reduced": {old: newRequest(annotated(key, most+10)), request: newRequest(annotated(key, most+9))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, operation := newRequesterPlugin(t, newPod(podUID, nil)), admission.Update
+			if test.old == nil {
+				operation = admission.Create
+			}
+			err := plugin.Validate(t.Context(), attributes(operation, owner, "", test.request, test.old), nil)
+			const says = "metadata.annotations: Too long: may not be more than 258048 bytes"
+			if test.refused && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), says)) || !test.refused && err != nil {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
