@@ -1143,7 +1143,8 @@ const (
 
 	// DrainBlockerCordonFailed means that the API server refuses to make nodes
 	// unschedulable or, in the stage Complete, schedulable again, because of an admission
-	// webhook or a policy, for example. Needs an intervention.
+	// webhook or a policy, for example, or that another client undoes it again and again, also by
+	// changing which nodes spec.nodeSelector selects. Needs an intervention.
 	DrainBlockerCordonFailed DrainBlockerCause = "CordonFailed"
 
 	// DrainBlockerDisruptionBudget means that PodDisruptionBudgets do not allow the eviction. The
