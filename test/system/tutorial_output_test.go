@@ -35,6 +35,8 @@ func TestTutorialOutput(t *testing.T) {
 		{name: "another node", shown: "node-1\n", printed: "node-2\n", differs: true},
 		{name: "a further line", shown: "a\n", printed: "a\nb\n", differs: true},
 		{name: "one line fewer", shown: "a\nb\n", printed: "a\n", differs: true},
+		{name: "the end of a watch", shown: "met\n", printed: `I1129 01:58:27.497765    6888 reflector.go:664] "Warning: watch ended with error" reflector="informerwatcher.go:162" err="an error on the server"` + "\nmet\n"},
+		{name: "another log", shown: "met\n", printed: `E1129 01:58:27.497765    6888 memcache.go:265] "Unhandled Error"` + "\nmet\n", differs: true},
 		{name: "times", shown: "17:55:54  for 12s\n", printed: "09:00:01  for 1m2s\n"},
 		{name: "columns", shown: "NAME   AGE\nweb    3s\n", printed: "NAME  AGE\nweb   10m\n"},
 		{name: "random names", shown: "web-86b5468886-9mkl5\n", printed: "web-5c5956868-gg95h\n"},

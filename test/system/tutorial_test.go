@@ -137,6 +137,8 @@ var volatile = []struct {
 	pattern     *regexp.Regexp
 	placeholder string
 }{
+	// kubectl wait ends its watch when the condition is met, and client-go logs it if an event is being read then.
+	{regexp.MustCompile(`(?m)^I\d{4} .* reflector\.go:\d+\] "Warning: watch ended with error".*\n`), ""},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
 	{regexp.MustCompile(`\b(\d+[hms])+\b`), "DURATION"},
 	{regexp.MustCompile(` +`), " "}, // Columns are as wide as their cells.
