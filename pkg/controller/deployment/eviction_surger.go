@@ -32,6 +32,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -116,6 +117,9 @@ type surger struct {
 	uncertainWrites map[types.UID]map[string]uncertainWrite
 	// releases are the pods that this process has released, by the UID of the Deployment.
 	releases map[types.UID]releases
+	// misplaced are the Deployments with a pod that came to a node that maintenances claimed, by the name of the node:
+	// when they release it, the pod is a replacement.
+	misplaced map[string]sets.Set[types.UID]
 	// progress is what the condition of a Deployment reports, by UID. It has no entry for a
 	// Deployment without the condition.
 	progress map[types.UID]progress
@@ -181,6 +185,7 @@ func (dc *DeploymentController) SurgeForEvictions(informers SurgeInformers, repo
 		openTurns:       map[types.UID]*openTurn{},
 		uncertainWrites: map[types.UID]map[string]uncertainWrite{},
 		releases:        map[types.UID]releases{},
+		misplaced:       map[string]sets.Set[types.UID]{},
 		progress:        map[types.UID]progress{},
 	}
 	s.interceptor, err = evictionrequest.NewInterceptor(evictionrequest.InterceptorConfig{
@@ -195,6 +200,9 @@ func (dc *DeploymentController) SurgeForEvictions(informers SurgeInformers, repo
 	}
 	if err := s.watch(requests, deployments, replicaSets, pods); err != nil {
 		return err
+	}
+	if _, err := informers.Nodes.Informer().AddEventHandler(s.nodeHandler()); err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
 	}
 	if _, err := informers.Budgets.Informer().AddEventHandler(s.budgetHandler()); err != nil {
 		return fmt.Errorf("watching pod disruption budgets: %w", err)

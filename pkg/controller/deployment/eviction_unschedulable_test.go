@@ -152,6 +152,45 @@ func TestOneTurnForEachReplacement(t *testing.T) {
 	})
 }
 
+// A pod that came to a node before it was released is a replacement when it is, and the Deployment looks again then: its
+// turns would wait for a minute otherwise.
+func TestNodeOfAReplacementIsReleased(t *testing.T) {
+	objects := []runtime.Object{
+		web(), web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:59:00Z"}`)), asks("a"),
+		webPod("a", func(p *v1.Pod) {
+			p.Spec.NodeName, p.CreationTimestamp = "old", metav1.NewTime(bubbleBegins.Add(-time.Hour))
+		}),
+		webPod("r", func(p *v1.Pod) { p.Spec.NodeName, p.CreationTimestamp = "new", metav1.NewTime(bubbleBegins) }),
+		zoned("old", "a", true), zoned("new", "a", true),
+	}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		f.forgetWoken()
+		heartbeat := zoned("new", "a", true)
+		heartbeat.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(bubbleBegins.Add(time.Minute))
+		f.put(heartbeat)
+		f.expectWoken(false)
+		f.put(zoned("new", "a", false))
+		f.expectWoken(true)
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute) // Messages are reported with the next heartbeat.
+		if got, want := f.entry("a-uid").Message, "Surging 1/1: removing the replaced pod."; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		f.forgetWoken()
+		f.put(zoned("new", "a", true))
+		f.expectWoken(false) // It had come before.
+		if len(f.dc.surger.misplaced) > 0 {
+			t.Errorf("kept: %v", f.dc.surger.misplaced)
+		}
+	})
+}
+
 // A pod on a node that a maintenance claims replaces none: it would have to leave as well.
 func TestMisplacedReplacement(t *testing.T) {
 	placed := func(node string, created time.Duration) func(*v1.Pod) {

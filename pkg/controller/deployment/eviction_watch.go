@@ -26,11 +26,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -140,6 +142,11 @@ func (s *surger) forget(d *apps.Deployment) {
 	delete(s.progress, d.UID)
 	delete(s.uncertainWrites, d.UID)
 	delete(s.releases, d.UID)
+	for node, deployments := range s.misplaced {
+		if deployments.Delete(d.UID); deployments.Len() == 0 {
+			delete(s.misplaced, node)
+		}
+	}
 	s.lock.Unlock()
 	s.wake(d.UID)
 }
@@ -148,6 +155,43 @@ func (s *surger) forget(d *apps.Deployment) {
 func (s *surger) replicaSetLost(rs *apps.ReplicaSet) {
 	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
 		s.wake(ref.UID)
+	}
+}
+
+// nodeHandler wakes up the Deployments with pods on a node that maintenances claim from now on, or no more.
+func (s *surger) nodeHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, new any) {
+			if before, after := old.(*v1.Node), new.(*v1.Node); !maintenance.ClaimedSince(before).Equal(maintenance.ClaimedSince(after)) {
+				s.claimChanged(after.Name)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if node, err := tombstone.Object[*v1.Node](obj); err == nil {
+				s.claimChanged(node.Name)
+			}
+		},
+	}
+}
+
+// noteMisplaced records that a Deployment has a pod that came to the node while maintenances claimed it.
+func (s *surger) noteMisplaced(node string, deployment types.UID) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.misplaced[node] == nil {
+		s.misplaced[node] = sets.New[types.UID]()
+	}
+	s.misplaced[node].Insert(deployment)
+}
+
+// claimChanged is called for a node that maintenances have claimed or released.
+func (s *surger) claimChanged(node string) {
+	s.lock.Lock()
+	deployments := s.misplaced[node]
+	delete(s.misplaced, node)
+	s.lock.Unlock()
+	for deployment := range deployments {
+		s.wake(deployment)
 	}
 }
 

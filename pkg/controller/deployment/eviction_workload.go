@@ -165,7 +165,10 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 			observed.since = evictionturn.Began(request, coordinationv1alpha1.EvictionInterceptorDeployment, now)
 		}
 	}
-	observed.misplaced = s.isMisplaced(pod)
+	if s.isMisplaced(pod) {
+		s.noteMisplaced(pod.Spec.NodeName, w.deployment.UID)
+		observed.misplaced = s.isMisplaced(pod) // Its node may have been released before that.
+	}
 	if observed.turn == ourTurn {
 		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
 		s.lock.Lock()
