@@ -216,10 +216,10 @@ func measureIdle(ctx context.Context, opts options, r *report) error {
 			if err != nil {
 				return err
 			}
+			t.derive(state.name, result{Name: "writes at first", Unit: "per request", digits: 2, Value: begun.count(controller, isWrite) / float64(opts.idle)})
 			if err := c.measureRest(ctx, t, quiet{state.name, "the controller", controller, c.sleepIdle}); err != nil {
 				return err
 			}
-			t.derive(state.name, result{Name: "writes at first", Unit: "per request", digits: 2, Value: begun.count(controller, isWrite) / float64(opts.idle)})
 			if state.end != nil {
 				if err := state.end(ctx, t); err != nil {
 					return fmt.Errorf("%s: %w", state.name, err)

@@ -228,7 +228,7 @@ func (b *budgetQueues) next(budget types.NamespacedName, version string, now tim
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	queue := b.queues[budget]
-	if queue == nil || queue.inFlight >= queue.pace.limitAt(now) {
+	if queue == nil || queue.inFlight >= queue.pace.limit {
 		return request, false, 0
 	}
 	if pause := queue.pause(now, version); pause > 0 {

@@ -206,8 +206,6 @@ func (i *imperativeInterceptor) attempting(e *eviction, now time.Time) {
 		i.waiting.asked(keyOf(budget), now)
 	default:
 		i.waiting.began(keyOf(budget), now)
-		// If it is in flight then, another one takes its place.
-		i.queue.AddAfter(evictionItem{budget: keyOf(budget), task: taskEvict, slot: i.waiting.limit(keyOf(budget))}, lateEviction)
 	}
 }
 

@@ -34,10 +34,6 @@ const (
 	// twice what one without a conflict takes.
 	lateEviction = 200 * time.Millisecond
 
-	// conflictWait is how long kube-apiserver waits at least after a conflict of its write of the budget
-	// before it tries again. An eviction that is late does nothing until then.
-	conflictWait = 500 * time.Millisecond
-
 	// maxPacePatience limits how many rounds of quick answers an increase takes.
 	maxPacePatience = 64
 )
@@ -45,7 +41,6 @@ const (
 // pace limits how many evictions under one budget are in flight. An API server with the feature gate
 // EvictionLane decides many at a time, and without it they impede each other. The answers tell which
 // one it is: the limit grows while they are quick, and is halved when one is slow or a conflict.
-// Also alone, an eviction conflicts with the disruption controller now and then.
 type pace struct {
 	limit int
 	// patience is how many rounds of quick answers the next increase takes. It doubles when the limit
@@ -94,18 +89,6 @@ func (p *pace) end(began, ended time.Time, conflict bool) (grown bool) {
 	p.quick, p.changed, p.grew = 0, ended, true
 	return true
 }
-
-// limitAt returns how many evictions may be in flight now. While one of them waits after a conflict, another one
-// takes its place, unless that would still be in flight when the first one goes on: they would conflict again.
-func (p *pace) limitAt(now time.Time) int {
-	if slices.ContainsFunc(p.inFlight, func(began time.Time) bool { return waits(now.Sub(began)) }) {
-		return p.limit + 1
-	}
-	return p.limit
-}
-
-// waits returns whether an eviction that has taken so long is one that waits after its first conflict.
-func waits(age time.Duration) bool { return age >= lateEviction && age < conflictWait-lateEviction/2 }
 
 // isLate returns whether an eviction in flight may be a slow one. Its answer decides: of several
 // evictions with a conflict, the first answers are quick.

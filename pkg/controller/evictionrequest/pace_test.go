@@ -173,55 +173,6 @@ func TestPaceSteps(t *testing.T) {
 	}
 }
 
-func TestLimitWhileOneWaits(t *testing.T) {
-	for age, want := range map[time.Duration]int{
-		0:                                 1,
-		lateEviction - 1:                  1,
-		lateEviction:                      2,
-		conflictWait - lateEviction/2 - 1: 2,
-		conflictWait - lateEviction/2:     1, // It goes on soon.
-		time.Minute:                       1,
-	} {
-		p := newPace()
-		p.begin(start)
-		if got := p.limitAt(start.Add(age)); got != want {
-			t.Errorf("limit %d when an eviction has taken %s, want %d", got, age, want)
-		}
-		p.begin(start.Add(age - lateEviction)) // However many wait.
-		if got := p.limitAt(start.Add(age)); got != 2 {
-			t.Errorf("limit %d when another one waits, want 2", got)
-		}
-	}
-}
-
-// While an eviction waits after a conflict, others take its place, one at a time.
-func TestEvictionsWhileOneWaits(t *testing.T) {
-	f := newFixture(t, newBudget("web", allowing(5)))
-	var inFlight []int
-	now := 0
-	f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
-		now++
-		inFlight = append(inFlight, now)
-		if len(inFlight) == 1 {
-			extra := budgetItem("web")
-			extra.slot = 1
-			f.clock.Step(f.evictions.waits(extra))
-			f.evictions.Add(extra)
-			f.runEvictions(t) // Other workers.
-			f.clock.Step(conflictWait)
-		}
-		now--
-		return nil
-	}
-	for i := range 4 {
-		f.enqueue(t)(pair(fmt.Sprint(i), time.Duration(i)*time.Second))
-	}
-	f.runEvictions(t)
-	if want := []int{1, 2, 2, 2}; !slices.Equal(inFlight, want) {
-		t.Errorf("evictions in flight %d, want %d", inFlight, want)
-	}
-}
-
 // The queue of a budget has as many evictions in flight as the answers allow.
 func TestPaceOfABudget(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("changed"))
