@@ -61,13 +61,14 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 // noteDeselected records that a claim ends because a maintenance that goes on does not select the node any more. Labels
 // that others change again and again would otherwise have the node cordoned and uncordoned as often, and evictions
 // requested and withdrawn, so that interceptors begin anew.
-func (c *Controller) noteDeselected(node *v1.Node, deselected []string, now time.Time) {
+func (c *Controller) noteDeselected(node *v1.Node, orders []order, deselected []string, now time.Time) {
 	goesOn := func(name string) bool {
 		m, err := c.maintenanceLister.Get(name)
 		return err == nil && m.DeletionTimestamp == nil && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete
 	}
 	ended := slices.DeleteFunc(slices.Clone(deselected), func(name string) bool { return !goesOn(name) })
-	if len(ended) == 0 || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
+	stays := slices.ContainsFunc(orders, func(o order) bool { return o.claims() })
+	if len(ended) == 0 || stays || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
 		return
 	}
 	if c.reclaims.wrote(node.Name, c.earlierSince(node.Name, writeCordon, ""), now) {

@@ -145,7 +145,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 		c.forgetNode(name, facts)
 		return nil, nil
 	}
-	c.noteDeselected(node, deselected, now)
+	c.noteDeselected(node, orders, deselected, now)
 	facts.awaitsFinalizers = awaitsFinalizers(node, orders)
 	s := &nodeSync{node: node, orders: orders, facts: facts, now: now}
 	s.view = c.computeView(s)

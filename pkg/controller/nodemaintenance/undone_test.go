@@ -193,6 +193,26 @@ func TestSelectionThatOthersChange(t *testing.T) {
 	}
 }
 
+// TestSelectionOfANodeThatStaysClaimed: no claim ends while another maintenance has one.
+func TestSelectionOfANodeThatStaysClaimed(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": "", "b": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.createMaintenance("other", stageCordon, "b")
+	f.run(5 * time.Second)
+	f.undo(10*time.Second, func(node *v1.Node) bool {
+		if _, selected := node.Labels["a"]; selected {
+			delete(node.Labels, "a")
+		} else {
+			node.Labels["a"] = ""
+		}
+		return true
+	})
+	if !f.node("n").Spec.Unschedulable || len(f.reclaims.nodes) > 0 {
+		t.Errorf("unschedulable %t, claims that have ended: %v", f.node("n").Spec.Unschedulable, f.reclaims.nodes)
+	}
+}
+
 // TestConditionsThatOthersChange: a client that writes conditions of maintenances back to what it has read once makes
 // the controller write neither all the time nor without a word. What else changes does not wait for that.
 func TestConditionsThatOthersChange(t *testing.T) {
