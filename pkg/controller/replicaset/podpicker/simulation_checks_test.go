@@ -220,14 +220,28 @@ func (s *sim) checkDeletion(name string) {
 	b := s.batches[rs]
 	// One that fails is deleted again at once if the question ends at this moment.
 	if b == nil || !b.at.Equal(time.Now()) || b.step != s.step || slices.Contains(b.deleted, name) {
+		next := &batch{at: time.Now(), step: s.step, view: v, lastCall: len(s.calls[rs])}
 		if b != nil {
+			next.deleted = s.splitBatch(b, name)
 			s.checkBatch(b)
 		}
-		b = &batch{at: time.Now(), step: s.step, view: v, lastCall: len(s.calls[rs])}
+		b = next
 		s.batches[rs] = b
 	}
 	b.deleted = append(b.deleted, name)
 	b.failed = b.failed || s.failing[name]
+}
+
+// splitBatch takes the pods out of a batch that the sync after it has deleted already, at the same moment,
+// and returns them: a sync deletes its pods in any order, so that one which is deleted again need not be the
+// first. This is so if the earlier sync did not wait with some pods for a picker that is answered at once.
+func (s *sim) splitBatch(b *batch, again string) (later []string) {
+	first := len(s.first(b.view))
+	if b.checked || first > len(b.deleted) || len(b.deleted) >= b.view.surplus || !slices.Contains(b.deleted[:first], again) {
+		return nil
+	}
+	b.deleted, later = b.deleted[:first:first], slices.Clone(b.deleted[first:])
+	return later
 }
 
 // checkBatch checks which pods a sync has deleted: all that are no candidates, and those that the answer
@@ -250,6 +264,9 @@ func (s *sim) checkBatch(b *batch) {
 	if v.question != "" {
 		ranks = s.ranksFor(b)
 	}
+	if d := s.scaleDowns[name]; d != nil {
+		d.asked = time.Time{} // What is left of the time is for the next question.
+	}
 	if v.question != "" && s.mayRest(v) && slices.Equal(s.order(v, nil, b.at), b.deleted) {
 		return // It was not asked again.
 	}
@@ -258,9 +275,6 @@ func (s *sim) checkBatch(b *batch) {
 	}
 	if v.wanted <= 0 && slices.ContainsFunc(b.deleted, func(pod string) bool { return slices.Contains(v.candidates, pod) }) {
 		s.t.Errorf("%s deletes %q, of which some could stay", name, b.deleted)
-	}
-	if d := s.scaleDowns[name]; d != nil {
-		d.asked = time.Time{} // What is left of the time is for the next question.
 	}
 }
 

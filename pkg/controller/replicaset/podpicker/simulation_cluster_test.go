@@ -42,6 +42,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -138,7 +139,12 @@ func (s *sim) start(of owner) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		run = append(run, func() { rsc.Run(ctx, 1) }, func() { <-ctx.Done(); intercept(ctx) })
+		run = append(run, func() {
+			// The controller does not wait for requests, which may never be served. What it asks before it
+			// knows them is not simulated.
+			cache.WaitForCacheSync(ctx.Done(), requestInformer.Informer().HasSynced)
+			rsc.Run(ctx, 1)
+		}, func() { <-ctx.Done(); intercept(ctx) })
 	}
 	done := make(chan struct{})
 	for _, work := range run {

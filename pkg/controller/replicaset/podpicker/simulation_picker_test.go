@@ -180,6 +180,9 @@ func (s *sim) decide(c *call, rs string, q downscalepodpicker.Request) (response
 	if valid {
 		c.ranks = ranksOf(answer, names)
 	}
+	// A retry of a failed deletion comes after whole milliseconds. At the moment of an answer, nothing would
+	// tell the deletions of the two syncs apart.
+	delay += time.Duration(1+random.IntN(99)) * time.Microsecond
 	s.note("the picker of %s answers %d %s after %s", rs, status, body, delay)
 	return fmt.Sprintf("HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, len(body), body), delay, false
 }

@@ -321,7 +321,11 @@ func (s *sim) settle() {
 		for s.deliver() {
 			continue
 		}
-		s.sleep(3 * time.Second)
+		pause := 3 * time.Second
+		if quiet >= 25 {
+			pause = 250 * time.Second // The back-off after failures, which nothing ends earlier, is 1,000 s at most.
+		}
+		s.sleep(pause)
 		if quiet++; version != s.version {
 			quiet = 0
 		}
