@@ -32,13 +32,20 @@ const (
 	contestLimit    = 2
 	contestPause    = 5 * time.Second
 	maxContestPause = time.Minute
+
+	// resumeLimit is the same for requests of which this controller has withdrawn the earlier ones itself,
+	// because its maintenances did not want them any more: pausing and resuming a few times is no contest, but a
+	// label that flaps is one.
+	resumeLimit = 10
 )
 
 // contest has the requests for one pod that were successful, the oldest first: if there are several, others have
-// withdrawn the earlier ones. Each of them makes interceptors begin anew and, for example, a Deployment create
-// another pod.
+// withdrawn the earlier ones, or this controller has. Each of them makes interceptors begin anew and, for example,
+// a Deployment create another pod.
 type contest struct {
 	requested []time.Time
+	// own are the times at which this controller has withdrawn one, the oldest first.
+	own []time.Time
 	// since is the time of the first one of those that followed each other within contestWindow.
 	since time.Time
 	// by is the user who has withdrawn the last one, if known.
@@ -91,7 +98,7 @@ func (c *contests) withdrawn(node string, pod types.UID, by string) {
 	}
 }
 
-// count returns how often the eviction of the pod was requested.
+// count returns how often the eviction of the pod was requested and not withdrawn by this controller.
 func (c *contests) count(node string, pod types.UID, now time.Time) int {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -99,7 +106,25 @@ func (c *contests) count(node string, pod types.UID, now time.Time) int {
 	if found == nil {
 		return 0
 	}
-	return len(recently(found.requested, now))
+	others, _ := found.counts(now)
+	return others
+}
+
+// counts returns how many requests count that this controller has not withdrawn, and how many in all.
+func (c *contest) counts(now time.Time) (others, all int) {
+	all = len(recently(c.requested, now))
+	return max(0, all-len(recently(c.own, now))), all
+}
+
+// over returns how many requests count, and the limit that they have reached; none if it is 0.
+func (c *contest) over(now time.Time) (count, limit int) {
+	switch others, all := c.counts(now); {
+	case others >= contestLimit:
+		return others, contestLimit
+	case all >= resumeLimit:
+		return all, resumeLimit
+	}
+	return 0, 0
 }
 
 // last returns when the eviction of the pod was requested for the last time; zero if this process has not.
@@ -120,18 +145,18 @@ func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration
 	if found == nil {
 		return 0
 	}
-	times := recently(found.requested, now)
-	if len(times) < contestLimit {
+	count, limit := found.over(now)
+	if limit == 0 {
 		return 0
 	}
 	pause := contestPause
-	for i := contestLimit; i < len(times) && pause < maxContestPause; i++ {
+	for i := limit; i < count && pause < maxContestPause; i++ {
 		pause = min(2*pause, maxContestPause)
 	}
-	return within(max(0, times[len(times)-1].Add(pause).Sub(now)), pause)
+	return within(max(0, found.requested[len(found.requested)-1].Add(pause).Sub(now)), pause)
 }
 
-// message says that others withdraw the request for the pod again and again, and since when, if they do.
+// message says that the request for the pod is withdrawn again and again, by whom, and since when, if it is.
 func (c *contests) message(node string, pod types.UID, now time.Time) (message string, since time.Time, contested bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -140,8 +165,12 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 		return "", time.Time{}, false
 	}
 	times := recently(found.requested, now)
-	if len(times) < contestLimit {
+	switch _, limit := found.over(now); limit {
+	case 0:
 		return "", time.Time{}, false
+	case resumeLimit:
+		return fmt.Sprintf("the eviction was requested %d times in %s, and the request withdrawn, because the maintenance did not want it any more: something changes its stage, or the labels of the node, again and again; it is requested again ever more slowly",
+			len(times), now.Sub(times[0]).Round(time.Second)), found.since, true
 	}
 	by := "the last one was deleted, and the audit log has by whom"
 	if found.by != "" {
@@ -151,11 +180,13 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 		len(times), now.Sub(times[0]).Round(time.Second), by), found.since, true
 }
 
-// forget forgets the requests for a pod, which this controller has withdrawn.
-func (c *contests) forget(node string, pod types.UID) {
+// withdrew records that this controller has withdrawn the request for a pod.
+func (c *contests) withdrew(node string, pod types.UID, now time.Time) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	delete(c.nodes[node], pod)
+	if found := c.nodes[node][pod]; found != nil {
+		found.own = append(recently(found.own, now), now)
+	}
 }
 
 // keep forgets the requests for all other pods of the node.

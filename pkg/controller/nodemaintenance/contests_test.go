@@ -120,6 +120,36 @@ func TestOwnWithdrawalsAreNotContested(t *testing.T) {
 	}
 }
 
+// A label of the selector that flaps, while another maintenance keeps the node as it is, makes interceptors begin anew
+// at a pace only, and a blocker says so.
+func TestFlappingSelectionIsPaced(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": "", "b": ""})
+	f.createPods(1, "n", 0)
+	f.createMaintenance("keeps", stageCordon, "b", maintenance.StandardPlan()...)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for range 150 {
+		f.run(time.Second)
+		f.relabel("n", map[string]string{"b": ""})
+		f.run(time.Second)
+		f.relabel("n", map[string]string{"a": "", "b": ""})
+	}
+	// Ten at once, and after 5, 15, 35, 75, 135, 195 and 255 seconds, and as many withdrawals.
+	if got := f.patches(); got < 28 || got > 36 {
+		t.Errorf("%d writes of requests in five minutes", got)
+	}
+	f.run(2 * time.Second)
+	blockers := f.maintenance("m").Status.DrainStatus.Blockers
+	if len(blockers) != 1 || !strings.Contains(blockers[0].Message, "the maintenance did not want it any more") {
+		t.Errorf("blockers %+v", blockers)
+	}
+	// It stops, and the drain goes on within a minute.
+	f.run(time.Minute)
+	if f.requested() != 1 {
+		t.Error("the eviction is not requested any more")
+	}
+}
+
 // A canceled request that is being deleted can be replaced, whatever its finalizers wait for.
 func TestCanceledRequestIsNoObstacle(t *testing.T) {
 	f := newFixture(t)
@@ -163,6 +193,21 @@ func TestContests(t *testing.T) {
 	}
 	expect(601, 6, 0)
 	expect(700, 0, 0)
+	for i := range resumeLimit {
+		c.wrote("n", "c", time.Time{}, at(20*i))
+		if got := c.wait("n", "c", at(20*i+1)); i < resumeLimit-1 && got != 0 {
+			t.Errorf("waits %s after %d own withdrawals", got, i)
+		}
+		c.withdrew("n", "c", at(20*i+1))
+	}
+	if got := c.wait("n", "c", at(181)); got != 4*time.Second {
+		t.Errorf("waits %s after own withdrawals", got)
+	}
+	c.wrote("n", "c", time.Time{}, at(190))
+	if got := c.wait("n", "c", at(190)); got != 10*time.Second {
+		t.Errorf("waits %s after more own withdrawals", got)
+	}
+	c.keep("n", sets.New[types.UID]("a"))
 	if got := c.count("n", "b", at(0)) + c.count("o", "a", at(0)); got != 0 {
 		t.Errorf("others: %d", got)
 	}
@@ -171,7 +216,6 @@ func TestContests(t *testing.T) {
 	if len(c.nodes["n"]) != 1 || c.count("n", "b", at(700)) != 1 {
 		t.Errorf("kept %v", c.nodes)
 	}
-	c.forget("n", "b")
 	c.keep("n", nil)
 	if len(c.nodes) != 0 {
 		t.Errorf("left %v", c.nodes)

@@ -194,6 +194,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
 	c.holdUps.forget(name)
+	c.contests.keep(name, nil)
 	c.boots.forget(name)
 	c.unrecorded.Delete(name)
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))

@@ -121,7 +121,7 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 		case writeRequest:
 			c.contests.wrote(w.node, w.uid, c.earlierSince(w.node, writeRequest, w.namespace), c.clock.Now())
 		case writeWithdrawal:
-			c.contests.forget(w.node, w.uid)
+			c.contests.withdrew(w.node, w.uid, c.clock.Now())
 		}
 		return
 	case ctx.Err() != nil:
