@@ -198,6 +198,10 @@ test-unit: tree _output/bin/gotestsum _output/bin/etcd ## unit tests, our gates 
 test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tests: WHAT=k8s.io/kubernetes/test/integration/...
 	@hack/test.sh integration $(WHAT)
 
+.PHONY: test-integration-upstream
+test-integration-upstream: tree _output/bin/gotestsum _output/bin/etcd ## upstream's integration tests of what the patches change, our gates off and on (about an hour)
+	@hack/test.sh integration-upstream integration-upstream-gates
+
 .PHONY: test-e2e
 test-e2e: test-programs ## the demos and the tutorial, on clusters of their own
 	@hack/test.sh e2e
@@ -288,7 +292,7 @@ test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base
 
 .PHONY: bench
 bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, 1,000 ReplicaSets with pod pickers, 5,000 nodes so many at a time, and the targets, about 80 minutes without the last: PARTS=evictions,lane,idle,drain,scale,surge,mass,podpicker,fleet PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000 PICKER_SETS=1000 FLEET_NODES=5000 FLEET_PODS=30 FLEET_AT_ONCE=20 FLEET_DRAINS=200
-	@$(call build-in-tree,./hack/bench)
+	@$(call build-in-tree,./hack/bench ./cmd/kubectl-maintenance)
 	@echo '==> benchmark (about 80 minutes)'
 	@_output/bin/bench $(call flag,parts,PARTS) $(call flag,scale-nodes,SCALE_NODES) $(call flag,surge,SURGE) $(call flag,surge-replicas,SURGE_REPLICAS) $(call flag,mass-pods,MASS_PODS) $(call flag,lane-pods,LANE_PODS) $(call flag,picker-sets,PICKER_SETS) $(call flag,fleet-nodes,FLEET_NODES) $(call flag,fleet-pods,FLEET_PODS) $(call flag,fleet-at-once,FLEET_AT_ONCE) $(call flag,fleet-drains,FLEET_DRAINS) $(call flag,pods,PODS) $(call flag,runs,RUNS) $(call flag,drain-pods,DRAIN_PODS) $(call flag,idle,IDLE) $(patsubst %,--enforce=%,$(ENFORCE))
 

@@ -36,6 +36,7 @@ declare -rA TARGETS=(
   [upgrade]='test-upgrade'
   [upgrade-fork]='test-upgrade-fork'
   [interop]='test-interop'
+  [integration-upstream]='test-integration-upstream'
   [monitoring]='monitoring'
   [release]='test-release'
   [node]='test-node'
@@ -50,7 +51,7 @@ declare -rA TARGETS=(
 )
 # down:fleet is make down NAME=fleet.
 readonly CLEANUP=(down down:fleet down-real local-down)
-readonly ORDER=(drain docs demos chaos surge cases upgrade upgrade-fork interop monitoring release
+readonly ORDER=(drain docs demos chaos surge cases upgrade upgrade-fork interop integration-upstream monitoring release
   node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 
 usage() {

@@ -35,10 +35,12 @@ usage() {
 usage: hack/test.sh PHASE [PACKAGE...] ...
 
 Phases:
-  tools        the tools of this repository; that a later release reads what this one stores
+  tools        the tools of this repository; that upstream's types read what this fork stores
   unit         packages that hold one of our files or patches, our gates off
   unit-gates   the same, our gates on
   integration  our integration tests, and upstream's that a patch touches; upstream's of evictions, our gates on
+  integration-upstream, integration-upstream-gates
+               upstream's integration tests of what the patches change, our gates off or on
   e2e          the demos and the tutorial, on clusters of their own
   all          all of these, in this order
   race         tests of ours under the race detector, unit and integration; no part of all
@@ -71,6 +73,9 @@ readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControlle
 
 # What phases of unit tests run.
 readonly UNIT_DIRS='cmd hack/auditlog hack/availability hack/bench hack/controlplane hack/docs hack/e2e hack/localcluster hack/realcluster pkg plugin staging test/declarative_validation test/utils'
+
+# Upstream's integration tests of the controllers and of the API that the patches change.
+readonly UPSTREAM_INTEGRATION='daemonset deployment disruption evictions garbagecollector job node pods podgc replicaset replicationcontroller statefulset'
 
 # gotestsum prints a line for each package and every failure; what it counts is
 # added to the totals. Arguments: name, directory, flags and packages of go test.
@@ -112,7 +117,7 @@ run_phase() {
   case ${phase} in
     tools)
       GOWORK=off run tools "${ROOT}" ./hack/tree
-      # A module of its own, with the API types of a later release.
+      # A module of its own, with the API types of upstream.
       GOWORK=off run interop "${ROOT}/hack/interop" ./...
       # Never from the cache: the key does not have the files outside the module, which it tests.
       GOWORK=off run monitoring "${ROOT}/hack/modules/prometheus" -tags remove_all_sd -count 1 ./...
@@ -137,6 +142,13 @@ run_phase() {
       # Upstream's tests of what one of our gates replaces.
       [[ $# -gt 0 ]] || run integration-gates "${TREE}" -count 1 -timeout 20m \
         -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" ./test/integration/evictions
+      ;;
+    integration-upstream | integration-upstream-gates)
+      mapfile -t PACKAGES < <(printf './test/integration/%s\n' ${UPSTREAM_INTEGRATION})
+      locate_sources
+      local flags=()
+      [[ ${phase} == integration-upstream ]] || flags=(-ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)")
+      run "${phase}" "${TREE}" -count 1 -p 1 -timeout 40m "${flags[@]}" "${PACKAGES[@]}"
       ;;
     e2e)
       # Their clusters have names of their own, so that one that is in use stays.
@@ -228,7 +240,7 @@ main() {
       run_simulations "$@"
       return
       ;;
-    tools | unit | unit-gates | integration | e2e | race) run_phase "${phase}" "$@" ;;
+    tools | unit | unit-gates | integration | integration-upstream | integration-upstream-gates | e2e | race) run_phase "${phase}" "$@" ;;
     *) usage; exit 2 ;;
   esac
   totals
