@@ -169,11 +169,14 @@ func cordonMessage(sums *summary) string {
 
 // blockedAdvance returns that the maintenance is stalled because of its blockers, if it is.
 func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *summary, now time.Time) (stalled advance, is bool) {
-	groups, _ := sums.overdue(status, now)
-	if len(groups) == 0 {
+	groups, waits, _ := sums.overdue(status, now)
+	if len(groups)+len(waits) == 0 {
 		return advance{}, false
 	}
 	var messages []string
+	for i := range waits {
+		messages = append(messages, maintenance.WaitSentence(&waits[i]))
+	}
 	for i := range status.DrainStatus.Blockers {
 		if blocker := &status.DrainStatus.Blockers[i]; findGroup(groups, blocker) != nil {
 			messages = append(messages, blocker.Message)
@@ -182,29 +185,34 @@ func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *su
 	return stalls(coordinationv1alpha1.NodeMaintenanceReasonBlocked, shorten(strings.Join(messages, "; "))), true
 }
 
-// overdue returns the blockers that have needed an intervention for so long that the maintenance is stalled, and how
-// long it takes until another one does; zero if none will. Once it is stalled, it is until no blocker is left that needs
-// one: since when there are some is not known after each restart.
-func (s *summary) overdue(status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, next time.Duration) {
+// overdue returns the blockers, and what nodes wait for, that have needed an intervention for so long that the maintenance
+// is stalled, and how long it takes until another one does; zero if none will. Once it is stalled, it is until nothing is
+// left that needs one: since when there is something is not known after each restart.
+func (s *summary) overdue(status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
 	patience := stalledAfter
 	if known := findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled); known != nil && known.Status == metav1.ConditionTrue &&
 		known.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked {
 		patience = 0
 	}
-	for _, group := range slices.Concat(s.blockers, s.releaseBlockers) {
-		if !group.Cause.Blocked() {
-			continue
-		}
-		since := cmp.Or(group.OverdueSince, group.Since)
-		if since == nil || patience == 0 {
-			groups = append(groups, group)
-			continue
-		}
-		if wait := since.Add(patience).Sub(now); wait <= 0 {
-			groups = append(groups, group)
-		} else if next == 0 || wait < next {
+	isOverdue := func(since time.Time) bool {
+		wait := since.Add(patience).Sub(now)
+		if wait > 0 && patience > 0 && (next == 0 || wait < next) {
 			next = wait
 		}
+		return wait <= 0 || patience == 0
 	}
-	return groups, next
+	for _, group := range slices.Concat(s.blockers, s.releaseBlockers) {
+		if since := cmp.Or(group.OverdueSince, group.Since); group.Cause.Blocked() && (since == nil || isOverdue(since.Time)) {
+			groups = append(groups, group)
+		}
+	}
+	if s.waiting > 0 && !s.endlessSince.IsZero() && isOverdue(s.endlessSince) {
+		for wait, nodes := range s.waits {
+			if isEndless(wait) {
+				waits = append(waits, listedWait(wait, nodes))
+			}
+		}
+	}
+	sortWaits(waits)
+	return groups, waits, next
 }

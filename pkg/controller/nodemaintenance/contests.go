@@ -43,13 +43,17 @@ const (
 // withdrawn the earlier ones, or this controller has. Each of them makes interceptors begin anew and, for example,
 // a Deployment create another pod.
 type contest struct {
-	requested []time.Time
-	// own are the times at which this controller has withdrawn one, the oldest first.
-	own []time.Time
+	requested []pastRequest
 	// since is the time of the first one of those that followed each other within contestWindow.
 	since time.Time
 	// by is the user who has withdrawn the last one, if known.
 	by string
+}
+
+// pastRequest is one of them: when it was made, and whether this controller has withdrawn it.
+type pastRequest struct {
+	at  time.Time
+	own bool
 }
 
 // contests has the requests of each node. It only delays writes and explains them: nothing depends on it after a
@@ -78,15 +82,15 @@ func (c *contests) wrote(node string, pod types.UID, earlier, now time.Time) {
 	if len(found.requested) == 0 {
 		found.since = sinceEarlier(now.Truncate(time.Second), earlier)
 	}
-	found.requested = append(found.requested, now)
+	found.requested = append(found.requested, pastRequest{at: now})
 }
 
-// recently returns the times that count.
-func recently(times []time.Time, now time.Time) []time.Time {
-	for len(times) > 0 && now.Sub(times[0]) > contestWindow {
-		times = times[1:]
+// recently returns the requests that count.
+func recently(requests []pastRequest, now time.Time) []pastRequest {
+	for len(requests) > 0 && now.Sub(requests[0].at) > contestWindow {
+		requests = requests[1:]
 	}
-	return times
+	return requests
 }
 
 // withdrawn records who has withdrawn the last request, "" if that is unknown.
@@ -112,8 +116,13 @@ func (c *contests) count(node string, pod types.UID, now time.Time) int {
 
 // counts returns how many requests count that this controller has not withdrawn, and how many in all.
 func (c *contest) counts(now time.Time) (others, all int) {
-	all = len(recently(c.requested, now))
-	return max(0, all-len(recently(c.own, now))), all
+	requests := recently(c.requested, now)
+	for _, r := range requests {
+		if !r.own {
+			others++
+		}
+	}
+	return others, len(requests)
 }
 
 // over returns how many requests count, and the limit that they have reached; none if it is 0.
@@ -132,7 +141,7 @@ func (c *contests) last(node string, pod types.UID) time.Time {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if found := c.nodes[node][pod]; found != nil && len(found.requested) > 0 {
-		return found.requested[len(found.requested)-1]
+		return found.requested[len(found.requested)-1].at
 	}
 	return time.Time{}
 }
@@ -153,7 +162,7 @@ func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration
 	for i := limit; i < count && pause < maxContestPause; i++ {
 		pause = min(2*pause, maxContestPause)
 	}
-	return within(max(0, found.requested[len(found.requested)-1].Add(pause).Sub(now)), pause)
+	return within(max(0, found.requested[len(found.requested)-1].at.Add(pause).Sub(now)), pause)
 }
 
 // message says that the request for the pod is withdrawn again and again, by whom, and since when, if it is.
@@ -164,28 +173,29 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 	if found == nil {
 		return "", time.Time{}, false
 	}
-	times := recently(found.requested, now)
-	switch _, limit := found.over(now); limit {
-	case 0:
+	count, limit := found.over(now)
+	if limit == 0 {
 		return "", time.Time{}, false
-	case resumeLimit:
+	}
+	elapsed := now.Sub(recently(found.requested, now)[0].at).Round(time.Second)
+	if limit == resumeLimit {
 		return fmt.Sprintf("the eviction was requested %d times in %s, and the request withdrawn, because the maintenance did not want it any more: something changes its stage, or the labels of the node, again and again; it is requested again ever more slowly",
-			len(times), now.Sub(times[0]).Round(time.Second)), found.since, true
+			count, elapsed), found.since, true
 	}
 	by := "the last one was deleted, and the audit log has by whom"
 	if found.by != "" {
 		by = fmt.Sprintf("the last one was user %q", found.by)
 	}
 	return fmt.Sprintf("the eviction was requested %d times in %s, and others have withdrawn the request each time: %s; it is requested again ever more slowly",
-		len(times), now.Sub(times[0]).Round(time.Second), by), found.since, true
+		count, elapsed, by), found.since, true
 }
 
-// withdrew records that this controller has withdrawn the request for a pod.
-func (c *contests) withdrew(node string, pod types.UID, now time.Time) {
+// withdrew records that this controller has withdrawn the last request for a pod.
+func (c *contests) withdrew(node string, pod types.UID) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if found := c.nodes[node][pod]; found != nil {
-		found.own = append(recently(found.own, now), now)
+	if found := c.nodes[node][pod]; found != nil && len(found.requested) > 0 {
+		found.requested[len(found.requested)-1].own = true
 	}
 }
 

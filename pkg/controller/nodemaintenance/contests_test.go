@@ -198,7 +198,7 @@ func TestContests(t *testing.T) {
 		if got := c.wait("n", "c", at(20*i+1)); i < resumeLimit-1 && got != 0 {
 			t.Errorf("waits %s after %d own withdrawals", got, i)
 		}
-		c.withdrew("n", "c", at(20*i+1))
+		c.withdrew("n", "c")
 	}
 	if got := c.wait("n", "c", at(181)); got != 4*time.Second {
 		t.Errorf("waits %s after own withdrawals", got)

@@ -427,6 +427,8 @@ type heldWrite struct {
 	// causes are the maintenances that want the write, and nodeUID is the UID of their node.
 	causes  []types.UID
 	nodeUID types.UID
+	// confirmed is what the API server has said of the node before the write hung; nil if it does not hang.
+	confirmed *liveDrain
 }
 
 // beginRequest starts the next write, if a worker is free, and reports whether it did.
@@ -442,6 +444,9 @@ func (f *fixture) beginRequest() bool {
 		held.nodeUID = node.UID
 		for _, name := range f.draining(node) {
 			held.causes = append(held.causes, f.progress.maintenances[name].uid)
+		}
+		if orders, _ := f.progress.selecting(node); f.hung.Has(w.namespace) {
+			held.confirmed = &liveDrain{of: drainOf(node, orders), targets: storedTargets(node)}
 		}
 	}
 	f.running = append(f.running, held)
@@ -466,6 +471,10 @@ func (f *fixture) endRequest(i int, how outcome) {
 		if how != timedOut {
 			// The controller must not know of a write without a response.
 			unseen := maps.Clone(f.writer.unseen.nodes[w.node])
+			if w.confirmed != nil {
+				w.confirmed.at = f.clock.Now()
+				f.liveDrains.nodes[w.node] = w.confirmed
+			}
 			if err = w.write(f.ctx); how == late {
 				f.writer.unseen.nodes[w.node], err = unseen, context.DeadlineExceeded
 			}

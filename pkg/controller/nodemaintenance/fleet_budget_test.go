@@ -37,6 +37,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
 )
 
 // plainly is what describeNode says of a node that is drained without an admission.
@@ -998,4 +999,28 @@ func TestCountsWaitsWithoutEnd(t *testing.T) {
 	f.changeLimit("evenings", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) { spec.Windows[0].Schedule = "30 6 * * *" })
 	f.run(10 * time.Second)
 	expect("they meet", map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{"Window": 2})
+
+	expectStalled := func(when string, want metav1.ConditionStatus, message string) {
+		t.Helper()
+		stalled := ptr.Deref(findCondition(&f.maintenance("m").Status, coordinationv1alpha1.NodeMaintenanceConditionStalled), metav1.Condition{})
+		if stalled.Status != want || !strings.Contains(stalled.Message, message) {
+			t.Errorf("%s: %+v", when, stalled)
+		}
+	}
+	const never = "2 nodes wait for a window of NodeMaintenanceBudget evenings, and in the next 30 days there is none"
+	setEvenings := func(schedule string) {
+		f.changeLimit("evenings", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) { spec.Windows[0].Schedule = schedule })
+	}
+	expectStalled("they have not met for ten seconds", "", "")
+	setEvenings("0 18 * * *")
+	f.run(stalledAfter - 10*time.Second)
+	expectStalled("they do not meet for less than five minutes", "", "")
+	f.run(20 * time.Second)
+	expectStalled("they have not met for five minutes", metav1.ConditionTrue, never)
+	f.restart()
+	f.run(10 * time.Second)
+	expectStalled("after a restart", metav1.ConditionTrue, never)
+	setEvenings("30 6 * * *")
+	f.run(10 * time.Second)
+	expectStalled("they meet again", metav1.ConditionFalse, "")
 }

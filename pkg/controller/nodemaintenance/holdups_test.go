@@ -80,12 +80,12 @@ func TestOverdue(t *testing.T) {
 		group(maintenance.HoldDisruptionBudget, 2*time.Minute), group(maintenance.HoldEvictionRefused, 4*time.Minute), group(maintenance.HoldStuckTerminating, 3*time.Minute),
 		group(maintenance.HoldEvicting, time.Hour),
 	}}
-	groups, next := sums.overdue(&coordinationv1alpha1.NodeMaintenanceStatus{}, start)
+	groups, _, next := sums.overdue(&coordinationv1alpha1.NodeMaintenanceStatus{}, start)
 	if len(groups) != 0 || next != time.Minute {
 		t.Errorf("%d are overdue, the next one after %v", len(groups), next)
 	}
 	sums.releaseBlockers = []maintenance.HoldGroup{{Cause: maintenance.HoldRequestFailed}}
-	if groups, _ = sums.overdue(&coordinationv1alpha1.NodeMaintenanceStatus{}, start); len(groups) != 1 {
+	if groups, _, _ = sums.overdue(&coordinationv1alpha1.NodeMaintenanceStatus{}, start); len(groups) != 1 {
 		t.Errorf("%d are overdue, of which one does not say since when", len(groups))
 	}
 }

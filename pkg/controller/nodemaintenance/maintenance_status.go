@@ -263,6 +263,9 @@ func progressSentences(sums *summary) []string {
 	if waits := waitSentence(sums); waits != "" {
 		sentences = append(sentences, waits)
 	}
+	if sums.state.settling && !sums.state.left {
+		sentences = append(sentences, "The last pods have left: it waits some seconds whether others come back.")
+	}
 	if message := sums.state.message(); message != messageDraining && message != messageWaiting {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")
 	}

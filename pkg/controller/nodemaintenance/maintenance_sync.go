@@ -233,7 +233,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	}
 	sums.requesting = sums.released && c.requests.isRequestingFor(m.Name)
 	status := computeStatus(m, &sums, now)
-	if _, next := sums.overdue(status, now); next > 0 {
+	if _, _, next := sums.overdue(status, now); next > 0 {
 		c.maintenances.AddAfter(m.Name, next)
 	}
 	if hasCompleted(status) && !hasCompleted(&m.Status) {

@@ -81,6 +81,7 @@ type Controller struct {
 	// refinalizers has the finalizers that others have removed, by the names of maintenances.
 	refinalizers *recordonBackoff
 	contests     *contests
+	liveDrains   *liveDrains
 	returns      *returns
 	holdUps      *holdUps
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
@@ -195,6 +196,7 @@ func New(
 		reclaims:          newRecordonBackoff(),
 		refinalizers:      newRecordonBackoff(),
 		contests:          newContests(),
+		liveDrains:        newLiveDrains(),
 		returns:           newReturns(),
 		holdUps:           newHoldUps(),
 		failures:          newFailures(),

@@ -68,6 +68,8 @@ type maintenanceProgress struct {
 	failed map[string]types.UID
 	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
 	waits map[admission.Wait]int
+	// endlessSince is since when nodes have always waited for what only an intervention ends; zero if none does.
+	endlessSince time.Time
 	// resumeUntil is until when it is waited for writes to fail again that have failed before the process began.
 	resumeUntil time.Time
 }
@@ -189,7 +191,7 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 	p.position = max(p.position, known.position)
 	p.measured = known.measured
 	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
-	p.waits = known.waits
+	p.waits, p.endlessSince = known.waits, known.endlessSince
 	p.failedBefore, p.resumeUntil = known.failedBefore, known.resumeUntil
 	switch {
 	case p.cordonedUntil != nil:
@@ -257,6 +259,9 @@ func (p *maintenanceProgress) setWaiting(node string, waits bool) {
 		p.waiting.Insert(node)
 	} else {
 		p.waiting.Delete(node)
+	}
+	if p.waiting.Len() == 0 {
+		p.waits, p.endlessSince = map[admission.Wait]int{}, time.Time{}
 	}
 	p.waitingNames = nil
 }

@@ -21,7 +21,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -317,8 +319,13 @@ func (s *progressStore) summarize(name string) (sums summary, others []string, k
 	}
 	before := p.waitingOn
 	sums = p.summarize()
-	if sums.resumes = p.resume(&sums, s.limits.now()); sums.resumes > 0 {
+	now := s.limits.now()
+	if sums.resumes = p.resume(&sums, now); sums.resumes > 0 {
 		sums.ready = false
+	}
+	// For what nodes wait is not known before the first decision.
+	if sums.waiting > 0 && p.waits == nil && now.Before(p.resumeUntil) {
+		sums.resumes, sums.ready = within(p.resumeUntil.Sub(now), resumeTime), false
 	}
 	if !slices.Equal(before, p.waitingOn) {
 		others = p.selected()
@@ -425,11 +432,30 @@ func (s *progressStore) setWaits(name string, waits map[admission.Wait]int) (cha
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	p := s.maintenances[name]
-	if p == nil || maps.Equal(p.waits, waits) {
+	if p == nil || p.waits != nil && maps.Equal(p.waits, waits) {
 		return false
 	}
-	p.waits = waits
+	p.waits = map[admission.Wait]int{} // Not nil: the decision is known.
+	maps.Copy(p.waits, waits)
+	switch {
+	case !slices.ContainsFunc(slices.Collect(maps.Keys(waits)), isEndless):
+		p.endlessSince = time.Time{}
+	case p.endlessSince.IsZero():
+		p.endlessSince = s.limits.now()
+	}
 	return true
+}
+
+// isEndless reports whether only an intervention ends a wait.
+func isEndless(wait admission.Wait) bool {
+	switch wait.Reason {
+	case coordinationv1alpha1.NodeMaintenanceWaitDisabled, coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
+		coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, coordinationv1alpha1.NodeMaintenanceWaitNotCurrent:
+		return true
+	case coordinationv1alpha1.NodeMaintenanceWaitWindow:
+		return wait.Until.IsZero()
+	}
+	return false // The others end by themselves, or somebody wants them.
 }
 
 // tracked returns all nodes of maintenances that drain.

@@ -134,6 +134,13 @@ func TestObserveAgain(t *testing.T) {
 	if orders, _ := l.selecting(nodesNamed("n1")()[0]); len(orders) != 1 || !orders[0].begun {
 		t.Errorf("orders %+v", orders)
 	}
+	rolls := begun
+	rolls.rolls = true
+	expectNames(t, "nodes that begin at different times", l.observe(rolls, 0, nodesNamed("n1")), "n1")
+	expectNames(t, "nodes that still do", l.observe(rolls, 0, nodesNamed("n1")))
+	if orders, _ := l.selecting(nodesNamed("n1")()[0]); len(orders) != 1 || !orders[0].rolls {
+		t.Errorf("orders %+v", orders)
+	}
 	if !l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("m", v1.PodTypeDefault) || l.measureOnce("other", v1.PodTypeDefault) {
 		t.Error("a duration is not measured exactly once")
 	}

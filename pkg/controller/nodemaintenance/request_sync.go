@@ -80,6 +80,9 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 			if c.contests.count(w.node, w.uid, c.clock.Now()) > 0 {
 				c.contests.withdrawn(w.node, w.uid, c.withdrawnBy(pod))
 			}
+			if err := c.confirmDrain(ctx, pod, node, orders); err != nil {
+				return err
+			}
 			return c.writer.request(ctx, pod)
 		}
 	}
@@ -121,7 +124,7 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 		case writeRequest:
 			c.contests.wrote(w.node, w.uid, c.earlierSince(w.node, writeRequest, w.namespace), c.clock.Now())
 		case writeWithdrawal:
-			c.contests.withdrew(w.node, w.uid, c.clock.Now())
+			c.contests.withdrew(w.node, w.uid)
 		}
 		return
 	case ctx.Err() != nil:

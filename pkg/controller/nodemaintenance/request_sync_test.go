@@ -24,8 +24,11 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
 )
 
 // hang starts a drain of the node n in which the write of a request gets no response.
@@ -55,6 +58,58 @@ func (f *fixture) requested() int {
 		}
 	}
 	return count
+}
+
+// TestRequestsAreConfirmed: a controller that was suspended, and goes on with old caches, requests no eviction for a
+// maintenance that has ended, or from a node whose targets are gone or that is another one.
+func TestRequestsAreConfirmed(t *testing.T) {
+	for name, change := range map[string]func(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node){
+		"the maintenance is completed":     func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) { m.Spec.Stage = stageComplete },
+		"the maintenance is being deleted": func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) { m.DeletionTimestamp = ptr.To(metav1.Now()) },
+		"it is another maintenance":        func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) { m.UID = "other" },
+		"it is another node":               func(_ *coordinationv1alpha1.NodeMaintenance, node *v1.Node) { node.UID = "other" },
+		"the targets are gone":             func(_ *coordinationv1alpha1.NodeMaintenance, node *v1.Node) { node.Status.MaintenanceStatus = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createPods(2, "n", 0)
+			reads, stale := 0, true
+			f.client.PrependReactor("get", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if action.GetSubresource() != "" {
+					return false, nil, nil
+				}
+				object, err := f.tracker.Get(action.GetResource(), "", action.(clienttesting.GetAction).GetName())
+				if err != nil {
+					return true, nil, err
+				}
+				m, node := &coordinationv1alpha1.NodeMaintenance{}, &v1.Node{}
+				switch read := object.DeepCopyObject().(type) {
+				case *coordinationv1alpha1.NodeMaintenance:
+					m, object = read, read
+				case *v1.Node:
+					reads++
+					node, object = read, read
+				default:
+					return false, nil, nil
+				}
+				if stale {
+					change(m, node)
+				}
+				return true, object, nil
+			})
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.run(10 * time.Second)
+			if got := f.patches(); got > 0 {
+				t.Errorf("requested %d times", got)
+			}
+			stale, reads = false, 0
+			f.run(time.Minute)
+			if f.requested() != 2 || reads != 1 {
+				t.Errorf("%d of 2 requested, the node read %d times", f.requested(), reads)
+			}
+		})
+	}
 }
 
 // A maintenance is not completed, and its targets stay on the node, while the write of a request is

@@ -70,10 +70,15 @@ func waitingFor(sums *summary) []coordinationv1alpha1.NodeMaintenanceWait {
 	for wait, nodes := range sums.waits {
 		waits = append(waits, listedWait(wait, nodes))
 	}
+	sortWaits(waits)
+	return waits[:min(len(waits), maxWaitsShown)]
+}
+
+// sortWaits sorts by the number of nodes, most first.
+func sortWaits(waits []coordinationv1alpha1.NodeMaintenanceWait) {
 	slices.SortFunc(waits, func(a, b coordinationv1alpha1.NodeMaintenanceWait) int {
 		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Budget, b.Budget))
 	})
-	return waits[:min(len(waits), maxWaitsShown)]
 }
 
 // listedWait returns a wait of nodes as the API has it.

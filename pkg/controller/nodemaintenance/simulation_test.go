@@ -652,6 +652,7 @@ func (s *simulation) finish() {
 // expectNothingNew checks that a restarted controller writes the same statuses as the one before.
 // Before it has counted the pods of all nodes, messages may differ.
 func (s *simulation) expectNothingNew() {
+	s.run(recordonPause + recordonSlack) // Then it is known that nobody undoes anything any more.
 	before := s.statuses()
 	s.restart()
 	s.settle()

@@ -67,8 +67,10 @@ type summary struct {
 	unstopped unstoppedPods
 	// escalated counts the pods that are left although an escalation has acted on them.
 	escalated int
-	// waits counts the nodes that wait by what they wait for.
-	waits map[admission.Wait]int
+	// waits counts the nodes that wait by what they wait for, and endlessSince is since when some have always waited for
+	// what only an intervention ends; zero if none does.
+	waits        map[admission.Wait]int
+	endlessSince time.Time
 }
 
 // summarize computes the sums over all nodes, and updates waitingOn.
@@ -77,7 +79,7 @@ func (p *maintenanceProgress) summarize() summary {
 	sums := summary{
 		nodes: len(p.nodes) + p.waiting.Len() + p.done.Len(), waiting: p.waiting.Len(), done: p.done.Len(), drained: p.done.Len() - p.skipped.Len(),
 		skippedNodes: p.skipped.Len(),
-		failed:       maps.Clone(p.failed), waits: p.waits, ready: true, unstopped: unstoppedPods{}, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
+		failed:       maps.Clone(p.failed), waits: p.waits, endlessSince: p.endlessSince, ready: true, unstopped: unstoppedPods{}, position: p.position, unplanned: p.remaining[len(p.remaining)-1],
 		released: p.completes() && len(p.unreleased) == 0, cordonedFirst: p.cordonedUntil != nil,
 	}
 	targets, limitedBy := map[string]maintenance.Targets{}, sets.New[string]()

@@ -1325,8 +1325,10 @@ const (
 	NodeMaintenanceConditionReconciling NodeMaintenanceConditionType = "Reconciling"
 
 	// NodeMaintenanceConditionStalled is True while what spec.stage asks for is not done and needs an
-	// intervention: a blocker has needed one for five minutes, the rollout is halted, or nodes were
-	// completed before they were drained. It ends with the last cause. Other nodes may go on meanwhile.
+	// intervention: a blocker has needed one for five minutes, nodes have waited for as long because
+	// budgets are never open together, a feature gate is off, or their admission or status cannot be
+	// written, the rollout is halted, or nodes were completed before they were drained. It ends with the
+	// last cause. Other nodes may go on meanwhile.
 	// Absent until it is True for the first time.
 	NodeMaintenanceConditionStalled NodeMaintenanceConditionType = "Stalled"
 
