@@ -435,8 +435,11 @@ func (f *follower) timedOut() error {
 		}
 	}
 	text, code := "timed out; ", exitTimedOut
-	if len(blockers) > 0 || isBlocked {
+	switch {
+	case len(blockers) > 0 || isBlocked:
 		text, code = "timed out while "+what+" blocked; ", exitBlocked
+	case f.shown.unobserved != "" || f.shown.silent != "":
+		text, code = "timed out while no controller acted; ", exitBlocked
 	}
 	lines := slices.Concat([]string{text + f.continues()}, blockers, others, f.shown.notices())
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}

@@ -58,7 +58,8 @@ const (
 	exitTimedOut = 2
 
 	// exitBlocked means that --timeout has passed while there was something that needs an
-	// intervention: blockers, or a rollout that begins with no further node. The message names it.
+	// intervention: blockers, a rollout that begins with no further node, or no controller that acts. The
+	// message names it.
 	exitBlocked = 3
 
 	// exitInterrupted is the exit code that shells expect after Ctrl-C.

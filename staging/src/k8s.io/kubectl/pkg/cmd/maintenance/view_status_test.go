@@ -191,25 +191,31 @@ func timedOut(last map[string]view) error {
 
 func TestTimedOut(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		last    map[string]view
-		trouble string
-		code    int
-		want    string
+		name  string
+		last  map[string]view
+		shown frame
+		code  int
+		want  string
 	}{
-		{"the connection is lost", nil, "The view may be outdated.", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b\nThe view may be outdated."},
-		{"no view", nil, "", exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b"},
-		{"blocked", map[string]view{"b": viewsIn(blockedDrain())[0]}, "", exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
+		{"the connection is lost", nil, frame{trouble: "The view may be outdated."}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b\nThe view may be outdated."},
+		{"no view", nil, frame{}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b"},
+		{"blocked", map[string]view{"b": viewsIn(blockedDrain())[0]}, frame{}, exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
 b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
 b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
 b: 1 pod is still terminating after the grace period (finalizers: example.com/keep): default/stuck-0`},
-		{"a node is blocked", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, "", exitBlocked,
+		{"a node is blocked", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, frame{}, exitBlocked,
 			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
 		{"a node is blocked, and a pod leaves", map[string]view{"b": {Blockers: []blockerView{
 			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
-		}}}, "", exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
+		}}}, frame{}, exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
+		{"no controller acts", map[string]view{"b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
+			"timed out while no controller acted; the maintenance continues: kubectl maintenance watch b\nNo controller has acted on b."},
+		{"the controller is silent", map[string]view{"b": {}}, frame{silent: "Its lease is old."}, exitBlocked,
+			"timed out while no controller acted; the maintenance continues: kubectl maintenance watch b\nIts lease is old."},
+		{"blocked, and no controller acts", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}},
+			frame{silent: "Its lease is old."}, exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n\nIts lease is old."},
 	} {
-		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: frame{trouble: tc.trouble}}
+		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: tc.shown}
 		err := f.timedOut()
 		var coded interface{ ExitStatus() int }
 		if !errors.As(err, &coded) || coded.ExitStatus() != tc.code || err.Error() != tc.want {
