@@ -81,7 +81,8 @@ var (
 		    1    an error, wrong usage, or a maintenance that ended before it was drained
 		    2    --timeout has passed while pods were leaving, or nodes waited for their turn
 		    3    --timeout has passed while pods or nodes were blocked: the message names the
-		         blockers. Also if no further node is drained until somebody intervenes
+		         blockers. Also if no further node is drained until somebody intervenes, or no
+		         controller acted
 		    130  interrupted`))
 
 	maintenanceExample = templates.Examples(i18n.T(`

@@ -63,9 +63,9 @@ var (
 
 		Exit codes: 0 done; with --wait only when all nodes are drained, or done. 1 after an error, and when
 		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
-		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, or while no
+		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, while no
 		further node is drained until somebody intervenes, as when the rollout is paused, halted or
-		frozen, 130 after Ctrl-C. None of them ends the maintenance.`))
+		frozen, or while no controller acted, 130 after Ctrl-C. None of them ends the maintenance.`))
 
 	startExample = templates.Examples(i18n.T(`
 		# Drain node "foo"

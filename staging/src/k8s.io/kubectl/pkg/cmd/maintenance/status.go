@@ -38,9 +38,8 @@ var (
 		are shown only by name or with --all. A node can be named in place of its maintenances.
 
 		In a progress bar, "!" stands for pods that need an intervention, ">" for pods whose
-		eviction is requested, "." for pods whose eviction is not requested yet. A bar of "#" is a
-		drained node. No object says how many pods a node had, so the bar is about those that are left:
-		only "kubectl maintenance watch" shows how many have gone meanwhile.
+		eviction is requested, "." for pods whose eviction is not requested yet, "#" for those that have
+		gone since the drain of the node began, as its status says. A bar of "#" is a drained node.
 
 		Of a maintenance that begins with its nodes one by one, at most ten nodes are shown, those that
 		need attention first, and how many are done, in progress and waiting, and for what.

@@ -42,10 +42,11 @@ var (
 		"kubectl maintenance complete foo NODE": they are done then and run pods again. 1 when one was
 		deleted, replaced or completed, when its selector was changed, when there is none to watch, or
 		after an error. 2 when --timeout has passed, 3 when it has passed while pods or nodes were
-		blocked, or while no further node is drained until somebody intervenes, as when the rollout is
-		paused, halted or frozen, 130 after Ctrl-C. A maintenance that selects no node is not drained: 1
-		if it has selected none for 30 seconds, because its nodes were deleted, or because those that it
-		names do not exist. A lost connection is retried. None of this ends the maintenance.`))
+		blocked, while no further node is drained until somebody intervenes, as when the rollout is
+		paused, halted or frozen, or while no controller acted, 130 after Ctrl-C. A maintenance that
+		selects no node is not drained: 1 if it has selected none for 30 seconds, because its nodes were
+		deleted, or because those that it names do not exist. A lost connection is retried. None of this
+		ends the maintenance.`))
 
 	watchExample = templates.Examples(i18n.T(`
 		# Watch all maintenances
