@@ -43,20 +43,21 @@ import (
 type goal struct {
 	// reached reports whether there is nothing more to wait for.
 	reached func(v *view) bool
-	// continues says what happens after a wait that ends early, and subcommand shows it.
-	continues, subcommand string
+	// continues says what happens after a wait that ends early, idle the same if no controller acts, others if
+	// none acts on some of the maintenances, and subcommand shows it.
+	continues, idle, others, subcommand string
 	// needsAdmissions reports whether nodes that wait for their admission delay the goal.
 	needsAdmissions bool
 }
 
 // drained is the goal of a command that waits for a drain.
 func drained(reached func(v *view) bool) goal {
-	return goal{reached, "the maintenance continues", "watch", true}
+	return goal{reached, "the maintenance continues", "nothing goes on before a controller acts", "the others continue", "watch", true}
 }
 
 // released is the goal of a command that waits for the end of a maintenance.
 func released(reached func(v *view) bool) goal {
-	return goal{reached, "the nodes will be released anyway", "status", false}
+	return goal{reached, "the nodes will be released anyway", "no node is released before a controller acts", "the nodes of the others will be released anyway", "status", false}
 }
 
 // controllerPatience is how long the controller may take to act on a maintenance before a notice
@@ -357,11 +358,28 @@ func (f *follower) interrupted(ctx context.Context, err error) error {
 
 // continues says what continues without the command, and how to see it.
 func (f *follower) continues() string {
-	text := f.goal.continues + ": kubectl maintenance " + f.goal.subcommand
+	if f.isIdle() {
+		return f.seeing(f.goal.idle)
+	}
+	return f.seeing(f.goal.continues)
+}
+
+// seeing adds the command that shows what continues.
+func (f *follower) seeing(what string) string {
+	text := what + ": kubectl maintenance " + f.goal.subcommand
 	if names := sortedNames(f.uids); len(names) <= maxNames {
 		text += " " + strings.Join(names, " ")
 	}
 	return plaintext.Line(text)
+}
+
+// isIdle reports whether no controller acts on any of the maintenances. One that has not acted on some of them may
+// act on the others.
+func (f *follower) isIdle() bool {
+	if f.shown.silent != "" {
+		return true
+	}
+	return f.shown.unobserved != "" && !slices.ContainsFunc(slices.Collect(maps.Values(f.last)), func(v view) bool { return !v.isGone() && v.observed })
 }
 
 // maxNames is how many maintenances a command that is suggested names.
@@ -434,13 +452,15 @@ func (f *follower) timedOut() error {
 			blockers = append(blockers, plaintext.Line(name+": "+b.line()))
 		}
 	}
-	text, code := "timed out; ", exitTimedOut
+	text, code := "timed out; "+f.continues(), exitTimedOut
 	switch {
 	case len(blockers) > 0 || isBlocked:
-		text, code = "timed out while "+what+" blocked; ", exitBlocked
-	case f.shown.unobserved != "" || f.shown.silent != "":
-		text, code = "timed out while no controller acted; ", exitBlocked
+		text, code = "timed out while "+what+" blocked; "+f.continues(), exitBlocked
+	case f.isIdle():
+		text, code = "timed out while no controller acted; "+f.continues(), exitBlocked
+	case f.shown.unobserved != "":
+		text, code = "timed out while no controller acted on some of them; "+f.seeing(f.goal.others), exitBlocked
 	}
-	lines := slices.Concat([]string{text + f.continues()}, blockers, others, f.shown.notices())
+	lines := slices.Concat([]string{text}, blockers, others, f.shown.notices())
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}
 }

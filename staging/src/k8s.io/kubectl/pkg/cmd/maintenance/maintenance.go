@@ -21,7 +21,7 @@ limitations under the License.
 //
 //   - read*.go, view_*.go: snapshots of objects, and pure functions that make views of them. "status"
 //     and "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
-//     their status. Its lease says whether it runs (read_lease.go). Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
+//     their status. Its lease says whether it runs (read_lease.go), by the clock of the API server (server_time.go). Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, and the wait for their end (follow.go).
 //
@@ -105,6 +105,8 @@ type environment struct {
 	factory cmdutil.Factory
 	client  func() (kubernetes.Interface, error)
 	clock   clock.WithTicker
+	// server is the clock of the API server; nil if it is unknown.
+	server *serverTime
 
 	// terminal is Out without the filter for plain text: a screen writes control sequences.
 	terminal io.Writer
@@ -112,11 +114,13 @@ type environment struct {
 
 // NewCmdMaintenance returns the command "maintenance" with its subcommands.
 func NewCmdMaintenance(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	server := &serverTime{clock: clock.RealClock{}}
 	return newCmdMaintenance(&environment{
 		IOStreams: streams,
 		factory:   f,
-		client:    func() (kubernetes.Interface, error) { return newClient(f) },
+		client:    func() (kubernetes.Interface, error) { return newClient(f, server) },
 		clock:     clock.RealClock{},
+		server:    server,
 	})
 }
 
@@ -145,12 +149,14 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	return cmd
 }
 
-func newClient(f cmdutil.Factory) (kubernetes.Interface, error) {
+func newClient(f cmdutil.Factory, server *serverTime) (kubernetes.Interface, error) {
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(clientConfig(config))
+	config = clientConfig(config)
+	config.Wrap(server.observe)
+	return kubernetes.NewForConfig(config)
 }
 
 // clientConfig allows more requests per second than the default, because a plan of many nodes reads

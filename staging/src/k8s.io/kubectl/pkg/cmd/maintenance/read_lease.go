@@ -17,11 +17,14 @@ limitations under the License.
 package maintenance
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
@@ -35,30 +38,93 @@ const controllerLease = "kube-controller-manager"
 // defaultLeaseSeconds is for a lease without a duration. It is the default of kube-controller-manager.
 const defaultLeaseSeconds = 15
 
-// readSilence returns since when kube-controller-manager has not renewed its lease, if that is too long; nil if
-// it runs. An error says that this is unknown: the user may not be allowed to read the lease, or there is none,
-// because nothing elects a leader.
-func readSilence(ctx context.Context, client kubernetes.Interface, now time.Time) (*metav1.Time, error) {
-	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, controllerLease, metav1.GetOptions{})
-	if err != nil || lease.Spec.RenewTime == nil {
-		return nil, err
-	}
-	renewed := lease.Spec.RenewTime.Time
-	// Another instance takes over an expired lease within seconds. The clocks may differ.
-	patience := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, defaultLeaseSeconds))*time.Second + controllerPatience
-	if now.Sub(renewed) < patience {
-		return nil, nil
-	}
-	return ptr.To(metav1.NewTime(renewed)), nil
+// silence is that kube-controller-manager does not renew its lease.
+type silence struct {
+	// since is when it was renewed last, by the clock that is compared with it.
+	since time.Time
+	// unsure is whether the time is by a clock that nothing relates to the one that is compared with it.
+	unsure bool
 }
+
+// readLease reads the lease. An error says that it is unknown whether kube-controller-manager runs: the user may not
+// be allowed to read the lease, or there is none, because nothing elects a leader.
+func readLease(ctx context.Context, client kubernetes.Interface) (*coordinationv1.Lease, error) {
+	return client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, controllerLease, metav1.GetOptions{})
+}
+
+// silencePatience is for how long the lease may not be renewed: another instance takes over an expired one within
+// seconds.
+func silencePatience(lease *coordinationv1.Lease) time.Duration {
+	return time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, defaultLeaseSeconds))*time.Second + controllerPatience
+}
+
+// silenceOf judges the lease at one look; nil if kube-controller-manager runs, or if there is no lease. The time is that of the API server if
+// isServerTime. renewTime is by the clock of kube-controller-manager, and the API server notes its own time beside it.
+func silenceOf(lease *coordinationv1.Lease, now time.Time, isServerTime bool) *silence {
+	if lease == nil || lease.Spec.RenewTime == nil {
+		return nil
+	}
+	s := &silence{since: lease.Spec.RenewTime.Time, unsure: true}
+	if written := renewalWritten(lease); isServerTime && written != nil {
+		s.since, s.unsure = written.Time, false
+	}
+	if now.Sub(s.since) < silencePatience(lease) {
+		return nil
+	}
+	return s
+}
+
+// renewalWritten returns when renewTime was written, by the clock of the API server; nil if it has not noted that.
+func renewalWritten(lease *coordinationv1.Lease) *metav1.Time {
+	for _, entry := range lease.ManagedFields {
+		if entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:renewTime"`)) {
+			return entry.Time
+		}
+	}
+	return nil
+}
+
+// leaseWatch is what a command that reads the lease again and again has seen of it. Only the own clock counts: others
+// may differ from it, and from each other.
+type leaseWatch struct {
+	spec *coordinationv1.LeaseSpec
+	// read is when it was last read, and renewed since when it has not changed.
+	read, renewed time.Time
+}
+
+// see judges the lease that was read; nil if kube-controller-manager runs, or if that is not known yet.
+func (w *leaseWatch) see(lease *coordinationv1.Lease, now time.Time) *silence {
+	if lease.Spec.RenewTime == nil {
+		*w = leaseWatch{}
+		return nil
+	}
+	if gap := now.Sub(w.read) - maxLeaseGap; gap > 0 {
+		// Nobody can renew a lease while the API server does not answer, and nothing was seen meanwhile.
+		w.renewed = w.renewed.Add(gap)
+	}
+	if w.read = now; w.spec == nil || !apiequality.Semantic.DeepEqual(w.spec, &lease.Spec) {
+		w.spec, w.renewed = &lease.Spec, now
+	}
+	if now.Sub(w.renewed) < silencePatience(lease) {
+		return nil
+	}
+	return &silence{since: w.renewed}
+}
+
+// maxLeaseGap is how much of the time between two reads of the lease counts.
+const maxLeaseGap = 2 * probeInterval
 
 // silenceText says that nothing goes on; empty if the controller runs, or if that is unknown. A drain looks as
 // before if its controller dies.
-func silenceText(since *metav1.Time, now time.Time) string {
-	if since == nil {
+func silenceText(s *silence, now time.Time) string {
+	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("kube-controller-manager has not renewed its lease for %s, so it may not run, and nothing goes on; %s", duration.HumanDuration(now.Sub(since.Time)), seeLease)
+	condition := ""
+	if s.unsure {
+		condition = ", if its clock and that of this command agree"
+	}
+	return fmt.Sprintf("kube-controller-manager has not renewed its lease for %s%s, so it may not run, and nothing goes on; %s", duration.HumanDuration(now.Sub(s.since)), condition, seeLease)
 }
 
 // needsController reports whether the controller has to act for the maintenance to go on.

@@ -54,9 +54,10 @@ type observer struct {
 	// probed is when the server was last probed; probing reports that it has not answered yet.
 	probed  time.Time
 	probing atomic.Bool
-	// silent is since when kube-controller-manager has not renewed its lease, as of the last probe. mayNotKnow
-	// reports that the lease cannot be read.
-	silent     atomic.Pointer[metav1.Time]
+	// lease is what the probes, one at a time, have seen of the lease of kube-controller-manager, and silent that it
+	// is not renewed, as of the last one. mayNotKnow reports that the lease cannot be read.
+	lease      leaseWatch
+	silent     atomic.Pointer[silence]
 	mayNotKnow atomic.Bool
 }
 
@@ -188,12 +189,13 @@ func (o *observer) readSilence(ctx context.Context, now time.Time) {
 	if o.mayNotKnow.Load() {
 		return
 	}
-	silent, err := readSilence(ctx, o.client, now)
+	lease, err := readLease(ctx, o.client)
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		o.mayNotKnow.Store(true)
+		o.silent.Store(nil)
 	case err == nil:
-		o.silent.Store(silent)
+		o.silent.Store(o.lease.see(lease, now))
 	}
 }
 

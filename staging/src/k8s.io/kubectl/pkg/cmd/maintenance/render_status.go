@@ -158,8 +158,8 @@ func renderStatus(views []view, now time.Time, width int) string {
 }
 
 // renderSilence returns a paragraph that says that the controller does not run; empty if it does.
-func renderSilence(since *metav1.Time, now time.Time, width int) string {
-	text := silenceText(since, now)
+func renderSilence(silent *silence, now time.Time, width int) string {
+	text := silenceText(silent, now)
 	if text == "" {
 		return ""
 	}

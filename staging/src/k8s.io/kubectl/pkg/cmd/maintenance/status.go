@@ -25,6 +25,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -105,16 +106,19 @@ func (o *statusOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := o.clock.Now()
 	views := viewsOf(s)
-	var silent *metav1.Time
+	var lease *coordinationv1.Lease
 	if slices.ContainsFunc(views, func(v view) bool { return v.needsController() }) {
-		silent, _ = readSilence(ctx, client, now) // That it is unknown is no news.
+		if lease, err = readLease(ctx, client); err != nil {
+			lease = nil // That it is unknown is no news.
+		}
 	}
+	now, isServerTime := o.server.now(o.clock.Now())
+	silent := silenceOf(lease, now, isServerTime)
 	if o.output != "" {
 		root := map[string]any{"maintenances": views}
 		if silent != nil {
-			root["controllerSilentSince"] = silent
+			root["controllerSilentSince"] = metav1.NewTime(silent.since)
 		}
 		return printStructured(o.Out, o.output, root)
 	}

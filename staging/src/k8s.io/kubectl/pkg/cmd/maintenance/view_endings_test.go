@@ -299,6 +299,10 @@ func TestWhatContinues(t *testing.T) {
 	if got, want := f.continues(), "the maintenance continues: kubectl maintenance watch"; got != want {
 		t.Errorf("of many: %q, want %q", got, want)
 	}
+	f = &follower{goal: released(isEnded), uids: map[string]types.UID{"a": ""}, shown: frame{silent: "Its lease is old."}}
+	if got, want := f.continues(), "no node is released before a controller acts: kubectl maintenance status a"; got != want {
+		t.Errorf("of a silent controller: %q, want %q", got, want)
+	}
 }
 
 // TestTimedOutWithoutAController verifies that the error after a timeout mentions the controller.
@@ -312,7 +316,7 @@ func TestTimedOutWithoutAController(t *testing.T) {
 		}
 	}
 	s.run(t, "watch", "rack")
-	contains(t, s.failure, "timed out; ", "\nNo controller has acted on rack for 30s: kube-controller-manager does not run, its feature gate ", ". See the events: kubectl describe nodemaintenance rack")
+	contains(t, s.failure, "timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch rack", "\nNo controller has acted on rack for 30s: kube-controller-manager does not run, its feature gate ", ". See the events: kubectl describe nodemaintenance rack")
 }
 
 // TestNotCordoned verifies that nodes without a cordon are reported, and where to find the reason:

@@ -208,12 +208,14 @@ b: 1 pod is still terminating after the grace period (finalizers: example.com/ke
 		{"a node is blocked, and a pod leaves", map[string]view{"b": {Blockers: []blockerView{
 			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
 		}}}, frame{}, exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
-		{"no controller acts", map[string]view{"b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
-			"timed out while no controller acted; the maintenance continues: kubectl maintenance watch b\nNo controller has acted on b."},
-		{"the controller is silent", map[string]view{"b": {}}, frame{silent: "Its lease is old."}, exitBlocked,
-			"timed out while no controller acted; the maintenance continues: kubectl maintenance watch b\nIts lease is old."},
+		{"no controller acts", map[string]view{"a": {observed: true, Outcome: outcomeDeleted}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
+			"timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch b\nNo controller has acted on b."},
+		{"no controller acts on one of two", map[string]view{"a": {observed: true}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
+			"timed out while no controller acted on some of them; the others continue: kubectl maintenance watch b\nNo controller has acted on b."},
+		{"the controller is silent", map[string]view{"b": {observed: true}}, frame{silent: "Its lease is old."}, exitBlocked,
+			"timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch b\nIts lease is old."},
 		{"blocked, and no controller acts", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}},
-			frame{silent: "Its lease is old."}, exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n\nIts lease is old."},
+			frame{silent: "Its lease is old."}, exitBlocked, "timed out while something was blocked; nothing goes on before a controller acts: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n\nIts lease is old."},
 	} {
 		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: tc.shown}
 		err := f.timedOut()
