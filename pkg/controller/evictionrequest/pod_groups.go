@@ -22,45 +22,43 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/scheduling/podgroup"
 )
 
-// groupMode says how the pods of a PodGroup may be disrupted.
-type groupMode int
-
-const (
-	// groupUnknown: there is no such group, or the server does not serve groups.
-	groupUnknown groupMode = iota
-	// groupSingle: independently of each other, which is the default.
-	groupSingle
-	// groupAll: only all together.
-	groupAll
-)
-
-// groupReader reads the mode of a PodGroup, in the version that the scheduler reads. Few requests are for pods of groups, so no cache is kept of these.
-type groupReader func(ctx context.Context, namespace, name string) (groupMode, error)
+// groupReader reads how the pods of a PodGroup may be disrupted, in the versions that the scheduler reads. Few requests are for pods
+// of groups, so no cache is kept of these.
+type groupReader func(ctx context.Context, namespace, name string) (podgroup.Mode, error)
 
 func newGroupReader(client clientset.Interface) groupReader {
-	return func(ctx context.Context, namespace, name string) (groupMode, error) {
+	return func(ctx context.Context, namespace, name string) (podgroup.Mode, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		group, err := client.SchedulingV1beta1().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
-		case err == nil && group.Spec.DisruptionMode != nil && group.Spec.DisruptionMode.All != nil:
-			return groupAll, nil
-		case err == nil:
-			return groupSingle, nil
-		case !apierrors.IsNotFound(err):
-			return groupUnknown, err
+		case apierrors.IsNotFound(err):
+			return podgroup.Unknown, nil
+		case err != nil:
+			return podgroup.Unknown, fmt.Errorf("reading PodGroup %s: %w", name, err)
 		}
-		return groupUnknown, nil
+		return podgroup.ModeOf(group, func(parent string) (*schedulingv1alpha3.CompositePodGroup, error) {
+			composite, err := client.SchedulingV1alpha3().CompositePodGroups(namespace).Get(ctx, parent, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				return nil, nil // Or the server does not serve them any more.
+			case err != nil:
+				return nil, fmt.Errorf("reading CompositePodGroup %s: %w", parent, err)
+			}
+			return composite, nil
+		})
 	}
 }
 
 // asIndividual returns the pod of a request as it is for the decisions about the request: without its group if that
-// lets its pods be disrupted independently. A request that has its interceptors was decided on.
+// and its ancestors let its pods be disrupted independently. A request that has its interceptors was decided on.
 func (c *Controller) asIndividual(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*v1.Pod, error) {
 	if pod == nil || pod.Spec.SchedulingGroup == nil {
 		return pod, nil
@@ -68,9 +66,9 @@ func (c *Controller) asIndividual(ctx context.Context, request *coordinationv1al
 	if name := pod.Spec.SchedulingGroup.PodGroupName; !isInitialized(&request.Status) && name != nil {
 		mode, err := c.groups(ctx, pod.Namespace, *name)
 		if err != nil {
-			return nil, fmt.Errorf("reading PodGroup %s of pod %s: %w", *name, pod.Name, err)
+			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
-		if mode != groupSingle {
+		if mode != podgroup.Single {
 			return pod, nil
 		}
 	} else if name == nil {

@@ -18,14 +18,17 @@ package evictionrequest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/scheduling/podgroup"
 	"k8s.io/kubernetes/test/utils/ktesting"
 	"k8s.io/utils/ptr"
 )
@@ -33,32 +36,47 @@ import (
 // TestPodsOfGroups: pods of a group that may be disrupted independently are like any others.
 func TestPodsOfGroups(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "batch"}
+	composite := func(name, parent string, mode *schedulingv1alpha3.CompositeDisruptionMode) runtime.Object {
+		group := &schedulingv1alpha3.CompositePodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: schedulingv1alpha3.CompositePodGroupSpec{DisruptionMode: mode}}
+		if parent != "" {
+			group.Spec.ParentCompositePodGroupName = &parent
+		}
+		return group
+	}
+	allAbove := &schedulingv1alpha3.CompositeDisruptionMode{All: &schedulingv1alpha3.AllCompositeDisruptionMode{}}
+	child := &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{ParentCompositePodGroupName: ptr.To("job")}}
 	beta := func(mode *schedulingv1beta1.DisruptionMode) *schedulingv1beta1.PodGroup {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: mode}}
 	}
 	for name, test := range map[string]struct {
 		group   runtime.Object
-		err     error
-		want    groupMode
-		wantErr bool
+		above   []runtime.Object
+		err     map[string]error
+		want    podgroup.Mode
+		wantErr string
 	}{
-		"no mode":           {group: beta(nil), want: groupSingle},
-		"an empty mode":     {group: beta(&schedulingv1beta1.DisruptionMode{}), want: groupSingle},
-		"single":            {group: beta(&schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}), want: groupSingle},
-		"all":               {group: beta(&schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}), want: groupAll},
-		"no such group":     {want: groupUnknown},
-		"it cannot be read": {group: beta(nil), err: errUnreachable, wantErr: true},
+		"no mode":                   {group: beta(nil), want: podgroup.Single},
+		"a mode of a later release": {group: beta(&schedulingv1beta1.DisruptionMode{}), want: podgroup.Unknown},
+		"single":                    {group: beta(&schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}), want: podgroup.Single},
+		"all":                       {group: beta(&schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}), want: podgroup.All},
+		"no such group":             {want: podgroup.Unknown},
+		"it cannot be read":         {group: beta(nil), err: map[string]error{"podgroups": errUnreachable}, wantErr: "reading PodGroup batch"},
+		"all ancestors are single":  {group: child, above: []runtime.Object{composite("job", "run", nil), composite("run", "", nil)}, want: podgroup.Single},
+		"an ancestor is all":        {group: child, above: []runtime.Object{composite("job", "run", nil), composite("run", "", allAbove)}, want: podgroup.All},
+		"no such parent":            {group: child, want: podgroup.Unknown},
+		"the parent cannot be read": {group: child, err: map[string]error{"compositepodgroups": errUnreachable}, wantErr: "reading CompositePodGroup job"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []runtime.Object
 			if test.group != nil {
 				objects = append(objects, test.group)
 			}
-			client := fake.NewClientset(objects...)
-			client.PrependReactor("get", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return test.err != nil, nil, test.err
+			client := fake.NewClientset(append(objects, test.above...)...)
+			client.PrependReactor("get", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				err := test.err[action.GetResource().Resource]
+				return err != nil, nil, err
 			})
-			if got, err := newGroupReader(client)(t.Context(), namespace, "batch"); got != test.want || (err != nil) != test.wantErr {
+			if got, err := newGroupReader(client)(t.Context(), namespace, "batch"); got != test.want || (err != nil) != (test.wantErr != "") || err != nil && !strings.Contains(err.Error(), test.wantErr) {
 				t.Errorf("got mode %d and error %v, want %d", got, err, test.want)
 			}
 			pod := newPod()
@@ -69,14 +87,14 @@ func TestPodsOfGroups(t *testing.T) {
 			err := f.syncRequest(ctx, requestKeyOfPod)
 			status := f.writes(t)
 			switch {
-			case test.wantErr:
+			case test.wantErr != "":
 				if err == nil || len(status) > 0 {
 					t.Errorf("got error %v and %v", err, status)
 				}
 			case err != nil || len(status) != 1:
 				t.Fatalf("got error %v and %v", err, status)
-			case test.want == groupSingle && !slices.Equal(status[0].ActiveInterceptors, []string{builtIn}),
-				test.want != groupSingle && (len(status[0].ActiveInterceptors) > 0 || status[0].Conditions[0].Type != string(canceled)):
+			case test.want == podgroup.Single && !slices.Equal(status[0].ActiveInterceptors, []string{builtIn}),
+				test.want != podgroup.Single && (len(status[0].ActiveInterceptors) > 0 || status[0].Conditions[0].Type != string(canceled)):
 				t.Errorf("got %v", status)
 			}
 			if pod.Spec.SchedulingGroup == nil {

@@ -49,8 +49,8 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			// changes it would need the permission to delete pods, see
 			// plugin/pkg/admission/evictionrequest.
 			rbacv1helpers.NewRule("get", "list", "watch", "patch", "delete").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
-			// A PodGroup says whether its pods may be evicted one by one.
-			rbacv1helpers.NewRule("get").Groups(schedulingGroup).Resources("podgroups").RuleOrDie(),
+			// A PodGroup and its ancestors say whether its pods may be evicted one by one.
+			rbacv1helpers.NewRule("get").Groups(schedulingGroup).Resources("podgroups", "compositepodgroups").RuleOrDie(),
 			// The controller patches as a stand-in for workload controllers whose gates are off.
 			// With the verb control it may write the whole status, including their reports.
 			rbacv1helpers.NewRule("update", "patch", coordinationv1alpha1.EvictionRequestControlVerb).Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),

@@ -81,7 +81,7 @@ func TestEvictionRequestRules(t *testing.T) {
 		},
 		evictionRequestController: {
 			rule([]string{"delete", "get", "list", "patch", "watch"}, coordination, []string{"evictionrequests"}),
-			rule([]string{"get"}, []string{"scheduling.k8s.io"}, []string{"podgroups"}),
+			rule([]string{"get"}, []string{"scheduling.k8s.io"}, []string{"compositepodgroups", "podgroups"}),
 			rule([]string{"control", "patch", "update"}, coordination, []string{"evictionrequests/status"}),
 			rule([]string{"get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"create"}, core, []string{"pods/eviction"}),

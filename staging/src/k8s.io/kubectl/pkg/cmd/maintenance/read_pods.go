@@ -26,6 +26,8 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,6 +37,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
+	"k8s.io/component-helpers/scheduling/podgroup"
 )
 
 // maxNodesOneByOne is for how many nodes pods are read node by node, by requests that the server
@@ -54,7 +57,7 @@ type podSnapshot struct {
 	budgets  []*policyv1.PodDisruptionBudget
 	// budgetIndex finds the budgets of a pod; nil if they cannot be read.
 	budgetIndex *poddisruptionbudget.Index
-	// independent are the PodGroups whose pods are evicted one by one.
+	// independent are the PodGroups whose pods are evicted one by one, as far as they and their ancestors say it.
 	independent sets.Set[types.NamespacedName]
 	// deployments by namespace.
 	deployments map[string][]*appsv1.Deployment
@@ -187,12 +190,33 @@ func (s *podSnapshot) readGroups(ctx context.Context, client kubernetes.Interfac
 	if err != nil {
 		return
 	}
+	parents := readParents(ctx, client, list.Items)
 	s.independent = sets.New[types.NamespacedName]()
-	for _, group := range list.Items {
-		if mode := group.Spec.DisruptionMode; mode == nil || mode.All == nil {
+	for i := range list.Items {
+		group := &list.Items[i]
+		mode, err := podgroup.ModeOf(group, func(name string) (*schedulingv1alpha3.CompositePodGroup, error) {
+			return parents[types.NamespacedName{Namespace: group.Namespace, Name: name}], nil
+		})
+		if err == nil && mode == podgroup.Single {
 			s.independent.Insert(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
 		}
 	}
+}
+
+// readParents reads the CompositePodGroups if a group has a parent; none if they cannot be read.
+func readParents(ctx context.Context, client kubernetes.Interface, groups []schedulingv1beta1.PodGroup) map[types.NamespacedName]*schedulingv1alpha3.CompositePodGroup {
+	if !slices.ContainsFunc(groups, func(group schedulingv1beta1.PodGroup) bool { return group.Spec.ParentCompositePodGroupName != nil }) {
+		return nil
+	}
+	list, err := client.SchedulingV1alpha3().CompositePodGroups(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	parents := map[types.NamespacedName]*schedulingv1alpha3.CompositePodGroup{}
+	for i := range list.Items {
+		parents[types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}] = &list.Items[i]
+	}
+	return parents
 }
 
 // isGrouped reports whether the pod is evicted with its group only.

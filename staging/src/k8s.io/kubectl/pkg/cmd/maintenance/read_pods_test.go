@@ -17,12 +17,15 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -73,20 +76,47 @@ func TestPodsOfGroups(t *testing.T) {
 	group := func(name string, mode *schedulingv1beta1.DisruptionMode) *schedulingv1beta1.PodGroup {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: mode}}
 	}
-	client := fake.NewClientset(group("default", nil), group("single", &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}),
-		group("all", &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}))
-	for name, want := range map[string]bool{"": false, "default": false, "single": false, "all": true, "missing": true} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
-		if name != "" {
-			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
-		}
-		s := &podSnapshot{}
-		s.readGroups(t.Context(), client, []*corev1.Pod{pod})
-		if got := slices.Contains(s.notesOf(pod), noteSchedulingGroup); got != want {
-			t.Errorf("group %q: grouped: %t, want %t", name, got, want)
-		}
+	child := func(name, parent string) *schedulingv1beta1.PodGroup {
+		child := group(name, nil)
+		child.Spec.ParentCompositePodGroupName = &parent
+		return child
 	}
-	if len(client.Actions()) != 4 {
-		t.Errorf("%d reads, want none for a pod without a group", len(client.Actions()))
+	composite := func(namespace, name string, mode *schedulingv1alpha3.CompositeDisruptionMode) *schedulingv1alpha3.CompositePodGroup {
+		return &schedulingv1alpha3.CompositePodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: schedulingv1alpha3.CompositePodGroupSpec{DisruptionMode: mode}}
+	}
+	all := &schedulingv1alpha3.CompositeDisruptionMode{All: &schedulingv1alpha3.AllCompositeDisruptionMode{}}
+	alone := []runtime.Object{group("default", nil), group("single", &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}),
+		group("all", &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}})}
+	below := append([]runtime.Object{child("below-single", "single"), child("below-all", "all"), child("below-missing", "missing"),
+		composite("shop", "single", nil), composite("shop", "all", all), composite("other", "missing", nil)}, alone...)
+	for _, tc := range []struct {
+		objects    []runtime.Object
+		grouped    map[string]bool
+		unreadable string
+		reads      int
+	}{
+		{objects: alone, grouped: map[string]bool{"": false, "default": false, "single": false, "all": true, "missing": true}, reads: 4},
+		{objects: below, grouped: map[string]bool{"default": false, "all": true, "below-single": false, "below-all": true, "below-missing": true}, reads: 10},
+		{objects: below, grouped: map[string]bool{"default": false, "all": true, "below-single": true, "below-all": true}, unreadable: "compositepodgroups", reads: 8},
+		{objects: below, grouped: map[string]bool{"default": true, "below-single": true}, unreadable: "podgroups", reads: 2},
+	} {
+		client := fake.NewClientset(tc.objects...)
+		client.PrependReactor("list", cmp.Or(tc.unreadable, "none"), func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
+		})
+		for name, want := range tc.grouped {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+			if name != "" {
+				pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+			}
+			s := &podSnapshot{}
+			s.readGroups(t.Context(), client, []*corev1.Pod{pod})
+			if got := slices.Contains(s.notesOf(pod), noteSchedulingGroup); got != want {
+				t.Errorf("group %q without %q: grouped: %t, want %t", name, tc.unreadable, got, want)
+			}
+		}
+		if len(client.Actions()) != tc.reads {
+			t.Errorf("%d reads, want %d: none for a pod without a group, and none of parents that no group has", len(client.Actions()), tc.reads)
+		}
 	}
 }
