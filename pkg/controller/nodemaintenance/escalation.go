@@ -35,8 +35,8 @@ import (
 
 // escalationGrace is how long after its start a controller begins with no action that has come meanwhile: as
 // long as none ran, nobody evicted the pods that their budgets and interceptors let go. For the same time, no
-// interceptor times out. It is also the notice that is given before an action that another maintenance has held up
-// begins after that one has ended.
+// interceptor times out. It is also the notice that is given before an action from which another maintenance of the
+// node, or a policy, has protected a pod begins after that has ended.
 const escalationGrace = 5 * time.Minute
 
 // podEscalation is what the escalations of the maintenances of a node mean for one of its pods.
@@ -49,6 +49,8 @@ type podEscalation struct {
 	next time.Duration
 	// heldUp is a stronger one that some have come to, and would do something; nil if there is none.
 	heldUp *heldUpEscalation
+	// holders hold up what others have come to, whether it would do something now or later.
+	holders []*order
 }
 
 // heldUpEscalation is an action that some maintenances of a node have come to, and holders have not.
@@ -72,7 +74,7 @@ func namesOf(orders []*order) string {
 
 // escalationOf returns what the escalations of the maintenances mean for a pod.
 func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, now time.Time) (result podEscalation) {
-	if c.fleet == nil || node == nil || len(pod.keptBy) > 0 || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !escalates(orders) {
+	if c.fleet == nil || node == nil || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !escalates(orders) {
 		return result // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(node)
@@ -80,13 +82,16 @@ func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, 
 		possible = possible[:len(possible)-1] // Nobody is asked, so there is nobody to pass over.
 	}
 	for i, action := range possible {
-		due := c.escalationsDue(pod.Pod, node, orders, possible[:i+1], now)
+		due := c.escalationsDue(pod, node, orders, possible[:i+1], now)
 		if due.all && due.wait <= 0 {
 			result.action = action
 			return result
 		}
-		if result.heldUp == nil && len(due.come) > 0 && len(due.holders) > 0 && pod.isAffectedBy(action) {
-			result.heldUp = &heldUpEscalation{action, due.come, due.holders}
+		if len(due.come) > 0 && len(due.holders) > 0 {
+			result.holders = append(result.holders, due.holders...)
+			if result.heldUp == nil && pod.isAffectedBy(action) {
+				result.heldUp = &heldUpEscalation{action, due.come, due.holders}
+			}
 		}
 		if next := due.next(); next > 0 && (result.next == 0 || next < result.next) {
 			result.next = next
@@ -102,7 +107,7 @@ func escalates(orders []order) bool {
 
 // escalationsDue is when the maintenances that drain a node come to one of some actions for a pod.
 type escalationsDue struct {
-	// come are those that have, and holders the others.
+	// come are those that have, and holders the others, and those that keep the pod.
 	come, holders []*order
 	// all is whether all of them will, as things are, and wait how long that takes; soonest is how long the
 	// first of the others takes, 0 if none will.
@@ -118,17 +123,18 @@ func (d *escalationsDue) next() time.Duration {
 	return d.soonest
 }
 
-func (c *Controller) escalationsDue(pod *v1.Pod, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) escalationsDue {
-	due := escalationsDue{all: true}
-	ended := c.holdUps.ended(node)
+// escalationsDue returns when the maintenances come to one of the actions for a pod. One that keeps the pod never does.
+func (c *Controller) escalationsDue(pod *podFacts, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) escalationsDue {
+	due := escalationsDue{all: len(pod.keptBy) == 0}
+	ended := c.holdUps.ended(node, pod.UID)
 	for i := range orders {
 		o := &orders[i]
 		if !o.drains() || o.isShutdownOf(node.Name) {
 			continue
 		}
-		after, escalates := o.escalation.After(pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
+		after, escalates := o.escalation.After(pod.Pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
 		admission := maintenance.AdmissionOf(node, o.uid)
-		if !escalates || admission == nil {
+		if !escalates || admission == nil || pod.isKeptBy(o.name) {
 			due.all, due.holders = false, append(due.holders, o)
 			continue
 		}
@@ -149,8 +155,8 @@ func (c *Controller) escalationsDue(pod *v1.Pod, node *v1.Node, orders []order, 
 }
 
 // withNotice returns how long it takes until an action begins that a maintenance comes to after left: if it has come
-// meanwhile, neither the start of a controller nor the end of a maintenance that has held it up must have pods
-// deleted at once.
+// meanwhile, neither the start of a controller nor the end of what has protected the pod must have it deleted at
+// once.
 func (c *Controller) withNotice(admission *v1.MaintenanceAdmission, actions []v1.MaintenanceEscalation, after, left time.Duration, ended, now time.Time) time.Duration {
 	notice := min(after, escalationGrace)
 	wait := left

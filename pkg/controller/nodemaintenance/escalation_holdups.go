@@ -24,29 +24,34 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
 )
 
-// holdUps has which maintenances hold up the escalations of others on nodes, and when one of them has ended: what
-// they have protected is not deleted in the same moment. After a restart, notice is given anyway: see
-// escalationGrace.
+// holdUps has what protects the pods of nodes from the escalations of maintenances, and when that has ended: what was
+// protected is not deleted in the same moment. After a restart, notice is given anyway: see escalationGrace.
 type holdUps struct {
 	lock  sync.Mutex
 	nodes map[string]*nodeHoldUps
 }
 
-// nodeHoldUps are the escalations that are held up on one node.
+// nodeHoldUps is what protects the pods of one node.
 type nodeHoldUps struct {
-	uid     types.UID
+	uid types.UID
+	// holders are the maintenances that hold up what others have come to, also for pods to which that would do nothing
+	// before. ended is when one of them has ended.
 	holders sets.Set[types.UID]
 	ended   time.Time
+	// kept are the pods that do not leave, as policies say, and freed has since when others that were kept do.
+	kept  sets.Set[types.UID]
+	freed map[types.UID]time.Time
 	// told is what events have said.
 	told sets.Set[string]
 }
 
 func newHoldUps() *holdUps { return &holdUps{nodes: map[string]*nodeHoldUps{}} }
 
-// see records which maintenances drain a node.
-func (h *holdUps) see(node *v1.Node, orders []order, now time.Time) {
+// see records which maintenances drain a node, and which of its pods they keep. The verdicts are those of the pods.
+func (h *holdUps) see(node *v1.Node, orders []order, pods []*v1.Pod, verdicts []verdict, now time.Time) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if !escalates(orders) {
@@ -55,7 +60,7 @@ func (h *holdUps) see(node *v1.Node, orders []order, now time.Time) {
 	}
 	found := h.nodes[node.Name]
 	if found == nil || found.uid != node.UID {
-		found = &nodeHoldUps{uid: node.UID, holders: sets.New[types.UID](), told: sets.New[string]()}
+		found = &nodeHoldUps{uid: node.UID, holders: storedHolders(node), told: sets.New[string]()}
 		h.nodes[node.Name] = found
 	}
 	for holder := range found.holders {
@@ -64,21 +69,48 @@ func (h *holdUps) see(node *v1.Node, orders []order, now time.Time) {
 			found.ended = now
 		}
 	}
+	found.seePods(pods, verdicts, now)
 }
 
-// note records what is held up on a node, and returns that of which no event has told.
-func (h *holdUps) note(node string, heldUp []*heldUpEscalation) (news []*heldUpEscalation) {
+// seePods records which pods are kept, and which are not any more: that need not be because a maintenance has ended.
+func (n *nodeHoldUps) seePods(pods []*v1.Pod, verdicts []verdict, now time.Time) {
+	kept, freed := sets.New[types.UID](), map[types.UID]time.Time{}
+	for i, pod := range pods {
+		since, wasFreed := n.freed[pod.UID]
+		switch {
+		case len(verdicts[i].keptBy) > 0:
+			kept.Insert(pod.UID)
+		case n.kept.Has(pod.UID):
+			freed[pod.UID] = now
+		case wasFreed:
+			freed[pod.UID] = since
+		}
+	}
+	n.kept, n.freed = kept, freed
+}
+
+// storedHolders returns the UIDs of the maintenances that drain a node according to its status: one that has held up
+// others may have ended while no controller ran. That of a shutdown holds up none.
+func storedHolders(node *v1.Node) sets.Set[types.UID] {
+	uids := sets.New[types.UID]()
+	for _, a := range maintenance.Admissions(node) {
+		if a.ReturningTime == nil && a.DoneTime == nil && a.MaintenanceName != maintenance.ShutdownName(node.Name) {
+			uids.Insert(a.MaintenanceUID)
+		}
+	}
+	return uids
+}
+
+// note records who holds up others on a node, and returns what is held up of which no event has told.
+func (h *holdUps) note(node string, holders sets.Set[types.UID], heldUp []*heldUpEscalation) (news []*heldUpEscalation) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	found := h.nodes[node]
 	if found == nil {
 		return nil
 	}
-	holders, said := sets.New[types.UID](), sets.New[string]()
+	said := sets.New[string]()
 	for _, held := range heldUp {
-		for _, o := range held.holders {
-			holders.Insert(o.uid)
-		}
 		text := held.String()
 		if !found.told.Has(text) && !said.Has(text) {
 			news = append(news, held)
@@ -89,14 +121,18 @@ func (h *holdUps) note(node string, heldUp []*heldUpEscalation) (news []*heldUpE
 	return news
 }
 
-// ended returns when a maintenance has ended that had held up others on a node; zero if none has.
-func (h *holdUps) ended(node *v1.Node) time.Time {
+// ended returns when something has ended that had protected a pod of a node from escalations; zero if nothing has.
+func (h *holdUps) ended(node *v1.Node, pod types.UID) time.Time {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if found := h.nodes[node.Name]; found != nil && found.uid == node.UID {
-		return found.ended
+	found := h.nodes[node.Name]
+	if found == nil || found.uid != node.UID {
+		return time.Time{}
 	}
-	return time.Time{}
+	if freed := found.freed[pod]; freed.After(found.ended) {
+		return freed
+	}
+	return found.ended
 }
 
 func (h *holdUps) forget(node string) {

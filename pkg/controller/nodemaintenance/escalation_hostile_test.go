@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -385,6 +386,66 @@ func TestEscalationIsHeldUp(t *testing.T) {
 			}
 			f.run(10 * time.Second)
 			f.expectActs("then", pod, deletion(pod, "its grace period")...)
+		})
+	}
+}
+
+// TestEscalationAfterAPodWasKept has the policy of another maintenance keep a pod from leaving, which is the last one: who
+// drains the node sees that the escalation is held up, and when the pod is to leave at last, it has as much notice as
+// one that was asked before.
+func TestEscalationAfterAPodWasKept(t *testing.T) {
+	complete := func(f *fixture) { f.setStage("keeper", stageComplete) }
+	steps := []coordinationv1alpha1.NodeMaintenanceEscalationStep{after(7200, ignoreBudgets)}
+	for name, test := range map[string]struct {
+		// steps are those of the maintenance that keeps the pod, and end what ends that.
+		steps []coordinationv1alpha1.NodeMaintenanceEscalationStep
+		end   func(f *fixture)
+		// stays is whether another pod cannot be deleted until then, so that the action goes on.
+		stays bool
+	}{
+		"by one that does not escalate": {end: complete},
+		"by one that is as far":         {steps: steps, end: complete},
+		"its policy is removed": {steps: steps, end: func(f *fixture) {
+			f.change("keeper", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.PodPolicies = nil })
+		}},
+		"it ends while no controller runs": {steps: steps, stays: true, end: func(f *fixture) {
+			complete(f)
+			f.restart()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			kept, other := f.createPods(1, "n", 0, withGrace(0), ofApp("db"))[0], f.createPods(1, "n", 0, withGrace(0))[0]
+			refuse := f.refuseDeletions()
+			*refuse = test.stays
+			f.createEscalation("m", steps...)
+			f.createEscalation("keeper", test.steps...)
+			f.change("keeper", func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+			})
+			f.run(3 * time.Hour)
+			if test.steps == nil {
+				f.deletePods(other) // Otherwise, the escalation has deleted it.
+			}
+			f.run(time.Hour)
+			if f.asksFor(kept) {
+				t.Fatal("the pod is asked to leave before")
+			}
+			f.expectEvent("NodeMaintenance m: EscalationHeldUp: The drain of node n has come to IgnoreBudgets of spec.escalation, which NodeMaintenance keeper holds up: it drains the node as well, and has not come to that, or keeps pods")
+			want := "held up by NodeMaintenance keeper"
+			if blockers := f.maintenance("m").Status.DrainStatus.Blockers; !slices.ContainsFunc(blockers, func(b coordinationv1alpha1.DrainBlocker) bool { return strings.Contains(b.Message, want) }) {
+				t.Errorf("the blockers do not say %q: %+v", want, blockers)
+			}
+			*refuse = false
+			test.end(f)
+			f.run(escalationGrace - 5*time.Second)
+			if !f.asksFor(kept) {
+				t.Error("the pod is not asked to leave")
+			}
+			f.expectActs("without notice", kept)
+			f.run(10 * time.Second)
+			f.expectActs("then", kept, deletion(kept, "its grace period")...)
 		})
 	}
 }

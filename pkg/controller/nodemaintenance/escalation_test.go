@@ -260,7 +260,9 @@ func TestEscalationSelects(t *testing.T) {
 	if err := f.tracker.Delete(v1.SchemeGroupVersion.WithResource("pods"), skipped.Namespace, skipped.Name); err != nil {
 		t.Fatal(err)
 	}
-	f.run(time.Second)
+	f.run(25 * time.Second) // Its grace period is 30 seconds.
+	f.expectActs("of a DaemonSet, which has just been asked", ofDaemonSet)
+	f.run(10 * time.Second)
 	f.expectActs("of a DaemonSet, later in the plan", ofDaemonSet, deletion(ofDaemonSet, "its grace period")...)
 	if !storedTargets(f.node("n")).Take(ofDaemonSet) {
 		t.Errorf("the targets %s do not tell the DaemonSet that its pod is not wanted", storedTargets(f.node("n")))

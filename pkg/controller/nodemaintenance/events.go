@@ -256,7 +256,7 @@ func (w *eventWriter) escalates(m *coordinationv1alpha1.NodeMaintenance, node *v
 // heldUp emits an event for a maintenance whose escalation others hold up on a node.
 func (w *eventWriter) heldUp(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, held *heldUpEscalation) {
 	w.record(m, node, v1.EventTypeWarning, reasonHeldUp, string(held.action), fmt.Sprintf(
-		"The drain of node %s has come to %s of spec.escalation, which NodeMaintenance %s holds up: it drains the node as well, and has not come to that", node.Name, held.action, namesOf(held.holders)))
+		"The drain of node %s has come to %s of spec.escalation, which NodeMaintenance %s holds up: it drains the node as well, and has not come to that, or keeps pods", node.Name, held.action, namesOf(held.holders)))
 }
 
 func (w *eventWriter) escalationFailed(pod *v1.Pod, err error) {

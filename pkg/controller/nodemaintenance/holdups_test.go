@@ -26,10 +26,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// TestHoldUps verifies that an event tells once what is held up, and that a node which was created again begins anew.
+// TestHoldUps verifies that an event tells once what is held up, when something that has protected a pod has ended, and
+// that a node which was created again begins anew.
 func TestHoldUps(t *testing.T) {
 	escalation, err := maintenance.NewEscalation([]coordinationv1alpha1.NodeMaintenanceEscalationStep{{AfterSeconds: 10, Action: v1.MaintenanceEscalationIgnoreBudgets}})
 	if err != nil {
@@ -39,33 +41,72 @@ func TestHoldUps(t *testing.T) {
 	draining := func(name string) order {
 		return order{name: name, uid: types.UID(name), stage: stageDrain, effective: true, phase: phaseAdmitted}
 	}
-	hasty, patient := draining("hasty"), draining("patient")
+	hasty, patient, other := draining("hasty"), draining("patient"), draining("other")
 	hasty.escalation = escalation
 	held := []*heldUpEscalation{{action: v1.MaintenanceEscalationIgnoreBudgets, come: []*order{&hasty}, holders: []*order{&patient}}}
+	pods := []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "kept"}}, {ObjectMeta: metav1.ObjectMeta{UID: "asked"}}}
+	keeps, asks := []verdict{{keptBy: []string{"hasty"}}, {}}, []verdict{{}, {}}
 
 	h := newHoldUps()
-	h.see(node("uid"), []order{hasty, patient}, start)
+	expectEnded := func(when string, node *v1.Node, kept, asked time.Duration) {
+		t.Helper()
+		for pod, want := range map[types.UID]time.Duration{"kept": kept, "asked": asked} {
+			if ended := h.ended(node, pod); want < 0 && !ended.IsZero() || want >= 0 && !ended.Equal(start.Add(want)) {
+				t.Errorf("%s: what protects pod %s has ended at %v, want %v after the start", when, pod, ended, want)
+			}
+		}
+	}
+	h.see(node("uid"), []order{hasty, patient, other}, pods, keeps, start)
 	for _, want := range []int{1, 0} {
-		if news := h.note("n", append(held, held...)); len(news) != want {
+		if news := h.note("n", sets.New[types.UID]("patient"), append(held, held...)); len(news) != want {
 			t.Errorf("%d of the same are news, want %d", len(news), want)
 		}
 	}
-	if ended := h.ended(node("uid")); !ended.IsZero() {
-		t.Errorf("ended at %v", ended)
+	expectEnded("at first", node("uid"), -1, -1)
+	h.see(node("uid"), []order{hasty, patient}, pods, keeps, start.Add(time.Minute))
+	expectEnded("one has ended that holds up nothing", node("uid"), -1, -1)
+	h.see(node("uid"), []order{hasty}, pods, keeps, start.Add(2*time.Minute))
+	expectEnded("one has ended that holds up another one", node("uid"), 2*time.Minute, 2*time.Minute)
+	for _, later := range []time.Duration{3 * time.Minute, 4 * time.Minute} {
+		h.see(node("uid"), []order{hasty}, pods, asks, start.Add(later))
+		expectEnded("a pod is not kept any more", node("uid"), 3*time.Minute, 2*time.Minute)
 	}
-	h.see(node("uid"), []order{hasty}, start.Add(time.Minute))
-	if ended := h.ended(node("uid")); !ended.Equal(start.Add(time.Minute)) {
-		t.Errorf("ended at %v", ended)
-	}
-	if ended := h.ended(node("next")); !ended.IsZero() {
-		t.Errorf("on another node of that name, ended at %v", ended)
-	}
-	h.see(node("next"), []order{hasty, patient}, start.Add(time.Hour))
-	if ended := h.ended(node("next")); !ended.IsZero() {
-		t.Errorf("on the node that was created again, ended at %v", ended)
-	}
-	if news := h.note("n", held); len(news) != 1 {
+	expectEnded("another node of that name", node("next"), -1, -1)
+	h.see(node("next"), []order{hasty, patient}, pods, asks, start.Add(time.Hour))
+	expectEnded("the node was created again", node("next"), -1, -1)
+	if news := h.note("n", nil, held); len(news) != 1 {
 		t.Errorf("%d news of the node that was created again", len(news))
+	}
+}
+
+// TestHoldUpsOfTheNextController verifies that a controller which takes over knows from the status of a node which
+// maintenances have ended meanwhile.
+func TestHoldUpsOfTheNextController(t *testing.T) {
+	escalation, err := maintenance.NewEscalation([]coordinationv1alpha1.NodeMaintenanceEscalationStep{{AfterSeconds: 10, Action: v1.MaintenanceEscalationIgnoreBudgets}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.NewTime(start)
+	orders := []order{{name: "m", uid: "m", stage: stageDrain, effective: true, phase: phaseAdmitted, escalation: escalation}}
+	for name, test := range map[string]struct {
+		stored v1.MaintenanceAdmission
+		ended  bool
+	}{
+		"it goes on":             {v1.MaintenanceAdmission{MaintenanceName: "m", MaintenanceUID: "m"}, false},
+		"it has ended":           {v1.MaintenanceAdmission{MaintenanceName: "other", MaintenanceUID: "other"}, true},
+		"it had ended before":    {v1.MaintenanceAdmission{MaintenanceName: "other", MaintenanceUID: "other", DoneTime: &now}, false},
+		"its node comes back":    {v1.MaintenanceAdmission{MaintenanceName: "other", MaintenanceUID: "other", ReturningTime: &now}, false},
+		"a shutdown of the node": {v1.MaintenanceAdmission{MaintenanceName: maintenance.ShutdownName("n"), MaintenanceUID: "other"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
+			node.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{test.stored}}
+			h := newHoldUps()
+			h.see(node, orders, nil, nil, start)
+			if ended := h.ended(node, "pod"); ended.IsZero() == test.ended {
+				t.Errorf("ended at %v", ended)
+			}
+		})
 	}
 }
 

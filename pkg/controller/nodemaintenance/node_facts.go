@@ -100,9 +100,10 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 		c.returns.forget(name)
 	}
 	if node != nil {
-		c.holdUps.see(node, orders, now)
+		c.holdUps.see(node, orders, pods, verdicts, now)
 	}
 	var heldUp []*heldUpEscalation
+	holders := sets.New[types.UID]()
 	for i, pod := range pods {
 		if len(verdicts[i].keptBy) > 0 {
 			facts.staying = append(facts.staying, pod)
@@ -125,13 +126,16 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 			facts.nextEscalation = next
 		}
 		read.escalation = escalation.action
+		for _, o := range escalation.holders {
+			holders.Insert(o.uid)
+		}
 		if escalation.heldUp != nil {
 			heldUp = append(heldUp, escalation.heldUp)
 			read.blocker.Escalation = escalation.heldUp.String()
 		}
 		facts.pods = append(facts.pods, read)
 	}
-	for _, news := range c.holdUps.note(name, heldUp) {
+	for _, news := range c.holdUps.note(name, holders, heldUp) {
 		c.reportHeldUp(node, news)
 	}
 	facts.podCounts = c.progress.countPods(name, orders, facts.pods, admitted, agentsStay)
