@@ -635,16 +635,20 @@ func (a *Admitter) budgetStatus(r *round, b *budget, added []coordinationv1alpha
 		status.NextWindowTime = ptr.To(metav1.NewTime(next.UTC()))
 	}
 	condition := openCondition(counts, status.NextWindowTime)
-	condition.Message += b.remarks()
+	condition.Message += a.remarks(b)
 	condition.ObservedGeneration, condition.LastTransitionTime = b.Generation, metav1.NewTime(now)
 	meta.SetStatusCondition(&status.Conditions, condition)
 	return status
 }
 
 // remarks returns what an administrator has to know besides of the spec, and why nodes wait that are down.
-func (b *budget) remarks() (text string) {
-	if b.isOutage() {
-		text = fmt.Sprintf(" At least %d%% of the nodes are not Ready: nobody can tell which of them have failed, so that none is admitted beyond spec.maxUnavailable before others are Ready.", outageShare)
+func (f *Fleet) remarks(b *budget) (text string) {
+	if f.isOutage(b) {
+		cluster := ""
+		if b.lost < outageNodes {
+			cluster = ", and of all nodes of the cluster"
+		}
+		text = fmt.Sprintf(" At least %d%% of the nodes are not Ready%s: nobody can tell which of them have failed, so that none is admitted beyond spec.maxUnavailable before others are Ready.", outageShare, cluster)
 	}
 	if b.unlabeled > 0 {
 		text += fmt.Sprintf(" %d of %d nodes have no label %s (spec.topology.key): each of them is a domain of its own.", b.unlabeled, len(b.nodes), b.Spec.Topology.Key)

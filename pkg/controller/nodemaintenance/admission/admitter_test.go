@@ -973,7 +973,7 @@ func TestRemarksOnABudget(t *testing.T) {
 				labeled := w.node.DeepCopy()
 				labeled.Labels["zone"] = "a"
 				a.SetNode(labeled)
-				if got := a.budgets["b"].remarks(); got != "" {
+				if got := a.remarks(a.budgets["b"]); got != "" {
 					t.Errorf("with the label, it says %q", got)
 				}
 			}
@@ -1000,13 +1000,22 @@ func TestRemarkOnAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = " At least 55% of the nodes are not Ready: nobody can tell which of them have failed"
-	if got := a.budgets["b"].remarks(); !strings.HasPrefix(got, want) {
+	if got := a.remarks(a.budgets["b"]); !strings.HasPrefix(got, want) {
 		t.Errorf("it says %q", got)
+	}
+	for _, n := range []*v1.Node{nodes[0], nodes[3]} {
+		other := n.DeepCopy()
+		other.Labels = nil // The budget keeps two nodes, and most of the cluster is down.
+		a.SetNode(other)
+	}
+	const few = " At least 55% of the nodes are not Ready, and of all nodes of the cluster: nobody can tell which of them have failed"
+	if got := a.remarks(a.budgets["b"]); !strings.HasPrefix(got, few) {
+		t.Errorf("of two nodes, it says %q", got)
 	}
 	back := nodes[1].DeepCopy()
 	back.Status.Conditions[0].Status = v1.ConditionTrue
 	a.SetNode(back)
-	if got := a.budgets["b"].remarks(); got != "" {
+	if got := a.remarks(a.budgets["b"]); got != "" {
 		t.Errorf("when it is over, it says %q", got)
 	}
 }

@@ -41,7 +41,8 @@ const (
 
 	// outageShare and outageNodes are how many of the nodes of a budget are down, in percent and at least,
 	// when what has failed is not the nodes, but what reports about them. At the same numbers, the node
-	// lifecycle controller evicts fewer pods of a zone, or none.
+	// lifecycle controller evicts fewer pods of a zone, or none. A budget with fewer nodes needs as many in the
+	// cluster: see Fleet.isOutage.
 	outageShare = 55
 	outageNodes = 3
 
@@ -288,7 +289,7 @@ func (f *Fleet) newRound(now time.Time) *round {
 			pending: sets.New[string](), unavailable: b.unavailable, disrupted: b.disrupted, taken: maps.Clone(b.taken),
 			reserved: len(b.Status.PendingAdmissions), open: b.isOpen(now), frozen: b.isFrozen(),
 			early: map[string]coordinationv1alpha1.NodeMaintenanceWaitReason{},
-			max:   b.max(), outage: b.isOutage(), reservations: map[reservation]*coordinationv1alpha1.NodeMaintenancePendingAdmission{},
+			max:   b.max(), outage: f.isOutage(b), reservations: map[reservation]*coordinationv1alpha1.NodeMaintenancePendingAdmission{},
 		}
 		if !state.open {
 			state.next = b.nextWindow(now).UTC()

@@ -19,6 +19,7 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
 
@@ -467,6 +469,160 @@ func TestNodesThatAreDownForAMoment(t *testing.T) {
 			}
 			if got, waits := decisionText(f.Decide([]Maintenance{m}, decidedAt)); len(got) != test.want {
 				t.Errorf("%v, waits %v", got, waits)
+			}
+		})
+	}
+}
+
+// admitAll decides until nothing follows, stores the admissions, and returns how many nodes were admitted.
+func admitAll(f *Fleet, m Maintenance, now time.Time) (admitted int) {
+	for {
+		decision := f.Decide([]Maintenance{m}, now)
+		if len(decision.Admissions) == 0 {
+			return admitted
+		}
+		for _, admission := range decision.Admissions {
+			n := admission.Node.DeepCopy()
+			n.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(now)}}}
+			f.SetNode(n)
+			admitted++
+		}
+	}
+}
+
+// An outage may take the nodes of a pool one after the other: those that were admitted because too few of them were
+// down have been taken down by it as well. What is down because a maintenance has drained it does not count.
+func TestSpreadingOutage(t *testing.T) {
+	later := decidedAt.Add(time.Hour)
+	change := func(f *Fleet, prefix string, change func(*v1.Node)) {
+		for _, n := range pool(prefix, 100) {
+			if known := f.nodes[n.Name]; known != nil {
+				changed := known.Node.DeepCopy()
+				change(changed)
+				f.SetNode(changed)
+			}
+		}
+	}
+	since := func(at time.Time, status v1.ConditionStatus) func(*v1.Node) {
+		return func(n *v1.Node) {
+			n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = status, metav1.NewTime(at)
+		}
+	}
+	drainedAt := func(at time.Time) func(*v1.Node) {
+		return func(n *v1.Node) { n.Status.MaintenanceStatus.Admissions[0].DrainedTime = ptr.To(metav1.NewTime(at)) }
+	}
+	for name, test := range map[string]struct {
+		// then is what happens to the nodes that have begun.
+		then func(f *Fleet)
+		want int
+	}{
+		"they are still down": {func(*Fleet) {}, 0},
+		"they have been drained meanwhile": {func(f *Fleet) {
+			change(f, "a", drainedAt(decidedAt.Add(time.Minute)))
+		}, 0},
+		"another condition is known of them": {func(f *Fleet) { change(f, "a", since(decidedAt.Add(time.Minute), v1.ConditionFalse)) }, 0},
+		"they are back":                      {func(f *Fleet) { change(f, "a", since(decidedAt.Add(time.Minute), v1.ConditionTrue)) }, 25},
+		"they are back, drained, and reboot": {func(f *Fleet) {
+			change(f, "a", drainedAt(decidedAt.Add(2*time.Minute)))
+			change(f, "a", since(decidedAt.Add(3*time.Minute), v1.ConditionUnknown))
+		}, 25},
+		"another maintenance has drained them before": {func(f *Fleet) {
+			change(f, "a", func(n *v1.Node) {
+				before := v1.MaintenanceAdmission{MaintenanceUID: "before", DrainedTime: ptr.To(metav1.NewTime(decidedAt.Add(-2 * time.Hour)))}
+				n.Status.MaintenanceStatus.Admissions = append(n.Status.MaintenanceStatus.Admissions, before)
+			})
+		}, 25},
+		"another one was done with them": {func(f *Fleet) {
+			change(f, "a", func(n *v1.Node) {
+				before := v1.MaintenanceAdmission{
+					MaintenanceUID: "before", DrainedTime: ptr.To(metav1.NewTime(decidedAt.Add(-2 * time.Hour))), DoneTime: ptr.To(metav1.NewTime(decidedAt)),
+				}
+				n.Status.MaintenanceStatus.Admissions = append(n.Status.MaintenanceStatus.Admissions, before)
+			})
+		}, 0},
+		"their kubelets shut down": {func(f *Fleet) {
+			change(f, "a", func(n *v1.Node) {
+				n.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{}}}
+			})
+		}, 25},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet()
+			f.SetNodes(concat(pool("a", 54, since(decidedAt.Add(-time.Hour), v1.ConditionUnknown)), pool("b", 25), pool("c", 21)))
+			b := budgetOfPool(0, 0)
+			b.Spec.MaxUnavailable = ptr.To(intstr.FromString("10%"))
+			if err := f.SetBudget(b); err != nil {
+				t.Fatal(err)
+			}
+			m := waitingFor("m")
+			for name := range f.nodes {
+				m.Waiting = append(m.Waiting, name)
+			}
+			if got := admitAll(f, m, decidedAt); got != 54 {
+				t.Fatalf("%d nodes are admitted of those that are down", got)
+			}
+			test.then(f)
+			change(f, "b", since(later.Add(-10*time.Minute), v1.ConditionUnknown))
+			m.Waiting = slices.DeleteFunc(slices.Clone(m.Waiting), func(name string) bool { return strings.HasPrefix(name, "a") })
+			if got := admitAll(f, m, later); got != test.want {
+				t.Errorf("%d nodes more are admitted, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// Of a budget with one or two nodes, all may have failed, but not while most of the cluster is down.
+func TestOutageOfSmallBudgets(t *testing.T) {
+	dead := func(n *v1.Node) {
+		down(n)
+		n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(decidedAt.Add(-time.Hour))
+	}
+	racks := func(prefix string, count int, changes ...func(*v1.Node)) (nodes []*v1.Node) {
+		for i := range count {
+			nodes = append(nodes, pool(fmt.Sprintf("%s%02dn", prefix, i), 2, changes...)...)
+		}
+		return nodes
+	}
+	unlimited := func(n *v1.Node) { delete(n.Labels, "pool") }
+	for name, test := range map[string]struct {
+		nodes []*v1.Node
+		want  int
+	}{
+		"one rack":                    {concat(racks("a", 1, dead), racks("b", 14)), 2},
+		"all racks":                   {racks("a", 15, dead), 0},
+		"most of the racks":           {concat(racks("a", 9, dead), racks("b", 6)), 0},
+		"half of the racks":           {concat(racks("a", 8, dead), racks("b", 7)), 16},
+		"a cluster of one rack":       {racks("a", 1, dead), 2},
+		"beside others without limit": {concat(racks("a", 1, dead), pool("x", 9, dead, unlimited)), 0},
+		"beside others that are back": {concat(racks("a", 1, dead), pool("x", 9, unlimited)), 2},
+		"beside others that are maintained": {concat(racks("a", 1, dead), pool("x", 9, unlimited, admitted, dead, func(n *v1.Node) {
+			n.Status.MaintenanceStatus.Admissions[0].DrainedTime = ptr.To(metav1.NewTime(decidedAt.Add(-2 * time.Hour)))
+		}), pool("y", 1, unlimited)), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, m := NewFleet(), waitingFor("m")
+			for _, n := range test.nodes {
+				f.SetNode(n)
+				rack := n.Labels["zone"]
+				if _, limited := n.Labels["pool"]; !limited {
+					continue
+				}
+				m.Waiting = append(m.Waiting, n.Name)
+				b := budgetFor(rack, v1.NodeSelectorRequirement{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{rack}})
+				b.UID = types.UID(rack)
+				if err := f.SetBudget(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			limited := Maintenance{NodeMaintenance: m.NodeMaintenance, Waiting: slices.DeleteFunc(slices.Clone(m.Waiting), func(name string) bool { return maintenance.IsReady(f.nodes[name].Node) })}
+			if got := admitAll(f, limited, decidedAt); got != test.want {
+				t.Errorf("%d nodes are admitted, want %d", got, test.want)
+			}
+			for name := range f.nodes {
+				f.RemoveNode(name)
+			}
+			if f.lost != 0 || f.working != 0 {
+				t.Errorf("without nodes, %d are lost, and %d working", f.lost, f.working)
 			}
 		})
 	}

@@ -62,6 +62,8 @@ type Fleet struct {
 	waiting map[types.UID]*waitingNodes
 	// serial counts the budgets that there have been.
 	serial int
+	// lost and working count the nodes that are so, with budgets or without.
+	lost, working int
 	// meetings has when the windows of budgets are open together, by the keys of their windows.
 	meetings map[string]*meeting
 }
@@ -99,14 +101,19 @@ type nodeState struct {
 	unavailable, disrupted, down bool
 	// taken is whether a maintenance has begun with it, and has not given it back.
 	taken bool
+	// lost is whether it is down, and not because of a maintenance.
+	lost bool
 	// removed is whether others remove it.
 	removed bool
 }
 
+// isWorking reports whether a maintenance works on the node: whether it is down says nothing of the others.
+func (s *nodeState) isWorking() bool { return s.taken && !s.lost }
+
 func stateOf(object *v1.Node) nodeState {
 	return nodeState{
 		unavailable: !maintenance.IsAvailable(object), disrupted: maintenance.IsDisrupted(object), down: !maintenance.IsReady(object),
-		taken: isTaken(object), removed: maintenance.IsBeingRemoved(object),
+		taken: isTaken(object), lost: isLost(object), removed: maintenance.IsBeingRemoved(object),
 	}
 }
 
@@ -139,8 +146,8 @@ type budget struct {
 	// taken, and taken, by domain, those that are taken.
 	unavailable, disrupted int
 	taken                  map[string]int
-	// takenNodes counts its nodes that are taken, and down those of the others that are not Ready.
-	takenNodes, down int
+	// lost and working count its nodes that are so.
+	lost, working int
 	// available counts, by domain, those that are available and not taken.
 	available map[string]int
 	// unlabeled counts those without the label of the topology.
@@ -168,12 +175,12 @@ func (f *Fleet) SetNode(object *v1.Node) {
 	f.count(n, -1)
 	state := stateOf(object)
 	if state != n.nodeState {
-		n.countIn(-1)
+		f.countIn(n, -1)
 	}
 	n.Node, n.downSince = object, downSince(object)
 	if state != n.nodeState {
 		n.nodeState = state
-		n.countIn(+1)
+		f.countIn(n, +1)
 	}
 	f.count(n, +1)
 }
@@ -187,12 +194,14 @@ func (f *Fleet) addNode(object *v1.Node) {
 	}
 	slices.SortFunc(n.budgets, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
 	f.nodes[object.Name], f.unranked = n, true
-	n.countIn(+1)
+	f.countIn(n, +1)
 	f.count(n, +1)
 }
 
-// countIn counts the node in its budgets, or subtracts it.
-func (n *node) countIn(sign int) {
+// countIn counts the node in the fleet and in its budgets, or subtracts it.
+func (f *Fleet) countIn(n *node, sign int) {
+	f.lost += sign * flag(n.lost)
+	f.working += sign * flag(n.isWorking())
 	for _, b := range n.budgets {
 		b.add(n, sign)
 	}
@@ -318,7 +327,7 @@ func (f *Fleet) RemoveNode(name string) {
 	if removed == nil {
 		return
 	}
-	removed.countIn(-1)
+	f.countIn(removed, -1)
 	f.count(removed, -1)
 	f.dislocate(removed)
 	delete(f.nodes, name)
@@ -441,11 +450,8 @@ func (b *budget) add(n *node, sign int) {
 	if n.disrupted || n.taken {
 		b.disrupted += sign
 	}
-	if n.taken {
-		b.takenNodes += sign
-	} else if n.down {
-		b.down += sign
-	}
+	b.lost += sign * flag(n.lost)
+	b.working += sign * flag(n.isWorking())
 	if b.Spec.Topology != nil {
 		if _, found := n.Labels[b.Spec.Topology.Key]; !found {
 			b.unlabeled += sign
@@ -457,6 +463,14 @@ func (b *budget) add(n *node, sign int) {
 	case !n.unavailable:
 		addTo(b.available, domain, sign)
 	}
+}
+
+// flag returns 1 if it is set.
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 // addTo changes a count, and removes it if it is 0.
@@ -481,11 +495,20 @@ func (b *budget) domainOf(n *node) string {
 // max returns how many nodes of the budget may be unavailable.
 func (b *budget) max() int { return limit(b.Spec.MaxUnavailable, len(b.nodes)) }
 
-// isOutage reports whether so many of the nodes are down that no maintenance has to do with that nobody can
-// tell which of them have failed.
-func (b *budget) isOutage() bool {
-	return b.down >= outageNodes && 100*b.down >= outageShare*(len(b.nodes)-b.takenNodes)
+// isOutage reports whether so many nodes are down that no maintenance has to do with that nobody can tell which of
+// them have failed. They are most of those of the budget, and of a few nodes all may have failed, unless most of the
+// cluster is down as well.
+func (f *Fleet) isOutage(b *budget) bool {
+	return b.lost > 0 && areMost(b.lost, len(b.nodes)-b.working) && (b.lost >= outageNodes || f.isDown())
 }
+
+// isDown reports whether most nodes of the cluster are down.
+func (f *Fleet) isDown() bool {
+	return f.lost >= outageNodes && areMost(f.lost, len(f.nodes)-f.working)
+}
+
+// areMost reports whether as many of the nodes are down as in an outage.
+func areMost(down, nodes int) bool { return 100*down >= outageShare*nodes }
 
 // isFrozen reports whether the budget admits no node at all.
 func (b *budget) isFrozen() bool {
@@ -535,4 +558,24 @@ func isTaken(node *v1.Node) bool {
 		return false
 	}
 	return len(status.DrainTargets) > 0 || slices.ContainsFunc(status.Admissions, func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
+}
+
+// isLost reports whether the node is down, and not because of a maintenance: none of those that have begun with it has
+// drained it before. An outage may last until nodes are admitted that it has taken down, and spread. If only targets
+// say that something has begun, it is a shutdown.
+func isLost(node *v1.Node) bool {
+	if maintenance.IsReady(node) {
+		return false
+	}
+	begun, since := false, downSince(node)
+	for _, a := range maintenance.Admissions(node) {
+		if a.DoneTime != nil {
+			continue
+		}
+		if a.DrainedTime != nil && since.After(a.DrainedTime.Time) {
+			return false
+		}
+		begun = true
+	}
+	return begun || !isTaken(node)
 }

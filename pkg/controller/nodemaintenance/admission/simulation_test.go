@@ -275,7 +275,7 @@ func countsOf(f *Fleet) map[string]string {
 		all["maintenance "+string(uid)] = fmt.Sprintf("working %d, failed %d, done %d: %v", c.working, c.failed.Len(), c.done, sets.List(admitted))
 	}
 	for name, b := range f.budgets {
-		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, taken %v, available %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.taken, b.available)
+		all["budget "+name] = fmt.Sprintf("%s, generation %d: nodes %v, unavailable %d, disrupted %d, lost %d, working %d, taken %v, available %v", b.UID, b.Generation, sets.List(b.nodes), b.unavailable, b.disrupted, b.lost, b.working, b.taken, b.available)
 	}
 	for name, n := range f.nodes {
 		var budgets []string
@@ -284,6 +284,7 @@ func countsOf(f *Fleet) map[string]string {
 		}
 		all["node "+name] = fmt.Sprintf("%s: unavailable %t, down %t, taken %t, budgets %v", n.UID, n.unavailable, n.down, n.taken, budgets)
 	}
+	all["all nodes"] = fmt.Sprintf("lost %d, working %d", f.lost, f.working)
 	f.rankNodes()
 	all["order"] = fmt.Sprint(slices.SortedFunc(maps.Keys(f.nodes), func(a, b string) int { return f.nodes[a].rank - f.nodes[b].rank }))
 	return all
@@ -553,6 +554,24 @@ func (w *world) isDead(n *v1.Node) bool {
 	return !maintenance.IsReady(n) && (since.IsZero() || w.now.Sub(since.Time) >= deadAfter-maxSkew)
 }
 
+// knowsOutage reports whether most of the nodes that the replica knew when it has decided are down, and no maintenance
+// has to do with that: those of the selector, and if these are few, of all.
+func (r *replica) knowsOutage(selector *maintenance.NodeMatcher) bool {
+	var selected, all struct{ down, nodes int }
+	for _, n := range r.nodes.at(r.decided) {
+		if isTaken(n) && !isLost(n) {
+			continue
+		}
+		all.nodes++
+		all.down += flag(isLost(n))
+		if selector.Matches(n) {
+			selected.nodes++
+			selected.down += flag(isLost(n))
+		}
+	}
+	return selected.down > 0 && areMost(selected.down, selected.nodes) && (selected.down >= outageNodes || all.down >= outageNodes && areMost(all.down, all.nodes))
+}
+
 // checkLimits checks the limits of one budget. Those count that it had when the replica has read it:
 // a change that comes later holds for the next nodes.
 func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBudget, n *v1.Node) {
@@ -581,7 +600,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 			domains.Insert(other.Labels["zone"])
 		}
 	}
-	isFree := isTaken(n) || r.isDead(n)
+	isFree := isTaken(n) || r.isDead(n) && !r.knowsOutage(selector)
 	maxUnavailable := max(r.limitOf(b.Spec.MaxUnavailable, b.Spec.NodeSelector), r.limitOf(listed.Spec.MaxUnavailable, b.Spec.NodeSelector))
 	switch {
 	case maxUnavailable == 0:
@@ -700,6 +719,44 @@ func (w *world) happenBesides() {
 		r := w.replicas[w.extra.IntN(len(w.replicas))]
 		r.stuck = !r.stuck
 		w.note("the watch of nodes of %s is stuck: %t", r.name, r.stuck)
+	case 4:
+		w.disconnect(w.extra.IntN(3) > 0)
+	case 5:
+		w.drainNode()
+	}
+}
+
+// disconnect has some of the nodes of a pool not be Ready, in the same moment, or be back: a network is interrupted.
+func (w *world) disconnect(down bool) {
+	pool, status := string(rune('x'+w.extra.IntN(2))), v1.ConditionTrue
+	if down {
+		status = v1.ConditionUnknown
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes.stored())) {
+		n := w.nodes.stored()[name].DeepCopy()
+		ready := &n.Status.Conditions[0]
+		if n.Labels["pool"] != pool || ready.Status == status || w.extra.IntN(4) == 0 {
+			continue
+		}
+		ready.Status, ready.LastTransitionTime = status, metav1.NewTime(w.now)
+		w.note("%s, with others of pool %s: ready %s", name, pool, status)
+		write(w, &w.nodes, n, false)
+	}
+}
+
+// drainNode has no pod be left on a node.
+func (w *world) drainNode() {
+	nodes := w.nodes.stored()
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[name].DeepCopy()
+		for i := range maintenance.Admissions(n) {
+			if a := &n.Status.MaintenanceStatus.Admissions[i]; a.DoneTime == nil && a.DrainedTime == nil {
+				a.DrainedTime = ptr.To(metav1.NewTime(w.now))
+				w.note("%s is drained", name)
+				write(w, &w.nodes, n, false)
+				return
+			}
+		}
 	}
 }
 
