@@ -394,22 +394,26 @@ func TestEscalationIsHeldUp(t *testing.T) {
 // drains the node sees that the escalation is held up, and when the pod is to leave at last, it has as much notice as
 // one that was asked before.
 func TestEscalationAfterAPodWasKept(t *testing.T) {
-	complete := func(f *fixture) { f.setStage("keeper", stageComplete) }
+	complete := func(f *fixture, _ *v1.Pod) { f.setStage("keeper", stageComplete) }
 	steps := []coordinationv1alpha1.NodeMaintenanceEscalationStep{after(7200, ignoreBudgets)}
 	for name, test := range map[string]struct {
 		// steps are those of the maintenance that keeps the pod, and end what ends that.
 		steps []coordinationv1alpha1.NodeMaintenanceEscalationStep
-		end   func(f *fixture)
+		end   func(f *fixture, kept *v1.Pod)
 		// stays is whether another pod cannot be deleted until then, so that the action goes on.
 		stays bool
 	}{
 		"by one that does not escalate": {end: complete},
 		"by one that is as far":         {steps: steps, end: complete},
-		"its policy is removed": {steps: steps, end: func(f *fixture) {
-			f.change("keeper", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.PodPolicies = nil })
+		"its label is removed": {steps: steps, end: func(f *fixture, kept *v1.Pod) {
+			unlabeled := kept.DeepCopy()
+			unlabeled.Labels = nil
+			if _, err := f.client.CoreV1().Pods(kept.Namespace).Update(f.ctx, unlabeled, metav1.UpdateOptions{}); err != nil {
+				f.t.Fatal(err)
+			}
 		}},
-		"it ends while no controller runs": {steps: steps, stays: true, end: func(f *fixture) {
-			complete(f)
+		"it ends while no controller runs": {steps: steps, stays: true, end: func(f *fixture, kept *v1.Pod) {
+			complete(f, kept)
 			f.restart()
 		}},
 	} {
@@ -438,7 +442,7 @@ func TestEscalationAfterAPodWasKept(t *testing.T) {
 				t.Errorf("the blockers do not say %q: %+v", want, blockers)
 			}
 			*refuse = false
-			test.end(f)
+			test.end(f, kept)
 			f.run(escalationGrace - 5*time.Second)
 			if !f.asksFor(kept) {
 				t.Error("the pod is not asked to leave")

@@ -108,7 +108,7 @@ func (c *Controller) begunNow(s *nodeSync, view *nodeView) []v1.MaintenanceAdmis
 
 // noteDrained records in an admission that the node is drained for its maintenance.
 func (s *nodeSync) noteDrained(view *nodeView, o *order, admission *v1.MaintenanceAdmission) {
-	if admission.DrainedTime == nil && o.drains() && view.drains() && view.state.isDrainedBut(s.facts.isLeftFor(o.name)) {
+	if admission.DrainedTime == nil && o.drains() && view.drains() && view.isDrainedFor(o.name, s.facts.isLeftFor(o.name)) {
 		admission.DrainedTime, admission.BootID = ptr.To(metav1.NewTime(s.now.Truncate(time.Second))), s.node.Status.NodeInfo.BootID
 	}
 }

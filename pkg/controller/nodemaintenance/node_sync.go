@@ -408,21 +408,24 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			c.nodes.AddAfter(node.Name, recheckAt.Sub(c.clock.Now()))
 		}
 	}
-	groups, floor := view.groupBlockers(view.podBlockers), storedTargets(node)
+	groups, floor := view.groupBlockers(view.podBlockers, ""), storedTargets(node)
 	for _, p := range s.facts.participants {
 		limiting := limitedBy(p, s.facts.participants, view.targets)
+		_, detaching := view.volumeBlockers[p.name]
 		decision := nodeDecision{
 			targets: view.targets, limitedBy: limiting, limitedByOlder: olderThan(p, s.facts.participants, limiting),
 			pending: view.pending, active: view.active, blocked: view.blocked,
 			draining: view.state.draining, cordoned: view.state.cordoned, blockers: groups,
-			detaching: view.state.detaching, settling: view.state.settling, staying: s.facts.skipped[p.name], unstopped: s.facts.unstopped, escalated: view.escalated,
+			detaching: detaching, settling: view.state.settling, staying: s.facts.skipped[p.name], unstopped: s.facts.unstopped, escalated: view.escalated,
 		}
-		if own := s.facts.leftFor(p.name); own != s.facts {
+		own, blockers := s.facts.leftFor(p.name), view.podBlockers
+		if own != s.facts {
 			// What it keeps itself is neither left nor blocked for it.
-			var blockers []maintenance.Hold
 			decision.pending, decision.active = own.countRequests()
 			blockers, decision.blocked = own.podBlockers(view.targets)
-			decision.blockers = view.groupBlockers(blockers)
+		}
+		if own != s.facts || detaching {
+			decision.blockers = view.groupBlockers(blockers, p.name)
 		}
 		joined := c.progress.decide(node.Name, p.name, decision)
 		if joined && !p.allowed.Reaches(floor) {
@@ -432,8 +435,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 	for i := range s.orders {
 		if o := &s.orders[i]; o.claims() && !o.drains() {
 			// What blocks pods does not concern it.
-			ofNode := slices.DeleteFunc(slices.Clone(groups), func(g maintenance.HoldGroup) bool { return !g.Cause.OfNode() })
-			c.progress.decide(node.Name, o.name, nodeDecision{cordoned: node.Spec.Unschedulable, blockers: ofNode})
+			c.progress.decide(node.Name, o.name, nodeDecision{cordoned: node.Spec.Unschedulable, blockers: view.groupBlockers(nil, "")})
 		}
 		c.progress.setFailed(node.Name, node.UID, s.orders[i].name, hasFailed(view.admissions, s.orders[i].uid))
 		// Delayed, because many nodes change at the same time.

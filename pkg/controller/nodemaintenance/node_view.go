@@ -48,8 +48,9 @@ type nodeView struct {
 	cordonBlocker *maintenance.Hold
 	// statusBlocker says why the status of the node cannot be written.
 	statusBlocker *maintenance.Hold
-	// volumeBlocker says which volumes keep a node without pods from being drained.
-	volumeBlocker   *maintenance.Hold
+	// volumeBlockers say which volumes keep a node without pods from being drained, by the names of the maintenances
+	// that wait for them.
+	volumeBlockers  map[string]maintenance.Hold
 	targets         maintenance.Targets
 	state           drainState
 	pending, active int
@@ -209,14 +210,24 @@ func (f *nodeFacts) leftFor(maintenance string) *nodeFacts {
 	return &left
 }
 
+// isDrainedFor reports whether the node is drained for a maintenance, for which pods are left or not.
+func (v *nodeView) isDrainedFor(maintenance string, left bool) bool {
+	state := v.state
+	_, state.detaching = v.volumeBlockers[maintenance]
+	return state.isDrainedBut(left)
+}
+
 // groupBlockers groups what delays the eviction of pods, with what delays the writes to the node, and the
-// volumes of one without pods.
-func (v *nodeView) groupBlockers(ofPods []maintenance.Hold) []maintenance.HoldGroup {
+// volumes for which the maintenance waits; none without a name.
+func (v *nodeView) groupBlockers(ofPods []maintenance.Hold, maintenanceName string) []maintenance.HoldGroup {
 	blockers := slices.Clip(ofPods)
-	for _, blocker := range []*maintenance.Hold{v.cordonBlocker, v.statusBlocker, v.volumeBlocker} {
+	for _, blocker := range []*maintenance.Hold{v.cordonBlocker, v.statusBlocker} {
 		if blocker != nil {
 			blockers = append(blockers, *blocker)
 		}
+	}
+	if blocker, waits := v.volumeBlockers[maintenanceName]; waits {
+		blockers = append(blockers, blocker)
 	}
 	return maintenance.GroupHolds(blockers)
 }

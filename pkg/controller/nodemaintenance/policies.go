@@ -218,20 +218,11 @@ func waitsForCompletion(pod *v1.Pod) maintenance.Hold {
 	return hold
 }
 
-// addVolumes adds whether a node without pods still has volumes that have to be detached before it is
-// drained. It gives up after the longest timeout of its maintenances.
+// addVolumes adds which of the maintenances wait until the volumes of a node without pods are detached. Each of them
+// gives up after its own timeout.
 func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
-	timeout, wanted := time.Duration(0), false
-	for i := range s.orders {
-		o := &s.orders[i]
-		if !o.drains() || o.drainedWhen == nil || o.drainedWhen.Volumes != coordinationv1alpha1.NodeMaintenanceVolumesDetached {
-			continue
-		}
-		wanted = true
-		seconds := o.drainedWhen.TimeoutSeconds
-		timeout = max(timeout, time.Duration(ptr.Deref(seconds, int32(defaultDetachTimeout/time.Second)))*time.Second)
-	}
-	if !wanted || slices.ContainsFunc(s.facts.pods, func(pod podFacts) bool { return !pod.isKeptByNeighbors() }) {
+	waiting := slices.ContainsFunc(s.orders, func(o order) bool { return o.drains() && o.awaitsVolumes() })
+	if !waiting || slices.ContainsFunc(s.facts.pods, func(pod podFacts) bool { return !pod.isKeptByNeighbors() }) {
 		return
 	}
 	emptied := metav1.NewTime(s.now.Truncate(time.Second))
@@ -242,14 +233,28 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 	if len(attached) == 0 {
 		return
 	}
-	view.emptiedTime = &emptied
-	deadline := emptied.Add(timeout)
-	if !s.now.Before(deadline) {
-		return
+	view.emptiedTime, view.volumeBlockers = &emptied, map[string]maintenance.Hold{}
+	for i := range s.orders {
+		o := &s.orders[i]
+		if !o.drains() || !o.awaitsVolumes() {
+			continue
+		}
+		if deadline := emptied.Add(o.detachTimeout()); s.now.Before(deadline) {
+			view.volumeBlockers[o.name] = maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline)
+			c.nodes.AddAfter(s.node.Name, deadline.Sub(c.clock.Now()))
+		}
 	}
-	view.state.detaching = true
-	view.volumeBlocker = ptr.To(maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline))
-	c.nodes.AddAfter(s.node.Name, deadline.Sub(c.clock.Now()))
+	view.state.detaching = len(view.volumeBlockers) > 0
+}
+
+// awaitsVolumes reports whether a node without pods is drained for the maintenance only when its volumes are detached.
+func (o *order) awaitsVolumes() bool {
+	return o.drainedWhen != nil && o.drainedWhen.Volumes == coordinationv1alpha1.NodeMaintenanceVolumesDetached
+}
+
+// detachTimeout returns how long the maintenance waits for the volumes of a node.
+func (o *order) detachTimeout() time.Duration {
+	return time.Duration(ptr.Deref(o.drainedWhen.TimeoutSeconds, int32(defaultDetachTimeout/time.Second))) * time.Second
 }
 
 // attachedVolumes names the volumes that are attached to the node but those of the pods that stay,

@@ -415,9 +415,9 @@ func TestDetachedVolumes(t *testing.T) {
 	}
 }
 
-// Of several maintenances, the one that waits longest for volumes decides. Ephemeral volumes of pods that
-// stay are not waited for.
-func TestLongestDetachTimeout(t *testing.T) {
+// Of several maintenances, each waits for volumes as long as it says, and not for those of others. Ephemeral volumes of
+// pods that stay are not waited for.
+func TestEachHasItsDetachTimeout(t *testing.T) {
 	f := newFixture(t)
 	f.createReadyNode("n", map[string]string{"ours": ""})
 	staying := f.createPods(1, "n", 0, ofApp("db"), func(pod *v1.Pod) {
@@ -430,20 +430,44 @@ func TestLongestDetachTimeout(t *testing.T) {
 			Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
 		})
 	}
-	for i, seconds := range []int32{60, 600, 60} {
+	skip := []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+	for i, seconds := range []int32{60, 600} {
 		f.createWith(fmt.Sprintf("m%d", i), "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
-			spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{policy(coordinationv1alpha1.NodeMaintenancePodSkip, "db")}
+			spec.PodPolicies = skip
 			spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: coordinationv1alpha1.NodeMaintenanceVolumesDetached, TimeoutSeconds: &seconds}
 		})
 	}
-	f.run(500 * time.Second)
-	m := f.maintenance("m0")
-	if blockers := m.Status.DrainStatus.Blockers; isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Message != "1 node still has volumes attached (n: moved)" {
-		t.Fatalf("unexpected status before the longest timeout: %+v", m.Status)
+	f.createWith("plain", "ours", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) { spec.PodPolicies = skip })
+	f.createMaintenance("cordons", stageCordon, "ours")
+	expect := func(after time.Duration, drained map[string]bool) {
+		t.Helper()
+		f.run(after)
+		for name, want := range drained {
+			m, text := f.maintenance(name), ""
+			for _, blocker := range m.Status.DrainStatus.Blockers {
+				text += blocker.Message
+			}
+			wantText := ""
+			if !want {
+				wantText = "1 node still has volumes attached (n: moved)"
+			}
+			admission := maintenance.AdmissionOf(f.node("n"), m.UID)
+			if isDrained(&m.Status) != want || text != wantText || admission == nil || (admission.DrainedTime != nil) != want {
+				t.Errorf("%s, drained %t, blockers %q, admission %+v; want %t, %q", name, isDrained(&m.Status), text, admission, want, wantText)
+			}
+		}
+		if blockers := f.maintenance("cordons").Status.DrainStatus.Blockers; len(blockers) > 0 {
+			t.Errorf("one that only cordons has the blockers %+v", blockers)
+		}
 	}
-	f.run(200 * time.Second)
-	if m := f.maintenance("m0"); !isDrained(&m.Status) {
-		t.Errorf("not drained after the longest timeout: %+v", m.Status)
+	expect(50*time.Second, map[string]bool{"plain": true, "m0": false, "m1": false})
+	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
+		t.Errorf("the node has the condition %+v", c)
+	}
+	expect(50*time.Second, map[string]bool{"plain": true, "m0": true, "m1": false})
+	expect(600*time.Second, map[string]bool{"plain": true, "m0": true, "m1": true})
+	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionTrue {
+		t.Errorf("the node has the condition %+v", c)
 	}
 }
 
