@@ -46,6 +46,8 @@ type partsSimulation struct {
 	checked bool
 	// escalations has the last escalation of each node and maintenance.
 	escalations map[string]v1.MaintenanceEscalation
+	// kept has, by pod, when this controller has last known of a policy that keeps it.
+	kept map[types.UID]time.Time
 }
 
 var (
@@ -58,7 +60,7 @@ var (
 
 // TestSimulationOfParts checks, for maintenances that overlap, that the most cautious policy of all
 // decides about a pod, and the most patient escalation, by the clock of the API server, whatever the leader has for
-// one; that the node says what an escalation does before it does it; and that in the end all pods are gone that may be.
+// one; that a pod is given notice which was kept before; that the node says what an escalation does before it does it; and that in the end all pods are gone that may be.
 func TestSimulationOfParts(t *testing.T) {
 	testsimulation.Run(t, simulations/4, func(t *testing.T, seed uint64) {
 		s := &partsSimulation{
@@ -84,6 +86,7 @@ func (s *partsSimulation) restart() {
 		s.endRequest(0, []outcome{late, timedOut}[s.random.IntN(2)])
 	}
 	s.fixture.restart()
+	s.kept = map[types.UID]time.Time{}
 	if err := s.namespaces.Add(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "batch"}}}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -92,7 +95,9 @@ func (s *partsSimulation) restart() {
 // happen simulates a random event, then updates some caches and makes some steps.
 func (s *partsSimulation) happen() {
 	node := partsNodes[s.random.IntN(len(partsNodes))]
-	switch s.random.IntN(16) {
+	switch s.random.IntN(17) {
+	case 16:
+		s.relabelRandomPod()
 	case 0, 1:
 		s.createMaintenanceOfParts()
 	case 2:
@@ -198,6 +203,22 @@ func (s *partsSimulation) createPodOfParts(node string) {
 	})
 }
 
+// relabelRandomPod has the owner of a pod change what policies and steps select.
+func (s *partsSimulation) relabelRandomPod() {
+	pods, err := s.client.CoreV1().Pods("").List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if len(pods.Items) == 0 {
+		return
+	}
+	pod := &pods.Items[s.random.IntN(len(pods.Items))]
+	pod.Labels = map[string]string{"app": []string{"db", "web", "other"}[s.random.IntN(3)]}
+	if _, err := s.client.CoreV1().Pods(pod.Namespace).Update(s.ctx, pod, metav1.UpdateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // endTerminating has the kubelets end the pods that are deleted, and reports whether there were any.
 func (s *partsSimulation) endTerminating() (found bool) {
 	pods, err := s.client.CoreV1().Pods("").List(s.ctx, metav1.ListOptions{})
@@ -268,8 +289,44 @@ func (s *partsSimulation) checkDecided(w *heldWrite) {
 		s.t.Errorf("%s of pod %s, which has to stay", w.act, pod.Name)
 	case act > patience || patience == len(actions):
 		s.t.Errorf("%s of pod %s at %v, but its maintenances have only come to %q: %+v", w.act, pod.Name, s.clock.Now(), actions[patience%len(actions)], node.Status.MaintenanceStatus)
+	case act > 0 && s.lacksNotice(pod, node, orders, w.act):
+		s.t.Errorf("%s of pod %s at %v, which was kept until %v", w.act, pod.Name, s.clock.Now(), s.kept[pod.UID])
 	case act > 1 && !storedTargets(node).Take(pod):
 		s.t.Errorf("%s of pod %s, which is not within the targets %s", w.act, pod.Name, storedTargets(node))
+	}
+}
+
+// maxCorrection is more than the clock of a controller is behind or ahead.
+const maxCorrection = 15 * time.Second
+
+// lacksNotice reports whether an action begins too early with a pod that was kept.
+func (s *partsSimulation) lacksNotice(pod *v1.Pod, node *v1.Node, orders []order, act v1.MaintenanceEscalation) bool {
+	since, kept := s.kept[pod.UID]
+	possible := maintenance.EscalationsFor(node)
+	at := slices.Index(possible, act)
+	if !kept || at < 0 {
+		return false
+	}
+	notice := time.Duration(0)
+	for i := range orders {
+		if orders[i].drains() {
+			after, _ := orders[i].escalation.After(pod, possible[:at+1], func() (labels.Set, bool) { return s.namespaceLabels(pod.Namespace) })
+			notice = max(notice, min(after, escalationGrace))
+		}
+	}
+	return s.clock.Since(since) < notice-maxCorrection
+}
+
+// noteKept notes which pods of a node the controller knows to be kept. When nobody escalates, it forgets that.
+func (s *partsSimulation) noteKept(node string) {
+	found := s.holdUps.nodes[node]
+	for _, pod := range s.cachedPods(node) {
+		switch {
+		case found == nil:
+			delete(s.kept, pod.UID)
+		case found.kept.Has(pod.UID):
+			s.kept[pod.UID] = s.clock.Now()
+		}
 	}
 }
 
@@ -365,6 +422,7 @@ func (s *partsSimulation) checkStored(action clienttesting.Action) (bool, runtim
 // checkNodes checks what nodes say about escalations.
 func (s *partsSimulation) checkNodes() {
 	for _, name := range partsNodes {
+		s.noteKept(name)
 		for _, a := range maintenance.Admissions(s.node(name)) {
 			key := name + "/" + string(a.MaintenanceUID)
 			if slices.Index(actions, a.Escalation) < slices.Index(actions, s.escalations[key]) {
