@@ -42,7 +42,7 @@ const (
 // change is one change of a request. Events and metrics are derived from it.
 type change struct {
 	kind changeKind
-	// interceptor is the interceptor that was activated or processed.
+	// interceptor is the interceptor that was activated or processed, or is silent.
 	interceptor string
 	// outcome is how a processed interceptor ended.
 	outcome string
@@ -86,7 +86,11 @@ func computeChanges(old, updated *coordinationv1alpha1.EvictionRequestStatus) []
 		{coordinationv1alpha1.EvictionRequestConditionCanceled, changeCanceled},
 	} {
 		if condition := newlyTrue(watched.conditionType, old, updated); condition != nil {
-			changes = append(changes, change{kind: watched.kind, reason: condition.Reason, message: condition.Message})
+			found := change{kind: watched.kind, reason: condition.Reason, message: condition.Message}
+			if watched.kind == changeUnresponsive {
+				found.interceptor = activeInterceptor(updated)
+			}
+			changes = append(changes, found)
 		}
 	}
 	return changes

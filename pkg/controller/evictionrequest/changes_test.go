@@ -88,7 +88,7 @@ func TestChangesAndEvents(t *testing.T) {
 			old: newStatus(targets(first), active(first, 0)),
 			updated: newStatus(targets(first), active(first, 0),
 				condition(unresponsive, metav1.ConditionTrue, "HeartbeatOverdue", "Silence.", 0)),
-			want:   []change{{kind: changeUnresponsive, reason: "HeartbeatOverdue", message: "Silence."}},
+			want:   []change{{kind: changeUnresponsive, interceptor: first, reason: "HeartbeatOverdue", message: "Silence."}},
 			events: both("Warning InterceptorUnresponsive: Silence."),
 		},
 		"a budget blocks": {
@@ -169,7 +169,7 @@ func TestChangesAndEvents(t *testing.T) {
 }
 
 // What repeats for a request that changes meanwhile is one event about it and one about its pod, each
-// in a series. Another reason, or another request, has events of its own. The recorder is the real one.
+// in a series. Another reason, another interceptor, or another request has events of its own. The recorder is the real one.
 func TestRepeatedChangesAreOneEvent(t *testing.T) {
 	client := fake.NewClientset()
 	_, ctx := ktesting.NewTestContext(t)
@@ -179,16 +179,20 @@ func TestRepeatedChangesAreOneEvent(t *testing.T) {
 	}
 	defer broadcaster.Shutdown()
 	recorder := broadcaster.NewRecorder(scheme.Scheme, fieldManager)
-	record := func(version int, kind changeKind, changes ...func(*coordinationv1alpha1.EvictionRequest)) {
+	record := func(version int, name string, conditionType coordinationv1alpha1.EvictionRequestConditionType, changes ...func(*coordinationv1alpha1.EvictionRequest)) {
 		request := newRequest(changes...)
 		request.ResourceVersion, request.Generation = strconv.Itoa(version), int64(version)
-		recordEvents(recorder, request, []change{{kind: kind, message: fmt.Sprintf("It is the %dth time.", version)}})
+		before := newStatus(targets(first, second), active(name, 0))
+		after := newStatus(targets(first, second), active(name, 0),
+			condition(conditionType, metav1.ConditionTrue, "Reason", fmt.Sprintf("It is the %dth time.", version), 0))
+		recordEvents(recorder, request, computeChanges(before, after))
 	}
 	for version := range 2 { // The recorder does not write the third time at once.
-		record(version, changeBlocked)
-		record(version, changeUnresponsive)
+		record(version, builtIn, blocked)
+		record(version, first, unresponsive)
+		record(version, second, unresponsive)
 	}
-	record(2, changeBlocked, func(request *coordinationv1alpha1.EvictionRequest) {
+	record(2, builtIn, blocked, func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Name, request.UID = "pod-1-uid", "request-1-uid"
 		request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: "web-1", UID: "pod-1-uid"}
 	})
@@ -203,23 +207,27 @@ func TestRepeatedChangesAreOneEvent(t *testing.T) {
 				times += int(e.Series.Count) - 1
 			}
 		}
-		return times == 2*2*2+2, err
+		return times == 3*2*2+2, err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, e := range recorded {
-		got = append(got, fmt.Sprintf("%s: %s %s %s, %s %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Regarding.UID, e.Related.Kind, e.Related.UID))
+		got = append(got, fmt.Sprintf("%s: %s %s %s, %s %s, about %q", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Regarding.UID, e.Related.Kind, e.Related.UID, e.Regarding.FieldPath+e.Related.FieldPath))
 	}
 	slices.Sort(got)
 	var want []string
-	for _, reason := range []string{eventEvictionBlocked, eventInterceptorUnresponsive} {
+	for _, series := range []struct{ reason, part string }{
+		{eventEvictionBlocked, ""},
+		{eventInterceptorUnresponsive, "status.interceptors{" + first + "}"},
+		{eventInterceptorUnresponsive, "status.interceptors{" + second + "}"},
+	} {
 		want = append(want,
-			fmt.Sprintf("%s: EvictionRequest %s %s, Pod %s", reason, podUID, requestUID, podUID),
-			fmt.Sprintf("%s: Pod %s %s, EvictionRequest %s", reason, podName, podUID, requestUID))
+			fmt.Sprintf("%s: EvictionRequest %s %s, Pod %s, about %q", series.reason, podUID, requestUID, podUID, series.part),
+			fmt.Sprintf("%s: Pod %s %s, EvictionRequest %s, about %q", series.reason, podName, podUID, requestUID, series.part))
 	}
-	want = append(want, "EvictionBlocked: EvictionRequest pod-1-uid request-1-uid, Pod pod-1-uid", "EvictionBlocked: Pod web-1 pod-1-uid, EvictionRequest request-1-uid")
+	want = append(want, `EvictionBlocked: EvictionRequest pod-1-uid request-1-uid, Pod pod-1-uid, about ""`, `EvictionBlocked: Pod web-1 pod-1-uid, EvictionRequest request-1-uid, about ""`)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected events (-want, +got):\n%s", diff)
