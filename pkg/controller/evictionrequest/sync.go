@@ -105,6 +105,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		if !stays {
 			status, nextSync = leavingStatus(now, request), leaveInterval
 		}
+	} else {
+		// If it is withdrawn again, that is about another eviction, which may be in flight for as long.
+		c.marked.remove(types.UID(request.Name))
 	}
 	written, err := c.writer.writeStatus(ctx, request, status)
 	if err != nil {

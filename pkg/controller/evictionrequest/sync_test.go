@@ -525,3 +525,32 @@ func TestMarkOfAnEviction(t *testing.T) {
 		})
 	}
 }
+
+// TestMarkOfAnotherEviction: a request that is wanted again and withdrawn once more waits for the eviction that is in
+// flight then, however long ago it was withdrawn for the first time.
+func TestMarkOfAnotherEviction(t *testing.T) {
+	f := newFixture(t, newRequest(having(targets(builtIn), active(builtIn, 0))), newPod())
+	pod := newPod()
+	f.Controller.pods = func(context.Context, string, string) (*v1.Pod, error) { return pod, nil }
+	withdraw := func() bool {
+		pod.Status.Conditions = []v1.PodCondition{{
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.clock.Now()),
+			Message: "Eviction API: evicting for EvictionRequest with UID " + string(requestUID) + ", call 1",
+		}}
+		stays, err := f.confirmStays(t.Context(), newRequest(withoutRequesters))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stays
+	}
+	if withdraw() {
+		t.Fatal("the pod stays while the first eviction is in flight")
+	}
+	if err := f.syncRequest(t.Context(), requestKeyOfPod); err != nil { // It is wanted again.
+		t.Fatal(err)
+	}
+	f.clock.Step(markTTL + time.Second)
+	if withdraw() {
+		t.Error("the pod stays while the second eviction is in flight")
+	}
+}
