@@ -348,22 +348,23 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if outcome != podeviction.Budget && podeviction.MayHaveEvicted(err) {
 		i.addUncertain(e.pod)
 	}
-	contended := outcome == podeviction.Budget && poddisruptionbudget.AllowEviction(e.pod, podutil.IsPodReady(e.pod), e.budgets)
-	if contended {
+	refusedAsAllowed := outcome == podeviction.Budget && poddisruptionbudget.AllowEviction(e.pod, podutil.IsPodReady(e.pod), e.budgets)
+	if refusedAsAllowed {
 		// The cached budget allows the eviction, so the API server has a newer version of it, or
-		// had conflicts with other evictions. Such a state is too short to report.
+		// had conflicts with other evictions, or the pod has changed. Such a state is too short to report.
 		outcome = podeviction.Retry
 	}
+	conflict := apierrors.IsConflict(err) || refusedAsAllowed && isPodConflict(e.pod, err)
 	metrics.CountImperativeEviction(outcome.String())
 	if delay, asked := requestedDelay(err); asked {
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
-	if outcome != podeviction.Retry || !apierrors.IsConflict(err) {
+	if outcome != podeviction.Retry || !conflict {
 		i.conflicts.remove(e.pod.UID)
 	}
 	switch outcome {
 	case podeviction.Retry:
-		return i.retry(ctx, now, e, err, contended)
+		return i.retry(ctx, now, e, err, refusedAsAllowed && !conflict, conflict)
 	case podeviction.NotRequested:
 		// The event of that change is on its way.
 		klog.FromContext(ctx).V(2).Info("Not evicted, because the cached request is old", "pod", klog.KObj(e.pod), "err", err)
@@ -387,6 +388,14 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		i.retryAfter.set(e.pod.UID, now.Add(changePause(status)))
 	}
 	return i.writer.setStatus(ctx, e.request, status)
+}
+
+// isPodConflict reports whether a refusal by a budget that allows the eviction is a conflict about the pod alone. The API
+// server lets a pod that is not ready go without counting it. If it has changed before it is deleted, the API server
+// blames the budget, and asks for a delay.
+func isPodConflict(pod *v1.Pod, err error) bool {
+	_, asked := requestedDelay(err)
+	return asked && !podutil.IsPodReady(pod)
 }
 
 // changePause returns for how long a change of a pod whose eviction was refused does not cause another attempt: one
@@ -427,11 +436,11 @@ func (i *imperativeInterceptor) confirm(ctx context.Context, e *eviction) error 
 }
 
 // retry schedules the next attempt after a response that says nothing about the pod: after the
-// delay that the API server asked for, or after an increasing one.
-func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *eviction, err error, contended bool) error {
+// delay that the API server asked for, or after an increasing one. Contention is about the budget, and a conflict about
+// the pod.
+func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *eviction, err error, contended, conflict bool) error {
 	item, budget := itemOf(e.key()), e.budget()
 	delay, asked := requestedDelay(err)
-	conflict := apierrors.IsConflict(err)
 	if !asked && !contended && !conflict {
 		return fmt.Errorf("evicting pod %s: %w", e.pod.Name, err)
 	}
@@ -440,7 +449,7 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 		switch {
 		case contended:
 			i.waiting.contend(keyOf(budget), budget.ResourceVersion, now)
-		case asked:
+		case asked && !conflict:
 			i.waiting.pause(keyOf(budget), now.Add(min(delay, maxOverloadPause)))
 		}
 	}

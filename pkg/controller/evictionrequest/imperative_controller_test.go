@@ -338,6 +338,37 @@ func TestLastingConflictsAreShown(t *testing.T) {
 	}
 }
 
+// A pod that is not ready costs its budget nothing. If the API server refuses it all the same because it changes all the
+// time, that is shown, and no other pod of the budget waits.
+func TestLastingConflictsOfUnreadyPod(t *testing.T) {
+	budget := newBudget("web", healthy(3, 3))
+	f := newFixture(t, newRequest(imperativeActive()), newPod(notReady), budget)
+	changed := violation("The disruption budget web is still being processed by the server.")
+	changed.ErrStatus.Details.RetryAfterSeconds = 10
+	f.evictErr = changed
+	for range 3 {
+		f.syncEviction(t, requestKeyOfPod)
+		f.expectWrites(t)
+		if pause := f.imperative.waiting.queues[keyOf(budget)].pause(f.clock.Now(), budget.ResourceVersion); pause > 0 {
+			t.Errorf("other pods under the budget wait for %s", pause)
+		}
+		if got := f.evictions.after[itemOf(requestKeyOfPod)]; got != 10*time.Second {
+			t.Errorf("the next attempt is after %s, want the delay that the API server has asked for", got)
+		}
+		f.clock.Step(10 * time.Second)
+	}
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
+		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has ended with a conflict, the last one: "+changed.Error(), 30*time.Second)))
+	// A budget that is being processed is about all of its pods.
+	f = newFixture(t, newRequest(imperativeActive()), newPod(), newBudget("web", allowing(1)))
+	f.evictErr = changed
+	f.syncEviction(t, requestKeyOfPod)
+	if pause := f.imperative.waiting.queues[keyOf(budget)].pause(f.clock.Now(), budget.ResourceVersion); pause == 0 {
+		t.Error("other pods under the budget do not wait")
+	}
+}
+
 // The cache may have an old state of an evicted pod for a while, and the request is synced in the
 // meantime.
 func TestEvictPodOnce(t *testing.T) {

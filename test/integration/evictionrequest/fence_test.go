@@ -54,7 +54,7 @@ func TestFence(t *testing.T) {
 		"a slow webhook":                     testSlowWebhook,
 		"a pod that terminates":              testWithdrawalWhilePodTerminates,
 		"a pod that is marked":               testWithdrawalWhilePodIsMarked,
-		"a pod that is written all the time": testEvictionOfBusyPod,
+		"pods that are written all the time": testEvictionOfBusyPods,
 		"any client":                         testFencedCalls,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, newCluster(t, config)) })
@@ -278,12 +278,28 @@ func testWithdrawalWhilePodIsMarked(t *testing.T, c *cluster) {
 	}
 }
 
-// testEvictionOfBusyPod has operators that write to the pod all the time, more often than the API server
-// marks and deletes it.
-func testEvictionOfBusyPod(t *testing.T, c *cluster) {
+// testEvictionOfBusyPods has operators that write to pods all the time, more often than the API server
+// marks and deletes them. Two of the pods are not ready, and their budgets let them go without counting them.
+func testEvictionOfBusyPods(t *testing.T, c *cluster) {
+	c.StartDisruptionController(c.namespace)
 	c.startController(clock.RealClock{})
-	pod := c.createRunningPod(newPod("busy", withGracePeriod(3600)), v1.ConditionTrue)
-	ctx, stop := context.WithCancel(t.Context())
+	grace, paired := withGracePeriod(3600), withLabels(map[string]string{"app": "pair"})
+	ready := c.createRunningPod(newPod("busy", grace), v1.ConditionTrue)
+	alone := c.createRunningPod(newPod("unready", grace), v1.ConditionFalse)
+	c.createBudget("always-allow", alone, 1, policyv1.AlwaysAllow)
+	spare := c.createRunningPod(newPod("unready-beside-a-ready-one", grace, paired), v1.ConditionFalse)
+	c.createBudget("if-healthy-budget", c.createRunningPod(newPod("calm", paired), v1.ConditionTrue), 1, policyv1.IfHealthyBudget)
+	for _, pod := range []*v1.Pod{ready, alone, spare} {
+		stop := c.keepWriting(pod)
+		c.join(pod, drainer)
+		c.awaitTermination(pod)
+		stop()
+	}
+}
+
+// keepWriting has eight clients write to the pod without a pause, until it is stopped.
+func (c *cluster) keepWriting(pod *v1.Pod) (stop func()) {
+	ctx, cancel := context.WithCancel(c.t.Context())
 	config := rest.CopyConfig(c.config)
 	config.QPS = -1
 	var writers sync.WaitGroup
@@ -296,10 +312,12 @@ func testEvictionOfBusyPod(t *testing.T, c *cluster) {
 			}
 		})
 	}
-	defer writers.Wait()
-	defer stop()
-	c.join(pod, drainer)
-	c.awaitTermination(pod)
+	stop = sync.OnceFunc(func() {
+		cancel()
+		writers.Wait()
+	})
+	c.t.Cleanup(stop)
+	return stop
 }
 
 // testFencedCalls has the API of the fence: what a client sends, and what it gets.

@@ -39,6 +39,8 @@ type contextKey struct{}
 type admitted struct {
 	// checks is empty if admission does not mind which pod is evicted.
 	checks []func(*api.Pod) error
+	// required is nil if the storage evicts the pod whatever has become of it.
+	required func(*api.Pod) error
 	// confirm is nil if the eviction is wanted until the end.
 	confirm func(context.Context) error
 	// mark is the message of the condition DisruptionTarget that the eviction adds, if it has to be
@@ -81,8 +83,16 @@ func SetConfirm(ctx context.Context, mark string, confirm func(context.Context) 
 	}
 }
 
-// Check returns an error if admission has not admitted the eviction of this pod. The storage calls it
-// with what is stored, in the transaction that begins the eviction.
+// Require is called by the storage for what it has found out about the pod, and must be so until the pod is deleted.
+// required returns an error if it is not so any more. It takes the place of what was required before.
+func Require(ctx context.Context, required func(*api.Pod) error) {
+	if a, ok := ctx.Value(contextKey{}).(*admitted); ok {
+		a.required = required
+	}
+}
+
+// Check returns an error if admission has not admitted the eviction of this pod, or the pod is not as the storage
+// requires. The storage calls it with what is stored, in the transaction that begins the eviction.
 //
 // A pod that is removed at this moment counts as gone: the transaction would not be written, but turned
 // into a deletion by name, which can meet the successor of the pod.
@@ -105,7 +115,15 @@ func Check(ctx context.Context, pod *api.Pod) error {
 			return err
 		}
 	}
-	return nil
+	return a.require(pod)
+}
+
+// require returns an error if the pod is not as the storage requires.
+func (a *admitted) require(pod *api.Pod) error {
+	if a.required == nil {
+		return nil
+	}
+	return a.required(pod)
 }
 
 // isRemoved reports whether a deletion of the pod has begun for which nothing has to be awaited.
@@ -147,17 +165,18 @@ func Pin(ctx context.Context, options *metav1.DeleteOptions, checked runtime.Obj
 
 // Validation returns what the storage validates in the transaction that deletes the pod: that it has the
 // mark of the eviction. So of several evictions, one deletes the pod, and whoever looks for the mark
-// finds it until then. Others may write to the pod.
+// finds it until then. Others may write to the pod, as far as the storage requires nothing else.
 func Validation(ctx context.Context) rest.ValidateObjectFunc {
 	a := of(ctx)
-	if a == nil || a.confirm == nil || !a.isChecked { // A dry run marks nothing.
+	if a == nil || a.confirm == nil {
 		return rest.ValidateAllObjectFunc
 	}
 	return func(_ context.Context, stored runtime.Object) error {
-		if pod := stored.(*api.Pod); !a.hasMark(pod) {
+		pod := stored.(*api.Pod)
+		if a.isChecked && !a.hasMark(pod) { // A dry run marks nothing.
 			return apierrors.NewConflict(api.Resource("pods"), pod.Name, errors.New("its condition DisruptionTarget was changed while it was evicted"))
 		}
-		return nil
+		return a.require(pod)
 	}
 }
 

@@ -64,6 +64,35 @@ func TestCheck(t *testing.T) {
 }
 
 // A pod that is removed at this moment is gone, whatever admission says.
+// What the storage has found out about the pod is asked when the pod is marked, and when it is deleted, also in a dry
+// run, which marks nothing.
+func TestRequire(t *testing.T) {
+	ready := errors.New("the pod is ready")
+	for name, want := range map[string]error{"as it was": nil, "not any more": ready} {
+		t.Run(name, func(t *testing.T) {
+			ctx := NewContext(t.Context())
+			SetConfirm(ctx, "mark", func(context.Context) error { return nil })
+			Require(ctx, func(*api.Pod) error { return errors.New("replaced by the next requirement") })
+			Require(ctx, func(*api.Pod) error { return want })
+			if got := Validation(ctx)(ctx, pod); !errors.Is(got, want) {
+				t.Errorf("a dry run: got error %v, want %v", got, want)
+			}
+			if got := Check(ctx, pod); !errors.Is(got, want) {
+				t.Errorf("when it is marked: got error %v, want %v", got, want)
+			}
+			marked := pod.DeepCopy()
+			marked.Status.Conditions = []api.PodCondition{{Type: api.DisruptionTarget, Status: api.ConditionTrue, Message: "mark"}}
+			if got := Validation(ctx)(ctx, marked); !errors.Is(got, want) {
+				t.Errorf("when it is deleted: got error %v, want %v", got, want)
+			}
+		})
+	}
+	Require(t.Context(), func(*api.Pod) error { return ready })
+	if err := Check(t.Context(), pod); err != nil {
+		t.Errorf("not an eviction, and got error %v", err)
+	}
+}
+
 func TestCheckOfRemovedPod(t *testing.T) {
 	leaving := func(period *int64, finalizers ...string) *api.Pod {
 		leaving := pod.DeepCopy()

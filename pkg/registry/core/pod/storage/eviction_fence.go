@@ -18,6 +18,7 @@ package storage
 
 import (
 	"context"
+	goerrors "errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/pod"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/registry/core/pod/admittedpod"
 	"k8s.io/kubernetes/pkg/registry/core/pod/evictionfence"
@@ -47,14 +49,37 @@ const maxDeletions = 10
 // unmarkTimeout limits the time in which the mark of an eviction is taken back.
 const unmarkTimeout = 10 * time.Second
 
-// markAndDelete is addConditionAndDeletePod, again if others have changed the mark in between.
-func (r *EvictionREST) markAndDelete(ctx context.Context, name string, validation rest.ValidateObjectFunc, options *metav1.DeleteOptions) error {
+// markAndDelete is addConditionAndDeletePod, for a pod that is evicted with the options that the caller wants. If no
+// budget has counted the pod, options has its version, so that it is not deleted once one counts it. Who writes to
+// the pod all the time could keep it so: for a request, it is asked at each reading instead whether that is still so,
+// and repeated if others have changed the mark in between.
+func (r *EvictionREST) markAndDelete(ctx context.Context, pod *api.Pod, wanted, options *metav1.DeleteOptions) error {
+	if !admittedpod.MayRepeat(ctx) {
+		return addConditionAndDeletePod(r, ctx, pod.Name, rest.ValidateAllObjectFunc, options)
+	}
+	asJudged := true
+	admittedpod.Require(ctx, func(current *api.Pod) error {
+		if asJudged = resourceVersionIsUnset(options) || staysUncounted(pod, current); !asJudged {
+			return errors.NewConflict(api.Resource("pods"), pod.Name, goerrors.New("its readiness or phase has changed while it was evicted"))
+		}
+		return nil
+	})
 	for deletions := 1; ; deletions++ {
-		err := addConditionAndDeletePod(r, ctx, name, validation, options)
-		if err == nil || !isPassingConflict(err) || !admittedpod.MayRepeat(ctx) || deletions == maxDeletions {
+		err := addConditionAndDeletePod(r, ctx, pod.Name, rest.ValidateAllObjectFunc, wanted)
+		switch {
+		case err != nil && !asJudged:
+			r.unmark(ctx, pod)
+			return err
+		case err == nil, !isPassingConflict(err), !resourceVersionIsUnset(wanted), deletions == maxDeletions:
 			return err
 		}
 	}
+}
+
+// staysUncounted reports whether no budget counts the pod, as when it was judged: because of its phase, or because it
+// is not ready.
+func staysUncounted(judged, current *api.Pod) bool {
+	return canIgnorePDB(current) || !canIgnorePDB(judged) && !podutil.IsPodReady(current)
 }
 
 // pin returns the options with which the pod that was marked is deleted. If the eviction is not wanted

@@ -155,16 +155,22 @@ func TestFencedEviction(t *testing.T) {
 		conflict bool
 		// terminates is whether the pod is deleted with a grace period before.
 		terminates bool
-		// unready pods under a budget are deleted with their version.
-		unready bool
+		// unready is whether the pod, which is not ready, has a budget with this policy, which lets it go. pending is
+		// whether its containers do not run.
+		unready policyv1.UnhealthyPodEvictionPolicyType
+		pending bool
+		// version is whether the caller wants the pod as it is now.
+		version bool
+		// counted is whether the API server tells the caller to try again, because the budget counts the pod now.
+		counted bool
 		// refused is the reason of the refusal, or empty.
 		refused string
 	}{
 		"wanted":              {},
-		"wanted, and unready": {unready: true},
+		"wanted, and unready": {unready: policyv1.AlwaysAllow},
 		"withdrawn":           {before: withdrawn, refused: "it has no requesters"},
 		"withdrawn late":      {later: withdrawn, refused: "it has no requesters"},
-		"withdrawn late, of a pod that is unready": {later: withdrawn, unready: true, refused: "it has no requesters"},
+		"withdrawn late, of a pod that is unready": {later: withdrawn, unready: policyv1.AlwaysAllow, refused: "it has no requesters"},
 		"withdrawn, but cannot be canceled": {before: func(request *coordination.EvictionRequest) {
 			request.Spec.Requesters = nil
 			request.Status.EvictionRequestCancellationPolicy = coordination.EvictionRequestCancellationPolicyForbid
@@ -182,12 +188,20 @@ func TestFencedEviction(t *testing.T) {
 		"for no request, of any pod": {missing: true, eviction: func(eviction *policy.Eviction) {
 			eviction.Annotations, eviction.DeleteOptions = nil, nil
 		}},
-		"written to all the time":         {writes: 100, write: touch},
-		"marked by another, three times":  {writes: 3, write: remark},
-		"marked by another, all the time": {writes: 100, write: remark, conflict: true},
-		"terminates":                      {terminates: true, refused: "the pod terminates already"},
-		"a dry run":                       {eviction: dryRun},
-		"a dry run that is withdrawn":     {before: withdrawn, eviction: dryRun, refused: "it has no requesters"},
+		"written to all the time":                                  {writes: 100, write: touch},
+		"unready, and written to all the time":                     {writes: 100, write: touch, unready: policyv1.AlwaysAllow},
+		"unready under a healthy budget, written to all the time":  {writes: 100, write: touch, unready: policyv1.IfHealthyBudget},
+		"pending, and written to all the time":                     {writes: 100, write: touch, pending: true},
+		"unready, in the version that the caller wants":            {version: true, unready: policyv1.AlwaysAllow},
+		"unready, and written to, in a version":                    {version: true, writes: 1, write: touch, unready: policyv1.AlwaysAllow, conflict: true},
+		"ready when it is about to be deleted":                     {writes: 1, write: becomeReady, unready: policyv1.AlwaysAllow, counted: true},
+		"ready under a healthy budget when it is about to be":      {writes: 1, write: becomeReady, unready: policyv1.IfHealthyBudget, counted: true},
+		"runs when it is about to be deleted, and is counted then": {writes: 1, write: run, pending: true, counted: true},
+		"marked by another, three times":                           {writes: 3, write: remark},
+		"marked by another, all the time":                          {writes: 100, write: remark, conflict: true},
+		"terminates":                                               {terminates: true, refused: "the pod terminates already"},
+		"a dry run":                                                {eviction: dryRun},
+		"a dry run that is withdrawn":                              {before: withdrawn, eviction: dryRun, refused: "it has no requesters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := contextOfEviction()
@@ -195,6 +209,9 @@ func TestFencedEviction(t *testing.T) {
 			defer server.Terminate(t)
 			defer storage.Store.DestroyFunc()
 			pod := createRunningPod(ctx, t, storage, status)
+			if test.pending {
+				pod = write(ctx, t, status, func(pod *api.Pod) { pod.Status.Phase = api.PodPending })
+			}
 			if !test.missing {
 				requests.write(ctx, t, pod, test.before)
 			}
@@ -219,13 +236,20 @@ func TestFencedEviction(t *testing.T) {
 				markDeleted(ctx, t, storage, 30)
 			}
 			var budgets []runtime.Object
-			if test.unready {
-				budgets = append(budgets, &policyv1.PodDisruptionBudget{
+			if test.unready != "" || test.pending {
+				budget := &policyv1.PodDisruptionBudget{
 					ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: pod.Namespace},
-					Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow)},
-				})
+					Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, UnhealthyPodEvictionPolicy: &test.unready},
+				}
+				if test.unready == policyv1.IfHealthyBudget {
+					budget.Status.CurrentHealthy, budget.Status.DesiredHealthy = 2, 2
+				}
+				budgets = append(budgets, budget)
 			}
 			eviction := evictionFor(pod)
+			if test.version {
+				eviction.DeleteOptions.Preconditions.ResourceVersion = &pod.ResourceVersion
+			}
 			if test.eviction != nil {
 				test.eviction(eviction)
 			}
@@ -235,6 +259,16 @@ func TestFencedEviction(t *testing.T) {
 			if test.conflict {
 				if !isPassingConflict(err) {
 					t.Errorf("got error %v, want a conflict that may pass", err)
+				}
+				return
+			}
+			if test.counted {
+				if !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+					t.Errorf("got error %v, want a refusal by the budget", err)
+				}
+				left, err := storage.Get(ctx, pod.Name, &metav1.GetOptions{})
+				if err != nil || left.(*api.Pod).DeletionTimestamp != nil || isMarked(left.(*api.Pod)) {
+					t.Errorf("got error %v, pod %v, want the pod without a mark", err, left)
 				}
 				return
 			}
@@ -306,6 +340,20 @@ func touch(ctx context.Context, t *testing.T, status *StatusREST) {
 	write(ctx, t, status, func(pod *api.Pod) { pod.Status.NominatedNodeName = "node-" + pod.ResourceVersion })
 }
 
+// becomeReady has the pod become ready.
+func becomeReady(ctx context.Context, t *testing.T, status *StatusREST) {
+	t.Helper()
+	write(ctx, t, status, func(pod *api.Pod) {
+		podutil.UpdatePodCondition(&pod.Status, &api.PodCondition{Type: api.PodReady, Status: api.ConditionTrue})
+	})
+}
+
+// run has the containers of the pod run.
+func run(ctx context.Context, t *testing.T, status *StatusREST) {
+	t.Helper()
+	write(ctx, t, status, func(pod *api.Pod) { pod.Status.Phase = api.PodRunning })
+}
+
 // remark marks the pod as kubectl drain does that evicts it at the same time.
 func remark(ctx context.Context, t *testing.T, status *StatusREST) {
 	t.Helper()
@@ -316,16 +364,18 @@ func remark(ctx context.Context, t *testing.T, status *StatusREST) {
 	})
 }
 
-func write(ctx context.Context, t *testing.T, status *StatusREST, change func(*api.Pod)) {
+func write(ctx context.Context, t *testing.T, status *StatusREST, change func(*api.Pod)) *api.Pod {
 	t.Helper()
 	changed := func(_ context.Context, _, stored runtime.Object) (runtime.Object, error) {
 		pod := stored.DeepCopyObject().(*api.Pod)
 		change(pod)
 		return pod, nil
 	}
-	if _, _, err := status.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, changed), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+	written, _, err := status.Update(ctx, "foo", rest.DefaultUpdatedObjectInfo(nil, changed), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	return written.(*api.Pod)
 }
 
 func actingAs(name string) func(*policy.Eviction) {
