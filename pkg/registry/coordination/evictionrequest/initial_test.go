@@ -139,13 +139,13 @@ func TestTTL(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, update := range []bool{false, true} {
-				if got, err := NewTTL(Retention{TTL: test.ttl})(test.request, 7, update); got != test.want || err != nil {
+				if got, err := NewExpiry(Retention{TTL: test.ttl}).TTL(test.request, 7, update); got != test.want || err != nil {
 					t.Errorf("got %d seconds and error %v, want %d seconds", got, err, test.want)
 				}
 			}
 		})
 	}
-	if got, err := NewTTL(Retention{TTL: time.Minute})(&coordination.Lease{}, 7, true); got != 0 || err != nil {
+	if got, err := NewExpiry(Retention{TTL: time.Minute}).TTL(&coordination.Lease{}, 7, true); got != 0 || err != nil {
 		t.Errorf("got %d seconds and error %v for another kind", got, err)
 	}
 }

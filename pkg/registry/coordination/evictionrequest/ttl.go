@@ -41,29 +41,43 @@ type Retention struct {
 // have found out by then what has become of it.
 const minRetention = time.Minute
 
-// NewTTL returns the function by which etcd removes a request when it has been finished for long enough,
-// without a call. A request with finalizers is never removed without those who have set them; the controller
-// deletes it.
-//
-// The function returns seconds. It counts from the end of the request, not from the write: another write
-// must not prolong it.
-func NewTTL(retention Retention) func(obj runtime.Object, existing uint64, update bool) (uint64, error) {
-	ends := newRecentEnds(retention.MaxFinished)
-	return func(obj runtime.Object, _ uint64, _ bool) (uint64, error) {
-		request, isRequest := obj.(*coordination.EvictionRequest)
-		if !isRequest || retention.TTL <= 0 || len(request.Finalizers) > 0 || request.DeletionTimestamp != nil {
-			return 0, nil
-		}
-		finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
-		if finished == nil {
-			return 0, nil
-		}
-		now, ttl := StatusStrategy.Clock.Now(), retention.TTL
-		if !mayBeNeeded(request, finished) {
-			ttl = min(ttl, max(minRetention, ends.note(now, finished.LastTransitionTime.Time)))
-		}
-		left := finished.LastTransitionTime.Add(ttl).Sub(now)
-		return uint64(min(max(left, time.Second), ttl) / time.Second), nil
+// Expiry has etcd remove requests that have been finished for long enough, without a call. A request with finalizers
+// is never removed without those who have set them; the controller deletes it.
+type Expiry struct {
+	retention Retention
+	ends      *recentEnds
+}
+
+// NewExpiry returns an Expiry.
+func NewExpiry(retention Retention) *Expiry {
+	return &Expiry{retention: retention, ends: newRecentEnds(retention.MaxFinished)}
+}
+
+// TTL returns for how many seconds etcd keeps a request that is written, or zero if it is not to remove it. It counts
+// from the end of the request, not from the write: another write must not prolong it.
+func (e *Expiry) TTL(obj runtime.Object, _ uint64, _ bool) (uint64, error) {
+	request, isRequest := obj.(*coordination.EvictionRequest)
+	if !isRequest || e.retention.TTL <= 0 || len(request.Finalizers) > 0 || request.DeletionTimestamp != nil {
+		return 0, nil
+	}
+	finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
+	if finished == nil {
+		return 0, nil
+	}
+	now, ttl := StatusStrategy.Clock.Now(), e.retention.TTL
+	if !mayBeNeeded(request, finished) {
+		ttl = min(ttl, max(minRetention, e.ends.span(now)))
+	}
+	left := finished.LastTransitionTime.Add(ttl).Sub(now)
+	return uint64(min(max(left, time.Second), ttl) / time.Second), nil
+}
+
+// Finished is called once for each request that was written as finished and was not before. Everybody who may change
+// the labels of requests can write to finished ones as often as they like, and must not shorten the time of others.
+func (e *Expiry) Finished(request *coordination.EvictionRequest) {
+	finished := evictionrequesttools.FinalCondition(request.Status.Conditions)
+	if finished != nil && request.DeletionTimestamp == nil && !mayBeNeeded(request, finished) {
+		e.ends.note(StatusStrategy.Clock.Now())
 	}
 }
 
@@ -96,21 +110,22 @@ func newRecentEnds(number int) *recentEnds { return &recentEnds{ring: make([]int
 // unlimited is longer than any TTL.
 const unlimited = time.Duration(1<<63 - 1)
 
-// note records that a request has finished, and returns how long it took to finish as many as the ring has. A later
-// write of the same request is not another end.
-func (r *recentEnds) note(now, ended time.Time) time.Duration {
+// note records that a request has finished.
+func (r *recentEnds) note(now time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	if len(r.ring) == 0 {
-		return unlimited
-	}
-	oldest := r.ring[r.next]
-	if now.Sub(ended).Abs() < minRetention {
+	if len(r.ring) > 0 {
 		r.ring[r.next] = now.UnixNano()
 		r.next = (r.next + 1) % len(r.ring)
 	}
-	if oldest == 0 {
+}
+
+// span returns how long it took to finish as many requests as the ring has.
+func (r *recentEnds) span(now time.Time) time.Duration {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if len(r.ring) == 0 || r.ring[r.next] == 0 {
 		return unlimited
 	}
-	return time.Duration(now.UnixNano() - oldest)
+	return time.Duration(now.UnixNano() - r.ring[r.next])
 }

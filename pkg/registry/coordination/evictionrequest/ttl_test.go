@@ -60,7 +60,7 @@ func TestMaxFinished(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := atTime(t, start)
-			ttl := NewTTL(Retention{TTL: 10 * time.Minute, MaxFinished: test.max})
+			expiry := NewExpiry(Retention{TTL: 10 * time.Minute, MaxFinished: test.max})
 			var kept []time.Time
 			last, peak := time.Duration(0), 0
 			for range test.number {
@@ -70,10 +70,11 @@ func TestMaxFinished(t *testing.T) {
 					request = test.other.DeepCopy()
 					request.Status.Conditions[0].LastTransitionTime = metav1.Time{Time: now}
 				}
-				seconds, err := ttl(request, 0, true)
+				seconds, err := expiry.TTL(request, 0, true)
 				if err != nil {
 					t.Fatal(err)
 				}
+				expiry.Finished(request)
 				last = time.Duration(seconds) * time.Second
 				left := kept[:0]
 				for _, until := range kept {
@@ -95,18 +96,16 @@ func TestMaxFinished(t *testing.T) {
 	}
 }
 
-// TestLaterWritesAreNoEnds: who writes to a finished request again and again does not shorten the time of others.
-func TestLaterWritesAreNoEnds(t *testing.T) {
+// TestRequestsThatAreDeleted: a request that goes at once takes no place.
+func TestRequestsThatAreDeleted(t *testing.T) {
 	start := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	atTime(t, start)
-	ttl := NewTTL(Retention{TTL: 10 * time.Minute, MaxFinished: 100})
-	old := endedRequest(start.Add(-2*time.Minute), "Evicted", "PodDeleted")
-	for range 1000 {
-		if got, err := ttl(old, 0, true); got != 8*60 || err != nil {
-			t.Fatalf("got %d seconds, %v, want 480", got, err)
-		}
-	}
-	if got, err := ttl(endedRequest(start, "Evicted", "PodDeleted"), 0, true); got != 600 || err != nil {
+	expiry := NewExpiry(Retention{TTL: 10 * time.Minute, MaxFinished: 1})
+	deleted := endedRequest(start, "Canceled", "NoRequesters")
+	deleted.DeletionTimestamp = &metav1.Time{Time: start}
+	expiry.Finished(deleted)
+	expiry.Finished(newRequest())
+	if got, err := expiry.TTL(endedRequest(start, "Evicted", "PodDeleted"), 0, true); got != 600 || err != nil {
 		t.Errorf("got %d seconds, %v, want 600", got, err)
 	}
 }

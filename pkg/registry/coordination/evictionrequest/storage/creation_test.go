@@ -19,6 +19,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -61,6 +63,11 @@ type cluster struct {
 
 func newCluster(t *testing.T, ttl time.Duration) *cluster {
 	t.Helper()
+	return newClusterWith(t, evictionrequest.Retention{TTL: ttl})
+}
+
+func newClusterWith(t *testing.T, retention evictionrequest.Retention) *cluster {
+	t.Helper()
 	c := &cluster{}
 	options := storages{}
 	for _, resource := range []schema.GroupResource{coordination.Resource("evictionrequests"), api.Resource("pods")} {
@@ -74,7 +81,7 @@ func newCluster(t *testing.T, ttl time.Duration) *cluster {
 			c.etcd = server.V3Client.Client
 		}
 	}
-	main, status, err := NewREST(options, evictionrequest.Retention{TTL: ttl})
+	main, status, err := NewREST(options, retention)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +223,58 @@ func TestFinishedRequestsExpire(t *testing.T) {
 		case <-timeout:
 			t.Fatal("the finished request is still there after a minute")
 		}
+	}
+}
+
+// A request is kept until so many others have finished. Writes to finished requests, dry runs and reports of requests
+// that are not finished do not count, however many there are.
+func TestOnlyEndsCount(t *testing.T) {
+	c := newClusterWith(t, evictionrequest.Retention{TTL: time.Hour, MaxFinished: 2})
+	keptFor := func(uid string) time.Duration {
+		t.Helper()
+		granted, err := c.etcd.TimeToLive(context.Background(), clientv3.LeaseID(c.lease(t, uid)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(granted.GrantedTTL) * time.Second
+	}
+	finish := func(uid string) *coordination.EvictionRequest {
+		t.Helper()
+		c.createPod(t, func(pod *api.Pod) { pod.UID = types.UID(uid) })
+		c.create(t, newRequest(uid))
+		dry := c.get(t, uid)
+		dry.Status.Conditions = []metav1.Condition{{Type: "Evicted", Status: metav1.ConditionTrue, Reason: "PodDeleted", LastTransitionTime: metav1.Now()}}
+		dry.Status.ActiveInterceptors, dry.Status.ProcessedInterceptors = nil, []string{"imperative-eviction.k8s.io"}
+		for range 3 {
+			if _, _, err := c.status.Update(requestContext("update", "status"), uid, rest.DefaultUpdatedObjectInfo(dry),
+				rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		finished := c.finish(t, uid)
+		c.changePod(t, nil)
+		return finished
+	}
+	first := finish(targetUID)
+	for i := range 10 {
+		first.Labels = map[string]string{"round": strconv.Itoa(i)}
+		var err error
+		if first, err = update(c.REST, "", first); err != nil {
+			t.Fatal(err)
+		}
+		if first, err = update(c.status, "status", first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := finish(anotherUID)
+	for _, request := range []*coordination.EvictionRequest{first, second} {
+		if got := keptFor(request.Name); got < 59*time.Minute {
+			t.Errorf("one of two is kept for %s, want about an hour", got)
+		}
+	}
+	third := finish("0a1b2c3d-0000-4000-8000-000000000003")
+	if got := keptFor(third.Name); got > 2*time.Minute {
+		t.Errorf("after two others have finished, it is kept for %s, want a minute", got)
 	}
 }
 

@@ -26,6 +26,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/printers"
 	printersinternal "k8s.io/kubernetes/pkg/printers/internalversion"
@@ -53,7 +55,8 @@ func (r *REST) ShortNames() []string { return []string{"er"} }
 
 // StatusREST serves the status subresource of EvictionRequests.
 type StatusREST struct {
-	store *genericregistry.Store
+	store  *genericregistry.Store
+	expiry *evictionrequest.Expiry
 }
 
 var _ rest.Patcher = &StatusREST{}
@@ -65,9 +68,10 @@ func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Ret
 	if err != nil {
 		return nil, nil, err
 	}
+	expiry := evictionrequest.NewExpiry(retention)
 	store, err := newStore(ownLeases{optsGetter}, func(store *genericregistry.Store) {
 		store.CreateStrategy = evictionrequest.NewStrategy(targets.get)
-		store.TTLFunc = evictionrequest.NewTTL(retention)
+		store.TTLFunc = expiry.TTL
 	})
 	if err != nil {
 		targets.destroy()
@@ -76,7 +80,7 @@ func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Ret
 	statusStore := *store
 	statusStore.UpdateStrategy = evictionrequest.StatusStrategy
 	statusStore.ResetFieldsStrategy = evictionrequest.StatusStrategy
-	return &REST{store, targets}, &StatusREST{store: &statusStore}, nil
+	return &REST{store, targets}, &StatusREST{store: &statusStore, expiry: expiry}, nil
 }
 
 // ownLeases has a lease for each object. etcd removes the objects of a lease in one transaction, so that
@@ -131,9 +135,24 @@ func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 	return r.store.Get(ctx, name, options)
 }
 
-// Update updates the status. It never creates an object.
+// Update updates the status, and takes note of requests that it has finished. It never creates an object.
 func (r *StatusREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
+	// The last attempt is the one that is written.
+	finishes := false
+	watched := rest.WrapUpdatedObjectInfo(objInfo, func(_ context.Context, obj, old runtime.Object) (runtime.Object, error) {
+		finishes = isFinished(obj) && !isFinished(old)
+		return obj, nil
+	})
+	updated, created, err := r.store.Update(ctx, name, watched, createValidation, updateValidation, false, options)
+	if err == nil && finishes && !dryrun.IsDryRun(options.DryRun) {
+		r.expiry.Finished(updated.(*coordination.EvictionRequest))
+	}
+	return updated, created, err
+}
+
+func isFinished(obj runtime.Object) bool {
+	request, isRequest := obj.(*coordination.EvictionRequest)
+	return isRequest && evictionrequesttools.IsFinished(request.Status.Conditions)
 }
 
 // GetResetFields returns the fields that the status endpoint ignores.
