@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/util/dryrun"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
@@ -38,13 +39,14 @@ const maxReplacements = 3
 // Create creates a request. One for the same pod that was canceled because nobody wanted it any more is as
 // good as absent, and so is every finished one that is being deleted: finalizers on it must not keep others from
 // requesting the eviction, and everybody can set some who may delete the pod. The controllers that have set them see
-// the deletion. The same holds for one that says that the pod was evicted, if that runs.
+// the deletion. The same holds for one that says that the pod was evicted, if that runs. A dry run shows the new request,
+// and removes nothing.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
 		// An attempt changes the object.
 		created, err := r.Store.Create(ctx, obj.DeepCopyObject(), createValidation, options)
-		if !apierrors.IsAlreadyExists(err) || replaced == maxReplacements || len(options.DryRun) > 0 {
+		if !apierrors.IsAlreadyExists(err) || replaced == maxReplacements {
 			return created, err
 		}
 		// Admission has allowed the new request, or the error would be another one.
@@ -63,6 +65,9 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return nil, readErr
 		case !superseded || !isForSamePod(request, old):
 			return nil, err
+		case dryrun.IsDryRun(options.DryRun):
+			fresh := request.DeepCopy()
+			return fresh, r.complete(ctx, fresh)
 		}
 		if err := r.removeSuperseded(ctx, old); err != nil {
 			return nil, err
@@ -77,14 +82,15 @@ var errAskedAgain = errors.New("the request is over, and is requested again")
 // makes a complete request of its own: the pod has one name for its requests, so
 // the new one takes the place of the former one, as it does when the controller removes that first.
 // Clients that do not apply cannot mean another object than the one they have read; they create the new
-// one.
+// one. A dry run shows the new request, and removes nothing.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	if !forceAllowCreate || len(options.DryRun) > 0 {
+	if !forceAllowCreate {
 		return r.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 	}
 	createValidation = once(createValidation)
 	for replaced := 0; ; replaced++ {
 		var superseded *coordination.EvictionRequest
+		var next runtime.Object
 		unlessAskedAgain := &askedAgain{objInfo, func(ctx context.Context, old *coordination.EvictionRequest) error {
 			if is, err := r.isSuperseded(ctx, old); err != nil || !is {
 				return err
@@ -101,13 +107,15 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 			if err := createValidation(ctx, fresh); err != nil {
 				return err
 			}
-			superseded = old.DeepCopy()
+			superseded, next = old.DeepCopy(), fresh
 			return errAskedAgain
 		}}
 		updated, created, err := r.Store.Update(ctx, name, unlessAskedAgain, createValidation, updateValidation, forceAllowCreate, options)
 		switch {
 		case !errors.Is(err, errAskedAgain):
 			return updated, created, err
+		case dryrun.IsDryRun(options.DryRun):
+			return next, true, nil
 		case replaced == maxReplacements:
 			return nil, false, apierrors.NewConflict(coordination.Resource("evictionrequests"), name,
 				errors.New("the request is over again and again: read it, and try again"))
@@ -158,15 +166,20 @@ func releases(ctx context.Context, objInfo rest.UpdatedObjectInfo, old *coordina
 	return isRequest && !slices.Equal(request.Finalizers, old.Finalizers)
 }
 
-// isComplete reports whether what an apply makes of nothing is a request for the same pod. One that names
-// the UID of the former request is about that.
+// isComplete reports whether what an apply makes of nothing is a request for the same pod, and completes it. One that
+// names the UID of the former request is about that.
 func (r *REST) isComplete(ctx context.Context, obj runtime.Object, old *coordination.EvictionRequest) bool {
 	fresh, isRequest := obj.(*coordination.EvictionRequest)
 	if !isRequest || fresh.UID != "" || !isForSamePod(fresh, old) {
 		return false
 	}
-	rest.FillObjectMetaSystemFields(fresh)                        // As the store does.
-	return rest.BeforeCreate(r.CreateStrategy, ctx, fresh) == nil // One needs requesters.
+	return r.complete(ctx, fresh) == nil // One needs requesters.
+}
+
+// complete makes of a request what the store would store.
+func (r *REST) complete(ctx context.Context, fresh *coordination.EvictionRequest) error {
+	rest.FillObjectMetaSystemFields(fresh)
+	return rest.BeforeCreate(r.CreateStrategy, ctx, fresh)
 }
 
 // isForSamePod reports whether two requests have the same target. Admission has allowed the eviction of

@@ -359,18 +359,20 @@ func TestApplyAsksAgain(t *testing.T) {
 	}{
 		"deleted, with a finalizer":                        {cancel: true, delete: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}, isNew: true},
 		"deleted, with a finalizer that the apply removes": {cancel: true, delete: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x", "example.com/y"}, released: true},
-		"canceled":                           {cancel: true, reason: "NoRequesters", create: true, isNew: true},
-		"canceled for another reason":        {cancel: true, reason: "ValidationFailed", create: true},
-		"canceled, with a finalizer":         {cancel: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}},
-		"canceled, by a client that updates": {cancel: true, reason: "NoRequesters"},
-		"canceled, in a dry run":             {cancel: true, reason: "NoRequesters", create: true, dryRun: []string{metav1.DryRunAll}},
-		"canceled, by who may not evict":     {cancel: true, reason: "NoRequesters", create: true, forbidden: errForbidden},
-		"canceled, and asked for by a patch": {cancel: true, reason: "NoRequesters", create: true, patched: true, isNew: true},
-		"not canceled":                       {create: true},
-		"evicted, but the pod runs":          {finish: true, create: true, isNew: true},
-		"evicted, but the pod runs, kept":    {finish: true, delete: true, create: true, finalizers: []string{"example.com/x"}, isNew: true},
-		"evicted":                            {finish: true, gone: true, create: true},
-		"evicted and deleted":                {finish: true, gone: true, delete: true, create: true, finalizers: []string{"example.com/x"}},
+		"canceled":                               {cancel: true, reason: "NoRequesters", create: true, isNew: true},
+		"canceled for another reason":            {cancel: true, reason: "ValidationFailed", create: true},
+		"canceled, with a finalizer":             {cancel: true, reason: "NoRequesters", create: true, finalizers: []string{"example.com/x"}},
+		"canceled, by a client that updates":     {cancel: true, reason: "NoRequesters"},
+		"canceled, in a dry run":                 {cancel: true, reason: "NoRequesters", create: true, dryRun: []string{metav1.DryRunAll}, isNew: true},
+		"in progress, in a dry run":              {create: true, dryRun: []string{metav1.DryRunAll}},
+		"by a client that updates, in a dry run": {cancel: true, reason: "NoRequesters", dryRun: []string{metav1.DryRunAll}},
+		"canceled, by who may not evict":         {cancel: true, reason: "NoRequesters", create: true, forbidden: errForbidden},
+		"canceled, and asked for by a patch":     {cancel: true, reason: "NoRequesters", create: true, patched: true, isNew: true},
+		"not canceled":                           {create: true},
+		"evicted, but the pod runs":              {finish: true, create: true, isNew: true},
+		"evicted, but the pod runs, kept":        {finish: true, delete: true, create: true, finalizers: []string{"example.com/x"}, isNew: true},
+		"evicted":                                {finish: true, gone: true, create: true},
+		"evicted and deleted":                    {finish: true, gone: true, delete: true, create: true, finalizers: []string{"example.com/x"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -413,6 +415,15 @@ func TestApplyAsksAgain(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, test.forbidden)
 			}
 			stored := c.get(t, targetUID)
+			if len(test.dryRun) > 0 {
+				if stored.UID != first.UID || created != test.isNew {
+					t.Errorf("created: %t, want %t; stored UID %s, want %s", created, test.isNew, stored.UID, first.UID)
+				}
+				if test.isNew {
+					expectNew(t, first, got)
+				}
+				return
+			}
 			if created != test.isNew || (stored.UID != first.UID) != test.isNew {
 				t.Errorf("created: %t, another UID: %t, want %t", created, stored.UID != first.UID, test.isNew)
 			}
@@ -422,10 +433,18 @@ func TestApplyAsksAgain(t *testing.T) {
 			if diff := cmp.Diff(stored, got); diff != "" {
 				t.Errorf("unexpected answer (-stored, +got):\n%s", diff)
 			}
-			if len(stored.Spec.Requesters) != 1 || !isInProgress(stored) || len(stored.Status.ActiveInterceptors) != 1 {
-				t.Errorf("the new request is %+v", stored)
-			}
+			expectNew(t, first, got)
 		})
+	}
+}
+
+// expectNew checks that the answer is a request of its own, which the controller has not seen yet.
+func expectNew(t *testing.T, former *coordination.EvictionRequest, answer runtime.Object) {
+	t.Helper()
+	request, isRequest := answer.(*coordination.EvictionRequest)
+	if !isRequest || request.UID == "" || request.UID == former.UID || request.CreationTimestamp.IsZero() || len(request.Finalizers) > 0 ||
+		len(request.Spec.Requesters) != 1 || !isInProgress(request) || len(request.Status.ActiveInterceptors) != 1 {
+		t.Errorf("the new request is %+v", answer)
 	}
 }
 
@@ -600,7 +619,9 @@ func TestCreateReplacesFinished(t *testing.T) {
 		"evicted, but the pod still terminates": {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: terminating},
 		"evicted, because the pod has ended":    {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: ended},
 		"evicted, and the pod was replaced":     {finish: true, delete: true, finalizers: []string{"example.com/x"}, leaves: replaced},
-		"in a dry run":                          {cancel: true, reason: "NoRequesters", dryRun: []string{metav1.DryRunAll}},
+		"in a dry run":                          {cancel: true, reason: "NoRequesters", dryRun: []string{metav1.DryRunAll}, isNew: true},
+		"in progress, in a dry run":             {dryRun: []string{metav1.DryRunAll}},
+		"evicted, in a dry run":                 {finish: true, leaves: gone, dryRun: []string{metav1.DryRunAll}},
 		"by who may not evict":                  {cancel: true, delete: true, reason: "NoRequesters", finalizers: []string{"example.com/x"}, forbidden: errors.New("must not evict")},
 	}
 	for name, test := range tests {
@@ -628,11 +649,16 @@ func TestCreateReplacesFinished(t *testing.T) {
 			if test.pod != "" {
 				again.Spec.Target.Pod.Name = test.pod
 			}
-			_, err := c.Create(requestContext("create", ""), again, func(context.Context, runtime.Object) error { admitted++; return test.forbidden }, &metav1.CreateOptions{DryRun: test.dryRun})
+			answer, err := c.Create(requestContext("create", ""), again, func(context.Context, runtime.Object) error { admitted++; return test.forbidden }, &metav1.CreateOptions{DryRun: test.dryRun})
 			stored := c.get(t, targetUID)
 			switch {
 			case admitted != 1:
 				t.Errorf("admitted %d times", admitted)
+			case len(test.dryRun) > 0 && test.isNew:
+				if err != nil || stored.UID != first.UID {
+					t.Fatalf("got error %v, and stored UID %s, want %s", err, stored.UID, first.UID)
+				}
+				expectNew(t, first, answer)
 			case (stored.UID != first.UID) != test.isNew:
 				t.Errorf("another UID: %t, want %t", stored.UID != first.UID, test.isNew)
 			case test.isNew && (err != nil || !isInProgress(stored) || len(stored.Finalizers) > 0 || len(stored.Status.ActiveInterceptors) != 1):
