@@ -21,12 +21,10 @@ import (
 	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/util/fairshare"
-	nodeutil "k8s.io/component-helpers/node/util"
 )
 
 // owners says for whom requests are processed, so that one does not wait for 100,000 others that
@@ -36,6 +34,9 @@ type owners struct {
 	podLister     corelisters.PodLister
 	nodeLister    corelisters.NodeLister
 }
+
+// unrecordedDrains is the flow of all drains of which no node says to which maintenance they belong.
+const unrecordedDrains = "node drains"
 
 // of returns the owner of a request. The requests of a node drain are in the flow of that drain, and
 // all others in one flow: their requesters can have any name, and must not get more with many.
@@ -56,8 +57,8 @@ func (o *owners) of(key types.NamespacedName) fairshare.Owner {
 
 // drainOf returns what the node of the pod says about its drain: which NodeMaintenances have begun with
 // it, so it is the same for all nodes of a maintenance. Kubelets can write any conditions, but no
-// maintenanceStatus: they cannot make up drains. Only where an API server stores no admissions, because
-// a feature gate is off, the condition has to do, of a node that has drain targets.
+// maintenanceStatus: they can neither make up drains nor choose the flow of another one. Where an API server stores no
+// admissions, because a feature gate is off, all drains are one.
 func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	pod, err := o.podLister.Pods(request.Namespace).Get(targetName(request))
 	if err != nil || string(pod.UID) != request.Name {
@@ -77,9 +78,5 @@ func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 		slices.Sort(begun)
 		return strings.Join(begun, ",")
 	}
-	_, drain := nodeutil.GetNodeCondition(&node.Status, v1.NodeDrainInProgress)
-	if drain == nil || drain.Status != v1.ConditionTrue {
-		return ""
-	}
-	return drain.Message
+	return unrecordedDrains
 }

@@ -89,15 +89,15 @@ func TestOwners(t *testing.T) {
 		want fairshare.Owner
 	}{
 		"a user":                                 {requesters: []string{user}, node: "node-of-m", want: fairshare.Owner{Tenant: namespace, Source: user}},
-		"a drain":                                {requesters: []string{drain}, node: "node-of-m", want: fairshare.Owner{Flow: "NodeMaintenance m", Tenant: namespace, Source: drain}},
-		"a drain that has joined a user":         {requesters: []string{user, drain}, node: "node-of-m", want: fairshare.Owner{Flow: "NodeMaintenance m", Tenant: namespace, Source: drain}},
-		"a drain that the cache does not have":   {requesters: []string{drain}, node: "node-of-other", want: fairshare.Owner{Tenant: namespace, Source: drain}},
+		"a drain":                                {requesters: []string{drain}, node: "node-of-m", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
+		"a drain that has joined a user":         {requesters: []string{user, drain}, node: "node-of-m", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
+		"a drain whose node says something else": {requesters: []string{drain}, node: "node-of-other", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
 		"another pod has the name":               {requesters: []string{drain}, node: "node-of-m", uid: "another", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain of a node that is gone":         {requesters: []string{drain}, node: "gone", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends":        {requesters: []string{drain}, node: "node-of-forged", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends early":  {requesters: []string{drain}, node: "node-of-claimed", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"recorded drains":                        {requesters: []string{drain}, node: "recorded", want: fairshare.Owner{Flow: "a,b", Tenant: namespace, Source: drain}},
-		"only ended drains are recorded":         {requesters: []string{drain}, node: "ended", want: fairshare.Owner{Flow: "NodeMaintenance forged", Tenant: namespace, Source: drain}},
+		"only ended drains are recorded":         {requesters: []string{drain}, node: "ended", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
 		"a request that nobody wants any longer": {node: "node-of-m", want: fairshare.Owner{Tenant: namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestOwners(t *testing.T) {
 // or of another user, that wait already, also in the same namespace.
 func TestOwnersTakeTurns(t *testing.T) {
 	const drain = coordinationv1alpha1.NodeMaintenanceRequester
-	f := newFixture(t, nodeOf("large", v1.ConditionTrue), nodeOf("small", v1.ConditionTrue))
+	f := newFixture(t, recordedNode("node-of-large", "large"), recordedNode("node-of-small", "small"))
 	add := func(kind, namespace, requester, node string, count int) {
 		for i := range count {
 			request, pod := pairIn(namespace, fmt.Sprintf("%s-%d", kind, i), requestedBy(requester))
