@@ -44,8 +44,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/daemon/metrics"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // Reasons for DaemonSet events
@@ -250,9 +252,10 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 	}
 	cause, daemonSet := i.cause(pod.Spec.NodeName), metav1.GetControllerOf(pod).Name
 	turn.SetMessage(fmt.Sprintf("Terminating the pod of DaemonSet %s for %s.", daemonSet, cause))
-	turn.SetExpectedFinishTime(i.expectedFinishTime(pod))
+	grace := podeviction.GracePeriodOf(turn.Request(), pod)
+	turn.SetExpectedFinishTime(i.expectedFinishTime(pod, grace))
 	if pod.DeletionTimestamp == nil {
-		gone, err := i.delete(ctx, pod, cause)
+		gone, err := i.delete(ctx, pod, grace, cause)
 		if err != nil {
 			return err
 		}
@@ -269,21 +272,18 @@ func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) er
 	}
 }
 
-// expectedFinishTime returns the end of the grace period of a pod that is deleted now or was
-// before.
-func (i *Interceptor) expectedFinishTime(pod *v1.Pod) time.Time {
+// expectedFinishTime returns the end of the grace period of a pod that is deleted now, with this grace period in seconds
+// or its own, or was before.
+func (i *Interceptor) expectedFinishTime(pod *v1.Pod, grace *int64) time.Time {
 	if pod.DeletionTimestamp != nil {
 		return pod.DeletionTimestamp.Time
 	}
-	grace := int64(v1.DefaultTerminationGracePeriodSeconds)
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		grace = *pod.Spec.TerminationGracePeriodSeconds
-	}
-	return i.clock.Now().Add(time.Duration(grace) * time.Second)
+	seconds := ptr.Deref(grace, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds)))
+	return i.clock.Now().Add(time.Duration(seconds) * time.Second)
 }
 
-// delete deletes the pod, and reports whether it was already gone.
-func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (gone bool, err error) {
+// delete deletes the pod with this grace period in seconds, or its own, and reports whether it was already gone.
+func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, grace *int64, cause string) (gone bool, err error) {
 	if !i.isDrained(pod) {
 		// An accepted turn cannot be rejected any more. An error keeps it open without heartbeats.
 		// Usually the request is canceled a moment later.
@@ -293,7 +293,9 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, cause string) (go
 	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
 		i.dsc.admitted.remember(ds, pod)
 	}
-	err = i.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	err = i.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)), GracePeriodSeconds: grace,
+	})
 	switch {
 	case err == nil:
 		klog.FromContext(ctx).Info("Deleted a pod of a DaemonSet for a node maintenance", "node", klog.KRef("", pod.Spec.NodeName))

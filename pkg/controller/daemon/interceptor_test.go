@@ -291,6 +291,33 @@ func TestPodIsEnded(t *testing.T) {
 	})
 }
 
+// TestPodIsEndedWithGracePeriod: callers of pods/eviction have asked for a shorter grace period than that of the pod.
+func TestPodIsEndedWithGracePeriod(t *testing.T) {
+	objects := func() []runtime.Object {
+		pod := newAgentPod()
+		request := requestFor(pod)
+		request.Annotations = map[string]string{coordinationv1alpha1.EvictionCallGracePeriodAnnotation: "45"}
+		request.Spec.Requesters = []coordinationv1alpha1.Requester{
+			{Name: coordinationv1alpha1.NodeMaintenanceRequester}, {Name: coordinationv1alpha1.EvictionRequesterEvictions},
+		}
+		return []runtime.Object{agent(), pod, request, drained("node", targetsUpTo(1000)),
+			newMaintenance("m", "new disks", coordinationv1alpha1.NodeMaintenanceStageDrain, "node")}
+	}
+	inBubble(t, objects, func(t *testing.T, w *world) {
+		w.expectDeletes("uid")
+		for _, action := range w.client.Actions() {
+			if deletion, isDeletion := action.(clienttesting.DeleteActionImpl); isDeletion && ptr.Deref(deletion.DeleteOptions.GracePeriodSeconds, 0) != 45 {
+				t.Errorf("deleted with the options %v, want a grace period of 45 seconds", deletion.DeleteOptions)
+			}
+		}
+		entry := w.entry()
+		if got := entry.ExpectedFinishTime.Sub(entry.StartTime.Time); got != 45*time.Second {
+			t.Errorf("it is expected to finish after %s, want 45s", got)
+		}
+		w.end(newAgentPod())
+	})
+}
+
 // TestDeletedPodIsNotCreatedAgain: a webhook has lowered the priority of the pod. According to its
 // template, the node is open to the DaemonSet, which would create a pod there that is deleted
 // again, without end.
@@ -736,7 +763,7 @@ func TestDeletionIsInterrupted(t *testing.T) {
 		stopping := errors.New("stopping")
 		ctx, stop := context.WithCancelCause(t.Context())
 		stop(stopping)
-		if gone, err := w.interceptor.delete(ctx, newAgentPod(), "node maintenance m"); gone || !errors.Is(err, stopping) {
+		if gone, err := w.interceptor.delete(ctx, newAgentPod(), nil, "node maintenance m"); gone || !errors.Is(err, stopping) {
 			t.Errorf("got %t, %v, want %v", gone, err, stopping)
 		}
 		if len(w.recorder.Events) > 0 {

@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	appslisters "k8s.io/client-go/listers/apps/v1"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/controller"
@@ -40,6 +42,8 @@ type interceptedPodControl struct {
 	deploymentLister appslisters.DeploymentLister
 	creator          *evictioninterceptor.Creator
 	recorder         record.EventRecorder
+	podLister        corelisters.PodLister
+	requestLister    coordinationlisters.EvictionRequestLister
 }
 
 // eventInterceptorsLeftOut: a pod was created without its controllers as interceptors.

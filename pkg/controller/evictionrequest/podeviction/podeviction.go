@@ -74,7 +74,7 @@ func NewEvictor(client clientset.Interface) Evictor {
 					},
 				},
 				// Not the version: a pod that others write to all the time would never be evicted.
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, GracePeriodSeconds: gracePeriodOf(request, pod)},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, GracePeriodSeconds: GracePeriodOf(request, pod)},
 			}).
 			MaxRetries(0).
 			Do(ctx).
@@ -83,10 +83,10 @@ func NewEvictor(client clientset.Interface) Evictor {
 	}
 }
 
-// gracePeriodOf returns the grace period with which the pod is evicted, in seconds, or nil for its own. Callers of
+// GracePeriodOf returns the grace period with which the pod is evicted, in seconds, or nil for its own. Callers of
 // pods/eviction may ask for another. A longer one than that of the pod counts only if nobody else has requested
-// the eviction: others mean that of the pod.
-func gracePeriodOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) *int64 {
+// the eviction: others mean that of the pod. Controllers that delete the pod in their turn pass it on.
+func GracePeriodOf(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) *int64 {
 	seconds, known := evictionrequesttools.EvictionCallGracePeriod(request)
 	if !known || !evictionrequesttools.IsRequestedByCalls(request) {
 		return nil
