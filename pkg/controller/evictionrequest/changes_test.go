@@ -169,7 +169,8 @@ func TestChangesAndEvents(t *testing.T) {
 }
 
 // What repeats for a request that changes meanwhile is one event about it and one about its pod, each
-// in a series. Another reason, another interceptor, or another request has events of its own. The recorder is the real one.
+// in a series. Another reason, another interceptor, or another request has events of its own. The recorder is
+// the real one.
 func TestRepeatedChangesAreOneEvent(t *testing.T) {
 	client := fake.NewClientset()
 	_, ctx := ktesting.NewTestContext(t)

@@ -67,7 +67,8 @@ func newEvictionRecorder(broadcaster record.EventBroadcaster) record.EventRecord
 // InterceptEvictions makes the controller take part in the eviction of its pods, for the feature
 // gate DeploymentPodSurge: new pods of Deployments that can surge, or pace evictions, list both controllers as
 // interceptors, no pod is created for an extra replica that is no longer needed, a scale-down
-// prefers pods that have to leave anyway, with the grace period that callers of pods/eviction have asked for, and run takes the turns of replicaset.apps.k8s.io. It
+// prefers pods that have to leave anyway, and deletes them with the grace period that callers of pods/eviction
+// have asked for, and run takes the turns of replicaset.apps.k8s.io. It
 // must be called once, before Run. Evictions have their own client, because the rate limit of the
 // reporting client would delay them.
 func (rsc *ReplicaSetController) InterceptEvictions(
