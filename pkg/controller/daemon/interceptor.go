@@ -209,10 +209,11 @@ func (i *Interceptor) podDeleted(obj any) {
 }
 
 // accept reports whether to act on a request. It also accepts pods that belong to no DaemonSet, for
-// example orphaned ones: handle declines these.
+// example orphaned ones: handle declines these. A request that nobody wants any more is about to be
+// canceled.
 func (i *Interceptor) accept(request *coordinationv1alpha1.EvictionRequest) bool {
 	pod := i.livePod(request)
-	return pod != nil && (!evictionrequest.HasDaemonSetController(pod) || i.isDrained(pod))
+	return pod != nil && evictionrequest.IsWanted(request) && (!evictionrequest.HasDaemonSetController(pod) || i.isDrained(pod))
 }
 
 // livePod returns the target of the request, or nil if it is gone or has finished.
@@ -237,7 +238,8 @@ func (i *Interceptor) isDrained(pod *v1.Pod) bool {
 	return err == nil && daemonSetTargets(node).Take(pod)
 }
 
-// handle deletes the pod and waits until it has terminated.
+// handle deletes the pod and waits until it has terminated. The API server has confirmed before each call
+// that the interceptor is active: a process that was suspended must not delete a pod that stays.
 func (i *Interceptor) handle(ctx context.Context, turn *evictionrequest.Turn) error {
 	target := turn.Request().Spec.Target.Pod
 	// Before the pod is read, so that its termination cannot be missed in between.

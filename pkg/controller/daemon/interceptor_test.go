@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -224,7 +226,8 @@ func requestFor(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	return &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: pod.Namespace, UID: "request"},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
-			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.NodeMaintenanceRequester}},
 		},
 		Status: coordinationv1alpha1.EvictionRequestStatus{
 			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: own}},
@@ -666,6 +669,56 @@ func TestDeletionThatIsRejectedForLong(t *testing.T) {
 		if after == before {
 			t.Errorf("12 hours after the webhook was repaired the pod still exists, %d attempts before, none after: %q", before, w.entry().Message)
 		}
+	})
+}
+
+// TestDeletionIsNotRepeatedForPodThatStays: the deletion was refused, and the next attempt comes when the request has
+// ended or has no requesters any more, which the cache does not know, as in a process that was suspended.
+func TestDeletionIsNotRepeatedForPodThatStays(t *testing.T) {
+	for name, change := range map[string]func(*coordinationv1alpha1.EvictionRequest){
+		"canceled": func(request *coordinationv1alpha1.EvictionRequest) {
+			request.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue}}
+		},
+		"without requesters":  func(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters = nil },
+		"replaced by another": func(request *coordinationv1alpha1.EvictionRequest) { request.UID = "next" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+				w.answerDeletes(errors.New("no"))
+				w.update("nodes", drained("node", targetsUpTo(1000)), "")
+				w.lock.Lock()
+				attempts := slices.Clone(w.deletes)
+				w.lock.Unlock()
+				stored := requestFor(newAgentPod())
+				change(stored)
+				w.client.PrependReactor("get", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, stored.DeepCopy(), nil
+				})
+				w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if stored.UID != "request" {
+						return true, nil, apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), stored.Name, errors.New("another UID"))
+					}
+					return evictionrequest.IsFinished(stored.Status.Conditions), stored.DeepCopy(), nil
+				})
+				w.answerDeletes(nil)
+				time.Sleep(time.Hour)
+				w.expectDeletes(attempts...)
+			})
+		})
+	}
+}
+
+// TestWithdrawnRequestIsNotAccepted: a pod whose request has no requesters when its turn comes stays.
+func TestWithdrawnRequestIsNotAccepted(t *testing.T) {
+	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
+		request := requestFor(newAgentPod())
+		request.Spec.Requesters = nil
+		if err := w.client.Tracker().Update(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), request, work); err != nil {
+			t.Fatalf("withdrawing the request: %v", err)
+		}
+		w.settle()
+		w.update("nodes", drained("node", targetsUpTo(1000)), "")
+		w.expectSilence()
 	})
 }
 

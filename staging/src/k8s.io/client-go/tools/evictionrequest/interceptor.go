@@ -43,10 +43,11 @@ const DefaultMaxConcurrent = 10
 
 // Handler does the work of an interceptor for one pod, which is the target of turn.Request().
 //
-// It is called when the interceptor is active and the API server has confirmed that. The library
-// sends heartbeats while it runs. When it returns nil, the interceptor completes and the next one
+// It is called when the interceptor is active and the API server has confirmed that, each time. The
+// library sends heartbeats while it runs. When it returns nil, the interceptor completes and the next one
 // is activated. The pod may or may not be gone by then. Return Decline to complete without any
-// work. Any other error is written to the request, and Handler is called again after a delay.
+// work. Any other error is written to the request, and Handler is called again after a delay, if the
+// eviction still has a requester then.
 //
 // The context is canceled when the turn ends, and context.Cause returns the reason: ErrCanceled,
 // ErrEvicted, ErrTurnLost, ErrRequestGone, or the cause of the context of Run. The handler must

@@ -29,9 +29,11 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestInterceptorConfig(t *testing.T) {
@@ -882,3 +884,59 @@ func TestTurnWithoutDeadlineIsRetried(t *testing.T) {
 }
 
 func persistent(config *InterceptorConfig) { config.Persistent = true }
+
+// Between two attempts, the cache of a process that was suspended does not show what has become of the request. Handle
+// is not called again unless the API server says that the interceptor is active and the eviction wanted.
+func TestAttemptIsConfirmed(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*coordinationv1alpha1.EvictionRequest)
+		err    error
+		// repeated is whether Handle is called again.
+		repeated bool
+	}{
+		"still wanted": {repeated: true},
+		"canceled": {change: func(request *coordinationv1alpha1.EvictionRequest) {
+			setTrue(coordinationv1alpha1.EvictionRequestConditionCanceled, "NoRequesters")(request)
+			request.Status.ActiveInterceptors = nil
+		}},
+		"another one is active":    {change: activate(other)},
+		"nobody requests it":       {change: func(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters = nil }},
+		"it must not be canceled":  {change: forbidden, repeated: true},
+		"the API server is silent": {err: errUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSynctest(t, func(t *testing.T) {
+				request := newRequest("uid")
+				w := newCluster(t, request)
+				stored := request.DeepCopy()
+				if test.change != nil {
+					test.change(stored)
+				}
+				var attempts atomic.Int32
+				stop := w.start(func(context.Context, *Turn) error {
+					if attempts.Add(1) == 1 {
+						w.client.PrependReactor("get", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+							return true, stored.DeepCopy(), test.err
+						})
+						w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+							return !isActive(stored, own), stored.DeepCopy(), nil
+						})
+					}
+					return errUnavailable
+				}, persistent)
+				defer stop()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				if got := attempts.Load(); got > 1 != test.repeated {
+					t.Errorf("Handle is called %d times", got)
+				}
+			})
+		})
+	}
+}
+
+// forbidden has the request without requesters, but its cancellation forbidden.
+func forbidden(request *coordinationv1alpha1.EvictionRequest) {
+	request.Spec.Requesters = nil
+	request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+}

@@ -256,24 +256,37 @@ func (t *Turn) handleRejection(err error) {
 	if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 		return
 	}
-	client := t.interceptor.config.Client.CoordinationV1alpha1().EvictionRequests(t.request.Namespace)
-	live, err := client.Get(t.ctx, t.request.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err), err == nil && live.UID != t.request.UID:
-		t.cancel(ErrRequestGone)
-		return
-	case err != nil:
+	live, err := t.readLive()
+	if err != nil {
 		return // The next attempt checks again.
-	}
-	if reason := t.interceptor.endReason(live); reason != nil {
-		t.cancel(reason)
-		return
 	}
 	// The next report must fit the stored entry: the previous process may have written after the
 	// last event of the watch.
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	t.accepted.entry = t.interceptor.ownEntry(live)
+}
+
+// readLive reads the request from the API server. It ends the turn, and returns why, if the interceptor is not active
+// any more.
+func (t *Turn) readLive() (*coordinationv1alpha1.EvictionRequest, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, writeTimeout)
+	defer cancel()
+	live, err := t.interceptor.config.Client.CoordinationV1alpha1().EvictionRequests(t.request.Namespace).Get(ctx, t.request.Name, metav1.GetOptions{})
+	var ended error
+	switch {
+	case apierrors.IsNotFound(err), err == nil && live.UID != t.request.UID:
+		ended = ErrRequestGone
+	case err != nil:
+		return nil, err
+	default:
+		ended = t.interceptor.endReason(live)
+	}
+	if ended != nil {
+		t.cancel(ended)
+		return nil, ended
+	}
+	return live, nil
 }
 
 // apply writes the status entry of the interceptor and no other entry. An entry is atomic: it is

@@ -298,6 +298,23 @@ func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 	}
 }
 
+// errNotWanted is why Handle is not called again for a request that is about to be canceled.
+var errNotWanted = errors.New("nobody requests the eviction any more")
+
+// confirmAgain returns an error unless the API server says that the interceptor is still active, and that the
+// eviction is wanted. The attempt before may have been long ago, and the cache may be as old: a process that was
+// suspended goes on where it was.
+func (t *Turn) confirmAgain() error {
+	live, err := t.readLive()
+	if err != nil {
+		return fmt.Errorf("reading the request before another attempt: %w", err)
+	}
+	if !IsWanted(live) {
+		return errNotWanted
+	}
+	return nil
+}
+
 // attempt acquires a place, if necessary, and calls Handle. It returns the final message.
 func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err error) {
 	if place == nil {
@@ -312,6 +329,11 @@ func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err 
 	}
 	defer place.Release()
 	place.Begin()
+	if number > 1 {
+		if err := t.confirmAgain(); err != nil {
+			return "", err
+		}
+	}
 	err = t.interceptor.config.Handle(t.ctx, t)
 	var declined declined
 	if errors.As(err, &declined) {
