@@ -292,10 +292,11 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 	}
 	message := escalationMessage(node, orders, now)
 	return func(ctx context.Context) error {
-		if err := c.confirmAct(ctx, w.act, facts, node, orders); err != nil {
+		confirm := func(ctx context.Context) error { return c.confirmAct(ctx, w.act, facts, node, orders) }
+		if err := confirm(ctx); err != nil {
 			return err
 		}
-		if err := c.writer.escalate(ctx, facts.Pod, facts.request, w.act, message); err != nil {
+		if err := c.writer.escalate(ctx, facts.Pod, facts.request, w.act, message, confirm); err != nil {
 			return err
 		}
 		c.events.escalated(facts.Pod, w.act, message)

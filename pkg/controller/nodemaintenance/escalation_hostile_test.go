@@ -131,6 +131,25 @@ func TestEscalationIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestEscalationIsConfirmedAfterItsMark has the maintenance end when the pod is marked. Its request may be canceled then,
+// which says that the pod stays: nobody has seen the mark.
+func TestEscalationIsConfirmedAfterItsMark(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	ended := false
+	f.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		ended = true
+		return false, nil, nil
+	})
+	f.client.PrependReactor("get", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return ended, nil, apierrors.NewNotFound(coordinationv1alpha1.Resource("nodemaintenances"), action.(clienttesting.GetAction).GetName())
+	})
+	f.createEscalation("m", after(60, ignoreBudgets))
+	f.run(10 * time.Minute)
+	f.expectActs("the maintenance has ended", pod, "pods/status")
+}
+
 // TestEscalationGracePeriods has a pod ask for more time than there is.
 func TestEscalationGracePeriods(t *testing.T) {
 	f := newFixture(t)

@@ -32,8 +32,8 @@ import (
 )
 
 // escalate does an act of an escalation to the pod. request is the EvictionRequest that the cache
-// has.
-func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, action v1.MaintenanceEscalation, message string) error {
+// has. confirm returns an error if the act is not due any more.
+func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, action v1.MaintenanceEscalation, message string, confirm func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var err error
@@ -41,9 +41,9 @@ func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinatio
 	case v1.MaintenanceEscalationSkipInterceptors:
 		err = w.skipInterceptors(ctx, pod, request, message)
 	case v1.MaintenanceEscalationForceDelete:
-		err = w.deletePod(ctx, pod, ptr.To[int64](0), message)
+		err = w.deletePod(ctx, pod, ptr.To[int64](0), message, confirm)
 	default:
-		err = w.deletePod(ctx, pod, nil, message)
+		err = w.deletePod(ctx, pod, nil, message, confirm)
 	}
 	if err != nil {
 		return err
@@ -72,10 +72,15 @@ func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coo
 }
 
 // deletePod deletes the pod, with its own grace period if none is given. The condition comes first,
-// as for every disruption, so that the owner of the pod can tell it from a failure.
-func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64, message string) error {
+// as for every disruption, so that the owner of the pod can tell it from a failure. It is a mark, too: the
+// evictionrequest-controller does not say of a marked pod that it stays. So the act is confirmed after it: who
+// withdraws the request meanwhile has either ended the maintenance before that, or finds the mark.
+func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64, message string, confirm func(context.Context) error) error {
 	err := w.announceDeletion(ctx, pod, message)
 	if err == nil {
+		if err := confirm(ctx); err != nil {
+			return err // The disruption controller takes the mark back.
+		}
 		err = w.requestClient.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 			metav1.DeleteOptions{GracePeriodSeconds: gracePeriod, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	}
@@ -86,7 +91,8 @@ func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64,
 	return nil
 }
 
-// announceDeletion adds the condition DisruptionTarget, unless an earlier attempt has.
+// announceDeletion adds the condition DisruptionTarget, unless an earlier attempt has. The disruption controller
+// takes it back if the pod does not terminate within two minutes.
 func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message string) error {
 	if maintenance.IsEscalated(pod, nil) {
 		return nil
