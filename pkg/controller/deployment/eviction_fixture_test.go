@@ -530,6 +530,9 @@ func asks(pod string, changes ...func(*coordinationv1alpha1.EvictionRequest)) *c
 	return request
 }
 
+// nobodyWants removes the requesters. The request is not canceled yet.
+func nobodyWants(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters = nil }
+
 // notYet makes another interceptor active, before the Deployment.
 func notYet(request *coordinationv1alpha1.EvictionRequest) {
 	request.Status.ActiveInterceptors = []string{"other.example.com"}

@@ -40,6 +40,10 @@ const (
 	// evicting: the Deployment has completed, and only the eviction remains. The pod may
 	// terminate at any moment.
 	evicting
+	// withdrawn: the Deployment had its turn, and nobody wants the eviction any more, but the request is not
+	// canceled yet: the deletion of the pod may be in flight. Until that is known, the pod keeps its extra
+	// replica, and is not removed.
+	withdrawn
 )
 
 // surgePod is what nextSurge needs to know about a living pod. A pod is living if it neither
@@ -86,13 +90,14 @@ type surgeState struct {
 // the record first.
 func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 	leaving := s.leaving()
-	surge := min(s.toLeave()-len(leaving), s.room, s.wanted)
-	if len(leaving) > 0 {
-		// Small enough that the ReplicaSet deletes all leaving pods. The surge grows again
-		// afterwards.
-		surge = min(surge, len(s.pods)+s.toCreate-len(leaving)-s.wanted)
+	surge := s.surgeBeside(leaving)
+	if s.wanted+surge == int(s.recorded.Of) && s.spares(leaving) {
+		// No other pod leaves in the place of one that stays before the size of the ReplicaSet has changed: with
+		// the generation, its controller reports that the deletions are over that it had sent before.
+		leaving = nil
+		surge = s.surgeBeside(nil)
 	}
-	next := deploymentutil.EvictionSurge{Surge: int32(max(surge, 0)), Since: s.recorded.Since}
+	next := deploymentutil.EvictionSurge{Surge: int32(surge), Since: s.recorded.Since}
 	for _, pod := range leaving {
 		next.Leaving = append(next.Leaving, pod.uid)
 		if pod.misplaced {
@@ -123,6 +128,24 @@ func nextSurge(now time.Time, s surgeState) deploymentutil.EvictionSurge {
 		next.Since = metav1.NewTime(now.Truncate(time.Second))
 	}
 	return next
+}
+
+// surgeBeside returns the number of extra replicas while these pods leave.
+func (s surgeState) surgeBeside(leaving []surgePod) int {
+	surge := min(s.toLeave()-len(leaving), s.room, s.wanted)
+	if len(leaving) > 0 {
+		// Small enough that the ReplicaSet deletes all leaving pods. The surge grows again
+		// afterwards.
+		surge = min(surge, len(s.pods)+s.toCreate-len(leaving)-s.wanted)
+	}
+	return max(surge, 0)
+}
+
+// spares reports whether a pod that is recorded as leaving lives, and is not one of these that leave now.
+func (s surgeState) spares(leaving []surgePod) bool {
+	return slices.ContainsFunc(s.recorded.Leaving, func(uid types.UID) bool {
+		return s.isLiving(uid) && !slices.ContainsFunc(leaving, func(pod surgePod) bool { return pod.uid == uid })
+	})
 }
 
 // left returns the recorded pods that no longer live.

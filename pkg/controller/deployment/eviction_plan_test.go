@@ -35,7 +35,7 @@ var (
 	later = began.Add(5 * time.Minute)
 )
 
-// pod builds a pod from words: serving, starting or broken; asked, passed or evicting.
+// pod builds a pod from words: serving, starting or broken; asked, passed, evicting or withdrawn.
 func pod(name string, words ...string) surgePod {
 	p := surgePod{uid: types.UID(name), created: began.Add(-time.Hour)}
 	for _, word := range words {
@@ -55,6 +55,8 @@ func pod(name string, words ...string) surgePod {
 			p.turn, p.since = passedOn, began
 		case "evicting":
 			p.turn, p.since = evicting, began
+		case "withdrawn":
+			p.turn, p.since = withdrawn, began
 		default:
 			panic(word)
 		}
@@ -69,6 +71,12 @@ func recorded(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
 func begun(surge int32, leaving ...types.UID) deploymentutil.EvictionSurge {
 	s := recorded(surge, leaving...)
 	s.Since = metav1.NewTime(later)
+	return s
+}
+
+// of says with which value of spec.replicas a surge was recorded.
+func of(replicas int32, s deploymentutil.EvictionSurge) deploymentutil.EvictionSurge {
+	s.Of = replicas
 	return s
 }
 
@@ -104,6 +112,15 @@ func TestNextSurge(t *testing.T) {
 		"one of two is canceled":                {wanted: 2, room: 2, recorded: recorded(2), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "starting"), pod("d", "starting")}, want: recorded(1)},
 		"one of two is canceled when both replacements serve": {wanted: 2, room: 2, recorded: recorded(2),
 			pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving"), pod("c", "serving"), pod("d", "serving")}, want: recorded(0, "a")},
+
+		// Withdrawn requests, which are not canceled yet.
+		"withdrawn while the replacement starts":                                 {wanted: 1, room: 1, recorded: of(2, recorded(1)), pods: []surgePod{pod("a", "serving", "withdrawn"), pod("b", "starting")}, want: recorded(1)},
+		"withdrawn when the replacement serves":                                  {wanted: 1, room: 1, recorded: of(2, recorded(1)), pods: []surgePod{pod("a", "serving", "withdrawn"), pod("b", "serving")}, want: recorded(1)},
+		"withdrawn while the pod is leaving":                                     {wanted: 1, room: 1, recorded: of(1, recorded(0, "a")), pods: []surgePod{pod("a", "serving", "withdrawn"), pod("b", "serving")}, want: recorded(1)},
+		"withdrawn while the pod is leaving, and the replacement breaks":         {wanted: 1, room: 1, recorded: of(1, recorded(0, "a")), pods: []surgePod{pod("a", "serving", "withdrawn"), pod("b", "broken")}, want: recorded(1)},
+		"no other pod takes its place while its deletion may be in flight":       {wanted: 3, room: 1, recorded: of(3, recorded(0, "a")), pods: []surgePod{pod("a", "serving", "withdrawn"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: recorded(1)},
+		"but it does when the ReplicaSet has had another size":                   {wanted: 3, room: 1, recorded: of(4, recorded(1)), pods: []surgePod{pod("a", "serving", "withdrawn"), pod("b", "serving", "asked"), pod("c", "serving"), pod("d", "serving")}, want: recorded(0, "b")},
+		"neither does a broken one take the place of one that is asked, at once": {wanted: 3, room: 1, recorded: of(3, recorded(0, "a")), pods: []surgePod{pod("a", "serving", "asked"), pod("b", "broken", "asked"), pod("c", "serving"), pod("d", "starting")}, want: recorded(1)},
 
 		// Several pods.
 		"more than there is room for": {wanted: 4, room: 2, pods: []surgePod{pod("a", "serving", "asked"), pod("b", "serving", "asked"), pod("c", "serving", "asked"), pod("d", "serving")}, want: begun(2)},

@@ -734,6 +734,7 @@ func (s *simulation) ask() {
 	s.asked++
 	s.requests[string(pod.UID)] = &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: "default", UID: types.UID("request-" + string(pod.UID))},
+		Spec:       coordinationv1alpha1.EvictionRequestSpec{Requesters: []coordinationv1alpha1.Requester{{Name: "drainer.example.com"}}},
 		Status: coordinationv1alpha1.EvictionRequestStatus{
 			ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorDeployment}, ActivationTime: ptr.To(metav1.Now()),
 			Interceptors: []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorDeployment}, {Name: coordinationv1alpha1.EvictionInterceptorReplicaSet}},

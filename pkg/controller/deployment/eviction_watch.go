@@ -85,14 +85,15 @@ func (s *surger) watch(requests coordinationinformers.EvictionRequestInformer, d
 	return nil
 }
 
-// requestChanged enqueues the Deployment of the pod if the turn of the request has changed.
+// requestChanged enqueues the Deployment of the pod if the turn of the request has changed, or whether anybody wants
+// the eviction.
 func (s *surger) requestChanged(old *coordinationv1alpha1.EvictionRequest, obj any) {
 	request, err := tombstone.Object[*coordinationv1alpha1.EvictionRequest](obj)
 	if err != nil || request.Spec.Target.Pod == nil {
 		return
 	}
 	deleted := old == nil
-	if !deleted && turnIn(old) == turnIn(request) || deleted && turnIn(request) == notAsked {
+	if !deleted && turnIn(old) == turnIn(request) && evictionrequest.IsWanted(old) == evictionrequest.IsWanted(request) || deleted && turnIn(request) == notAsked {
 		return
 	}
 	target := request.Spec.Target.Pod

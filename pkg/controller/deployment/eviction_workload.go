@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 
@@ -163,6 +164,9 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 		request := obj.(*coordinationv1alpha1.EvictionRequest)
 		if observed.turn = turnIn(request); observed.turn != notAsked {
 			observed.since = evictionturn.Began(request, coordinationv1alpha1.EvictionInterceptorDeployment, now)
+			if !evictionrequest.IsWanted(request) && !deploymentutil.PacesEvictions(w.deployment) {
+				observed.turn = withdrawn
+			}
 		}
 	}
 	if s.isMisplaced(pod) {

@@ -112,6 +112,8 @@ func TestObservePod(t *testing.T) {
 		},
 		"asked and terminates": {changes: changed(terminating), request: asks("a"), asked: []askedPod{{since: bubbleBegins, terminating: true}}},
 		"asked and has ended":  {changes: changed(ended), request: asks("a"), asked: []askedPod{{since: bubbleBegins}}},
+		"withdrawn":            {request: asks("a", nobodyWants), want: []surgePod{{created: longAgo, available: true, turn: withdrawn, since: bubbleBegins}}},
+		"passed on, withdrawn": {request: asks("a", passed, nobodyWants), want: []surgePod{{created: longAgo, available: true, turn: withdrawn, since: bubbleBegins}}},
 		"passed on":            {request: asks("a", passed), want: []surgePod{{created: longAgo, available: true, turn: evicting, since: bubbleBegins}}},
 		"not our turn":         {request: asks("a", notYet), want: []surgePod{{created: longAgo, available: true}}},
 		"canceled":             {request: asks("a", holding("Canceled")), want: []surgePod{{created: longAgo, available: true}}},

@@ -61,6 +61,8 @@ type Controller struct {
 	pods podeviction.Reader
 	// groups reads how the PodGroups of pods may be disrupted.
 	groups groupReader
+	// replicaSets reads which pods ReplicaSets are about to remove.
+	replicaSets replicaSetReader
 
 	writer     *requestWriter
 	imperative *imperativeInterceptor
@@ -68,7 +70,7 @@ type Controller struct {
 	// seen holds the pods of open requests that were in the cache once. If such a pod is no longer
 	// in the cache, it was deleted.
 	seen *podSet
-	// marked holds the times since which pods have the mark of an eviction that nobody wants any more.
+	// marked holds the times since which pods seem to be about to leave although nobody wants that any more.
 	marked *podTimes
 
 	sweeper sweeper
@@ -150,6 +152,7 @@ func newController(
 		nodeLister:    nodeInformer.Lister(),
 		pods:          podeviction.NewReader(client),
 		groups:        newGroupReader(client),
+		replicaSets:   newReplicaSetReader(client),
 		writer:        writer,
 		outages:       outages,
 		broadcaster:   broadcaster,

@@ -91,6 +91,9 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 			return nil
 		}
 	}
+	if evictionrequesttools.IsWanted(request) {
+		c.marked.remove(types.UID(request.Name)) // The next withdrawal is another one.
+	}
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
 	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request, pod)
 	if deadline, limited := evictionrequesttools.ActiveDeadline(request, pod); limited {
@@ -124,11 +127,11 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 }
 
 const (
-	// leaveInterval is the time between two readings of a pod that is about to be evicted, or not,
-	// although its request is not wanted any more.
+	// leaveInterval is the time between two readings of a pod that is about to be evicted or deleted, or
+	// not, although its request is not wanted any more.
 	leaveInterval = 5 * time.Second
 
-	// markTTL is how long the mark of an eviction counts. The disruption controller clears it after
+	// markTTL is how long the mark of an eviction or deletion counts. The disruption controller clears it after
 	// two minutes if the pod does not terminate; this is for clusters in which it does not run.
 	markTTL = 10 * time.Minute
 
@@ -144,7 +147,8 @@ func isWithdrawn(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 
 // confirmStays reports whether the pod of a request that nobody wants any more stays, as Canceled says.
 // An eviction that has read the request before has marked the pod before that, so the mark is read
-// after the request, and not from a cache (see package evictionfence).
+// after the request, and not from a cache (see package evictionfence). Of other deletions, there are records
+// elsewhere (see mayBeDeleted).
 func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (bool, error) {
 	pod, err := c.pods(ctx, request.Namespace, targetName(request))
 	switch {
@@ -155,13 +159,24 @@ func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1al
 	case string(pod.UID) != request.Name || pod.DeletionTimestamp != nil:
 		return false, nil
 	}
-	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
-	if mark == nil || mark.Status != v1.ConditionTrue || !evictionrequesttools.IsEvictionMark(mark.Message) {
-		return true, nil
+	now := c.clock.Now()
+	if mark := deletionMark(pod); mark != nil {
+		// Who writes the status of the pod must not be able to renew the mark for ever.
+		age := now.Sub(mark.LastTransitionTime.Time)
+		if max(age, c.leavesFor(request, now)) <= markTTL && age >= -maxMarkSkew {
+			return false, nil
+		}
 	}
-	// Who writes the status of the pod must not be able to renew the mark for ever.
-	age, since := c.clock.Since(mark.LastTransitionTime.Time), c.marked.since(types.UID(request.Name), c.clock.Now())
-	return max(age, c.clock.Since(since)) > markTTL || age < -maxMarkSkew, nil
+	inFlight, err := c.mayBeDeleted(ctx, request, pod)
+	if err != nil {
+		return false, err
+	}
+	return !inFlight || c.leavesFor(request, now) > deletionTimeout, nil
+}
+
+// leavesFor returns how long the pod of a request that nobody wants any more has seemed to be about to leave.
+func (c *Controller) leavesFor(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Duration {
+	return now.Sub(c.marked.since(types.UID(request.Name), now))
 }
 
 // forget drops the state of this process about a finished request and its pod.

@@ -116,6 +116,9 @@ func (s *pickerSim) start() {
 		if update, ok := action.(clienttesting.UpdateAction); ok && update.GetSubresource() == "status" {
 			return true, update.GetObject(), nil
 		}
+		if action.Matches("get", "replicasets") {
+			return true, s.rs.DeepCopy(), nil
+		}
 		s.t.Errorf("unexpected %v", action)
 		return true, nil, errUnreachable
 	})

@@ -57,6 +57,8 @@ type evictions struct {
 	deploymentLister appslisters.DeploymentLister
 	requestLister    coordinationlisters.EvictionRequestLister
 	requestsSynced   cache.InformerSynced
+	// client reads ReplicaSets whose pods are leaving.
+	client clientset.Interface
 }
 
 // newEvictionRecorder returns a recorder of events with a source of its own, like newPickerRecorder.
@@ -108,7 +110,7 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 	// EvictionRequests are not waited for: the API server may never serve them.
 	rsListerSynced, deploymentsSynced := rsc.rsListerSynced, deploymentInformer.Informer().HasSynced
 	rsc.rsListerSynced = func() bool { return rsListerSynced() && deploymentsSynced() }
-	rsc.evictions = &evictions{deploymentLister: deploymentInformer.Lister(), requestLister: requestInformer.Lister(), requestsSynced: requestInformer.Informer().HasSynced}
+	rsc.evictions = &evictions{deploymentLister: deploymentInformer.Lister(), requestLister: requestInformer.Lister(), requestsSynced: requestInformer.Informer().HasSynced, client: evictionClient}
 
 	podsSynced, budgetsSynced := rsc.podListerSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {

@@ -108,7 +108,7 @@ func (e *evictions) leaving(rs *apps.ReplicaSet, surge deploymentutil.EvictionSu
 }
 
 // isRequested reports whether the pod has an eviction request that is neither canceled nor
-// completed.
+// completed, and that somebody wants.
 func (e *evictions) isRequested(pod *v1.Pod) bool {
 	requested, _ := e.progressOf(pod)
 	return requested
@@ -119,7 +119,7 @@ func (e *evictions) isRequested(pod *v1.Pod) bool {
 func (e *evictions) progressOf(pod *v1.Pod) (requested, saved bool) {
 	// The name of a request is the UID of its pod.
 	request, err := e.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
-	if err != nil || evictionrequest.IsFinished(request.Status.Conditions) {
+	if err != nil || evictionrequest.IsFinished(request.Status.Conditions) || !evictionrequest.IsWanted(request) {
 		return false, false
 	}
 	isForeign := func(name string) bool { return !evictioninterceptor.IsReserved(name) }

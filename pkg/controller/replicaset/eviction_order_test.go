@@ -88,7 +88,8 @@ func requestOf(pod string, conditions ...coordinationv1alpha1.EvictionRequestCon
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: pod},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
-			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod, UID: pod}},
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod, UID: pod}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "drainer.example.com"}},
 		},
 	}
 	for _, condition := range conditions {

@@ -18,6 +18,8 @@ package replicaset
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	apps "k8s.io/api/apps/v1"
@@ -29,19 +31,32 @@ import (
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
 )
 
-// surplusRecheck is how soon a ReplicaSet is synced again after a pod was not created. Usually the
-// Deployment scales it down long before.
+// surplusRecheck is how soon a ReplicaSet is synced again after a pod was not created or not deleted. Usually
+// the Deployment scales it down, or the cache has what it lacked, long before.
 const surplusRecheck = 5 * time.Second
 
+// confirmTimeout limits the reading of a ReplicaSet. The worker that waits for it syncs no other one.
+const confirmTimeout = 15 * time.Second
+
 // surplus returns how many pods to delete, and among which: by how many they exceed the replicas of the
-// ReplicaSet. It is negative if pods are missing. While a picker is asked, it returns the pods that go
-// whatever the answer is, and how many these are.
+// ReplicaSet. It is negative if pods are missing, and zero while the cache is known to be behind. While a picker is
+// asked, it returns the pods that go whatever the answer is, and how many these are.
 //
 // An extra replica exists for a pod that should leave. When that pod has left, by an eviction or
 // otherwise, its replacement exists or is being created. Until the Deployment removes the extra
 // replica a moment later, no pod is created for it.
 func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.Pod, rs *apps.ReplicaSet) (diff int, among []*v1.Pod, err error) {
 	diff = len(activePods) - int(*rs.Spec.Replicas)
+	if diff > 0 && rsc.evictions != nil {
+		confirmed, err := rsc.confirmLeaving(ctx, rs, activePods)
+		if err != nil {
+			return 0, nil, err
+		}
+		if !confirmed {
+			rsc.recheck(rs)
+			return 0, activePods, nil
+		}
+	}
 	goAnyway, waits := rsc.waitsForPicker(ctx, rs, activePods, diff)
 	switch {
 	case len(goAnyway) > 0:
@@ -55,10 +70,33 @@ func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.P
 	if unneeded == 0 {
 		return diff, activePods, nil
 	}
+	rsc.recheck(rs)
+	return min(diff+unneeded, 0), activePods, nil
+}
+
+// recheck has a ReplicaSet synced again also if no event says that it has changed.
+func (rsc *ReplicaSetController) recheck(rs *apps.ReplicaSet) {
 	if key, err := controller.KeyFunc(rs); err == nil {
 		rsc.queue.AddAfter(key, surplusRecheck)
 	}
-	return min(diff+unneeded, 0), activePods, nil
+}
+
+// confirmLeaving reports whether the API server agrees with the cache about the pods that the Deployment has marked as
+// leaving. A process that was suspended goes on with an old cache: their eviction may have been canceled meanwhile,
+// which says that they stay. Nothing is read if none of them is left.
+func (rsc *ReplicaSetController) confirmLeaving(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod) (bool, error) {
+	isLeaving := func(pod *v1.Pod) bool { return deploymentutil.IsLeaving(rs, pod.UID) }
+	if !slices.ContainsFunc(activePods, isLeaving) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	stored, err := rsc.evictions.client.AppsV1().ReplicaSets(rs.Namespace).Get(ctx, rs.Name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("reading which pods are leaving: %w", err)
+	}
+	const record = deploymentutil.EvictionSurgeAnnotation
+	return stored.UID == rs.UID && stored.Generation == rs.Generation && stored.Annotations[record] == rs.Annotations[record], nil
 }
 
 // unneededReplicas returns the number of extra replicas without a pod that should leave.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -164,6 +165,72 @@ func TestNoUnneededPods(t *testing.T) {
 				t.Errorf("%d pods are created, want %d", got, test.want)
 			}
 		})
+	}
+}
+
+// A pod is not deleted because it is leaving if it may stay: its request is withdrawn, or the cache is behind the
+// ReplicaSet, whose record the Deployment has changed when the request was canceled.
+func TestLeavingPodMayStay(t *testing.T) {
+	withdrawn := requestOf("a")
+	withdrawn.Spec.Requesters = nil
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		// stored changes the ReplicaSet at the API server, which has none if it is nil.
+		stored  func(*apps.ReplicaSet)
+		want    []string
+		wantErr bool
+		recheck bool
+	}{
+		"it leaves":                         {request: requestOf("a"), stored: func(*apps.ReplicaSet) {}, want: []string{"a"}},
+		"its request is withdrawn":          {request: withdrawn, stored: func(*apps.ReplicaSet) {}, want: []string{"replacement"}},
+		"the record does not have it":       {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.Annotations = nil }, recheck: true},
+		"the ReplicaSet has another size":   {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.Generation++ }, recheck: true},
+		"it is another ReplicaSet":          {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.UID = "next" }, recheck: true},
+		"the status has changed, only that": {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.Status.Replicas, rs.ResourceVersion = 2, "9" }, want: []string{"a"}},
+		"the ReplicaSet is gone":            {request: requestOf("a"), wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			recorder, queue := &recordingPodControl{}, &delayedQueue{}
+			f.rsc.podControl, f.rsc.queue = recorder, queue
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			rs := withLeaving("a")
+			f.cached(t, newDeployment(intstr.FromInt32(1)), rs, test.request)
+			if test.stored != nil {
+				stored := rs.DeepCopy()
+				test.stored(stored)
+				if err := f.client.Tracker().Add(stored); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := f.rsc.manageReplicas(f.ctx, []*v1.Pod{rankedPod("a"), rankedPod("replacement", cheapToDelete)}, rs)
+			if (err != nil) != test.wantErr {
+				t.Errorf("got error %v, want one: %t", err, test.wantErr)
+			}
+			if diff := cmp.Diff(test.want, recorder.deletions); diff != "" {
+				t.Errorf("deleted (-want +got):\n%s", diff)
+			}
+			if got := len(queue.delayed) > 0; got != test.recheck {
+				t.Errorf("synced again: %t, want %t", got, test.recheck)
+			}
+		})
+	}
+}
+
+// Nothing is read for a scale-down without pods that are leaving.
+func TestOrdinaryScaleDownReadsNothing(t *testing.T) {
+	f := newEvictionFixture(t)
+	f.rsc.podControl = &recordingPodControl{}
+	f.intercept(t)
+	f.rsc.evictions.requestsSynced = func() bool { return true }
+	rs := withLeaving("gone")
+	f.cached(t, newDeployment(intstr.FromInt32(1)), rs)
+	if err := f.rsc.manageReplicas(f.ctx, []*v1.Pod{rankedPod("a"), rankedPod("b")}, rs); err != nil {
+		t.Fatal(err)
+	}
+	if actions := f.client.Actions(); len(actions) > 0 {
+		t.Errorf("the controller calls %v", actions)
 	}
 }
 

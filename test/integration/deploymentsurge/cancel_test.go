@@ -19,8 +19,10 @@ package deploymentsurge
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/test/integration/internal/testcluster"
 )
@@ -69,6 +71,43 @@ func testCanceledWhileLeaving(t *testing.T, c *cluster) {
 	c.await("the cancellation", states{string(old.UID): "Canceled"})
 	deletion.Open()
 	c.await("the surge to be reverted", states{"replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
+	c.expectLiving(old)
+	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})
+}
+
+// testWithdrawnDuringDeletion withdraws the request while the deletion of the pod is in flight, as if a webhook took its
+// time: the request does not say that the pod stays.
+func testWithdrawnDuringDeletion(t *testing.T, c *cluster) {
+	arrived, proceed := make(chan string, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(proceed) })
+	defer release()
+	c.startControllersThrough(true, func(next http.RoundTripper) http.RoundTripper {
+		return testcluster.RoundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodDelete && strings.Contains(request.URL.Path, "/pods/") {
+				arrived <- request.URL.Path
+				<-proceed
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	old := c.createDeployment(newDeployment(1))[0]
+	history := c.watchAll()
+	c.request(old)
+	if path := testcluster.Receive(t, "the deletion", arrived); !strings.HasSuffix(path, "/"+old.Name) {
+		t.Fatalf("%s is deleted, not pod %s", path, old.Name)
+	}
+	c.withdraw(old)
+	generation := c.requestFor(old).Generation
+	c.awaitRequest(old, "the withdrawal to be seen", func(request *coordinationv1alpha1.EvictionRequest) bool {
+		return request.Status.ObservedGeneration == generation
+	})
+	// The extra replica comes back, and its controller cannot have seen that before the answer.
+	c.await("the pod not to be leaving", states{"replicaSets": "2 (1 extra, 0 leaving)", "pods": "2 ready"})
+	if state := c.stateOf(t.Context(), string(old.UID)); strings.HasPrefix(state, "Canceled") {
+		t.Errorf("the request is %s while the deletion of its pod is in flight", state)
+	}
+	release()
+	c.await("the pod to be replaced", states{string(old.UID): "Evicted", "replicaSets": "1", "pods": "1 ready", "condition": "none", "deployment": "1 of 1: complete"})
 	c.expectBounds(history, bounds{most: 2, least: 1, changes: true})
 }
 

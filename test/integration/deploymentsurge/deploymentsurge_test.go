@@ -49,6 +49,7 @@ func TestDeploymentSurge(t *testing.T) {
 		{"canceled before the replacement is available", testCanceledBeforeAvailable},
 		{"canceled when the replacement is available", testCanceledWhenAvailable},
 		{"canceled while the pod is leaving", testCanceledWhileLeaving},
+		{"withdrawn during the deletion of the pod", testWithdrawnDuringDeletion},
 		{"one of two canceled", testOneOfTwoCanceled},
 
 		{"a broken pod is requested", testBrokenRequested},

@@ -122,6 +122,14 @@ func EvictionSurgeOf(rs *apps.ReplicaSet, beyond int) (EvictionSurge, error) {
 	return surge, nil
 }
 
+// IsLeaving reports whether the record of a surge lists a pod as leaving, whether or not the record is still
+// valid: the ReplicaSet may have sent its deletion when it was.
+func IsLeaving(rs *apps.ReplicaSet, uid types.UID) bool {
+	var surge EvictionSurge
+	value, ok := rs.Annotations[EvictionSurgeAnnotation]
+	return ok && json.Unmarshal([]byte(value), &surge) == nil && slices.Contains(surge.Leaving, uid)
+}
+
 // WithEvictionSurge reverses WithoutEvictionSurge. spec.replicas of the view may have changed in
 // between. It returns a copy if there is a surge to add.
 func WithEvictionSurge(view *apps.ReplicaSet) *apps.ReplicaSet {

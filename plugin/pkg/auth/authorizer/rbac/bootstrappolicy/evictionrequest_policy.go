@@ -66,6 +66,10 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 		// It evicts pods whose interceptors are done, which the API server may not know yet.
 		role.Rules = append(role.Rules, rbacv1helpers.NewRule(coordinationv1alpha1.EvictionBypassVerb).Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie())
 	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.DeploymentPodSurge) {
+		// A request is canceled only if the ReplicaSet of the pod is not about to remove it.
+		role.Rules = append(role.Rules, rbacv1helpers.NewRule("get").Groups(appsGroup).Resources("replicasets").RuleOrDie())
+	}
 	addControllerRole(roles, bindings, role)
 }
 

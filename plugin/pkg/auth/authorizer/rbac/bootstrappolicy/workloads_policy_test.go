@@ -64,6 +64,8 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 		rule([]string{"get"}, []string{""}, []string{"pods", "secrets", "services"}),
 		rule([]string{"list", "watch"}, []string{"discovery.k8s.io"}, []string{"endpointslices"}),
 	}
+	// Before a request is canceled, its controller reads whether the ReplicaSet removes the pod.
+	requestRules := []rbacv1.PolicyRule{rule([]string{"get"}, []string{"apps"}, []string{"replicasets"})}
 	daemonSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("daemonset.apps.k8s.io")}
 	statefulSetRules := []rbacv1.PolicyRule{reads, reports, intercepts("statefulset.apps.k8s.io")}
 	tests := map[string]struct {
@@ -74,7 +76,7 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 		"all off": {want: map[string][]rbacv1.PolicyRule{}},
 		"DeploymentPodSurge": {
 			deployments: true,
-			want:        map[string][]rbacv1.PolicyRule{deployment: deploymentRules, replicaSet: replicaSetRules},
+			want:        map[string][]rbacv1.PolicyRule{deployment: deploymentRules, replicaSet: replicaSetRules, evictionRequestController: requestRules},
 			wantWriters: []string{deployment, replicaSet},
 		},
 		"NodeMaintenanceAwareDaemonSet": {
@@ -94,7 +96,7 @@ func TestWorkloadInterceptorRules(t *testing.T) {
 		"all on": {
 			deployments: true, daemonSets: true, statefulSets: true, pickers: true,
 			want: map[string][]rbacv1.PolicyRule{
-				deployment: deploymentRules, replicaSet: slices.Concat(replicaSetRules, pickerRules), daemonSet: daemonSetRules, statefulSet: statefulSetRules,
+				deployment: deploymentRules, replicaSet: slices.Concat(replicaSetRules, pickerRules), evictionRequestController: requestRules, daemonSet: daemonSetRules, statefulSet: statefulSetRules,
 			},
 			wantWriters: []string{daemonSet, deployment, replicaSet, statefulSet},
 		},

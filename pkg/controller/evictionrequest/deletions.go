@@ -1,0 +1,99 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientset "k8s.io/client-go/kubernetes"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+)
+
+// deletionTimeout is how long a deletion may be in flight that was sent before the request was withdrawn. The API
+// server ends a call after a minute; before that, the call waits for the rate limit of its client.
+const deletionTimeout = 2 * time.Minute
+
+// replicaSetReader reads the stored ReplicaSet, not that of a cache.
+type replicaSetReader func(ctx context.Context, namespace, name string) (*apps.ReplicaSet, error)
+
+func newReplicaSetReader(client clientset.Interface) replicaSetReader {
+	return func(ctx context.Context, namespace, name string) (*apps.ReplicaSet, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return client.AppsV1().ReplicaSets(namespace).Get(ctx, name, metav1.GetOptions{})
+	}
+}
+
+// deletionMark returns the condition with which a pod was marked that is about to be deleted for a request or for
+// the escalation of a maintenance, or nil.
+func deletionMark(pod *v1.Pod) *v1.PodCondition {
+	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
+	if mark == nil || mark.Status != v1.ConditionTrue {
+		return nil
+	}
+	if !evictionrequesttools.IsEvictionMark(mark.Message) && mark.Reason != maintenance.PodReasonDeletionByNodeMaintenance {
+		return nil
+	}
+	return mark
+}
+
+// mayBeDeleted reports whether the deletion of a pod may be in flight that its owner has sent for the request. Such a
+// deletion takes as long as the webhooks that see it, and leaves no mark on the pod before it. What is stored before it
+// is sent says so: that the DaemonSet controller has begun, or which pods a ReplicaSet removes.
+func (c *Controller) mayBeDeleted(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (bool, error) {
+	const daemonSet, deployment = coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorDeployment
+	if activeInterceptor(&request.Status) == daemonSet {
+		entry := evictionrequesttools.InterceptorStatusOf(&request.Status, daemonSet)
+		return entry != nil && entry.StartTime != nil && entry.CompletionTime == nil, nil
+	}
+	isDeployment := func(interceptor coordinationv1alpha1.Interceptor) bool { return interceptor.Name == deployment }
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || !isReplicaSet(owner) || !slices.ContainsFunc(request.Status.TargetInterceptors, isDeployment) {
+		return false, nil
+	}
+	rs, err := c.replicaSets(ctx, pod.Namespace, owner.Name)
+	switch {
+	case apierrors.IsForbidden(err):
+		// An API server whose gate for surges is off does not grant it.
+		klog.FromContext(ctx).Info("Not asking whether a ReplicaSet removes a pod, because it may not be read", "replicaSet", klog.KRef(pod.Namespace, owner.Name), "pod", klog.KObj(pod), "err", err)
+		return false, nil
+	case apierrors.IsNotFound(err), err == nil && rs.UID != owner.UID:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading ReplicaSet %s, which may remove pod %s: %w", owner.Name, pod.Name, err)
+	}
+	// A pod is taken out of the record together with a change of spec.replicas. The ReplicaSet controller reports
+	// the generation when the deletions of the one before have been answered.
+	return deploymentutil.IsLeaving(rs, pod.UID) || rs.Status.ObservedGeneration < rs.Generation, nil
+}
+
+func isReplicaSet(owner *metav1.OwnerReference) bool {
+	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == schema.GroupKind{Group: apps.GroupName, Kind: "ReplicaSet"}
+}

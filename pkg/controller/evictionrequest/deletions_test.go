@@ -1,0 +1,212 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package evictionrequest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	daemonSetInterceptor  = coordinationv1alpha1.EvictionInterceptorDaemonSet
+	deploymentInterceptor = coordinationv1alpha1.EvictionInterceptorDeployment
+)
+
+// newOwner returns the ReplicaSet "owner", which its controller has seen, and which removes these pods.
+func newOwner(leaving ...types.UID) *apps.ReplicaSet {
+	rs := &apps.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owner", UID: "owner-uid", Generation: 2},
+		Spec:       apps.ReplicaSetSpec{Replicas: ptr.To[int32](1)},
+		Status:     apps.ReplicaSetStatus{ObservedGeneration: 2},
+	}
+	deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Leaving: leaving})
+	return rs
+}
+
+func owner(change func(*apps.ReplicaSet)) *apps.ReplicaSet {
+	rs := newOwner()
+	change(rs)
+	return rs
+}
+
+// TestDeletionInFlight: Canceled does not say that the pod stays while its owner may have sent its deletion for the
+// request, and not for longer than such a call can take.
+func TestDeletionInFlight(t *testing.T) {
+	started, completed := alive(daemonSetInterceptor, 0, 0), done(daemonSetInterceptor, 0)
+	surged := []func(*coordinationv1alpha1.EvictionRequestStatus){targets(deploymentInterceptor), active(deploymentInterceptor, 0)}
+	for name, test := range map[string]struct {
+		status []func(*coordinationv1alpha1.EvictionRequestStatus)
+		owner  string
+		rs     *apps.ReplicaSet
+		want   bool
+	}{
+		"no interceptor that deletes":                   {owner: "ReplicaSet", rs: newOwner(podUID), want: true},
+		"the DaemonSet controller has begun":            {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0), reporting(started)}},
+		"the DaemonSet controller has not begun":        {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0)}, want: true},
+		"the DaemonSet controller is done":              {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0), reporting(completed)}, want: true},
+		"the ReplicaSet removes the pod":                {status: surged, owner: "ReplicaSet", rs: newOwner(podUID)},
+		"the ReplicaSet removed it, by an older record": {status: surged, owner: "ReplicaSet", rs: owner(func(rs *apps.ReplicaSet) { *rs = *newOwner(podUID); rs.Spec.Replicas = ptr.To[int32](9) })},
+		"the ReplicaSet removes another pod":            {status: surged, owner: "ReplicaSet", rs: newOwner(otherUID), want: true},
+		"its controller has yet to see a change":        {status: surged, owner: "ReplicaSet", rs: owner(func(rs *apps.ReplicaSet) { rs.Generation++ })},
+		"the ReplicaSet removes nothing":                {status: surged, owner: "ReplicaSet", rs: newOwner(), want: true},
+		"another ReplicaSet of that name":               {status: surged, owner: "ReplicaSet", rs: owner(func(rs *apps.ReplicaSet) { *rs = *newOwner(podUID); rs.UID = "other" }), want: true},
+		"no such ReplicaSet":                            {status: surged, owner: "ReplicaSet", want: true},
+		"an owner of another kind":                      {status: surged, owner: "StatefulSet", rs: newOwner(podUID), want: true},
+		"no owner":                                      {status: surged, rs: newOwner(podUID), want: true},
+		"the Deployment has passed the pod on": {status: []func(*coordinationv1alpha1.EvictionRequestStatus){
+			targets(deploymentInterceptor), processed(deploymentInterceptor), active(coordinationv1alpha1.EvictionInterceptorImperative, 0),
+		}, owner: "ReplicaSet", rs: newOwner(podUID)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod()
+			if test.owner != "" {
+				ownedBy(test.owner, true)(pod)
+			}
+			request := newRequest(withoutRequesters, having(test.status...))
+			f := newFixture(t, request, pod)
+			if test.rs != nil {
+				if err := f.client.Tracker().Add(test.rs); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if stays, err := f.confirmStays(t.Context(), request); err != nil || stays != test.want {
+				t.Errorf("stays: %t, error %v, want %t", stays, err, test.want)
+			}
+			if test.want {
+				return
+			}
+			f.clock.Step(deletionTimeout)
+			if stays, _ := f.confirmStays(t.Context(), request); stays {
+				t.Error("the call may still be in flight, and Canceled would be written")
+			}
+			f.clock.Step(time.Second)
+			if stays, err := f.confirmStays(t.Context(), request); err != nil || !stays {
+				t.Errorf("no call takes that long, but the pod stays: %t, error %v", stays, err)
+			}
+		})
+	}
+}
+
+// The request waits while its pod may be deleted, and is canceled when the ReplicaSet no longer removes it.
+func TestCanceledWhenNoDeletionIsInFlight(t *testing.T) {
+	pod := newPod(ownedBy("ReplicaSet", true))
+	request := newRequest(withoutRequesters, having(targets(deploymentInterceptor), active(deploymentInterceptor, 0)))
+	f := newFixture(t, request, pod)
+	rs := newOwner(podUID)
+	if err := f.client.Tracker().Add(rs); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.syncRequest(t.Context(), requestKeyOfPod); err != nil {
+		t.Fatal(err)
+	}
+	f.expectCanceled(t, "while it removes the pod", false)
+	if waits := f.decisions.waits(requestKeyOfPod); waits != leaveInterval {
+		t.Errorf("synced again after %v, want %v", waits, leaveInterval)
+	}
+	if err := f.client.Tracker().Update(apps.SchemeGroupVersion.WithResource("replicasets"), newOwner(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.syncRequest(t.Context(), requestKeyOfPod); err != nil {
+		t.Fatal(err)
+	}
+	f.expectCanceled(t, "when it no longer does", true)
+}
+
+// expectCanceled compares whether the last status that was written says Canceled.
+func (f *fixture) expectCanceled(t *testing.T, what string, want bool) {
+	t.Helper()
+	canceled := false
+	for _, status := range f.writes(t) {
+		canceled = canceled || meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	}
+	if canceled != want {
+		t.Errorf("%s: Canceled is written: %t, want %t", what, canceled, want)
+	}
+}
+
+// An API server that does not let the controller read ReplicaSets must not keep requests from being canceled, one that
+// does not answer must.
+func TestReplicaSetThatCannotBeRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		err     error
+		stays   bool
+		wantErr bool
+	}{
+		"forbidden":   {err: apierrors.NewForbidden(apps.Resource("replicasets"), "owner", errors.New("no role")), stays: true},
+		"unavailable": {err: apierrors.NewServiceUnavailable("starting"), wantErr: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := newRequest(withoutRequesters, having(targets(deploymentInterceptor), active(deploymentInterceptor, 0)))
+			f := newFixture(t, request, newPod(ownedBy("ReplicaSet", true)))
+			f.client.PrependReactor("get", "replicasets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.err })
+			if stays, err := f.confirmStays(t.Context(), request); stays != test.stays || (err != nil) != test.wantErr {
+				t.Errorf("stays: %t, error %v, want %t, an error: %t", stays, err, test.stays, test.wantErr)
+			}
+		})
+	}
+}
+
+// A request that is wanted again, and withdrawn again, waits again: the deletion may be a later one.
+func TestNextWithdrawalWaitsAgain(t *testing.T) {
+	pod := newPod(ownedBy("ReplicaSet", true))
+	status := having(targets(deploymentInterceptor), active(deploymentInterceptor, 0))
+	withdrawn, wanted := newRequest(withoutRequesters, status), newRequest(status)
+	f := newFixture(t, wanted, pod)
+	if err := f.client.Tracker().Add(newOwner(podUID)); err != nil {
+		t.Fatal(err)
+	}
+	if stays, err := f.confirmStays(t.Context(), withdrawn); err != nil || stays {
+		t.Fatalf("stays: %t, error %v", stays, err)
+	}
+	f.clock.Step(deletionTimeout + time.Second)
+	if err := f.syncRequest(t.Context(), requestKeyOfPod); err != nil {
+		t.Fatal(err)
+	}
+	if stays, err := f.confirmStays(t.Context(), withdrawn); err != nil || stays {
+		t.Errorf("after the next withdrawal, stays: %t, error %v", stays, err)
+	}
+}
+
+// The escalation of a maintenance marks the pods that it deletes.
+func TestMarkOfAnEscalation(t *testing.T) {
+	request := newRequest(withoutRequesters)
+	f := newFixture(t, request, newPod(func(pod *v1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "DeletionByNodeMaintenance", LastTransitionTime: *at(0),
+		})
+	}))
+	if stays, err := f.confirmStays(t.Context(), request); err != nil || stays {
+		t.Errorf("stays: %t, error %v", stays, err)
+	}
+	f.clock.Step(markTTL + time.Second)
+	if stays, err := f.confirmStays(t.Context(), request); err != nil || !stays {
+		t.Errorf("after a long time, stays: %t, error %v", stays, err)
+	}
+}
