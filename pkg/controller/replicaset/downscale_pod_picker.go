@@ -358,7 +358,7 @@ func listOf(names []string) string {
 func (rsc *ReplicaSetController) sortRanked(ctx context.Context, rs *apps.ReplicaSet, ranked controller.ActivePodsWithRanks) {
 	if rsc.evictions != nil {
 		order := rsc.evictions.order(metav1.NewTime(rsc.clock.Now()), rs, rsc.surgeOf(ctx, rs), ranked)
-		if slices.Contains(order.requested, true) || slices.Contains(order.saved, true) || slices.Contains(order.leaving, true) {
+		if slices.ContainsFunc([][]bool{order.requested, order.saved, order.stays, order.leaving}, func(facts []bool) bool { return slices.Contains(facts, true) }) {
 			sort.Sort(order)
 			return
 		}

@@ -59,11 +59,14 @@ func isNew(pod *v1.Pod) bool { return time.Since(pod.CreationTimestamp.Time) < t
 //     first, and then a requested one. So a scale-down never prefers an available pod because of a
 //     request if another pod could be deleted. One that an interceptor of the owner is saving at the
 //     moment is not preferred, but spared where another pod can be deleted.
+//   - While a surge is taken back, a pod whose request was canceled is spared where another pod in the same
+//     state can be deleted: the request says that it stays, and the other one may be its replacement.
 type evictionOrder struct {
 	controller.ActivePodsWithRanks
 	leaving   []bool
 	requested []bool
 	saved     []bool
+	stays     []bool
 	available []bool
 	// bare are the pods reduced to node, phase and readiness.
 	bare controller.ActivePods
@@ -72,10 +75,12 @@ type evictionOrder struct {
 // order returns the order of these pods, unsorted.
 func (e *evictions) order(now metav1.Time, rs *apps.ReplicaSet, surge deploymentutil.EvictionSurge, ranked controller.ActivePodsWithRanks) evictionOrder {
 	order := evictionOrder{ActivePodsWithRanks: ranked}
+	_, surges := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]
 	for _, pod := range ranked.Pods {
 		requested, saved := e.progressOf(pod)
 		order.requested = append(order.requested, requested && !saved)
 		order.saved = append(order.saved, saved)
+		order.stays = append(order.stays, surges && e.isCanceled(pod))
 		order.available = append(order.available, podutil.IsPodAvailable(pod, rs.Spec.MinReadySeconds, now))
 		order.bare = append(order.bare, barePod(pod))
 	}
@@ -126,6 +131,18 @@ func (e *evictions) progressOf(pod *v1.Pod) (requested, saved bool) {
 	return true, slices.ContainsFunc(request.Status.ActiveInterceptors, isForeign)
 }
 
+// isCanceled reports whether the pod has an eviction request that is canceled, or about to be.
+func (e *evictions) isCanceled(pod *v1.Pod) bool {
+	request, err := e.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
+	if err != nil {
+		return false
+	}
+	if evictionrequest.IsFinished(request.Status.Conditions) {
+		return evictionrequest.StateOf(request) == evictionrequest.StateCanceled
+	}
+	return !evictionrequest.IsWanted(request)
+}
+
 // barePod returns the fields that the first rules of ActivePods compare, so that its other rules
 // find no difference.
 func barePod(pod *v1.Pod) *v1.Pod {
@@ -139,7 +156,7 @@ func barePod(pod *v1.Pod) *v1.Pod {
 func (o evictionOrder) Swap(i, j int) {
 	o.ActivePodsWithRanks.Swap(i, j)
 	o.bare.Swap(i, j)
-	for _, facts := range [][]bool{o.leaving, o.requested, o.saved, o.available} {
+	for _, facts := range [][]bool{o.leaving, o.requested, o.saved, o.stays, o.available} {
 		facts[i], facts[j] = facts[j], facts[i]
 	}
 }
@@ -156,6 +173,8 @@ func (o evictionOrder) Less(i, j int) bool {
 		return o.requested[i]
 	case o.saved[i] != o.saved[j]:
 		return o.saved[j]
+	case o.stays[i] != o.stays[j]:
+		return o.stays[j]
 	}
 	return o.ActivePodsWithRanks.Less(i, j)
 }

@@ -98,6 +98,12 @@ func requestOf(pod string, conditions ...coordinationv1alpha1.EvictionRequestCon
 	return request
 }
 
+// withdrawn removes the requesters.
+func withdrawn(request *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequest {
+	request.Spec.Requesters = nil
+	return request
+}
+
 // activeFor activates an interceptor.
 func activeFor(request *coordinationv1alpha1.EvictionRequest, interceptor string) *coordinationv1alpha1.EvictionRequest {
 	request.Status.ActiveInterceptors = []string{interceptor}
@@ -114,6 +120,13 @@ const (
 func withLeaving(leaving ...types.UID) *apps.ReplicaSet {
 	return newReplicaSetOf(func(rs *apps.ReplicaSet) {
 		deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Of: *rs.Spec.Replicas, Leaving: leaving})
+	})
+}
+
+// endingSurge returns a ReplicaSet whose extra replicas are removed.
+func endingSurge() *apps.ReplicaSet {
+	return newReplicaSetOf(func(rs *apps.ReplicaSet) {
+		deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Ending: true})
 	})
 }
 
@@ -261,6 +274,24 @@ func TestScaleDownOrder(t *testing.T) {
 		"younger before leaving and canceled": {
 			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, canceled)), rs: withLeaving(b),
 		},
+		"any other before canceled, at the end of a surge": {
+			first: rankedPod(a), second: rankedPod(b, cheapToDelete, younger), requests: requests(requestOf(b, canceled)), rs: endingSurge(),
+		},
+		"any other before withdrawn, at the end of a surge": {
+			first: rankedPod(a), second: rankedPod(b, cheapToDelete, younger), requests: requests(withdrawn(requestOf(b))), rs: endingSurge(),
+		},
+		"canceled and not ready before ready, at the end of a surge": {
+			first: rankedPod(a, notReady), second: rankedPod(b), requests: requests(requestOf(a, canceled)), rs: endingSurge(),
+		},
+		"evicted does not matter, at the end of a surge": {
+			first: rankedPod(a, cheapToDelete), second: rankedPod(b), requests: requests(requestOf(a, evicted)), rs: endingSurge(),
+		},
+		"canceled does not matter without a surge": {
+			first: rankedPod(a, cheapToDelete), second: rankedPod(b), requests: requests(requestOf(a, canceled)),
+		},
+		"withdrawn before others no more": {
+			first: rankedPod(a, cheapToDelete), second: rankedPod(b), requests: requests(withdrawn(requestOf(b))),
+		},
 		"younger before leaving and evicted": {
 			first: rankedPod(a, younger), second: rankedPod(b), requests: requests(requestOf(b, evicted)), rs: withLeaving(b),
 		},
@@ -337,7 +368,7 @@ func randomPods(random *rand.Rand, count int) []*v1.Pod {
 	return pods
 }
 
-// Without requests, pods are deleted in upstream's order.
+// Without requests that are not done or canceled, pods are deleted in upstream's order.
 func TestScaleDownOrderWithoutRequests(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, setUp := range map[string]func(*testing.T, *evictionFixture){
@@ -349,7 +380,7 @@ func TestScaleDownOrderWithoutRequests(t *testing.T) {
 		"takes part in evictions": func(t *testing.T, f *evictionFixture) {
 			f.intercept(t)
 			f.rsc.evictions.requestsSynced = func() bool { return true }
-			f.cached(t, requestOf("pod-03", canceled), requestOf("pod-04", evicted))
+			f.cached(t, requestOf("pod-03", evicted), requestOf("pod-04", evicted))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

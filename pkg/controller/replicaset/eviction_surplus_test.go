@@ -171,8 +171,6 @@ func TestNoUnneededPods(t *testing.T) {
 // A pod is not deleted because it is leaving if it may stay: its request is withdrawn, or the cache is behind the
 // ReplicaSet, whose record the Deployment has changed when the request was canceled.
 func TestLeavingPodMayStay(t *testing.T) {
-	withdrawn := requestOf("a")
-	withdrawn.Spec.Requesters = nil
 	for name, test := range map[string]struct {
 		request *coordinationv1alpha1.EvictionRequest
 		// stored changes the ReplicaSet at the API server, which has none if it is nil.
@@ -182,7 +180,7 @@ func TestLeavingPodMayStay(t *testing.T) {
 		recheck bool
 	}{
 		"it leaves":                         {request: requestOf("a"), stored: func(*apps.ReplicaSet) {}, want: []string{"a"}},
-		"its request is withdrawn":          {request: withdrawn, stored: func(*apps.ReplicaSet) {}, want: []string{"replacement"}},
+		"its request is withdrawn":          {request: withdrawn(requestOf("a")), stored: func(*apps.ReplicaSet) {}, want: []string{"replacement"}},
 		"the record does not have it":       {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.Annotations = nil }, recheck: true},
 		"the ReplicaSet has another size":   {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.Generation++ }, recheck: true},
 		"it is another ReplicaSet":          {request: requestOf("a"), stored: func(rs *apps.ReplicaSet) { rs.UID = "next" }, recheck: true},

@@ -277,7 +277,10 @@ func (s *sim) request(pod *v1.Pod) {
 	s.note("%s is requested", pod.Name)
 	s.store(requests, &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID), Namespace: pod.Namespace, UID: "request-" + pod.UID},
-		Spec:       coordinationv1alpha1.EvictionRequestSpec{Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}}},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "drainer.example.com"}},
+		},
 		Status: coordinationv1alpha1.EvictionRequestStatus{
 			ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorDeployment}, ActivationTime: ptr.To(metav1.Now()),
 			Interceptors: []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorDeployment}, {Name: coordinationv1alpha1.EvictionInterceptorReplicaSet}},
