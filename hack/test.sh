@@ -75,7 +75,7 @@ readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControlle
 readonly UNIT_DIRS='cmd hack/auditlog hack/availability hack/bench hack/controlplane hack/docs hack/e2e hack/localcluster hack/realcluster pkg plugin staging test/declarative_validation test/utils'
 
 # Upstream's integration tests of the controllers and of the API that the patches change.
-readonly UPSTREAM_INTEGRATION='daemonset deployment disruption evictions garbagecollector job node pods podgc replicaset replicationcontroller statefulset'
+readonly UPSTREAM_INTEGRATION=(daemonset deployment disruption evictions garbagecollector job node pods podgc replicaset replicationcontroller statefulset)
 
 # gotestsum prints a line for each package and every failure; what it counts is
 # added to the totals. Arguments: name, directory, flags and packages of go test.
@@ -144,7 +144,7 @@ run_phase() {
         -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" ./test/integration/evictions
       ;;
     integration-upstream | integration-upstream-gates)
-      mapfile -t PACKAGES < <(printf './test/integration/%s\n' ${UPSTREAM_INTEGRATION})
+      PACKAGES=("${UPSTREAM_INTEGRATION[@]/#/./test/integration/}")
       locate_sources
       local flags=()
       [[ ${phase} == integration-upstream ]] || flags=(-ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)")
