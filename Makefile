@@ -200,7 +200,8 @@ test-integration: tree _output/bin/gotestsum _output/bin/etcd ## integration tes
 
 .PHONY: test-integration-upstream
 test-integration-upstream: tree _output/bin/gotestsum _output/bin/etcd ## upstream's integration tests of what the patches change, our gates off and on (about an hour)
-	@hack/test.sh integration-upstream integration-upstream-gates
+	@hack/test.sh integration-upstream
+	@hack/test.sh integration-upstream-gates
 
 .PHONY: test-e2e
 test-e2e: test-programs ## the demos and the tutorial, on clusters of their own
