@@ -112,7 +112,8 @@ func requestFor(interceptor string) *coordinationv1alpha1.EvictionRequest {
 	return &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: uid, UID: "request"},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
-			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: "web-0", UID: uid}},
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: "web-0", UID: uid}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "drainer.example.com"}},
 		},
 		Status: coordinationv1alpha1.EvictionRequestStatus{
 			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: interceptor}},

@@ -124,7 +124,8 @@ func pacedRequest(pod *v1.Pod, options ...func(*coordinationv1alpha1.EvictionReq
 	request := &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: string(pod.UID), UID: "request-" + pod.UID},
 		Spec: coordinationv1alpha1.EvictionRequestSpec{
-			Target: coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "drainer.example.com"}},
 		},
 		Status: coordinationv1alpha1.EvictionRequestStatus{
 			TargetInterceptors: []coordinationv1alpha1.Interceptor{{Name: "first.example.com"}, {Name: ownInterceptor}, {Name: imperativeInterceptor}},

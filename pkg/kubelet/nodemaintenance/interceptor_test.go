@@ -102,6 +102,7 @@ func TestInterceptorWaitsForNode(t *testing.T) {
 func newActiveRequest(mirror *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 	return &coordinationv1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(mirror.UID), UID: "request"},
+		Spec:       coordinationv1alpha1.EvictionRequestSpec{Requesters: []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.NodeMaintenanceRequester}}},
 		Status: coordinationv1alpha1.EvictionRequestStatus{
 			ActiveInterceptors: []string{coordinationv1alpha1.EvictionInterceptorKubelet},
 			Interceptors:       []coordinationv1alpha1.InterceptorStatus{{Name: coordinationv1alpha1.EvictionInterceptorKubelet}},
