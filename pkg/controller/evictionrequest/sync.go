@@ -91,9 +91,6 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 			return nil
 		}
 	}
-	if evictionrequesttools.IsWanted(request) {
-		c.marked.remove(types.UID(request.Name)) // The next withdrawal is another one.
-	}
 	now, noTimeoutBefore := c.clock.Now(), c.outages.noTimeoutBefore(key)
 	request, untilExpiry, callsErr := c.expireCalls(ctx, now, noTimeoutBefore, request, pod)
 	if deadline, limited := evictionrequesttools.ActiveDeadline(request, pod); limited {

@@ -49,6 +49,8 @@ type liveDrain struct {
 	at      time.Time
 	of      string
 	targets maintenance.Targets
+	// err is why it could not be read, or what it contradicts.
+	err error
 }
 
 func newLiveDrains() *liveDrains { return &liveDrains{nodes: map[string]*liveDrain{}} }
@@ -75,12 +77,16 @@ func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Nod
 	known.lock.Lock()
 	defer known.lock.Unlock()
 	now := c.clock.Now()
-	if age := now.Sub(known.at); known.of != of || age < 0 || age >= liveDrainAge || !known.targets.Take(pod) {
-		targets, err := c.readDrain(ctx, node, orders)
-		if err != nil {
-			return err
+	age := now.Sub(known.at)
+	isCurrent := known.of == of && age >= 0 && age < liveDrainAge
+	if !isCurrent || known.err == nil && !known.targets.Take(pod) {
+		known.at, known.of = now, of
+		if known.targets, known.err = c.readDrain(ctx, node, orders); known.err != nil {
+			known.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.
 		}
-		known.at, known.of, known.targets = now, of, targets
+	}
+	if known.err != nil {
+		return known.err
 	}
 	if !known.targets.Take(pod) {
 		return apierrors.NewConflict(nodeResource, node.Name, errors.New("the drain targets of the node do not take the pod any more"))

@@ -98,6 +98,7 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 		c.returns.see(node, leaving, now)
 	} else {
 		c.returns.forget(name)
+		c.liveDrains.forget(name)
 	}
 	if node != nil {
 		c.holdUps.see(node, orders, pods, verdicts, now)

@@ -195,7 +195,6 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.ownCordons.Delete(name)
 	c.holdUps.forget(name)
 	c.contests.keep(name, nil)
-	c.liveDrains.forget(name)
 	c.boots.forget(name)
 	c.unrecorded.Delete(name)
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))
