@@ -108,8 +108,7 @@ func (c *Controller) enqueuePod(pod *v1.Pod) {
 func (c *Controller) podUpdated(old, pod *v1.Pod) {
 	if old.UID != pod.UID {
 		// The informer missed the deletion of the old pod and the creation of the new one.
-		c.imperative.podGone(old)
-		c.enqueuePod(old)
+		c.podGone(old)
 	}
 	if old.UID != pod.UID {
 		c.enqueuePod(pod)
@@ -133,7 +132,17 @@ func (c *Controller) podDeleted(logger klog.Logger, obj any) {
 		logger.Error(err, "Ignoring the deletion of a pod")
 		return
 	}
+	c.podGone(pod)
+}
+
+// podGone handles that the cache has lost a pod. Its request may not have been synced while the pod was there: then it
+// is recorded here that it was, and the sync does not ask the API server.
+func (c *Controller) podGone(pod *v1.Pod) {
 	c.imperative.podGone(pod)
+	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
+	if err == nil && !evictionrequesttools.IsFinished(request.Status.Conditions) {
+		c.seen.add(pod.UID)
+	}
 	c.enqueuePod(pod)
 }
 

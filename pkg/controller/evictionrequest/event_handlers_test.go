@@ -195,6 +195,8 @@ func TestPodEvents(t *testing.T) {
 		queued bool
 		// changes is whether the next attempt to evict the pod is made earlier.
 		changes bool
+		// gone is whether it is certain without a call that the pod is gone.
+		gone bool
 	}{
 		"the pod is added":                   {event: add(newPod()), queued: true},
 		"another pod of its name is added":   {event: add(newPod(podUIDIs(otherUID)))},
@@ -206,12 +208,12 @@ func TestPodEvents(t *testing.T) {
 		"it becomes healthy":                 {event: update(newPod(notReady), newPod()), queued: true, changes: true},
 		"its labels change":                  {event: update(newPod(), newPod(podLabels(map[string]string{"app": "db"}))), queued: true, changes: true},
 		"it loses a label":                   {event: update(newPod(), newPod(podLabels(nil))), queued: true, changes: true},
-		"it is deleted":                      {event: remove(newPod()), queued: true},
-		"its deletion was missed":            {event: remove(deletedUnseen(newPod())), queued: true},
+		"it is deleted":                      {event: remove(newPod()), queued: true, gone: true},
+		"its deletion was missed":            {event: remove(deletedUnseen(newPod())), queued: true, gone: true},
 		"another pod of its name is deleted": {event: remove(newPod(podUIDIs(otherUID)))},
 		"something else is deleted":          {event: remove(newBudget("web"))},
 		"something else was deleted unseen":  {event: remove(deletedUnseen(newBudget("web")))},
-		"its successor takes its name":       {event: update(newPod(), newPod(podUIDIs(otherUID))), queued: true},
+		"its successor takes its name":       {event: update(newPod(), newPod(podUIDIs(otherUID))), queued: true, gone: true},
 		"it takes the name of another pod":   {event: update(newPod(podUIDIs(otherUID)), newPod()), queued: true},
 	}
 	for name, test := range tests {
@@ -226,6 +228,9 @@ func TestPodEvents(t *testing.T) {
 			if f.imperative.changed.has(podUID) != test.changes {
 				t.Errorf("change of the pod stored: %t", !test.changes)
 			}
+			if f.seen.has(podUID) != test.gone {
+				t.Errorf("stored that the pod was in the cache: %t", !test.gone)
+			}
 		})
 	}
 }
@@ -237,6 +242,9 @@ func TestPodEventsWithoutRequest(t *testing.T) {
 	f.pods.handler.OnUpdate(newPod(), newPod(inPhase(v1.PodFailed)))
 	f.pods.handler.OnDelete(newPod())
 	f.expectQueued(t, nil, nil)
+	if entries := f.storedEntries(); entries != 0 {
+		t.Errorf("%d entries in memory", entries)
+	}
 }
 
 // A pod may be deleted after its request was canceled.
@@ -244,6 +252,9 @@ func TestPodOfFinishedRequestIsDeleted(t *testing.T) {
 	f := newFixture(t, newRequest(having(condition(canceled, metav1.ConditionTrue, "NoRequesters", "", 0))))
 	f.pods.handler.OnDelete(newPod())
 	f.expectQueued(t, []types.NamespacedName{requestKeyOfPod}, nil)
+	if entries := f.storedEntries(); entries != 0 {
+		t.Errorf("%d entries in memory", entries)
+	}
 }
 
 func keys(names ...string) []types.NamespacedName {

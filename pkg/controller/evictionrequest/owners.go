@@ -49,24 +49,26 @@ func (o *owners) of(key types.NamespacedName) fairshare.Owner {
 	owner.Source = request.Spec.Requesters[0].Name
 	for _, requester := range request.Spec.Requesters {
 		if requester.Name == coordinationv1alpha1.NodeMaintenanceRequester {
-			owner.Flow, owner.Source = o.drainOf(request), requester.Name
+			owner.Flow, owner.Source = o.drainOf(request)
 		}
 	}
 	return owner
 }
 
-// drainOf returns what the node of the pod says about its drain: which NodeMaintenances have begun with
-// it, so it is the same for all nodes of a maintenance. Kubelets can write any conditions, but no
-// maintenanceStatus: they can neither make up drains nor choose the flow of another one. Where an API server stores no
-// admissions, because a feature gate is off, all drains are one.
-func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
+// drainOf returns the flow and the source of a request of a node drain. The flow is what the node of the pod says about
+// its drain: which NodeMaintenances have begun with it, so it is the same for all nodes of a maintenance. Kubelets can
+// write any conditions, but no maintenanceStatus: they can neither make up drains nor choose the flow of another one.
+// Where an API server stores no admissions, because a feature gate is off, all drains are one, and its nodes take turns,
+// so that a drain of a few nodes does not wait for all pods of one of thousands.
+func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) (flow, source string) {
+	const unknown, oneSource = "", coordinationv1alpha1.NodeMaintenanceRequester
 	pod, err := o.podLister.Pods(request.Namespace).Get(targetName(request))
 	if err != nil || string(pod.UID) != request.Name {
-		return "" // The cache has another pod of this name.
+		return unknown, oneSource // The cache has another pod of this name.
 	}
 	node, err := o.nodeLister.Get(pod.Spec.NodeName)
 	if err != nil || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
-		return ""
+		return unknown, oneSource
 	}
 	var begun []string
 	for _, admission := range node.Status.MaintenanceStatus.Admissions {
@@ -76,7 +78,7 @@ func (o *owners) drainOf(request *coordinationv1alpha1.EvictionRequest) string {
 	}
 	if len(begun) > 0 {
 		slices.Sort(begun)
-		return strings.Join(begun, ",")
+		return strings.Join(begun, ","), oneSource
 	}
-	return unrecordedDrains
+	return unrecordedDrains, node.Name
 }

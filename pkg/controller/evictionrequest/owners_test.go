@@ -89,15 +89,15 @@ func TestOwners(t *testing.T) {
 		want fairshare.Owner
 	}{
 		"a user":                                 {requesters: []string{user}, node: "node-of-m", want: fairshare.Owner{Tenant: namespace, Source: user}},
-		"a drain":                                {requesters: []string{drain}, node: "node-of-m", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
-		"a drain that has joined a user":         {requesters: []string{user, drain}, node: "node-of-m", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
-		"a drain whose node says something else": {requesters: []string{drain}, node: "node-of-other", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
+		"a drain":                                {requesters: []string{drain}, node: "node-of-m", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: "node-of-m"}},
+		"a drain that has joined a user":         {requesters: []string{user, drain}, node: "node-of-m", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: "node-of-m"}},
+		"a drain whose node says something else": {requesters: []string{drain}, node: "node-of-other", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: "node-of-other"}},
 		"another pod has the name":               {requesters: []string{drain}, node: "node-of-m", uid: "another", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain of a node that is gone":         {requesters: []string{drain}, node: "gone", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends":        {requesters: []string{drain}, node: "node-of-forged", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"a drain that a kubelet pretends early":  {requesters: []string{drain}, node: "node-of-claimed", want: fairshare.Owner{Tenant: namespace, Source: drain}},
 		"recorded drains":                        {requesters: []string{drain}, node: "recorded", want: fairshare.Owner{Flow: "a,b", Tenant: namespace, Source: drain}},
-		"only ended drains are recorded":         {requesters: []string{drain}, node: "ended", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: drain}},
+		"only ended drains are recorded":         {requesters: []string{drain}, node: "ended", want: fairshare.Owner{Flow: "node drains", Tenant: namespace, Source: "ended"}},
 		"a request that nobody wants any longer": {node: "node-of-m", want: fairshare.Owner{Tenant: namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,5 +164,34 @@ func TestOwnersTakeTurns(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{want, want}, [][]string{synced, evicted}); diff != "" {
 		t.Errorf("unexpected order of syncs and of evictions (-want, +got):\n%s", diff)
+	}
+}
+
+// Without records of drains, a drain of a few nodes does not wait for all pods of another one.
+func TestNodesOfUnrecordedDrainsTakeTurns(t *testing.T) {
+	f := newFixture(t, recordedNode("large"), recordedNode("small"))
+	queue, limit := newQueue(f.clock, f.owners.of)
+	defer queue.ShutDown()
+	limit(1)
+	for _, drain := range []struct {
+		node string
+		pods int
+	}{{"large", 100}, {"small", 2}} {
+		for i := range drain.pods {
+			request, pod := pairIn(namespace, fmt.Sprintf("%s-%d", drain.node, i), requestedBy(coordinationv1alpha1.NodeMaintenanceRequester))
+			pod.Spec.NodeName = drain.node
+			f.addToCache(t, request)
+			f.addToCache(t, pod)
+			queue.Add(keyOf(request))
+		}
+	}
+	var got []string
+	for range 5 {
+		key, _ := queue.Get()
+		got = append(got, key.Name)
+		queue.Done(key)
+	}
+	if diff := cmp.Diff([]string{"uid-of-large-0", "uid-of-small-0", "uid-of-large-1", "uid-of-small-1", "uid-of-large-2"}, got); diff != "" {
+		t.Errorf("unexpected order (-want, +got):\n%s", diff)
 	}
 }
