@@ -214,7 +214,7 @@ func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx
 		return fmt.Errorf("waiting for the maintenance to be drained: %w", err)
 	}
 	took := time.Since(started)
-	fmt.Printf("%s: drained after %.1f s\n", name, took.Seconds())
+	fmt.Printf("%s: drained after %.1f s; status behind at most %s\n", name, took.Seconds(), watched.when)
 	after, err := m.settledMetrics(ctx)
 	if err != nil {
 		return err
@@ -330,8 +330,9 @@ type observer struct {
 	left, requested, others int
 	// gone and asked are earlier values of pods that were gone, and of requests.
 	gone, asked history
-	// behind is by how much the status was behind at most.
+	// behind is by how much the status was behind at most, and when says when that was.
 	behind time.Duration
+	when   string
 }
 
 func newObserver(m *mass, pods int) *observer { return &observer{mass: m, pods: pods, left: pods} }
@@ -352,11 +353,13 @@ func (o *observer) observe(ctx context.Context) (drained bool, err error) {
 	now, status := time.Now(), got.Status.DrainStatus
 	o.gone.add(now, o.pods-o.left)
 	o.asked.add(now, o.requested-o.others)
+	behind := o.asked.behind(now, 0)
 	if drained := meta.FindStatusCondition(got.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); drained != nil {
 		pending, active := int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
-		o.behind = max(o.behind, o.gone.behind(now, o.pods-pending-active), o.asked.behind(now, o.pods-pending))
-	} else {
-		o.behind = max(o.behind, o.asked.behind(now, 0))
+		behind = max(o.gone.behind(now, o.pods-pending-active), o.asked.behind(now, o.pods-pending))
+	}
+	if behind > o.behind {
+		o.behind, o.when = behind, fmt.Sprintf("with %d requests and %d pods left, after a status that says %q", o.requested-o.others, o.left, status.DrainMessage)
 	}
 	return isDrained(got), nil
 }

@@ -33,8 +33,9 @@ const (
 
 	// refreshInterval is the minimum time between two writes of statuses, of all nodes together, in
 	// which only counts of pods change. In the drain of thousands of nodes they would otherwise be a
-	// third of all writes. Those of a maintenance are exact: they do not depend on these.
-	refreshInterval = 20 * time.Millisecond
+	// third of all writes. Those of a maintenance are exact: they do not depend on these. 100 nodes that
+	// drain at the same time have their progressInterval.
+	refreshInterval = 100 * time.Millisecond
 
 	// summaryDelay is the time in which changes of nodes are collected before the sums of their
 	// maintenance are computed: those of thousands of nodes take more than a millisecond.
