@@ -232,7 +232,7 @@ func (p patience) exhausted(names []string, now time.Time) []string {
 	return long
 }
 
-// returns is since when rebooted nodes are seen Ready that do not say it themselves.
+// returns is since when rebooted nodes are seen Ready, by the clock of this computer: what nodes say is by another one.
 type returns map[string]metav1.Time
 
 // apply sets since when the nodes are seen Ready, and forgets those that are not any more.
@@ -241,7 +241,7 @@ func (r returns) apply(views []view, now time.Time) {
 	for i := range views {
 		for j := range views[i].Nodes {
 			node := &views[i].Nodes[j]
-			if !node.rebooted || !node.ready || node.readySince != nil {
+			if !node.rebooted || !node.ready {
 				continue
 			}
 			key := fmt.Sprintf("%s/%s", views[i].Name, node.Name)

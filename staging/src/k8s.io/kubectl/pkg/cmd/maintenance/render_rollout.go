@@ -129,7 +129,7 @@ func (n *nodeView) unreleasedText() string {
 // isOverdue reports whether the node was rebooted, and has been Ready for so long that the controller
 // should have released it.
 func (n *nodeView) isOverdue(now time.Time) bool {
-	return n.rebooted && n.ready && isOver(unreleasedPatience, cmp.Or(n.readySince, n.seenReadySince), now)
+	return n.rebooted && n.ready && isOver(unreleasedPatience, cmp.Or(n.seenReadySince, n.readySince), now)
 }
 
 // isOver reports whether more than the duration has passed since a time; false if that is unknown.

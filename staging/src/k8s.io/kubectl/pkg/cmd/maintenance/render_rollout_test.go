@@ -473,8 +473,8 @@ func readyFor(node *corev1.Node, status corev1.ConditionStatus, before time.Dura
 	condition.Status, condition.LastTransitionTime = status, ago(before)
 }
 
-// TestReturnsAreObserved verifies that a command that stays sees which nodes are released too late, also if they
-// themselves do not say since when they are Ready.
+// TestReturnsAreObserved verifies that a command that stays sees which nodes are released too late, by its own clock
+// alone: nodes may not say since when they are Ready, or by a clock that differs.
 func TestReturnsAreObserved(t *testing.T) {
 	m := newMaintenance("kernel", drain, "n").started(time.Hour).rollingOut(twoAtATime(rebooted)).counting(0, 1, 0)
 	node := func(boot string) *corev1.Node {
@@ -490,6 +490,8 @@ func TestReturnsAreObserved(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{
+		{"at once, by the clock of a node that is behind", "boot-2", 0, false},
+		{"not rebooted", "boot-1", 0, false},
 		{"at once", "boot-2", 0, false},
 		{"a minute later", "boot-2", time.Minute, false},
 		{"later", "boot-2", time.Minute + time.Second, true},
@@ -497,8 +499,11 @@ func TestReturnsAreObserved(t *testing.T) {
 		{"again", "boot-2", 3 * time.Minute, false},
 		{"again, later", "boot-2", 5 * time.Minute, true},
 	} {
-		now := testNow.Add(step.after)
-		views := viewsIn(snapshotOf(m, node(step.boot)))
+		now, n := testNow.Add(step.after), node(step.boot)
+		if strings.Contains(step.name, "clock") {
+			readyFor(n, corev1.ConditionTrue, 2*time.Hour)
+		}
+		views := viewsIn(snapshotOf(m, n))
 		seen.apply(views, now)
 		if text := views[0].overdueText(now); (text != "") != step.want {
 			t.Errorf("%s: %q", step.name, text)

@@ -140,7 +140,7 @@ type nodeView struct {
 	// not released, and ready whether it is Ready. readySince is since when; nil if that is unknown.
 	rebooted, ready bool
 	readySince      *metav1.Time
-	// seenReadySince is since when the command has seen a node that does not say since when it is Ready.
+	// seenReadySince is since when the command has seen the node Ready, by the clock of this computer; nil if it looks once.
 	seenReadySince *metav1.Time
 	// completed reports whether somebody has said that the work on the node is done, and the controller
 	// has not acted on it.
