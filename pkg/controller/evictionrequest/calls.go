@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -29,16 +30,52 @@ import (
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 )
 
-// callTTL is how long a call of pods/eviction keeps the requester that stands for all callers.
-const callTTL = coordinationv1alpha1.EvictionCallTTLSeconds * time.Second
+const (
+	// callTTL is how long a call of pods/eviction keeps the requester that stands for all callers.
+	callTTL = coordinationv1alpha1.EvictionCallTTLSeconds * time.Second
 
-// callsExpireAt returns when the last call of pods/eviction for the pod no longer counts. expires is
-// false if nobody requests the eviction by such calls. No call expires before noTimeoutBefore:
-// evictors could not call during an outage either.
-func callsExpireAt(now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest) (expiry time.Time, expires bool) {
-	if !evictionrequesttools.IsRequestedByCalls(request) {
-		return time.Time{}, false
+	// repeatedCallTTL is the same for callers that call every few seconds.
+	repeatedCallTTL = coordinationv1alpha1.EvictionRepeatedCallTTLSeconds * time.Second
+)
+
+// callsSeen has when this process has first seen the time of the last call for a pod. Whether a caller that calls every
+// few seconds has given up is decided on it: API servers whose clocks are minutes apart write that time. A restart
+// empties it, and gives callers a little more time.
+type callsSeen struct {
+	lock sync.Mutex
+	last map[types.UID]callSeen
+}
+
+// callSeen is the time of a call, as the request says it, and when that was seen.
+type callSeen struct {
+	called string
+	at     time.Time
+}
+
+func newCallsSeen() *callsSeen { return &callsSeen{last: map[types.UID]callSeen{}} }
+
+// see returns when the time of the last call that the request has was first seen.
+func (c *callsSeen) see(request *coordinationv1alpha1.EvictionRequest, now time.Time) time.Time {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	uid, called := types.UID(request.Name), request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation]
+	seen, known := c.last[uid]
+	if !known || seen.called != called || seen.at.After(now) {
+		seen = callSeen{called: called, at: now}
+		c.last[uid] = seen
 	}
+	return seen.at
+}
+
+func (c *callsSeen) forget(uid types.UID) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.last, uid)
+}
+
+// callsExpireAt returns when the last call of pods/eviction for the pod, which this process has seen at the time seen, no
+// longer counts. No call expires before noTimeoutBefore: evictors could not call during an outage either.
+func callsExpireAt(now, noTimeoutBefore, seen time.Time, request *coordinationv1alpha1.EvictionRequest) time.Time {
 	called, known := evictionrequesttools.EvictionCallTime(request)
 	// A client may remove the time, or set one with which the request would never end. A time that is
 	// not so far ahead comes from the clock of an API server: with the time of the creation instead, a
@@ -46,11 +83,14 @@ func callsExpireAt(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 	if !known || called.Sub(now) > callTTL {
 		called = request.CreationTimestamp.Time
 	}
-	expiry = called.Add(callTTL)
+	expiry := called.Add(callTTL)
+	if sooner := seen.Add(repeatedCallTTL); evictionrequesttools.AreEvictionCallsRepeated(request) && sooner.Before(expiry) {
+		expiry = sooner
+	}
 	if expiry.Before(noTimeoutBefore) {
 		expiry = noTimeoutBefore
 	}
-	return expiry, true
+	return expiry
 }
 
 // isUncordoned reports whether the node of the pod was unschedulable when pods/eviction was called, and
@@ -69,11 +109,15 @@ func (c *Controller) isUncordoned(request *coordinationv1alpha1.EvictionRequest,
 // then, and the delay until the calls expire, which is zero if they do not. The pod is nil if it is
 // gone.
 func (c *Controller) expireCalls(ctx context.Context, now, noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequest, time.Duration, error) {
-	expiry, expires := callsExpireAt(now, noTimeoutBefore, request)
-	if !expires {
+	if !evictionrequesttools.IsRequestedByCalls(request) {
+		c.calls.forget(types.UID(request.Name))
 		return request, 0, nil
 	}
-	why := change{kind: changeCallsExpired}
+	expiry := callsExpireAt(now, noTimeoutBefore, c.calls.see(request, now), request)
+	why := change{kind: changeCallsExpired, message: callTTL.String()}
+	if evictionrequesttools.AreEvictionCallsRepeated(request) {
+		why.message = repeatedCallTTL.String()
+	}
 	if c.isUncordoned(request, pod) {
 		why = change{kind: changeNodeUncordoned, message: pod.Spec.NodeName}
 	} else if now.Before(expiry) {
@@ -83,6 +127,7 @@ func (c *Controller) expireCalls(ctx context.Context, now, noTimeoutBefore time.
 	if withdrawn == nil {
 		return request, 0, err
 	}
+	c.calls.forget(types.UID(request.Name))
 	return withdrawn, 0, nil
 }
 
@@ -96,6 +141,7 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 			"annotations": map[string]any{
 				coordinationv1alpha1.EvictionCallTimeAnnotation:        nil,
 				coordinationv1alpha1.EvictionCallCordonAnnotation:      nil,
+				coordinationv1alpha1.EvictionCallsRepeatAnnotation:     nil,
 				coordinationv1alpha1.EvictionCallGracePeriodAnnotation: nil,
 			},
 		},

@@ -17,6 +17,8 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,16 +45,36 @@ func called(when string) func(*coordinationv1alpha1.EvictionRequest) {
 	}
 }
 
+// repeat is the annotation of requests whose callers call every few seconds.
+const repeat = "coordination.k8s.io/eviction-calls-repeat"
+
+// noted is a request with an annotation; "" is one without it.
+func noted(name, value string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		if request.Annotations[name] = value; value == "" {
+			delete(request.Annotations, name)
+		}
+	}
+}
+
+// repeatedly is a request for which kubectl drain calls every few seconds, as kube-apiserver says.
+func repeatedly(request *coordinationv1alpha1.EvictionRequest) {
+	noted(repeat, "true")(request)
+	noted("coordination.k8s.io/eviction-call-cordon", "node-uid/10")(request)
+}
+
+// schedulable is a request whose callers have called while the node was schedulable.
+var schedulable = noted("coordination.k8s.io/eviction-call-cordon", "")
+
 func TestCallsExpireAt(t *testing.T) {
 	const minute = time.Minute
 	tests := map[string]struct {
 		now, noTimeoutBefore time.Duration
 		request              *coordinationv1alpha1.EvictionRequest
-		want                 time.Duration
-		never                bool
+		// seen is when the last call was seen.
+		seen time.Duration
+		want time.Duration
 	}{
-		"other requesters":                      {now: 60 * minute, request: newRequest(), never: true},
-		"a time without calls":                  {now: 60 * minute, request: newRequest(calledAt(0), withoutRequesters), never: true},
 		"called at creation":                    {request: newRequest(calledAt(0)), want: 15 * minute},
 		"called later":                          {now: 20 * minute, request: newRequest(calledAt(10 * minute)), want: 25 * minute},
 		"the time was removed":                  {now: 20 * minute, request: newRequest(called("")), want: 15 * minute},
@@ -63,14 +85,17 @@ func TestCallsExpireAt(t *testing.T) {
 		"after an outage":                       {now: 20 * minute, noTimeoutBefore: 25 * minute, request: newRequest(calledAt(0)), want: 25 * minute},
 		"called after an outage":                {now: 20 * minute, noTimeoutBefore: 25 * minute, request: newRequest(calledAt(19 * minute)), want: 34 * minute},
 		"the interceptor works for a long time": {now: 90 * minute, request: newRequest(calledAt(0), having(targets(first), active(first, 0))), want: 15 * minute},
+		"every few seconds":                     {now: minute, seen: minute, request: newRequest(calledAt(0), repeatedly), want: 4 * minute},
+		"by a server whose clock is behind":     {now: minute, seen: minute, request: newRequest(calledAt(-10*minute), repeatedly), want: 4 * minute},
+		"by one whose clock is far behind":      {now: minute, seen: minute, request: newRequest(calledAt(-14*minute), repeatedly), want: minute},
+		"every few seconds, after an outage":    {now: 20 * minute, seen: minute, noTimeoutBefore: 25 * minute, request: newRequest(calledAt(20*minute), repeatedly), want: 25 * minute},
+		"on a node that is not cordoned":        {now: minute, request: newRequest(calledAt(0), repeatedly, schedulable), want: 15 * minute},
+		"anything else about repetition":        {now: minute, request: newRequest(calledAt(0), repeatedly, noted(repeat, "soon")), want: 15 * minute},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			expiry, expires := callsExpireAt(start.Add(test.now), start.Add(test.noTimeoutBefore), test.request)
-			if expires == test.never {
-				t.Fatalf("got expires %t, want %t", expires, !test.never)
-			}
-			if want := start.Add(test.want); expires && !expiry.Equal(want) {
+			expiry := callsExpireAt(start.Add(test.now), start.Add(test.noTimeoutBefore), start.Add(test.seen), test.request)
+			if want := start.Add(test.want); !expiry.Equal(want) {
 				t.Errorf("got %v, want %v", expiry, want)
 			}
 		})
@@ -94,12 +119,12 @@ func TestSyncExpiresCalls(t *testing.T) {
 		},
 		"calls that have expired": {
 			request: newRequest(version("17"), withoutRequesters, calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
+			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null,"coordination.k8s.io/eviction-calls-repeat":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
 			wantCanceled: true, wantEvents: []string{"EvictionCallsExpired", "EvictionCanceled", "EvictionCanceled"},
 		},
 		"others are left": {
 			request: newRequest(version("17"), calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch:  `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
+			wantPatch:  `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null,"coordination.k8s.io/eviction-calls-repeat":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
 			wantEvents: []string{"EvictionCallsExpired"},
 		},
 	} {
@@ -130,6 +155,9 @@ func TestSyncExpiresCalls(t *testing.T) {
 			var events []string
 			for _, event := range f.events {
 				events = append(events, event.Reason)
+				if event.Reason == "EvictionCallsExpired" && !strings.HasSuffix(event.Note, " for 15m0s.") {
+					t.Errorf("got the event %q", event.Note)
+				}
 			}
 			if diff := cmp.Diff(test.wantEvents, events); diff != "" {
 				t.Errorf("unexpected events (-want, +got):\n%s", diff)
@@ -217,7 +245,7 @@ func TestSyncWithdrawsCallsOfUncordonedNode(t *testing.T) {
 			}
 			var wantPatches, wantEvents []string
 			if test.want {
-				wantPatches = []string{`{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null},"resourceVersion":"` +
+				wantPatches = []string{`{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null,"coordination.k8s.io/eviction-calls-repeat":null},"resourceVersion":"` +
 					test.request.ResourceVersion + `","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`}
 				wantEvents = []string{"NodeUncordoned: Withdrew requester eviction.k8s.io: node node-1 was cordoned when pods/eviction was called, and is schedulable again."}
 			}
@@ -253,5 +281,42 @@ func TestUncordonEnqueuesRequests(t *testing.T) {
 				t.Errorf("unexpected requests (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Callers that call every few seconds have given up when they have not called for some of them, counted from when this
+// process has seen their last call.
+func TestSyncExpiresRepeatedCalls(t *testing.T) {
+	request := newRequest(version("17"), withoutRequesters, calledAt(0), repeatedly, having(targets(), active(builtIn, 0)))
+	f := newFixture(t, request, newPod(func(pod *v1.Pod) { pod.Labels = nil }))
+	_, ctx := ktesting.NewTestContext(t)
+	var got []string
+	sync := func(after time.Duration) {
+		t.Helper()
+		f.clock.SetTime(start.Add(after))
+		if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+			t.Fatal(err)
+		}
+		withdrawn := false
+		for _, action := range f.client.Actions() {
+			withdrawn = withdrawn || action.GetVerb() == "patch"
+		}
+		got = append(got, fmt.Sprintf("%v: %t", after, withdrawn))
+	}
+	sync(time.Minute)
+	sync(3 * time.Minute)
+	f.addToCache(t, newRequest(version("18"), withoutRequesters, calledAt(3*time.Minute), repeatedly, having(targets(), active(builtIn, 0))))
+	sync(3*time.Minute + 10*time.Second)
+	sync(6*time.Minute + 9*time.Second)
+	sync(6*time.Minute + 10*time.Second)
+	want := []string{"1m0s: false", "3m0s: false", "3m10s: false", "6m9s: false", "6m10s: true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected withdrawals (-want, +got):\n%s", diff)
+	}
+	if len(f.calls.last) > 0 {
+		t.Errorf("calls are kept of %v", f.calls.last)
+	}
+	if note := "Withdrew requester eviction.k8s.io: pods/eviction was not called for 3m0s."; f.events[0].Note != note {
+		t.Errorf("got the event %q, want %q", f.events[0].Note, note)
 	}
 }

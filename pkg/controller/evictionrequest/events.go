@@ -99,7 +99,7 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 			c.reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed}, true
 	case changeCallsExpired:
 		return event{v1.EventTypeNormal, eventEvictionCallsExpired, "Withdraw",
-			fmt.Sprintf("Withdrew requester %s: pods/eviction was not called for %v.", coordinationv1alpha1.EvictionRequesterEvictions, callTTL), true}, true
+			fmt.Sprintf("Withdrew requester %s: pods/eviction was not called for %s.", coordinationv1alpha1.EvictionRequesterEvictions, c.message), true}, true
 	case changeNodeUncordoned:
 		return event{v1.EventTypeNormal, eventNodeUncordoned, "Withdraw",
 			fmt.Sprintf("Withdrew requester %s: node %s was cordoned when pods/eviction was called, and is schedulable again.", coordinationv1alpha1.EvictionRequesterEvictions, c.message), true}, true

@@ -179,6 +179,7 @@ func (c *Controller) leavesFor(request *coordinationv1alpha1.EvictionRequest, no
 // forget drops the state of this process about a finished request and its pod.
 func (c *Controller) forget(key types.NamespacedName) {
 	c.seen.remove(types.UID(key.Name))
+	c.calls.forget(types.UID(key.Name))
 	c.outages.forget(key)
 	c.marked.remove(types.UID(key.Name))
 	c.imperative.forget(key)

@@ -45,7 +45,8 @@ func validateEvictionsRequester(a admission.Attributes, request, old *coordinati
 
 // callAnnotations are what kube-apiserver says about the callers of pods/eviction.
 var callAnnotations = []string{
-	coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
+	coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
+	coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
 }
 
 // validateCallAnnotations returns an error if a client other than kube-apiserver changes them while such callers

@@ -182,6 +182,8 @@ type eviction struct {
 	interceptors []string
 	// gracePeriod is deleteOptions.gracePeriodSeconds.
 	gracePeriod *int64
+	// repeated is set if the same user has called for this pod a moment ago.
+	repeated bool
 	// atOnce is set if the caller says that the first call requests the eviction.
 	atOnce bool
 	// bypass is set if the caller asks to evict the pod without its interceptors.

@@ -311,7 +311,8 @@ func TestCordon(t *testing.T) {
 		"joining others, schedulable":              {request: newRequest(atFirst, requestedBy("drain.example.com")), node: node(false), want: map[string]string{time: now}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}
+			// On a cordoned node, each call is meant; see TestRepeatedCalls for the next one.
+			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}, first: test.node != nil && test.node.Spec.Unschedulable}
 			if test.request != nil {
 				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
 			}
@@ -339,6 +340,78 @@ func TestCordon(t *testing.T) {
 				t.Errorf("unexpected annotations (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRepeatedCalls: the request says whether callers on cordoned nodes call every few seconds, from the second call on.
+func TestRepeatedCalls(t *testing.T) {
+	const repeat, cordon = "coordination.k8s.io/eviction-calls-repeat", "coordination.k8s.io/eviction-call-cordon"
+	noted := func(name, value string) requestOption {
+		return func(request *coordinationv1alpha1.EvictionRequest) { request.Annotations[name] = value }
+	}
+	atFirst, cordoned, repeated, longAgo := processing(first, first, imperative), noted(cordon, "node-uid/10"), noted(repeat, "true"), calledAt("")
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		// schedulable is whether the node is, others whether the first call is by another user, and dryRun whether the second is one.
+		schedulable, others, dryRun bool
+		// want is what the second call writes: "" if nothing, and "-" if it removes the annotation.
+		want string
+	}{
+		"again":                              {request: newRequest(atFirst, cordoned), want: "true"},
+		"again, as is known":                 {request: newRequest(atFirst, cordoned, repeated)},
+		"again, as is known, a minute later": {request: newRequest(atFirst, cordoned, repeated, longAgo), want: "kept"},
+		"again, where others have noted it":  {request: newRequest(atFirst, repeated, requestedBy("drain.example.com")), want: "true"},
+		"again, on a schedulable node":       {request: newRequest(atFirst), schedulable: true},
+		"once, by each of two":               {request: newRequest(atFirst, cordoned), others: true},
+		"once, where others go on":           {request: newRequest(atFirst, cordoned, repeated), others: true},
+		"once, where others have stopped":    {request: newRequest(atFirst, cordoned, repeated, longAgo), others: true, want: "-"},
+		"in a dry run":                       {request: newRequest(atFirst, cordoned), dryRun: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod(interceptedBy(first), onNode("node-1"))
+			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "node-uid", ResourceVersion: "20"}, Spec: v1.NodeSpec{Unschedulable: !test.schedulable}}
+			objects := []runtime.Object{pod, test.request}
+			plugin, client := world{stored: objects, cached: append(objects, node), first: true}.newPlugin(t)
+			eviction := newEviction(nil)
+			before := call("pods", "eviction", eviction)
+			if test.others {
+				before = byUser(before, "somebody-else")
+			}
+			_ = plugin.Validate(t.Context(), before, nil) // Refused: see TestCaches.
+			client.ClearActions()
+			if test.dryRun {
+				eviction.DeleteOptions.DryRun = []string{metav1.DryRunAll}
+			}
+			_ = plugin.Validate(t.Context(), call("pods", "eviction", eviction), nil)
+			got := ""
+			for _, action := range client.Actions() {
+				if patch, isPatch := action.(clienttesting.PatchActionImpl); isPatch {
+					got = writtenAnnotation(t, patch.Patch, repeat)
+				}
+			}
+			if got != test.want {
+				t.Errorf("the second call writes %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// writtenAnnotation returns what a patch writes into an annotation: "-" if it removes it, and "kept" if it leaves it.
+func writtenAnnotation(t *testing.T, patch []byte, name string) string {
+	t.Helper()
+	written := struct {
+		Metadata struct{ Annotations map[string]*string }
+	}{}
+	if err := json.Unmarshal(patch, &written); err != nil {
+		t.Fatal(err)
+	}
+	switch value, found := written.Metadata.Annotations[name]; {
+	case !found:
+		return "kept"
+	case value == nil:
+		return "-"
+	default:
+		return *value
 	}
 }
 

@@ -72,10 +72,8 @@ func (c *calls) isRepeated(e *eviction) bool {
 // comes back, says so, or is known to expect it, or the node is cordoned, so that all its pods are to leave. A
 // dry run shows what a call would request.
 func (p *Plugin) isMeant(ctx context.Context, e *eviction) bool {
-	// First, because it records the call.
-	repeated := len(e.dryRun) == 0 && p.calls.isRepeated(e)
 	_, inBackground := e.pod.Annotations[evictInBackgroundAnnotation]
-	return repeated || len(e.dryRun) > 0 || e.atOnce || inBackground || p.cordonOf(e) != "" ||
+	return e.repeated || len(e.dryRun) > 0 || e.atOnce || inBackground || p.cordonOf(e) != "" ||
 		p.isAllowedExplicitly(ctx, e, authorizer.AttributesRecord{
 			Verb:       coordinationv1alpha1.EvictionRequestVerb,
 			APIGroup:   coordinationv1alpha1.GroupName,

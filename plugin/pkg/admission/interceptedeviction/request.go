@@ -43,6 +43,7 @@ var fieldManager = evictionrequesttools.FieldManager(coordinationv1alpha1.Evicti
 // is requested and returns the status 429.
 func (p *Plugin) await(ctx context.Context, e *eviction) error {
 	request, live := p.cachedRequest(e), false
+	e.repeated = len(e.dryRun) == 0 && p.calls.isRepeated(e)
 	for range maxAttempts {
 		progress := progressOf(request, e.pod)
 		if live && progress == evicted {
@@ -214,6 +215,9 @@ func (p *Plugin) create(ctx context.Context, e *eviction) (*coordinationv1alpha1
 	annotations := map[string]string{coordinationv1alpha1.EvictionCallTimeAnnotation: p.callTime()}
 	if cordon := p.cordonOf(e); cordon != "" {
 		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = cordon
+		if e.repeated {
+			annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] = "true"
+		}
 	}
 	if seconds, _ := e.gracePeriodOf(nil); seconds != nil {
 		annotations[coordinationv1alpha1.EvictionCallGracePeriodAnnotation] = *seconds
@@ -246,10 +250,18 @@ func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1
 		// It is not from a caller, and the controller would withdraw them because of it.
 		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = nil
 	}
+	renewed := isRenewed(request, p.clock.Now())
+	switch repeats := e.repeated && cordon != ""; {
+	case repeats && !evictionrequesttools.AreEvictionCallsRepeated(request):
+		annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] = "true"
+	case !repeats && !renewed && request.Annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] != "":
+		// The others have not called for a minute, and this one calls less often.
+		annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] = nil
+	}
 	if seconds, change := e.gracePeriodOf(request); change {
 		annotations[coordinationv1alpha1.EvictionCallGracePeriodAnnotation] = seconds
 	}
-	if len(annotations) == 1 && isRenewed(request, p.clock.Now()) {
+	if len(annotations) == 1 && renewed {
 		return nil
 	}
 	spec := map[string]any{"requesters": []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.EvictionRequesterEvictions}}}

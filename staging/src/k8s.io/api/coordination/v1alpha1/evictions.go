@@ -22,7 +22,8 @@ package v1alpha1
 const (
 	// EvictionRequesterEvictions is the requester that stands for all callers of pods/eviction.
 	// Only kube-apiserver can add it. The eviction request controller withdraws it when no call
-	// has come for EvictionCallTTLSeconds, or when the node of the pod is uncordoned: a caller that
+	// has come for EvictionCallTTLSeconds, or for EvictionRepeatedCallTTLSeconds after calls that
+	// EvictionCallsRepeatAnnotation is about, or when the node of the pod is uncordoned: a caller that
 	// gives up usually withdraws nothing.
 	EvictionRequesterEvictions = "eviction.k8s.io"
 
@@ -36,6 +37,12 @@ const (
 	// has given up, and the eviction request controller withdraws EvictionRequesterEvictions. Calls
 	// for pods on schedulable nodes do not set it: evictors that do not drain nodes never cordon them.
 	EvictionCallCordonAnnotation = "coordination.k8s.io/eviction-call-cordon"
+
+	// EvictionCallsRepeatAnnotation, of an EvictionRequest, has the value "true" if pods/eviction was called
+	// again within EvictionCallAgainSeconds while the node of the pod was unschedulable, as by kubectl
+	// drain. Written by kube-apiserver with the second of such calls, and removed by it with a later one
+	// of a caller that calls less often.
+	EvictionCallsRepeatAnnotation = "coordination.k8s.io/eviction-calls-repeat"
 
 	// EvictionCallGracePeriodAnnotation, of an EvictionRequest, is the shortest
 	// deleteOptions.gracePeriodSeconds of the callers of pods/eviction, in seconds, not negative.
@@ -58,6 +65,11 @@ const (
 	// EvictionCallTTLSeconds is how long a call of pods/eviction counts. It is longer than any
 	// known caller waits before its next call: the descheduler waits for ten minutes.
 	EvictionCallTTLSeconds = 15 * 60
+
+	// EvictionRepeatedCallTTLSeconds is how long a call counts whose caller calls again every few seconds,
+	// see EvictionCallsRepeatAnnotation. It is longer than the minute between two writes of the time of the
+	// last call, and EvictionCallAgainSeconds.
+	EvictionRepeatedCallTTLSeconds = 3 * 60
 
 	// EvictionInterceptedMessage begins the message of the status 429. The descheduler and
 	// KubeVirt know it: the pod is on its way, and the caller has to wait.

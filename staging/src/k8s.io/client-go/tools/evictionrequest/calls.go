@@ -51,6 +51,13 @@ func EvictionCallTime(request *coordinationv1alpha1.EvictionRequest) (called tim
 	return called, err == nil
 }
 
+// AreEvictionCallsRepeated reports whether the callers of pods/eviction call every few seconds, to drain a node: one
+// that has not called for EvictionRepeatedCallTTLSeconds has given up.
+func AreEvictionCallsRepeated(request *coordinationv1alpha1.EvictionRequest) bool {
+	return IsRequestedByCalls(request) && request.Annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] == "true" &&
+		request.Annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] != ""
+}
+
 // EvictionCallGracePeriod returns the shortest grace period of the callers of pods/eviction, in seconds. known
 // is false if they have asked for none.
 func EvictionCallGracePeriod(request *coordinationv1alpha1.EvictionRequest) (seconds int64, known bool) {

@@ -238,8 +238,9 @@ func (r *Requests) remove(ctx context.Context, namespace string, open openReques
 		"metadata": map[string]any{
 			"uid": open.uid,
 			"annotations": map[string]any{
-				coordinationv1alpha1.EvictionCallTimeAnnotation:   nil,
-				coordinationv1alpha1.EvictionCallCordonAnnotation: nil,
+				coordinationv1alpha1.EvictionCallTimeAnnotation:    nil,
+				coordinationv1alpha1.EvictionCallCordonAnnotation:  nil,
+				coordinationv1alpha1.EvictionCallsRepeatAnnotation: nil,
 			},
 		},
 		"spec": map[string]any{
