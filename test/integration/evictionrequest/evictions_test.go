@@ -92,6 +92,7 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 		{"the requester is reserved", testReservedRequester},
 		{"only the controller withdraws the callers without permission on the pod", testWithdrawalOfCallers},
 		{"calls expire after fifteen minutes", testCallsExpire},
+		{"those of a drain expire after three minutes", testRepeatedCallsExpire},
 		{"calls that are repeated do not expire", testCallsRenewed},
 		{"calls that a budget refuses do not expire", testCallsBesideBudget},
 		{"a drain is given up when its node is uncordoned", testUncordon},
@@ -830,6 +831,35 @@ func testCallsExpire(t *testing.T, c *cluster) {
 	// The next call begins anew.
 	c.expectWaits("evicting", c.evict(alone))
 	c.awaitRequest(alone, "the first interceptor to be active again", active(first))
+}
+
+// testRepeatedCallsExpire has a drain that calls every few seconds and stops.
+func testRepeatedCallsExpire(t *testing.T, c *cluster) {
+	now := newFakeClock()
+	c.startController(now)
+	node := c.createNode()
+	c.cordon(node, true)
+	pod := c.createRunningPod(newPod("pod", withInterceptors(first), onNode(node)), v1.ConditionTrue)
+	repeats := func() bool {
+		return c.getRequest(pod).Annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] == "true"
+	}
+	c.drain(pod)
+	c.awaitRequest(pod, "the first interceptor to be active", active(first))
+	c.expectWaits("evicting", c.evict(pod))
+	if !repeats() {
+		t.Fatalf("the second call has noted nothing: %v", c.getRequest(pod).Annotations)
+	}
+	for range 5 { // It goes on for longer than a call counts.
+		now.Step(time.Minute)
+		c.expectWaits("evicting", c.evict(pod))
+		c.report(pod, started(first, metav1.NewTime(c.startTimeOf(pod, now.Now()))).WithHeartbeatTime(metav1.NewTime(now.Now())))
+	}
+	c.expectRequesters(pod, evictions)
+	now.Step(3*time.Minute + time.Second)
+	c.awaitRequest(pod, "the end of the request", canceled)
+	c.expectUntouched(pod)
+	c.expectWaits("evicting", c.evict(pod))
+	c.awaitRequest(pod, "the first interceptor to be active again", active(first))
 }
 
 // testCallsRenewed has an evictor that calls every ten minutes, as the descheduler does, while the
