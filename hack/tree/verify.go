@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -100,7 +101,10 @@ func (w *workspace) runVerify() (string, error) {
 	return "the repository is complete", errors.Join(checkHeaders(set), err, w.checkRefreshed())
 }
 
-// checkHeaders demands that each patch says why it is there.
+// gateField is what follows "Gate:". The tests with the gates on take the names from there.
+var gateField = regexp.MustCompile(`^(none|[A-Z][A-Za-z0-9]*(, [A-Z][A-Za-z0-9]*)*)$`)
+
+// checkHeaders demands that each patch says why it is there, and by which gates.
 func checkHeaders(set *patchSet) error {
 	var errs []error
 	for _, p := range set.patches {
@@ -108,6 +112,9 @@ func checkHeaders(set *patchSet) error {
 			if !p.generated() && headerField(p.header, field) == "" {
 				errs = append(errs, fmt.Errorf("%s: %s: is empty or missing: fill it in above the diff (no gate is none)", p.file, field))
 			}
+		}
+		if gates := headerField(p.header, "Gate"); gates != "" && !gateField.MatchString(gates) {
+			errs = append(errs, fmt.Errorf("%s: Gate: is %q: write none, or the names of feature gates with a comma and a space between them", p.file, gates))
 		}
 	}
 	return errors.Join(errs...)

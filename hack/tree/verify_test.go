@@ -31,7 +31,9 @@ func TestVerify(t *testing.T) {
 	f.ok("index")
 	f.fails([]string{"pkg/a/a.go.patch: Why: is empty", "pkg/a/a.go.patch: Gate: is empty"}, "verify")
 
-	f.repo("pkg/a/a.go.patch", strings.Replace(f.readRepo("pkg/a/a.go.patch"), newHeader, "Why: starts | the\n  controller\nGate: none\n\n", 1))
+	f.repo("pkg/a/a.go.patch", strings.Replace(f.readRepo("pkg/a/a.go.patch"), newHeader, "Why: starts | the\n  controller\nGate: none; it has none\n\n", 1))
+	f.fails([]string{`pkg/a/a.go.patch: Gate: is "none; it has none": write none`}, "verify")
+	f.repo("pkg/a/a.go.patch", strings.Replace(f.readRepo("pkg/a/a.go.patch"), "none; it has none", "none", 1))
 	f.fails([]string{"PATCHES.md: is not current"}, "verify")
 	f.ok("index")
 	f.ok("verify")
