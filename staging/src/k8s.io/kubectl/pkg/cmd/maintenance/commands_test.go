@@ -222,6 +222,19 @@ func TestStartMovesOn(t *testing.T) {
 	}
 }
 
+// TestStartOfEndedOne has somebody start a maintenance under the name of one that is over: what is proposed works.
+func TestStartOfEndedOne(t *testing.T) {
+	for name, args := range map[string][]string{
+		`NodeMaintenance "old" is in stage Complete and cannot return to Drain: start another one`: {"old"},
+		`NodeMaintenance "old" already exists, and has ended: choose another name`:                 {"node-1", "--name=old"},
+	} {
+		s := newServer(t, newNode("node-1"), newMaintenance("old", complete, "node-1"))
+		s.run(t, append([]string{"start"}, args...)...)
+		contains(t, s.failure, name)
+		contains(t, s.failure, "delete it first: kubectl delete nm old")
+	}
+}
+
 // TestMoveAfterConflict verifies that a retry decides again: another user has completed it.
 func TestMoveAfterConflict(t *testing.T) {
 	s := newServer(t, newMaintenance("old", cordon, "node-1"))

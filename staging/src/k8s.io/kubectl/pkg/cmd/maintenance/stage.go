@@ -99,6 +99,9 @@ func validateMove(nm *coordinationv1alpha1.NodeMaintenance, stage coordinationv1
 	}
 	// A stage that this kubectl does not know is left to the server.
 	if slices.Index(stages, nm.Spec.Stage) > slices.Index(stages, stage) {
+		if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+			return fmt.Errorf("NodeMaintenance %q is in stage Complete and cannot return to %s: start another one; to use its name again, delete it first: kubectl delete nm %s", nm.Name, stage, nm.Name)
+		}
 		return fmt.Errorf("NodeMaintenance %q is in stage %s and cannot return to %s: complete or cancel it and start another one", nm.Name, nm.Spec.Stage, stage)
 	}
 	return nil

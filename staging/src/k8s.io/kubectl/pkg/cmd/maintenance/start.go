@@ -294,6 +294,15 @@ func (o *startOptions) createOrResume(ctx context.Context, client kubernetes.Int
 	return o.create(ctx, client, nm)
 }
 
+// nameTaken says what to do about a name that another maintenance has. One that has ended keeps it until it is deleted.
+func nameTaken(ctx context.Context, client kubernetes.Interface, name string) error {
+	taken, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
+	if err == nil && (taken.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete || taken.DeletionTimestamp != nil) {
+		return fmt.Errorf("NodeMaintenance %q already exists, and has ended: choose another name, or delete it first: kubectl delete nm %s", name, name)
+	}
+	return fmt.Errorf("NodeMaintenance %q already exists: choose another name, or move that one to a later stage with \"kubectl maintenance start --name=%s\" and no nodes", name, name)
+}
+
 func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
 	if nm.Spec.Rollout != nil {
 		if err := requireRollouts(client); err != nil {
@@ -310,7 +319,7 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 	created, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, nm, options)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return nil, fmt.Errorf("NodeMaintenance %q already exists: choose another name, or move that one to a later stage with \"kubectl maintenance start --name=%s\" and no nodes", nm.Name, nm.Name)
+		return nil, nameTaken(ctx, client, nm.Name)
 	case err != nil:
 		return nil, err
 	}
