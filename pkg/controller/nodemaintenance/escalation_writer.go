@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -27,9 +28,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/utils/ptr"
 )
+
+// markRenewal is after what time the mark of a pod is renewed before its deletion is attempted again: what is left of
+// the two minutes for which a mark stays is longer than a call may take.
+const markRenewal = 30 * time.Second
 
 // escalate does an act of an escalation to the pod. request is the EvictionRequest that the cache
 // has. confirm returns an error if the act is not due any more.
@@ -91,10 +97,11 @@ func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64,
 	return nil
 }
 
-// announceDeletion adds the condition DisruptionTarget, unless an earlier attempt has. The disruption controller
-// takes it back if the pod does not terminate within two minutes.
+// announceDeletion adds the condition DisruptionTarget, or renews that of an earlier attempt. The disruption controller
+// takes it back if the pod does not terminate within two minutes, which must not happen while the deletion is in
+// flight.
 func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message string) error {
-	if maintenance.IsEscalated(pod, nil) {
+	if maintenance.IsEscalated(pod, nil) && (pod.DeletionTimestamp != nil || w.isFresh(pod)) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -110,6 +117,14 @@ func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message stri
 	_, err = w.requestClient.CoreV1().Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	return err
+}
+
+// isFresh reports whether the mark of the pod, as the cache has it, counts for as long as a deletion may take that is
+// sent now. An older one may be taken back already: the cache may be behind.
+func (w *writer) isFresh(pod *v1.Pod) bool {
+	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
+	age := w.clock.Now().Sub(mark.LastTransitionTime.Time)
+	return age >= 0 && age < markRenewal
 }
 
 // hasDeleted reports whether the cache of pods has the deletion.
