@@ -21,8 +21,8 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 const (
@@ -48,6 +48,8 @@ type contest struct {
 	since time.Time
 	// by is the user who has withdrawn the last one, if known.
 	by string
+	// ended is whether the pod has ended since then: its kubelet reports that it runs again.
+	ended bool
 }
 
 // pastRequest is one of them: when it was made, and whether this controller has withdrawn it.
@@ -83,6 +85,7 @@ func (c *contests) wrote(node string, pod types.UID, earlier, now time.Time) {
 		found.since = sinceEarlier(now.Truncate(time.Second), earlier)
 	}
 	found.requested = append(found.requested, pastRequest{at: now})
+	found.ended = false
 }
 
 // recently returns the requests that count.
@@ -179,7 +182,11 @@ func (c *contests) message(node string, pod types.UID, now time.Time) (message s
 	}
 	elapsed := now.Sub(recently(found.requested, now)[0].at).Round(time.Second)
 	if limit == resumeLimit {
-		return fmt.Sprintf("the eviction was requested %d times in %s, and the request withdrawn, because the maintenance did not want it any more: something changes its stage, or the labels of the node, again and again; it is requested again ever more slowly",
+		return fmt.Sprintf("the eviction was requested %d times in %s, and the request withdrawn, because the maintenance did not want it any more: something changes its stage, or the labels of the node or the pod, again and again; it is requested again ever more slowly",
+			count, elapsed), found.since, true
+	}
+	if found.ended {
+		return fmt.Sprintf("the eviction was requested %d times in %s, and the kubelet has reported each time that the pod had ended, and then that it runs; it is requested again ever more slowly",
 			count, elapsed), found.since, true
 	}
 	by := "the last one was deleted, and the audit log has by whom"
@@ -199,16 +206,35 @@ func (c *contests) withdrew(node string, pod types.UID) {
 	}
 }
 
-// keep forgets the requests for all other pods of the node.
-func (c *contests) keep(node string, pods sets.Set[types.UID]) {
+// see forgets the requests for pods that are gone from the node. Those of pods that a policy keeps, or that have ended,
+// are remembered: labels may flap, and a kubelet may report that a pod runs again.
+func (c *contests) see(node string, left, ended []*v1.Pod) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	for pod := range c.nodes[node] {
-		if !pods.Has(pod) {
-			delete(c.nodes[node], pod)
+	known := c.nodes[node]
+	if len(known) == 0 {
+		return
+	}
+	present := make(map[types.UID]*contest, len(known))
+	for _, pod := range left {
+		if found := known[pod.UID]; found != nil {
+			present[pod.UID] = found
 		}
 	}
-	if len(c.nodes[node]) == 0 {
+	for _, pod := range ended {
+		if found := known[pod.UID]; found != nil {
+			found.ended = true
+			present[pod.UID] = found
+		}
+	}
+	c.nodes[node] = present
+	if len(present) == 0 {
 		delete(c.nodes, node)
 	}
+}
+
+func (c *contests) forget(node string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.nodes, node)
 }

@@ -27,7 +27,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -97,6 +96,80 @@ func TestContestedRequests(t *testing.T) {
 				t.Errorf("blockers once they have stopped: %+v", blockers)
 			}
 		})
+	}
+}
+
+// TestPodsThatEndAndRunAgain has a kubelet report again and again that a pod has ended, and that it runs: each time, the
+// request is over, and the evictionrequest-controller removes it, because the pod runs.
+func TestPodsThatEndAndRunAgain(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	report := func(phase v1.PodPhase) {
+		pod.Status.Phase = phase
+		if _, err := f.client.CoreV1().Pods(pod.Namespace).UpdateStatus(f.ctx, pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	for range 300 {
+		f.run(100 * time.Millisecond)
+		report(v1.PodFailed)
+		f.run(100 * time.Millisecond)
+		f.withdrawAll(pod, true)
+		report(v1.PodRunning)
+	}
+	// Two at once, and after 5, 15 and 35 seconds.
+	if got := f.patches(); got < 4 || got > 6 {
+		t.Errorf("requested %d times in a minute", got)
+	}
+	f.run(2 * time.Second)
+	blockers := f.maintenance("m").Status.DrainStatus.Blockers
+	if len(blockers) != 1 || !strings.Contains(blockers[0].Message, "the kubelet has reported each time that the pod had ended") {
+		t.Errorf("blockers %+v", blockers)
+	}
+	f.run(time.Minute)
+	if f.requested() != 1 {
+		t.Error("the eviction is not requested any more")
+	}
+}
+
+// TestFlappingPodLabelsArePaced has the owner of a pod change its labels, so that a policy keeps it, and does not, again
+// and again.
+func TestFlappingPodLabelsArePaced(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createWith("m", "a", func(spec *coordinationv1alpha1.NodeMaintenanceSpec) {
+		spec.PodPolicies = []coordinationv1alpha1.NodeMaintenancePodPolicy{{
+			Action: coordinationv1alpha1.NodeMaintenancePodSkip, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"keep": "yes"}},
+		}}
+	})
+	relabel := func(labels map[string]string) {
+		pod.Labels = labels
+		if _, err := f.client.CoreV1().Pods(pod.Namespace).Update(f.ctx, pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 150 {
+		f.run(time.Second)
+		relabel(map[string]string{"keep": "yes"})
+		f.run(time.Second)
+		relabel(map[string]string{})
+	}
+	// Ten at once, and after 5, 15, 35, 75, 135, 195 and 255 seconds, and as many withdrawals.
+	if got := f.patches(); got < 28 || got > 36 {
+		t.Errorf("%d writes of requests in five minutes", got)
+	}
+	f.run(2 * time.Second)
+	blockers := f.maintenance("m").Status.DrainStatus.Blockers
+	if len(blockers) != 1 || !strings.Contains(blockers[0].Message, "the labels of the node or the pod") {
+		t.Errorf("blockers %+v", blockers)
+	}
+	// It stops, and the drain goes on within a minute.
+	f.run(time.Minute)
+	if f.requested() != 1 {
+		t.Error("the eviction is not requested any more")
 	}
 }
 
@@ -207,16 +280,17 @@ func TestContests(t *testing.T) {
 	if got := c.wait("n", "c", at(190)); got != 10*time.Second {
 		t.Errorf("waits %s after more own withdrawals", got)
 	}
-	c.keep("n", sets.New[types.UID]("a"))
+	pod := func(uid types.UID) []*v1.Pod { return []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: uid}}} }
+	c.see("n", pod("a"), nil)
 	if got := c.count("n", "b", at(0)) + c.count("o", "a", at(0)); got != 0 {
 		t.Errorf("others: %d", got)
 	}
 	c.wrote("n", "b", time.Time{}, at(700))
-	c.keep("n", sets.New[types.UID]("b"))
+	c.see("n", nil, pod("b"))
 	if len(c.nodes["n"]) != 1 || c.count("n", "b", at(700)) != 1 {
 		t.Errorf("kept %v", c.nodes)
 	}
-	c.keep("n", nil)
+	c.see("n", nil, nil)
 	if len(c.nodes) != 0 {
 		t.Errorf("left %v", c.nodes)
 	}

@@ -76,10 +76,11 @@ type podFacts struct {
 
 // readFacts reads the pods of a node, and counts them for the maintenances.
 func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now time.Time) (*nodeFacts, error) {
-	pods, err := c.podsLeftOn(name)
+	pods, ended, err := c.podsOn(name)
 	if err != nil {
 		return nil, err
 	}
+	c.contests.see(name, pods, ended)
 	facts := &nodeFacts{skipped: map[string]int{}, unstopped: map[unstopped]int{}}
 	admitted := sets.New[types.UID]()
 	if node != nil {
@@ -239,15 +240,6 @@ func (c *Controller) explain(blocker *maintenance.Hold) {
 	case maintenance.HoldUnhandled:
 		blocker.Message = absence.Why
 	}
-}
-
-// uids returns the UIDs of the pods.
-func (f *nodeFacts) uids() sets.Set[types.UID] {
-	uids := sets.New[types.UID]()
-	for i := range f.pods {
-		uids.Insert(f.pods[i].UID)
-	}
-	return uids
 }
 
 // anyTaken reports whether the targets include one of the pods that no policy keeps.

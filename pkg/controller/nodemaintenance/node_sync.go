@@ -140,7 +140,6 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 		return nil, err
 	}
 	facts.revision, facts.quiet = revision, quiet
-	c.contests.keep(name, facts.uids())
 	if node == nil {
 		c.forgetNode(name, facts)
 		return nil, nil
@@ -194,7 +193,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
 	c.holdUps.forget(name)
-	c.contests.keep(name, nil)
+	c.contests.forget(name)
 	c.boots.forget(name)
 	c.unrecorded.Delete(name)
 	c.enqueueMaintenances(c.progress.release(name, facts.revision))

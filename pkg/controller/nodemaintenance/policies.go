@@ -141,7 +141,7 @@ func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
 		// The usual case, in which the other pods of the node do not matter.
 		return verdict{action: coordinationv1alpha1.NodeMaintenancePodDrain, wanted: isDraining(orders)}, nil
 	}
-	pods, err := c.podsLeftOn(pod.Spec.NodeName)
+	pods, _, err := c.podsOn(pod.Spec.NodeName)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -179,19 +179,20 @@ func leaving(pods []*v1.Pod, verdicts []verdict) []*v1.Pod {
 	return leaving
 }
 
-// podsLeftOn returns the pods of a node that have not ended.
-func (c *Controller) podsLeftOn(node string) ([]*v1.Pod, error) {
+// podsOn returns the pods of a node that have not ended, and those that have.
+func (c *Controller) podsOn(node string) (left, ended []*v1.Pod, err error) {
 	objects, err := c.podIndexer.ByIndex(controller.PodNodeNameKeyIndex, node)
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of the node: %w", err)
+		return nil, nil, fmt.Errorf("listing the pods of the node: %w", err)
 	}
-	var pods []*v1.Pod
 	for _, object := range objects {
 		if pod := object.(*v1.Pod); maintenance.IsLeft(pod) {
-			pods = append(pods, pod)
+			left = append(left, pod)
+		} else {
+			ended = append(ended, pod)
 		}
 	}
-	return pods, nil
+	return left, ended, nil
 }
 
 // namespaceLabels returns the labels of a namespace, and false if they are not known.
