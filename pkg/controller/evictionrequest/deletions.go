@@ -27,7 +27,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
@@ -62,6 +64,33 @@ func deletionMark(pod *v1.Pod) *v1.PodCondition {
 		return nil
 	}
 	return mark
+}
+
+// noteInherited remembers the requests with which the Deployment of the pod may have come as far as to have its ReplicaSet
+// remove it before this process led. The process that led before may have sent that deletion, and not be there to see the
+// answer, or be suspended. What the ReplicaSet says from now on is about the deletions of this process.
+func (c *Controller) noteInherited() {
+	requests, err := c.requestLister.List(labels.Everything())
+	if err != nil {
+		return // A lister that reads from a cache returns no errors.
+	}
+	c.begun = c.clock.Now()
+	for _, request := range requests {
+		if !evictionrequesttools.IsFinished(request.Status.Conditions) && hadTurn(&request.Status, coordinationv1alpha1.EvictionInterceptorDeployment) {
+			c.inherited.add(types.UID(request.Name))
+		}
+	}
+}
+
+// hadTurn reports whether the interceptor is active, or was.
+func hadTurn(status *coordinationv1alpha1.EvictionRequestStatus, interceptor string) bool {
+	return slices.Contains(status.ActiveInterceptors, interceptor) || slices.Contains(status.ProcessedInterceptors, interceptor)
+}
+
+// mayHaveInherited reports whether the deletion of the pod may be in flight that another process has sent for the request,
+// which led before this one.
+func (c *Controller) mayHaveInherited(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
+	return c.inherited.has(types.UID(request.Name)) && now.Sub(c.begun) <= deletionTimeout
 }
 
 // mayBeDeleted reports whether the deletion of a pod may be in flight that its owner has sent for the request. Such a

@@ -210,3 +210,48 @@ func TestMarkOfAnEscalation(t *testing.T) {
 		t.Errorf("after a long time, stays: %t, error %v", stays, err)
 	}
 }
+
+// A deletion that another process has sent, which led before, may be in flight although the ReplicaSet says that it
+// removes nothing: that is what this process has made of it.
+func TestDeletionOfTheLeaderBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		status []func(*coordinationv1alpha1.EvictionRequestStatus)
+		want   bool
+	}{
+		"the Deployment is active":  {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(deploymentInterceptor), active(deploymentInterceptor, 0)}},
+		"the Deployment was active": {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(deploymentInterceptor), processed(deploymentInterceptor), active(coordinationv1alpha1.EvictionInterceptorImperative, 0)}},
+		"it was not": {
+			status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets("x.example.com", deploymentInterceptor), active("x.example.com", 0)}, want: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := newRequest(withoutRequesters, having(test.status...))
+			f := newFixture(t, request, newPod(ownedBy("ReplicaSet", true)))
+			if err := f.client.Tracker().Add(newOwner()); err != nil {
+				t.Fatal(err)
+			}
+			f.noteInherited()
+			f.clock.Step(deletionTimeout)
+			if stays, err := f.confirmStays(t.Context(), request); err != nil || stays != test.want {
+				t.Errorf("while the call may be in flight, stays: %t, error %v, want %t", stays, err, test.want)
+			}
+			f.clock.Step(time.Second)
+			if stays, err := f.confirmStays(t.Context(), request); err != nil || !stays {
+				t.Errorf("no call takes that long, but the pod stays: %t, error %v", stays, err)
+			}
+		})
+	}
+}
+
+// A request whose Deployment becomes active while this process leads needs no such wait.
+func TestNothingIsInheritedLater(t *testing.T) {
+	status := having(targets(deploymentInterceptor), active(deploymentInterceptor, 0))
+	f := newFixture(t, newPod(ownedBy("ReplicaSet", true)))
+	if err := f.client.Tracker().Add(newOwner()); err != nil {
+		t.Fatal(err)
+	}
+	f.noteInherited()
+	if stays, err := f.confirmStays(t.Context(), newRequest(withoutRequesters, status)); err != nil || !stays {
+		t.Errorf("stays: %t, error %v", stays, err)
+	}
+}

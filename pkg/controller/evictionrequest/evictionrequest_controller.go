@@ -74,6 +74,10 @@ type Controller struct {
 	calls *callsSeen
 	// marked holds the times since which pods seem to be about to leave although nobody wants that any more.
 	marked *podTimes
+	// inherited holds the pods whose deletion another process may have sent that led before, and begun is since when
+	// this one leads. Both are written before the workers start; only removals follow.
+	inherited *podSet
+	begun     time.Time
 
 	sweeper sweeper
 	// ttlAfterFinished is how long finished requests are kept. Zero keeps them forever.
@@ -161,6 +165,7 @@ func newController(
 		seen:          newPodSet(),
 		calls:         newCallsSeen(),
 		marked:        newPodTimes(),
+		inherited:     newPodSet(),
 		owners:        &owners{requestLister: requestInformer.Lister(), podLister: podInformer.Lister(), nodeLister: nodeInformer.Lister()},
 		clock:         clock,
 
@@ -272,6 +277,7 @@ func (c *Controller) Run(ctx context.Context, workers, evictionWorkers int) {
 	defer metrics.Track(c.countRequests)()
 	// Interceptors may have been unable to report while this controller did not run.
 	c.outages.note()
+	c.noteInherited()
 	running.Go(func() { c.outages.probe(ctx, c.clock, c.writer.client, c.hasActiveInterceptor) })
 	running.Go(func() { c.sweep(ctx) })
 	c.limitWorkers(workers)

@@ -145,8 +145,11 @@ func isWithdrawn(status *coordinationv1alpha1.EvictionRequestStatus) bool {
 // confirmStays reports whether the pod of a request that nobody wants any more stays, as Canceled says.
 // An eviction that has read the request before has marked the pod before that, so the mark is read
 // after the request, and not from a cache (see package evictionfence). Of other deletions, there are records
-// elsewhere (see mayBeDeleted).
+// elsewhere (see mayBeDeleted), but not of those that another process has sent, which led before this one.
 func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1alpha1.EvictionRequest) (bool, error) {
+	if c.mayHaveInherited(request, c.clock.Now()) {
+		return false, nil // First, because it costs no call.
+	}
 	pod, err := c.pods(ctx, request.Namespace, targetName(request))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -182,6 +185,7 @@ func (c *Controller) forget(key types.NamespacedName) {
 	c.calls.forget(types.UID(key.Name))
 	c.outages.forget(key)
 	c.marked.remove(types.UID(key.Name))
+	c.inherited.remove(types.UID(key.Name))
 	c.imperative.forget(key)
 }
 
