@@ -46,6 +46,8 @@ type nodeView struct {
 	// it cannot be uncordoned.
 	cordonRefused bool
 	cordonBlocker *maintenance.Hold
+	// returnBlockers say which pods keep coming back to a node that is empty at the moment.
+	returnBlockers []maintenance.Hold
 	// statusBlocker says why the status of the node cannot be written.
 	statusBlocker *maintenance.Hold
 	// volumeBlockers say which volumes keep a node without pods from being drained, by the names of the maintenances
@@ -161,7 +163,7 @@ func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
 	}
 	view.podBlockers, view.blocked = facts.podBlockers(view.targets)
 	if wait := c.returns.settles(node.Name, s.now); wait > 0 {
-		view.state.settling = true
+		view.state.settling, view.returnBlockers = true, c.returns.unsettled(node.Name, s.now)
 		c.nodes.AddAfter(node.Name, wait)
 	}
 	view.state.draining = facts.anyTaken(view.targets)
@@ -220,7 +222,7 @@ func (v *nodeView) isDrainedFor(maintenance string, left bool) bool {
 // groupBlockers groups what delays the eviction of pods, with what delays the writes to the node, and the
 // volumes for which the maintenance waits; none without a name.
 func (v *nodeView) groupBlockers(ofPods []maintenance.Hold, maintenanceName string) []maintenance.HoldGroup {
-	blockers := slices.Clip(ofPods)
+	blockers := append(slices.Clip(ofPods), v.returnBlockers...)
 	for _, blocker := range []*maintenance.Hold{v.cordonBlocker, v.statusBlocker} {
 		if blocker != nil {
 			blockers = append(blockers, *blocker)

@@ -42,6 +42,9 @@ const (
 	returnSettled = 5 * time.Second
 	lateSettled   = 30 * time.Second
 
+	// unsettledAfter is after what time pods that come back are a blocker although the node is empty at the moment.
+	unsettledAfter = time.Minute
+
 	// bindingDelay is how long after its cordon pods may be bound to a node by a scheduler that does not know
 	// of it yet.
 	bindingDelay = 10 * time.Second
@@ -90,6 +93,9 @@ type ownerReturns struct {
 	asked       sets.Set[types.UID]
 	first, last time.Time
 	rounds      int
+	// latest is the last one that was seen there, and seen when that was.
+	latest *v1.Pod
+	seen   time.Time
 }
 
 type heldReturn struct {
@@ -194,6 +200,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 			if found.owners[owner] == nil {
 				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: found.begins(pod, now)}
 			}
+			found.owners[owner].latest, found.owners[owner].seen = pod, now
 		}
 		if isBack || maintenance.ComesBack(pod) || leavesGap(pod) {
 			occupied = true
@@ -327,6 +334,24 @@ func (r *returns) settles(node string, now time.Time) time.Duration {
 		return 0
 	}
 	return within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
+}
+
+// unsettled returns the last pods of those owners whose pods have come back for a while, and keep a node from being
+// drained that is empty at the moment: they may go as fast as they come, by themselves.
+func (r *returns) unsettled(node string, now time.Time) []maintenance.Hold {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	found := r.nodes[node]
+	if found == nil || found.emptied.IsZero() {
+		return nil
+	}
+	var holds []maintenance.Hold
+	for _, state := range found.owners {
+		if state.latest != nil && now.Sub(state.first) >= unsettledAfter && now.Sub(state.seen) <= found.settled {
+			holds = append(holds, maintenance.ReturnedPod(state.latest, maintenance.WhyComesBack(state.latest), state.first.Truncate(time.Second), time.Time{}))
+		}
+	}
+	return holds
 }
 
 func (r *returns) forget(node string) {

@@ -62,6 +62,33 @@ func (f *fixture) replaceFor(duration time.Duration, options ...func(*v1.Pod)) (
 	return created, drained
 }
 
+// TestPodsThatComeAndGo has a tenant create a pod on a drained node, and delete it, again and again: the node is not
+// drained, and the maintenance says because of whom, also while the node is empty.
+func TestPodsThatComeAndGo(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	f.run(bindingDelay + 2*time.Second)
+	for i := range 10 {
+		pods := f.createPods(1, "n", 0, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
+		f.run(time.Second)
+		f.deletePods(pods...)
+		f.run(19 * time.Second)
+		m := f.maintenance("m")
+		if isDrained(&m.Status) {
+			t.Fatalf("drained, although pods come back")
+		}
+		blockers := m.Status.DrainStatus.Blockers
+		if named := len(blockers) == 1 && blockers[0].Cause == coordinationv1alpha1.DrainBlockerComesBack && blockers[0].Pods[0].Name == pods[0].Name; i < 2 && len(blockers) > 0 || i > 3 && !named {
+			t.Errorf("after %d pods: blockers %+v", i+1, blockers)
+		}
+	}
+	f.run(lateSettled)
+	if m := f.maintenance("m"); !isDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
+		t.Errorf("not drained in the end: %+v", m.Status)
+	}
+}
+
 // A pod that may run on a cordoned node is replaced there: its eviction is requested less and less often, the
 // maintenance says why, and is not drained.
 func TestPodsThatComeBack(t *testing.T) {
