@@ -1012,6 +1012,13 @@ func TestRemarkOnAnOutage(t *testing.T) {
 	if got := a.remarks(a.budgets["b"]); !strings.HasPrefix(got, few) {
 		t.Errorf("of two nodes, it says %q", got)
 	}
+	empty := budgetFor("empty", v1.NodeSelectorRequirement{Key: "no-node-has-it", Operator: v1.NodeSelectorOpExists})
+	if err := a.SetBudget(empty); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.remarks(a.budgets["empty"]); got != "" {
+		t.Errorf("without nodes, it says %q", got)
+	}
 	back := nodes[1].DeepCopy()
 	back.Status.Conditions[0].Status = v1.ConditionTrue
 	a.SetNode(back)

@@ -441,8 +441,8 @@ func TestNodesThatAreDownForAMoment(t *testing.T) {
 		maxUnavailable int32
 		want           int
 	}{
-		"for a minute":               {pool("a", 9, since(time.Minute)), 2, 0},
-		"for almost five minutes":    {pool("a", 9, since(deadAfter-time.Second)), 2, 0},
+		"for a minute":               {concat(pool("a", 9, since(time.Minute)), pool("b", 9)), 2, 0},
+		"for almost five minutes":    {concat(pool("a", 9, since(deadAfter-time.Second)), pool("b", 9)), 2, 0},
 		"for five minutes":           {concat(pool("a", 9, since(deadAfter)), pool("b", 9)), 2, 9},
 		"nobody knows since when":    {concat(pool("a", 9, down), pool("b", 9)), 2, 9},
 		"all for an hour":            {pool("a", 9, since(time.Hour)), 2, 0},
@@ -450,9 +450,9 @@ func TestNodesThatAreDownForAMoment(t *testing.T) {
 		"more than half, of few":     {concat(pool("a", 2, since(time.Hour)), pool("b", 1)), 1, 2},
 		"all but those of another":   {concat(pool("a", 5, since(time.Hour)), pool("t", 5, admitted, down)), 2, 5}, // The latter.
 		"an outage within the limit": {pool("a", 3, since(time.Hour)), 3, 3},
-		"a clock is ahead":           {pool("a", 9, since(-time.Minute)), 2, 0},
+		"a clock is ahead":           {concat(pool("a", 9, since(-time.Minute)), pool("b", 9)), 2, 0},
 		"a clock is wrong":           {concat(pool("a", 9, since(-time.Hour)), pool("b", 9)), 2, 9},
-		"new nodes":                  {pool("a", 9, isNew), 2, 0},
+		"new nodes":                  {concat(pool("a", 9, isNew), pool("b", 9)), 2, 0},
 		"each has its own place":     {pool("a", 2, since(time.Minute)), 2, 2},
 		"beside one that is there":   {concat(pool("a", 1, since(time.Minute)), pool("b", 3)), 2, 2},
 		"beside some that are dead":  {concat(pool("a", 2, since(time.Hour)), pool("b", 3, since(time.Minute)), pool("c", 6)), 2, 2},
@@ -471,6 +471,30 @@ func TestNodesThatAreDownForAMoment(t *testing.T) {
 				t.Errorf("%v, waits %v", got, waits)
 			}
 		})
+	}
+}
+
+// A node that goes down is down since then, and not since its condition has changed before.
+func TestNodeGoesDown(t *testing.T) {
+	f := NewFleet()
+	ready := pool("a", 1, func(n *v1.Node) {
+		n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(decidedAt.Add(-time.Hour))
+	})[0]
+	f.SetNodes(concat([]*v1.Node{ready}, pool("b", 9), pool("c", 2, outOfService)))
+	if err := f.SetBudget(budgetOfPool(2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	wentDown := ready.DeepCopy()
+	down(wentDown)
+	wentDown.Status.Conditions[0].LastTransitionTime = metav1.NewTime(decidedAt.Add(-time.Second))
+	f.SetNode(wentDown)
+	for _, test := range []struct {
+		at   time.Time
+		want int
+	}{{decidedAt, 0}, {decidedAt.Add(deadAfter), 1}} {
+		if got, waits := decisionText(f.Decide([]Maintenance{waitingFor("m", "a00")}, test.at)); len(got) != test.want {
+			t.Errorf("%s later: %v, waits %v, want %d", test.at.Sub(decidedAt), got, waits, test.want)
+		}
 	}
 }
 
@@ -584,6 +608,7 @@ func TestOutageOfSmallBudgets(t *testing.T) {
 		return nodes
 	}
 	unlimited := func(n *v1.Node) { delete(n.Labels, "pool") }
+	inZone := func(zone string) func(*v1.Node) { return func(n *v1.Node) { n.Labels["zone"] = zone } }
 	for name, test := range map[string]struct {
 		nodes []*v1.Node
 		want  int
@@ -598,6 +623,10 @@ func TestOutageOfSmallBudgets(t *testing.T) {
 		"beside others that are maintained": {concat(racks("a", 1, dead), pool("x", 9, unlimited, admitted, dead, func(n *v1.Node) {
 			n.Status.MaintenanceStatus.Admissions[0].DrainedTime = ptr.To(metav1.NewTime(decidedAt.Add(-2 * time.Hour)))
 		}), pool("y", 1, unlimited)), 2},
+		"beside most of those that are not maintained":       {concat(racks("a", 1, dead), pool("x", 1, unlimited, dead), pool("y", 2, unlimited), pool("z", 4, unlimited, admitted)), 0},
+		"beside some that were admitted when they were down": {concat(racks("a", 1, dead), pool("x", 2, unlimited, admitted, dead), pool("y", 4, unlimited)), 2},
+		"half of a pool, and nobody maintains it":            {concat(pool("a", 4, dead), pool("b", 4, inZone("a")), pool("x", 9, unlimited)), 4},
+		"half of a pool, and the others are maintained":      {concat(pool("a", 4, dead), pool("b", 4, inZone("a"), admitted), pool("x", 9, unlimited)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, m := NewFleet(), waitingFor("m")

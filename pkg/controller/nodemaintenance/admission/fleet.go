@@ -294,6 +294,7 @@ func (f *Fleet) SetNodes(objects []*v1.Node) {
 		known := f.nodes[object.Name]
 		if known != nil && known.UID != object.UID {
 			f.departed(known.Node)
+			delete(f.refused, object.Name)
 		}
 		if known == nil || known.Node != object {
 			f.SetNode(object)

@@ -80,6 +80,47 @@ func TestSetNodes(t *testing.T) {
 	}
 }
 
+// An admission counts once, however often its node is seen, and no more when it is done.
+func TestAdmissionsAreCountedOnce(t *testing.T) {
+	f, n := NewFleet(), readyNode("n", nil)
+	n.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "m"}}}
+	for range 3 {
+		f.SetNode(n.DeepCopy())
+	}
+	if c := f.admitted["m"]; c == nil || c.working != 1 || c.done != 0 {
+		t.Fatalf("counted: %+v, want one that is worked on", c)
+	}
+	n.Status.MaintenanceStatus.Admissions[0].DoneTime = ptr.To(metav1.Now())
+	f.SetNode(n.DeepCopy())
+	if c := f.admitted["m"]; c == nil || c.working != 0 || c.done != 1 {
+		t.Fatalf("counted: %+v, want one that is done", c)
+	}
+	f.RemoveNode("n")
+	if len(f.admitted) != 0 {
+		t.Errorf("counted without nodes: %v", f.admitted)
+	}
+}
+
+// What was refused for a node says nothing of the one that has replaced it under its name.
+func TestRefusedNodesAreForgotten(t *testing.T) {
+	node := func(name string, uid types.UID) *v1.Node {
+		n := readyNode(name, nil)
+		n.UID = uid
+		return n
+	}
+	f, stays := NewFleet(), node("stays", "1")
+	f.SetNodes([]*v1.Node{stays, node("again", "2"), node("gone", "3")})
+	for name := range f.nodes {
+		f.refused[name] = decidedAt
+	}
+	relabeled := stays.DeepCopy()
+	relabeled.Labels = map[string]string{"a": ""}
+	f.SetNodes([]*v1.Node{relabeled, node("again", "4")})
+	if _, kept := f.refused["stays"]; len(f.refused) != 1 || !kept {
+		t.Errorf("refused: %v, want only the one that is there", f.refused)
+	}
+}
+
 // A percentage rounds down, and is at least one node unless it is 0%.
 func TestLimit(t *testing.T) {
 	for _, test := range []struct {
@@ -125,6 +166,38 @@ func TestIsTaken(t *testing.T) {
 		n.Status.MaintenanceStatus = test.status
 		if got := isTaken(n); got != test.want {
 			t.Errorf("%s: %t, not %t", name, got, test.want)
+		}
+	}
+}
+
+// A node is lost unless a maintenance that has begun with it has drained it before it went down.
+func TestIsLost(t *testing.T) {
+	at := func(seconds int64) *metav1.Time { return ptr.To(metav1.Unix(seconds, 0)) }
+	const wentDown = 1000
+	for name, test := range map[string]struct {
+		status *v1.MaintenanceStatus
+		want   bool
+	}{
+		"no maintenance":             {nil, true},
+		"its kubelet shuts down":     {&v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{}}}, false},
+		"not drained":                {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{}}}, true},
+		"drained before":             {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{DrainedTime: at(wentDown - 1)}}}, false},
+		"drained in the same second": {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{DrainedTime: at(wentDown)}}}, true},
+		"drained since":              {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{DrainedTime: at(wentDown + 1)}}}, true},
+		"drained and given back":     {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{DrainedTime: at(1), DoneTime: at(2)}}}, true},
+		"drained by one of two":      {&v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{{}, {DrainedTime: at(1)}}}, false},
+	} {
+		n := readyNode("n", nil)
+		n.Status.MaintenanceStatus = test.status
+		if isLost(n) {
+			t.Errorf("%s: it is Ready, and lost", name)
+		}
+		n.Status.Conditions = []v1.NodeCondition{
+			{Type: v1.NodeReady, Status: v1.ConditionUnknown, LastTransitionTime: *at(wentDown)},
+			{Type: v1.NodeDiskPressure, Status: v1.ConditionUnknown, LastTransitionTime: *at(wentDown + 100)},
+		}
+		if got := isLost(n); got != test.want {
+			t.Errorf("%s: lost: %t, want %t", name, got, test.want)
 		}
 	}
 }
