@@ -270,9 +270,10 @@ func TestUncordonEnqueuesRequests(t *testing.T) {
 		before, after *v1.Node
 		want          []types.NamespacedName
 	}{
-		"uncordoned":  {before: newNode(true, "20"), after: newNode(false, "30"), want: []types.NamespacedName{requestKeyOfPod}},
-		"cordoned":    {before: newNode(false, "10"), after: newNode(true, "20")},
-		"a heartbeat": {before: newNode(false, "30"), after: newNode(false, "40")},
+		"uncordoned":                       {before: newNode(true, "20"), after: newNode(false, "30"), want: []types.NamespacedName{requestKeyOfPod}},
+		"cordoned":                         {before: newNode(false, "10"), after: newNode(true, "20")},
+		"a heartbeat":                      {before: newNode(false, "30"), after: newNode(false, "40")},
+		"a heartbeat while it is cordoned": {before: newNode(true, "20"), after: newNode(true, "30")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newRequest(calledOnCordoned("node-uid/20")), other, uncalled, newPod(onNode), test.before)

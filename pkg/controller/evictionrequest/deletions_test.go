@@ -59,6 +59,7 @@ func owner(change func(*apps.ReplicaSet)) *apps.ReplicaSet {
 // TestDeletionInFlight: Canceled does not say that the pod stays while its owner may have sent its deletion for the
 // request, and not for longer than such a call can take.
 func TestDeletionInFlight(t *testing.T) {
+	const foreignReplicaSet = "a ReplicaSet of another API group"
 	started, completed := alive(daemonSetInterceptor, 0, 0), done(daemonSetInterceptor, 0)
 	surged := []func(*coordinationv1alpha1.EvictionRequestStatus){targets(deploymentInterceptor), active(deploymentInterceptor, 0)}
 	for name, test := range map[string]struct {
@@ -79,6 +80,7 @@ func TestDeletionInFlight(t *testing.T) {
 		"another ReplicaSet of that name":               {status: surged, owner: "ReplicaSet", rs: owner(func(rs *apps.ReplicaSet) { *rs = *newOwner(podUID); rs.UID = "other" }), want: true},
 		"no such ReplicaSet":                            {status: surged, owner: "ReplicaSet", want: true},
 		"an owner of another kind":                      {status: surged, owner: "StatefulSet", rs: newOwner(podUID), want: true},
+		"an owner of another API group":                 {status: surged, owner: foreignReplicaSet, rs: newOwner(podUID), want: true},
 		"no owner":                                      {status: surged, rs: newOwner(podUID), want: true},
 		"the Deployment has passed the pod on": {status: []func(*coordinationv1alpha1.EvictionRequestStatus){
 			targets(deploymentInterceptor), processed(deploymentInterceptor), active(coordinationv1alpha1.EvictionInterceptorImperative, 0),
@@ -86,7 +88,12 @@ func TestDeletionInFlight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := newPod()
-			if test.owner != "" {
+			switch test.owner {
+			case "":
+			case foreignReplicaSet:
+				ownedBy("ReplicaSet", true)(pod)
+				pod.OwnerReferences[0].APIVersion = "example.com/v1"
+			default:
 				ownedBy(test.owner, true)(pod)
 			}
 			request := newRequest(withoutRequesters, having(test.status...))
