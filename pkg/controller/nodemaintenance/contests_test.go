@@ -95,6 +95,11 @@ func TestContestedRequests(t *testing.T) {
 			if len(blockers) != 1 || blockers[0].Cause == coordinationv1alpha1.DrainBlockerRequestFailed {
 				t.Errorf("blockers once they have stopped: %+v", blockers)
 			}
+			f.deletePods(pod)
+			f.run(time.Second)
+			if len(f.contests.nodes) > 0 {
+				t.Errorf("requests for a pod that is gone: %v", f.contests.nodes)
+			}
 		})
 	}
 }
@@ -293,5 +298,46 @@ func TestContests(t *testing.T) {
 	c.see("n", nil, nil)
 	if len(c.nodes) != 0 {
 		t.Errorf("left %v", c.nodes)
+	}
+}
+
+// The blocker says since when others have withdrawn, and who was the last one, in the time that counts. A clock that
+// was set back delays nothing.
+func TestContestMessage(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	c := newContests()
+	expect := func(now int, since int, parts ...string) {
+		t.Helper()
+		message, found, contested := c.message("n", "a", at(now))
+		if !contested || !found.Equal(at(since)) {
+			t.Errorf("after %d s: contested: %t, since %v, want %v", now, contested, found, at(since))
+		}
+		for _, part := range parts {
+			if !strings.Contains(message, part) {
+				t.Errorf("after %d s: %q does not say %q", now, message, part)
+			}
+		}
+	}
+	c.wrote("n", "a", time.Time{}, at(0))
+	c.wrote("n", "a", time.Time{}, at(700))
+	if _, _, contested := c.message("n", "a", at(700)); contested {
+		t.Error("contested, although the first request does not count any more")
+	}
+	c.withdrawn("n", "a", "tenant")
+	c.wrote("n", "a", time.Time{}, at(701))
+	expect(702, 700, "2 times in 2s", `user "tenant"`)
+	c.withdrawn("n", "a", "")
+	expect(702, 700, "the audit log has by whom")
+	c.wrote("n", "a", time.Time{}, at(1000))
+	c.wrote("n", "a", time.Time{}, at(1001))
+	expect(1305, 700, "2 times in 5m5s")
+	if got := c.wait("n", "a", at(900)); got != 0 {
+		t.Errorf("waits %s after the clock was set back", got)
+	}
+	c.wrote("n", "b", at(-3600), at(0))
+	c.wrote("n", "b", at(-3600), at(1))
+	if _, since, _ := c.message("n", "b", at(1)); !since.Equal(at(-3600)) {
+		t.Errorf("contested since %v, want what a process before has found", since)
 	}
 }

@@ -71,11 +71,26 @@ func TestHoldUps(t *testing.T) {
 		h.see(node("uid"), []order{hasty}, pods, asks, start.Add(later))
 		expectEnded("a pod is not kept any more", node("uid"), 3*time.Minute, 2*time.Minute)
 	}
+	late, later := draining("late"), draining("later")
+	h.note("n", sets.New[types.UID]("late", "later"), held)
+	completes := late
+	completes.stage = stageComplete
+	h.see(node("uid"), []order{hasty, completes, later}, pods, asks, start.Add(5*time.Minute))
+	expectEnded("one does not drain any more that holds up another one", node("uid"), 5*time.Minute, 5*time.Minute)
+	h.see(node("uid"), []order{hasty}, pods, asks, start.Add(6*time.Minute))
+	expectEnded("one more has ended", node("uid"), 6*time.Minute, 6*time.Minute)
+	h.note("n", nil, nil)
+	if news := h.note("n", nil, held); len(news) != 1 {
+		t.Errorf("%d news of what is held up again", len(news))
+	}
 	expectEnded("another node of that name", node("next"), -1, -1)
 	h.see(node("next"), []order{hasty, patient}, pods, asks, start.Add(time.Hour))
 	expectEnded("the node was created again", node("next"), -1, -1)
 	if news := h.note("n", nil, held); len(news) != 1 {
 		t.Errorf("%d news of the node that was created again", len(news))
+	}
+	if h.see(node("next"), []order{patient}, pods, asks, start.Add(time.Hour)); len(h.nodes) > 0 {
+		t.Errorf("remembered although nothing escalates: %v", h.nodes)
 	}
 }
 

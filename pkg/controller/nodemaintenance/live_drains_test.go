@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// What was read of a node serves for its other pods for a second, and for nothing else.
+func TestConfirmedDrain(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(10 * time.Second)
+	node := f.node("n")
+	orders, _ := f.progress.selecting(node)
+	reads, broken := 0, false
+	f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		reads++
+		if !broken {
+			return false, nil, nil
+		}
+		f.clock.Step(requestTimeout)
+		return true, nil, apierrors.NewTimeoutError("too slow", 1)
+	})
+	anotherOrder := slices.Clone(orders)
+	anotherOrder[0].uid = "other"
+	anotherNode := node.DeepCopy()
+	anotherNode.UID = "other"
+	known := f.liveDrains.get("n")
+	for _, test := range []struct {
+		name string
+		// age is how old it is; what the step before has read keeps its time if that is not set.
+		age    time.Duration
+		change func()
+		node   *v1.Node
+		orders []order
+		reads  int
+		fails  bool
+	}{
+		{name: "it is old", age: liveDrainAge, reads: 1},
+		{name: "it is current", age: liveDrainAge - time.Millisecond},
+		{name: "the clock was set back", age: -time.Millisecond, reads: 1},
+		{name: "the targets did not take the pod yet", change: func() { known.targets = maintenance.Targets{} }, reads: 1},
+		{name: "another node of that name", node: anotherNode, reads: 1, fails: true},
+		{name: "the node", reads: 1},
+		{name: "another maintenance", orders: anotherOrder, fails: true}, // The node is not read.
+		{name: "the maintenance", reads: 1},
+		{name: "it cannot be read", age: liveDrainAge, change: func() { broken = true }, reads: 1, fails: true},
+		{name: "it could not be read, for another one that has waited", fails: true},
+		{name: "it can be read again", age: liveDrainAge, change: func() { broken = false }, reads: 1},
+	} {
+		reads = 0
+		if test.age != 0 {
+			known.at = f.Controller.clock.Now().Add(-test.age)
+		}
+		if test.change != nil {
+			test.change()
+		}
+		if test.node == nil {
+			test.node = node
+		}
+		if test.orders == nil {
+			test.orders = orders
+		}
+		if err := f.confirmDrain(f.ctx, pod, test.node, test.orders); (err != nil) != test.fails || reads != test.reads {
+			t.Errorf("%s: the node is read %d times, want %d; error %v, want one: %t", test.name, reads, test.reads, err, test.fails)
+		}
+	}
+}
