@@ -159,6 +159,8 @@ func TestFencedEviction(t *testing.T) {
 		// whether its containers do not run.
 		unready policyv1.UnhealthyPodEvictionPolicyType
 		pending bool
+		// ready is whether the pod is ready, and no budget selects it.
+		ready bool
 		// version is whether the caller wants the pod as it is now.
 		version bool
 		// counted is whether the API server tells the caller to try again, because the budget counts the pod now.
@@ -168,6 +170,7 @@ func TestFencedEviction(t *testing.T) {
 	}{
 		"wanted":              {},
 		"wanted, and unready": {unready: policyv1.AlwaysAllow},
+		"wanted, and ready":   {ready: true},
 		"withdrawn":           {before: withdrawn, refused: "it has no requesters"},
 		"withdrawn late":      {later: withdrawn, refused: "it has no requesters"},
 		"withdrawn late, of a pod that is unready": {later: withdrawn, unready: policyv1.AlwaysAllow, refused: "it has no requesters"},
@@ -211,6 +214,9 @@ func TestFencedEviction(t *testing.T) {
 			pod := createRunningPod(ctx, t, storage, status)
 			if test.pending {
 				pod = write(ctx, t, status, func(pod *api.Pod) { pod.Status.Phase = api.PodPending })
+			}
+			if test.ready {
+				becomeReady(ctx, t, status)
 			}
 			if !test.missing {
 				requests.write(ctx, t, pod, test.before)
@@ -389,6 +395,45 @@ func dryRun(eviction *policy.Eviction) { eviction.DeleteOptions.DryRun = []strin
 func isMarked(pod *api.Pod) bool {
 	_, condition := podutil.GetPodCondition(&pod.Status, api.DisruptionTarget)
 	return condition != nil && condition.Status == api.ConditionTrue && strings.HasPrefix(condition.Message, evictionrequesttools.EvictionMark(requestUID))
+}
+
+// An eviction that cannot go on takes its mark back also if its client has gone away, but writes nothing to a pod that
+// somebody else has deleted meanwhile.
+func TestFencedEvictionThatEnds(t *testing.T) {
+	requests := newStoredRequests(t)
+	for name, test := range map[string]struct{ leaves, deleted, marked bool }{
+		"the client goes away":    {leaves: true},
+		"another deletes the pod": {deleted: true, marked: true},
+		"the request is replaced": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storage, _, status, server := newStorage(t)
+			defer server.Terminate(t)
+			defer storage.Store.DestroyFunc()
+			pod := createRunningPod(contextOfEviction(), t, storage, status)
+			requests.write(contextOfEviction(), t, pod, nil)
+			ctx, leave := context.WithCancel(contextOfEviction())
+			defer leave()
+			store := &markingStore{StandardStorage: status.store, marked: func(*api.Pod) bool {
+				requests.write(contextOfEviction(), t, pod, func(request *coordination.EvictionRequest) { request.UID = "successor" })
+				if test.deleted {
+					markDeleted(contextOfEviction(), t, storage, 30)
+				}
+				if test.leaves {
+					leave()
+				}
+				return false
+			}}
+			if _, err := newEvictionStorage(store, budgetsClient(t, nil)).fencedBy(requests.fence).
+				Create(ctx, pod.Name, evictionFor(pod), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err == nil {
+				t.Error("evicted")
+			}
+			left, err := storage.Get(contextOfEviction(), pod.Name, &metav1.GetOptions{})
+			if err != nil || isMarked(left.(*api.Pod)) != test.marked {
+				t.Errorf("got error %v, pod %+v, want a mark: %t", err, left, test.marked)
+			}
+		})
+	}
 }
 
 // An eviction for a request names its pod by the UID: that is the name of the request.
