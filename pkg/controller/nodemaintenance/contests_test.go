@@ -86,6 +86,15 @@ func TestContestedRequests(t *testing.T) {
 				!strings.Contains(blockers[0].Message, "others have withdrawn the request each time") || !strings.Contains(blockers[0].Message, by) {
 				t.Errorf("blockers %+v", blockers)
 			}
+			// The next controller knows since when.
+			f.restart()
+			for range 100 {
+				f.run(100 * time.Millisecond)
+				f.withdrawAll(pod, deletes)
+			}
+			if now := f.maintenance("m").Status.DrainStatus.Blockers; len(now) != 1 || !now[0].SinceTime.Equal(blockers[0].SinceTime) {
+				t.Errorf("blockers of the next controller %+v, want one since %v", now, blockers[0].SinceTime)
+			}
 			// They stop, and it goes on within a minute.
 			f.run(time.Minute)
 			if f.requested() != 1 {
