@@ -94,6 +94,28 @@ func TestHoldUps(t *testing.T) {
 	}
 }
 
+// TestNotice verifies that notice is given since a protection has ended, of at most what the escalation waits, and none
+// if the clock was set back since.
+func TestNotice(t *testing.T) {
+	f := newFixture(t)
+	now, actions := f.begun.Add(time.Hour), []v1.MaintenanceEscalation{v1.MaintenanceEscalationIgnoreBudgets}
+	for name, test := range map[string]struct {
+		ended       time.Time
+		after, want time.Duration
+	}{
+		"nothing has ended":      {after: time.Hour},
+		"just now":               {ended: now, after: time.Hour, want: escalationGrace},
+		"a minute ago":           {ended: now.Add(-time.Minute), after: time.Hour, want: escalationGrace - time.Minute},
+		"it comes to it sooner":  {ended: now, after: time.Second, want: time.Second},
+		"long ago":               {ended: now.Add(-escalationGrace - time.Second), after: time.Hour},
+		"the clock was set back": {ended: now.Add(time.Hour), after: time.Hour},
+	} {
+		if got := f.withNotice(&v1.MaintenanceAdmission{}, actions, test.after, 0, test.ended, now); got != test.want {
+			t.Errorf("%s: waits %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 // TestHoldUpsOfTheNextController verifies that a controller which takes over knows from the status of a node which
 // maintenances have ended meanwhile.
 func TestHoldUpsOfTheNextController(t *testing.T) {
