@@ -37,11 +37,12 @@ import (
 // the two minutes for which a mark stays is longer than a call may take.
 const markRenewal = 30 * time.Second
 
+// deletionTimeout bounds the wait for the deletion of a pod, as that for an eviction: more than webhooks may take.
+const deletionTimeout = 35 * time.Second
+
 // escalate does an act of an escalation to the pod. request is the EvictionRequest that the cache
 // has. confirm returns an error if the act is not due any more.
 func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, action v1.MaintenanceEscalation, message string, confirm func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	var err error
 	switch action {
 	case v1.MaintenanceEscalationSkipInterceptors:
@@ -67,6 +68,8 @@ func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coo
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	written, err := w.requestClient.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		Patch(ctx, request.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	if err != nil {
@@ -87,6 +90,8 @@ func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64,
 		if err := confirm(ctx); err != nil {
 			return err // The disruption controller takes the mark back.
 		}
+		ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
+		defer cancel()
 		err = w.requestClient.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 			metav1.DeleteOptions{GracePeriodSeconds: gracePeriod, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	}
@@ -114,6 +119,8 @@ func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message stri
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	_, err = w.requestClient.CoreV1().Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
 	return err

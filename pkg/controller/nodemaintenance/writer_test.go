@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/clock"
 )
 
@@ -55,17 +56,37 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"}
-	for name, write := range map[string]func(context.Context) error{
-		"request": func(ctx context.Context) error { return w.request(ctx, &v1.Pod{ObjectMeta: meta}) },
-		"withdrawal": func(ctx context.Context) error {
+	escalated := &v1.Pod{ObjectMeta: meta, Status: v1.PodStatus{Conditions: []v1.PodCondition{{
+		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: maintenance.PodReasonDeletionByNodeMaintenance,
+	}}}}
+	escalate := func(pod *v1.Pod, action v1.MaintenanceEscalation) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return w.escalate(ctx, pod, &coordinationv1alpha1.EvictionRequest{ObjectMeta: meta}, action, "", func(context.Context) error { return nil })
+		}
+	}
+	for name, test := range map[string]struct {
+		write   func(context.Context) error
+		timeout time.Duration
+	}{
+		"request": {func(ctx context.Context) error { return w.request(ctx, &v1.Pod{ObjectMeta: meta}) }, requestTimeout},
+		"withdrawal": {func(ctx context.Context) error {
 			return w.withdraw(ctx, &v1.Pod{ObjectMeta: meta}, &coordinationv1alpha1.EvictionRequest{ObjectMeta: meta})
-		},
+		}, requestTimeout},
+		"passing over interceptors": {escalate(escalated, v1.MaintenanceEscalationSkipInterceptors), requestTimeout},
+		"mark":                      {escalate(&v1.Pod{ObjectMeta: meta}, v1.MaintenanceEscalationIgnoreBudgets), requestTimeout},
+		// Webhooks see it, which may take half a minute.
+		"deletion": {escalate(escalated, v1.MaintenanceEscalationIgnoreBudgets), 35 * time.Second},
+		"removal":  {escalate(escalated, v1.MaintenanceEscalationForceDelete), 35 * time.Second},
 	} {
 		deadlines = nil
-		if err := write(t.Context()); !errors.Is(err, noAnswer) {
+		if err := test.write(t.Context()); !errors.Is(err, noAnswer) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if len(deadlines) != 1 || deadlines[0].After(time.Now().Add(requestTimeout)) {
+		left := time.Duration(0)
+		if len(deadlines) == 1 {
+			left = time.Until(deadlines[0])
+		}
+		if left > test.timeout || left < test.timeout-5*time.Second+time.Millisecond {
 			t.Errorf("%s: deadlines %v", name, deadlines)
 		}
 	}
