@@ -21,12 +21,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/scheduling/topologyspread"
 
@@ -129,17 +131,37 @@ func (s *surger) spreadWithoutAsked(set *replicaSet, replacement *v1.Pod) bool {
 	})
 }
 
-// observeHindered counts the replacements that cannot be scheduled before pods have left, if no other one may become
-// available.
+// mayRunElsewhere reports whether pods of this template may run on a node that is not drained, as far as the template
+// names nodes or selects them.
+func (s *surger) mayRunElsewhere(template *v1.PodTemplateSpec) bool {
+	isFree := func(node *v1.Node) bool { return !node.Spec.Unschedulable && maintenance.ClaimedSince(node).IsZero() }
+	if name := template.Spec.NodeName; name != "" {
+		node, err := s.nodeLister.Get(name)
+		return err == nil && isFree(node)
+	}
+	nodes, err := s.nodeLister.List(labels.Everything())
+	if err != nil {
+		return true // A lister that reads from a cache returns no errors.
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(&v1.Pod{Spec: template.Spec})
+	return slices.ContainsFunc(nodes, func(node *v1.Node) bool {
+		matches, err := affinity.Match(node)
+		return isFree(node) && (matches || err != nil)
+	})
+}
+
+// observeHindered counts the replacements that cannot be scheduled before pods have left, or that have come to a node that
+// is drained because no other one is for them, if no other one may become available.
 func (s *surger) observeHindered(w *workload) {
 	for _, set := range w.sets {
 		if len(set.asked) == 0 {
 			continue
 		}
 		spreads := sharedAnswer(func(replacement *v1.Pod) bool { return s.spreadWithoutAsked(set, replacement) })
+		elsewhere := sync.OnceValue(func() bool { return s.mayRunElsewhere(&set.view.Spec.Template) })
 		replacements := set.replacements()
 		for _, replacement := range replacements {
-			if !s.cannotBeScheduled(replacement, spreads) {
+			if isPinned := s.isMisplaced(replacement) && !elsewhere(); !isPinned && !s.cannotBeScheduled(replacement, spreads) {
 				set.hindered = 0
 				break
 			}

@@ -231,3 +231,46 @@ func TestMisplacedReplacement(t *testing.T) {
 		})
 	}
 }
+
+// A template that names or selects a node has all replacements there: if a maintenance claims it, the pod does not wait
+// for one.
+func TestPinnedReplacement(t *testing.T) {
+	for name, test := range map[string]struct {
+		template v1.PodSpec
+		node     string
+		ends     bool
+	}{
+		"on the claimed node that the template names":   {template: v1.PodSpec{NodeName: "claimed"}, node: "claimed", ends: true},
+		"on a claimed node that it does not name":       {template: v1.PodSpec{NodeName: "free"}, node: "claimed"},
+		"on a free node that the template names":        {template: v1.PodSpec{NodeName: "free"}, node: "free"},
+		"on the claimed node that the template selects": {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, node: "claimed", ends: true},
+		"on one of the nodes that it selects":           {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, node: "claimed"},
+		"on a claimed node, by the scheduler":           {node: "claimed"},
+		"on a free node":                                {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, node: "free"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:59:00Z"}`))
+			d := web()
+			for _, spec := range []*v1.PodSpec{&d.Spec.Template.Spec, &rs.Spec.Template.Spec} {
+				spec.NodeName, spec.NodeSelector = test.template.NodeName, test.template.NodeSelector
+			}
+			replacement := webPod("r", starting, func(p *v1.Pod) { p.Spec.NodeName, p.CreationTimestamp = test.node, metav1.NewTime(bubbleBegins) })
+			objects := []runtime.Object{
+				d, rs, asks("a"), webPod("a", func(p *v1.Pod) { p.Spec.NodeName = "claimed" }), replacement, zoned("claimed", "a", true), zoned("drained", "b", true), zoned("free", "b", false),
+			}
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				got := f.entry("a-uid")
+				if (got.CompletionTime != nil) != test.ends {
+					t.Fatalf("the turn is over: %t, want %t: %s", got.CompletionTime != nil, test.ends, got.Message)
+				}
+				if want := "Not replaced first, because no replacement can be scheduled while the pod runs. Surging 0/1: waiting for pod r"; test.ends && !strings.HasPrefix(got.Message, want) {
+					t.Errorf("message %q", got.Message)
+				}
+			})
+		})
+	}
+}
