@@ -21,14 +21,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/scheduling/topologyspread"
 
@@ -131,22 +129,23 @@ func (s *surger) spreadWithoutAsked(set *replicaSet, replacement *v1.Pod) bool {
 	})
 }
 
-// mayRunElsewhere reports whether pods of this template may run on a node that is not drained, as far as the template
-// names nodes or selects them.
-func (s *surger) mayRunElsewhere(template *v1.PodTemplateSpec) bool {
-	isFree := func(node *v1.Node) bool { return !node.Spec.Unschedulable && maintenance.ClaimedSince(node).IsZero() }
+// isPinned reports whether a replacement has come to a node that is drained and is the only one that its template names
+// or selects. Of several nodes, one may be free later.
+func (s *surger) isPinned(template *v1.PodTemplateSpec, replacement *v1.Pod) bool {
+	if !s.isMisplaced(replacement) {
+		return false
+	}
 	if name := template.Spec.NodeName; name != "" {
-		node, err := s.nodeLister.Get(name)
-		return err == nil && isFree(node)
+		return name == replacement.Spec.NodeName
 	}
 	nodes, err := s.nodeLister.List(labels.Everything())
 	if err != nil {
-		return true // A lister that reads from a cache returns no errors.
+		return false // A lister that reads from a cache returns no errors.
 	}
 	affinity := nodeaffinity.GetRequiredNodeAffinity(&v1.Pod{Spec: template.Spec})
-	return slices.ContainsFunc(nodes, func(node *v1.Node) bool {
+	return !slices.ContainsFunc(nodes, func(node *v1.Node) bool {
 		matches, err := affinity.Match(node)
-		return isFree(node) && (matches || err != nil)
+		return node.Name != replacement.Spec.NodeName && (matches || err != nil)
 	})
 }
 
@@ -158,10 +157,9 @@ func (s *surger) observeHindered(w *workload) {
 			continue
 		}
 		spreads := sharedAnswer(func(replacement *v1.Pod) bool { return s.spreadWithoutAsked(set, replacement) })
-		elsewhere := sync.OnceValue(func() bool { return s.mayRunElsewhere(&set.view.Spec.Template) })
 		replacements := set.replacements()
 		for _, replacement := range replacements {
-			if isPinned := s.isMisplaced(replacement) && !elsewhere(); !isPinned && !s.cannotBeScheduled(replacement, spreads) {
+			if !s.isPinned(&set.view.Spec.Template, replacement) && !s.cannotBeScheduled(replacement, spreads) {
 				set.hindered = 0
 				break
 			}

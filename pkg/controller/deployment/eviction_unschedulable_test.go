@@ -244,7 +244,8 @@ func TestPinnedReplacement(t *testing.T) {
 		"on a claimed node that it does not name":       {template: v1.PodSpec{NodeName: "free"}, node: "claimed"},
 		"on a free node that the template names":        {template: v1.PodSpec{NodeName: "free"}, node: "free"},
 		"on the claimed node that the template selects": {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, node: "claimed", ends: true},
-		"on one of the nodes that it selects":           {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, node: "claimed"},
+		"on a node of another zone than it selects":     {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, node: "claimed"},
+		"on one of two drained nodes that it selects":   {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, node: "drained"},
 		"on a claimed node, by the scheduler":           {node: "claimed"},
 		"on a free node":                                {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, node: "free"},
 	} {
@@ -256,7 +257,7 @@ func TestPinnedReplacement(t *testing.T) {
 			}
 			replacement := webPod("r", starting, func(p *v1.Pod) { p.Spec.NodeName, p.CreationTimestamp = test.node, metav1.NewTime(bubbleBegins) })
 			objects := []runtime.Object{
-				d, rs, asks("a"), webPod("a", func(p *v1.Pod) { p.Spec.NodeName = "claimed" }), replacement, zoned("claimed", "a", true), zoned("drained", "b", true), zoned("free", "b", false),
+				d, rs, asks("a"), webPod("a", func(p *v1.Pod) { p.Spec.NodeName = "claimed" }), replacement, zoned("claimed", "a", true), zoned("drained", "b", true), zoned("too", "b", true), zoned("free", "c", false),
 			}
 			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
 				defer f.intercept()()
