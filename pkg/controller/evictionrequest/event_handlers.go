@@ -109,8 +109,6 @@ func (c *Controller) podUpdated(old, pod *v1.Pod) {
 	if old.UID != pod.UID {
 		// The informer missed the deletion of the old pod and the creation of the new one.
 		c.podGone(old)
-	}
-	if old.UID != pod.UID {
 		c.enqueuePod(pod)
 	} else if mattersToRequest(old, pod) {
 		c.imperative.noteChange(pod)
