@@ -18,6 +18,9 @@ package nodemaintenance
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +28,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
 	"k8s.io/utils/ptr"
 )
 
@@ -126,4 +130,55 @@ func testOwnRequest(t *testing.T, c *cluster) {
 		t.Fatalf("replacing the requesters: %v", err)
 	}
 	c.await("the controller to add its requester again", states{"request/pod": "Intercepting by [nodemaintenance.k8s.io " + scaler + "]"})
+}
+
+// held holds the requests for evictions that a client makes until it is released, as a slow webhook does, or a process
+// that is suspended when it has decided.
+type held struct {
+	http.RoundTripper
+	arrived  chan struct{}
+	released chan struct{}
+	answered chan int
+}
+
+func (h held) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/evictionrequests/") {
+		return h.RoundTripper.RoundTrip(request)
+	}
+	h.arrived <- struct{}{}
+	<-h.released
+	response, err := h.RoundTripper.RoundTrip(request)
+	if err == nil {
+		h.answered <- response.StatusCode
+	}
+	return response, err
+}
+
+// testRequestAfterEnd has a request for a maintenance arrive when this has ended, and the next leader has cleared its
+// node. No interceptor would keep the pod until somebody withdraws.
+func testRequestAfterEnd(t *testing.T, c *cluster) {
+	c.createNode("one")
+	pod := c.createPod(newPod("pod", "one"))
+	c.startEvictionController()
+	hold := held{arrived: make(chan struct{}, 100), released: make(chan struct{}), answered: make(chan int, 100)}
+	release := sync.OnceFunc(func() { close(hold.released) })
+	defer release()
+	c.StartMaintenanceController(c.ClientThrough(maintenanceUser, func(next http.RoundTripper) http.RoundTripper {
+		hold := hold
+		hold.RoundTripper = next
+		return hold
+	}), c.clock)
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
+	testcluster.Receive(t, "the request for the pod", hold.arrived)
+	c.deleteMaintenance("m")
+	// That one waits for its own writes.
+	c.startLogged()
+	c.await("the end of the maintenance", states{"maintenance/m": "gone", "node/one": free})
+	release()
+	if code := testcluster.Receive(t, "the answer", hold.answered); code != http.StatusConflict {
+		t.Errorf("the request was answered with %d, want 409", code)
+	}
+	c.settle()
+	c.expect("that nothing follows", states{"request/pod": "none", "pod/pod": "here"})
+	c.expectUntouched(pod)
 }

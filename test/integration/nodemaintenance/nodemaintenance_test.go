@@ -46,6 +46,7 @@ func TestNodeMaintenance(t *testing.T) {
 		{"canceled during the drain", testCancelInMidDrain},
 		{"the requester is added to the request of another client, then removed", testForeignRequestJoined},
 		{"a request that the controller creates", testOwnRequest},
+		{"a request that arrives after the end", testRequestAfterEnd},
 
 		{"nodes are added during a drain", testNodeJoins},
 		{"nodes are removed during a drain", testNodeLeaves},

@@ -42,7 +42,7 @@ const maxReplacements = 3
 // the deletion. The same holds for one that says that the pod was evicted, if that runs. A dry run shows the new request,
 // and removes nothing.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	createValidation = once(createValidation)
+	createValidation = r.drains.afterCreate(once(createValidation))
 	for replaced := 0; ; replaced++ {
 		// An attempt changes the object.
 		created, err := r.Store.Create(ctx, obj.DeepCopyObject(), createValidation, options)
@@ -84,10 +84,11 @@ var errAskedAgain = errors.New("the request is over, and is requested again")
 // Clients that do not apply cannot mean another object than the one they have read; they create the new
 // one. A dry run shows the new request, and removes nothing.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	updateValidation = r.drains.afterUpdate(updateValidation)
 	if !forceAllowCreate {
 		return r.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 	}
-	createValidation = once(createValidation)
+	createValidation = r.drains.afterCreate(once(createValidation))
 	for replaced := 0; ; replaced++ {
 		var superseded *coordination.EvictionRequest
 		var next runtime.Object

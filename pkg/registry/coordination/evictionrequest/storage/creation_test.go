@@ -47,7 +47,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 )
 
-// storages has requests and pods in an etcd of their own each.
+// storages has requests in an etcd, and pods and nodes in another one.
 type storages map[string]generic.RESTOptions
 
 func (s storages) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
@@ -81,13 +81,16 @@ func newClusterWith(t *testing.T, retention evictionrequest.Retention) *cluster 
 			c.etcd = server.V3Client.Client
 		}
 	}
+	nodes := options["pods"]
+	nodes.StorageConfig, nodes.ResourcePrefix = nodes.StorageConfig.ForResource(api.Resource("nodes")), "minions" // As in kube-apiserver.
+	options["nodes"] = nodes
 	main, status, err := NewREST(options, retention)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(main.Destroy)
 	c.endpoints = &endpoints{REST: main, status: status}
-	c.pods = main.targets.pods
+	c.pods = main.targets.objects
 	return c
 }
 

@@ -40,12 +40,14 @@ import (
 type REST struct {
 	*genericregistry.Store
 	targets *targets
+	drains  *drains
 }
 
 // Destroy closes the connections to etcd.
 func (r *REST) Destroy() {
 	r.Store.Destroy()
 	r.targets.destroy()
+	r.drains.destroy()
 }
 
 var _ rest.ShortNamesProvider = &REST{}
@@ -68,6 +70,11 @@ func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Ret
 	if err != nil {
 		return nil, nil, err
 	}
+	drains, err := newDrains(optsGetter, targets)
+	if err != nil {
+		targets.destroy()
+		return nil, nil, err
+	}
 	expiry := evictionrequest.NewExpiry(retention)
 	store, err := newStore(ownLeases{optsGetter}, func(store *genericregistry.Store) {
 		store.CreateStrategy = evictionrequest.NewStrategy(targets.get)
@@ -75,12 +82,13 @@ func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Ret
 	})
 	if err != nil {
 		targets.destroy()
+		drains.destroy()
 		return nil, nil, err
 	}
 	statusStore := *store
 	statusStore.UpdateStrategy = evictionrequest.StatusStrategy
 	statusStore.ResetFieldsStrategy = evictionrequest.StatusStrategy
-	return &REST{store, targets}, &StatusREST{store: &statusStore, expiry: expiry}, nil
+	return &REST{store, targets, drains}, &StatusREST{store: &statusStore, expiry: expiry}, nil
 }
 
 // ownLeases has a lease for each object. etcd removes the objects of a lease in one transaction, so that

@@ -18,38 +18,21 @@ package storage
 
 import (
 	"context"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/storage"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
-	"k8s.io/kubernetes/pkg/registry/internal/uncached"
 )
 
 // targets reads the pods of requests from etcd. A cache could lack the interceptors that somebody has
 // just registered for a pod.
-type targets struct {
-	pods    storage.Interface
-	prefix  string
-	destroy func()
-}
+type targets struct{ *reader }
 
 func newTargets(optsGetter generic.RESTOptionsGetter) (*targets, error) {
-	newPod, newList := func() runtime.Object { return &api.Pod{} }, func() runtime.Object { return &api.PodList{} }
-	options, err := uncached.Getter{RESTOptionsGetter: optsGetter}.GetRESTOptions(api.Resource("pods"), newPod())
-	if err != nil {
-		return nil, err
-	}
-	prefix := "/" + strings.TrimPrefix(options.ResourcePrefix, "/")
-	pods, destroy, err := generic.NewRawStorage(options.StorageConfig, newPod, newList, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return &targets{pods: pods, prefix: prefix, destroy: destroy}, nil
+	pods, err := newReader(optsGetter, api.Resource("pods"), &api.Pod{}, &api.PodList{})
+	return &targets{pods}, err
 }
 
 // get implements evictionrequest.TargetReader.
@@ -59,10 +42,7 @@ func (t *targets) get(ctx context.Context, name string) (*v1.Pod, error) {
 		return nil, err
 	}
 	stored, pod := &api.Pod{}, &v1.Pod{}
-	switch err := t.pods.Get(ctx, key, storage.GetOptions{}, stored); {
-	case storage.IsNotFound(err):
-		return nil, nil
-	case err != nil:
+	if found, err := t.read(ctx, key, stored); !found || err != nil {
 		return nil, err
 	}
 	return pod, corev1.Convert_core_Pod_To_v1_Pod(stored, pod, nil)
