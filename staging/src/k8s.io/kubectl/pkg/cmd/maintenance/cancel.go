@@ -23,6 +23,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 )
@@ -47,6 +48,9 @@ var canceling = &ending{
 		# Cancel a maintenance
 		kubectl maintenance cancel foo-x7k2p
 
+		# Show which nodes and pods that concerns, and whether the API server would accept it
+		kubectl maintenance cancel foo-x7k2p --dry-run=server
+
 		# Return when it is gone
 		kubectl maintenance cancel foo-x7k2p --wait`)),
 	waitUsage: "If true, return when the maintenances are gone.",
@@ -61,11 +65,13 @@ func (o *endOptions) cancel(ctx context.Context, client kubernetes.Interface, na
 	if err != nil {
 		return nil, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
 	}
-	err = client.CoordinationV1alpha1().NodeMaintenances().Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(nm.UID))})
-	if err != nil {
-		return nil, fmt.Errorf("deleting NodeMaintenance %q: %w", name, err)
+	if o.dryRun != cmdutil.DryRunClient {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(nm.UID)), DryRun: o.serverDryRun()}
+		if err := client.CoordinationV1alpha1().NodeMaintenances().Delete(ctx, name, options); err != nil {
+			return nil, fmt.Errorf("deleting NodeMaintenance %q: %w", name, err)
+		}
 	}
-	fmt.Fprintf(o.Out, "nodemaintenance/%s is canceled\n", name)
+	o.printChange("nodemaintenance/"+name, "is canceled")
 	o.printRemainingEvictions(ctx, client, nm)
 	return nm, nil
 }

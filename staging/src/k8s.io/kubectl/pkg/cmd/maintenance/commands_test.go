@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -602,6 +603,71 @@ func TestCancel(t *testing.T) {
 	}
 	s.run(t, "cancel", "rack")
 	contains(t, s.failure, `"rack" not found`)
+}
+
+// TestEndDryRun verifies that a dry run says what would happen, and that no object changes: the client sends nothing, or
+// asks the server not to store it.
+func TestEndDryRun(t *testing.T) {
+	for _, tc := range []struct {
+		args    []string
+		out     string
+		written string
+	}{
+		{[]string{"complete", "rack"}, "nodemaintenance/rack is being completed%s\n1 pod will still be evicted, because its interceptor forbids cancellation: default/vm-0\n", "patch nodemaintenances rack"},
+		{[]string{"complete", "ended"}, "nodemaintenance/ended is already completed%s\n", ""},
+		{[]string{"cancel", "rack"}, "nodemaintenance/rack is canceled%s\n1 pod will still be evicted, because its interceptor forbids cancellation: default/vm-0\n", "delete nodemaintenances rack"},
+		{[]string{"complete", "kernel", "node-2"}, "node/node-2 is being completed%s\n", "patch nodes node-2"},
+		{[]string{"complete", "kernel", "node-3"}, "node/node-3 is already completed%s\n", ""},
+	} {
+		for strategy, suffix := range map[string]string{"client": " (dry run)", "server": " (server dry run)"} {
+			t.Run(strings.Join(tc.args, " ")+" "+strategy, func(t *testing.T) {
+				kernel := newMaintenance("kernel", drain, "node-2", "node-3").started(time.Hour).rollingOut(twoAtATime(manual))
+				s := newServer(t, newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newPod("vm-0", "node-1", migrate).asked().forbidding(),
+					newMaintenance("ended", complete, "node-4").started(0).completed(), newNode("node-4"),
+					kernel, admittedNode(kernel, "node-2", phaseDrained, time.Minute), admittedNode(kernel, "node-3", phaseDone, time.Minute))
+				var written []string
+				note := func(action clienttesting.Action, name string, dryRun []string) {
+					written = append(written, fmt.Sprintf("%s %s %s", action.GetVerb(), action.GetResource().Resource, name))
+					if !slices.Equal(dryRun, []string{metav1.DryRunAll}) {
+						t.Errorf("%s of %s has the option dryRun %q", action.GetVerb(), name, dryRun)
+					}
+				}
+				s.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					patch := action.(clienttesting.PatchActionImpl)
+					note(action, patch.Name, patch.PatchOptions.DryRun)
+					return false, nil, nil
+				})
+				s.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					deletion := action.(clienttesting.DeleteActionImpl)
+					note(action, deletion.Name, deletion.DeleteOptions.DryRun)
+					return false, nil, nil
+				})
+				if diff := cmp.Diff(fmt.Sprintf(tc.out, suffix), s.mustRun(t, append(tc.args, "--dry-run="+strategy)...)); diff != "" {
+					t.Errorf("(-want, +got):\n%s", diff)
+				}
+				if s.errOut.Len() > 0 {
+					t.Errorf("printed %q", s.errOut)
+				}
+				var want []string
+				if strategy == "server" && tc.written != "" {
+					want = []string{tc.written}
+				}
+				if diff := cmp.Diff(want, written); diff != "" {
+					t.Errorf("writes (-want, +got):\n%s", diff)
+				}
+			})
+		}
+	}
+	s := newServer(t, newMaintenance("rack", drain, "node-1"))
+	for _, args := range [][]string{{"complete", "rack", "--wait", "--dry-run=server"}, {"cancel", "rack", "--wait", "--dry-run=client"}} {
+		s.run(t, args...)
+		contains(t, s.failure, "--wait: there is nothing to wait for with --dry-run")
+	}
+	s.run(t, "cancel", "rack", "--dry-run=perhaps")
+	contains(t, s.failure, "Invalid dry-run value (perhaps)")
+	if writes := s.writes(); len(writes) > 0 {
+		t.Errorf("wrote %v", writes)
+	}
 }
 
 // TestNothingIsChanged verifies that all arguments are read before the first write: whoever wants to end the

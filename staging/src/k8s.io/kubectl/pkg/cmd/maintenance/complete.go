@@ -23,7 +23,6 @@ import (
 	"strings"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -61,6 +60,9 @@ var completing = &ending{
 		# Say that the work on two nodes of a maintenance is done
 		kubectl maintenance complete kernel node-7 node-8
 
+		# Show what that would do, and whether the API server would accept it
+		kubectl maintenance complete kernel node-7 node-8 --dry-run=server
+
 		# Return when they are released
 		kubectl maintenance complete foo-x7k2p --wait --timeout=1m`)),
 	waitUsage: "If true, return when the nodes are released.",
@@ -71,17 +73,17 @@ var completing = &ending{
 
 // complete returns the maintenance as it was before.
 func (o *endOptions) complete(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
-	before, err := moveTo(ctx, client, name, coordinationv1alpha1.NodeMaintenanceStageComplete, metav1.PatchOptions{FieldManager: fieldManager})
+	before, err := moveTo(ctx, client, name, coordinationv1alpha1.NodeMaintenanceStageComplete, o.dryRun)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case isCompleted(before):
-		fmt.Fprintf(o.Out, "nodemaintenance/%s is already completed\n", name)
+		o.printChange("nodemaintenance/"+name, "is already completed")
 	case before.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
-		fmt.Fprintf(o.Out, "nodemaintenance/%s is already being completed\n", name)
+		o.printChange("nodemaintenance/"+name, "is already being completed")
 	default:
-		fmt.Fprintf(o.Out, "nodemaintenance/%s is being completed\n", name)
+		o.printChange("nodemaintenance/"+name, "is being completed")
 	}
 	o.printRemainingEvictions(ctx, client, before)
 	return before, nil

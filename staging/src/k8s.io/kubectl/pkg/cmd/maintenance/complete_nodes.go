@@ -206,7 +206,7 @@ func (o *endOptions) completeNode(ctx context.Context, client kubernetes.Interfa
 		return failed("node %q not found", name)
 	}
 	if done := doneText(named.NodeMaintenance, node); done != "" {
-		fmt.Fprintf(o.Out, "node/%s %s\n", name, done)
+		o.printChange("node/"+name, done)
 		return nil
 	}
 	if err := o.validateNode(named.NodeMaintenance, node); err != nil {
@@ -218,10 +218,13 @@ func (o *endOptions) completeNode(ctx context.Context, client kubernetes.Interfa
 	if err != nil {
 		return err
 	}
-	if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
-		return fmt.Errorf("annotating node %q: %w", name, err)
+	if o.dryRun != cmdutil.DryRunClient {
+		options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: o.serverDryRun()}
+		if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, options); err != nil {
+			return fmt.Errorf("annotating node %q: %w", name, err)
+		}
 	}
-	fmt.Fprintf(o.Out, "node/%s is being completed\n", name)
+	o.printChange("node/"+name, "is being completed")
 	return nil
 }
 

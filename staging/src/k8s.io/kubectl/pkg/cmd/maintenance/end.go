@@ -19,12 +19,14 @@ package maintenance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/exec"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -57,6 +59,7 @@ type endOptions struct {
 	force   bool
 	wait    bool
 	timeout time.Duration
+	dryRun  cmdutil.DryRunStrategy
 }
 
 func newCmdEnd(env *environment, ending *ending) *cobra.Command {
@@ -71,7 +74,7 @@ func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 		Run: func(cmd *cobra.Command, args []string) {
 			o.args = args
 			checkErr(requireNames(cmd, o.args))
-			checkErr(validateTimeout(o.timeout))
+			checkErr(o.complement(cmd))
 			ctx, stop := untilInterrupted(cmd, o.timeout)
 			defer stop()
 			checkErr(o.run(ctx))
@@ -79,11 +82,37 @@ func newCmdEnd(env *environment, ending *ending) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, ending.waitUsage)
 	addTimeoutFlag(cmd, &o.timeout)
+	cmdutil.AddDryRunFlag(cmd)
 	if ending.completeNodes {
 		cmd.ValidArgsFunction = completeMaintenanceAndNodes(env)
 		cmd.Flags().BoolVar(&o.force, "force", o.force, "If true, complete nodes that are not drained yet, which skips them: the maintenance leaves them as they are, and does not drain them later. Without nodes: end a rollout that is not done with some of its nodes, and release them as they are.")
 	}
 	return cmd
+}
+
+// complement reads and checks what the flags say.
+func (o *endOptions) complement(cmd *cobra.Command) (err error) {
+	if o.dryRun, err = cmdutil.GetDryRunStrategy(cmd); err != nil {
+		return err
+	}
+	if o.wait && o.dryRun != cmdutil.DryRunNone {
+		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for with --dry-run")
+	}
+	return validateTimeout(o.timeout)
+}
+
+// serverDryRun is the field DryRun of the options of a write.
+func (o *endOptions) serverDryRun() []string {
+	if o.dryRun == cmdutil.DryRunServer {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// printChange prints what happens to an object, or would happen.
+func (o *endOptions) printChange(object, change string) {
+	note := map[cmdutil.DryRunStrategy]string{cmdutil.DryRunClient: " (dry run)", cmdutil.DryRunServer: " (server dry run)"}[o.dryRun]
+	fmt.Fprintf(o.Out, "%s %s%s\n", object, change, note)
 }
 
 func requireNames(cmd *cobra.Command, names []string) error {
@@ -132,7 +161,7 @@ func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) er
 			return joined(append(errs, err))
 		}
 	}
-	if o.ending.finish != nil {
+	if o.ending.finish != nil && o.dryRun == cmdutil.DryRunNone {
 		o.ending.finish(o, ctx, client, ended)
 	}
 	return joined(errs)

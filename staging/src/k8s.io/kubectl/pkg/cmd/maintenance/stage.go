@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
 // fieldManager marks in managedFields the stages that a user has set.
@@ -62,11 +63,15 @@ func parseStage(text string) (coordinationv1alpha1.NodeMaintenanceStage, error) 
 }
 
 // moveTo moves a maintenance to a later stage and returns it as it was before. It does not write if
-// the maintenance already is in that stage.
+// the maintenance already is in that stage, or in a dry run by the client.
 //
 // The patch has the resource version that was checked. The controller may write the status at any
 // time, so it is retried after a conflict.
-func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage coordinationv1alpha1.NodeMaintenanceStage, options metav1.PatchOptions) (before *coordinationv1alpha1.NodeMaintenance, err error) {
+func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage coordinationv1alpha1.NodeMaintenanceStage, dryRun cmdutil.DryRunStrategy) (before *coordinationv1alpha1.NodeMaintenance, err error) {
+	options := metav1.PatchOptions{FieldManager: fieldManager}
+	if dryRun == cmdutil.DryRunServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
 	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
@@ -77,7 +82,7 @@ func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage
 		if nm.Spec.Stage == stage {
 			return nil
 		}
-		if err := validateMove(nm, stage); err != nil {
+		if err := validateMove(nm, stage); err != nil || dryRun == cmdutil.DryRunClient {
 			return err
 		}
 		patch, err := json.Marshal(map[string]any{

@@ -400,20 +400,7 @@ func (o *startOptions) moveNamed(ctx context.Context, client kubernetes.Interfac
 }
 
 func (o *startOptions) move(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if o.dryRun == cmdutil.DryRunServer {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	var before *coordinationv1alpha1.NodeMaintenance
-	var err error
-	if o.dryRun == cmdutil.DryRunClient {
-		before, err = client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			err = validateMove(before, o.stage)
-		}
-	} else {
-		before, err = moveTo(ctx, client, name, o.stage, options)
-	}
+	before, err := moveTo(ctx, client, name, o.stage, o.dryRun)
 	if err != nil {
 		return nil, err
 	}
