@@ -46,7 +46,7 @@ const (
 	unsettledAfter = time.Minute
 
 	// bindingDelay is how long after its cordon pods may be bound to a node by a scheduler that does not know
-	// of it yet.
+	// of it yet. The first ones of each owner have not come back.
 	bindingDelay = 10 * time.Second
 
 	// maxReturnOwners is how many owners of a namespace have a pace of their own on a node: a pod may name
@@ -93,6 +93,9 @@ type ownerReturns struct {
 	asked       sets.Set[types.UID]
 	first, last time.Time
 	rounds      int
+	// back is whether they have come back indeed: a scheduler that did not know of the cordon has bound the first ones
+	// at most.
+	back bool
 	// latest is the last one that was seen there, and seen when that was.
 	latest *v1.Pod
 	seen   time.Time
@@ -193,14 +196,17 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	}
 	claimed, returned, occupied := maintenance.ClaimedSince(node), map[returnOwner][]*v1.Pod{}, false
 	for _, pod := range pods {
-		isBack := hasComeBack(pod, claimed)
-		if isBack {
+		isBack := false
+		if isCreatedSince(pod, claimed) {
 			owner := found.ownerOf(pod)
 			returned[owner] = append(returned[owner], pod)
 			if found.owners[owner] == nil {
 				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: found.begins(pod, now)}
 			}
-			found.owners[owner].latest, found.owners[owner].seen = pod, now
+			state := found.owners[owner]
+			state.latest, state.seen = pod, now
+			state.back = state.back || !isLateBinding(pod, claimed) || state.rounds > 0 && !state.asked.Has(pod.UID)
+			isBack = state.back
 		}
 		if isBack || maintenance.ComesBack(pod) || leavesGap(pod) {
 			occupied = true
@@ -209,7 +215,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	}
 	if found.occupied && !occupied {
 		found.emptied = now
-		if len(found.owners) > 0 {
+		if found.hasReturns() {
 			found.settled = lateSettled
 		}
 	}
@@ -230,6 +236,16 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 		return
 	}
 	r.nodes[node.Name] = found
+}
+
+// hasReturns reports whether pods have come back to the node.
+func (n *nodeReturns) hasReturns() bool {
+	for _, state := range n.owners {
+		if state.back {
+			return true
+		}
+	}
+	return false
 }
 
 // leavesGap reports whether the owner of a pod may create the next one only when this one is gone, as a StatefulSet
@@ -306,12 +322,15 @@ func (n *nodeReturns) ownerOf(pod *v1.Pod) returnOwner {
 	return owner
 }
 
-// hasComeBack reports whether the pod was created after the node was cordoned for a maintenance.
-func hasComeBack(pod *v1.Pod, claimed time.Time) bool {
-	if claimed.IsZero() || maintenance.PodTypeOf(pod) != v1.PodTypeDefault || !pod.CreationTimestamp.After(claimed) {
-		return false
-	}
-	return maintenance.WhyComesBack(pod) == maintenance.ToleratesCordon || pod.CreationTimestamp.After(claimed.Add(bindingDelay))
+// isCreatedSince reports whether the pod was created after the node was cordoned for a maintenance.
+func isCreatedSince(pod *v1.Pod, claimed time.Time) bool {
+	return !claimed.IsZero() && maintenance.PodTypeOf(pod) == v1.PodTypeDefault && pod.CreationTimestamp.After(claimed)
+}
+
+// isLateBinding reports whether a scheduler may have bound such a pod that did not know of the cordon yet. Its spec may
+// as well name the node.
+func isLateBinding(pod *v1.Pod, claimed time.Time) bool {
+	return maintenance.WhyComesBack(pod) == maintenance.NamesNode && !pod.CreationTimestamp.After(claimed.Add(bindingDelay))
 }
 
 // held returns why the eviction of a pod is not requested yet, if it has come back.
@@ -347,7 +366,7 @@ func (r *returns) unsettled(node string, now time.Time) []maintenance.Hold {
 	}
 	var holds []maintenance.Hold
 	for _, state := range found.owners {
-		if state.latest != nil && now.Sub(state.first) >= unsettledAfter && now.Sub(state.seen) <= found.settled {
+		if state.back && now.Sub(state.first) >= unsettledAfter && now.Sub(state.seen) <= found.settled {
 			holds = append(holds, maintenance.ReturnedPod(state.latest, maintenance.WhyComesBack(state.latest), state.first.Truncate(time.Second), time.Time{}))
 		}
 	}

@@ -190,7 +190,7 @@ func TestPaceOfOwners(t *testing.T) {
 		"created before":         pod("e", "e", tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour)) }),
 		"bound during the write": pod("f", "f", func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour + bindingDelay)) }),
 	} {
-		if hasComeBack(other, maintenance.ClaimedSince(node)) {
+		if since := maintenance.ClaimedSince(node); isCreatedSince(other, since) && !isLateBinding(other, since) {
 			t.Errorf("a pod %s has come back", name)
 		}
 	}
@@ -224,6 +224,69 @@ func TestLateReplacements(t *testing.T) {
 			}
 		}
 		f.createPods(1, "n", 0, ofJob, tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
+	}
+}
+
+// Pods that have the name of their node in their spec come back from the first second on, in which they cannot be told
+// from those that a scheduler has bound that did not know of the cordon. Only the first ones are taken for these.
+func TestPodsThatComeBackAtOnce(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"ours": ""})
+	f.createPods(2, "n", 0, ownedBy("rs"))
+	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+	created, drained := f.replaceFor(12*time.Second, ownedBy("rs"))
+	// Those that were there, the first ones of those that came back, and the next ones ten seconds after these.
+	if created < 4 || created > 7 || drained {
+		t.Errorf("%d pods were created in 12 seconds, and the node was drained: %t", created, drained)
+	}
+	more, _ := f.replaceFor(10*time.Minute, ownedBy("rs"))
+	if more < 8 || more > 14 {
+		t.Errorf("%d more pods were created in ten minutes", more)
+	}
+	if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack {
+		t.Errorf("unexpected blockers: %+v", blockers)
+	}
+}
+
+// The first pods of each owner that may have been bound late have not come back, and do not keep the node from being
+// drained; the next ones have.
+func TestLateBindings(t *testing.T) {
+	r, node := newReturns(), &v1.Node{}
+	node.Name = "n"
+	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	node.Status.Conditions = []v1.NodeCondition{{
+		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
+	}}
+	pod := func(uid, owner types.UID, after time.Duration) *v1.Pod {
+		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(claimed.Add(after))}}
+		ownedBy(owner)(created)
+		return created
+	}
+	isHeld := func(uid types.UID) bool { _, held := r.held("n", uid); return held }
+	see := func(after time.Duration, pods ...*v1.Pod) { r.see(node, pods, claimed.Add(after)) }
+	before := pod("a0", "a", 0)
+	a1, b1 := pod("a1", "a", time.Second), pod("b1", "b", bindingDelay)
+	see(time.Second, before, a1)
+	see(bindingDelay, a1, b1)
+	if isHeld("a0") || isHeld("a1") || isHeld("b1") {
+		t.Errorf("the first ones are held: %t, %t, %t", isHeld("a0"), isHeld("a1"), isHeld("b1"))
+	}
+	see(bindingDelay + time.Second)
+	if got := r.settles("n", claimed.Add(bindingDelay+time.Second)); got != 0 {
+		t.Errorf("after the first ones, the node settles for %v", got)
+	}
+	b2 := pod("b2", "b", bindingDelay)
+	see(bindingDelay+2*time.Second, b2)
+	if !isHeld("b2") {
+		t.Error("the second one of an owner is not held")
+	}
+	see(bindingDelay+returnPause, b2)
+	if isHeld("b2") {
+		t.Error("held after its time")
+	}
+	see(bindingDelay + returnPause + time.Second)
+	if got := r.settles("n", claimed.Add(bindingDelay+returnPause+time.Second)); got != lateSettled {
+		t.Errorf("after a second one, the node settles for %v", got)
 	}
 }
 
