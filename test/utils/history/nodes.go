@@ -1,0 +1,191 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// ByHand is an annotation of a node that a person changes with each write of its own: the rules are about what
+// controllers do.
+const ByHand = "history.test/by-hand"
+
+const (
+	// settled is after what time everybody who runs has seen a change. It is far longer than a watch takes, and caches
+	// that are older than that lead to violations.
+	settled = 5 * time.Second
+
+	// The facts of a world.
+	exists  = "exists"
+	isOpen  = "is open"
+	isBound = "is bound"
+	isFree  = "is schedulable"
+)
+
+// NodeRules are the rules of KEP-4212, for maintenances that drain all pods of their nodes.
+func NodeRules() []Rule {
+	return []Rule{
+		{"a node that is drained is cordoned and empty", drainedNode},
+		{"drain targets do not step back during a drain", targetsGrow},
+		{"a node is uncordoned only when no maintenance claims it", uncordonedWhenFree},
+		{"a maintenance that is drained has drained all its nodes", drainedMaintenance},
+	}
+}
+
+// observe takes note of the facts that a change is about.
+func (w *World) observe(c *Change) {
+	w.note(c.Key, exists, c.After != nil)
+	switch after := c.After.(type) {
+	case *coordinationv1alpha1.NodeMaintenance:
+		w.note(c.Key, isOpen, claims(after))
+	case *v1.Pod:
+		w.note(c.Key, isBound, after.Spec.NodeName != "")
+	case *v1.Node:
+		w.note(c.Key, isFree, !after.Spec.Unschedulable)
+	case nil:
+		for _, what := range []string{isOpen, isBound, isFree} {
+			w.note(c.Key, what, false)
+		}
+	}
+}
+
+// claims reports whether a maintenance keeps its nodes cordoned.
+func claims(m *coordinationv1alpha1.NodeMaintenance) bool {
+	return m.DeletionTimestamp == nil && m.Spec.Rollout == nil &&
+		(m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
+}
+
+func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
+	selector, err := nodeaffinity.NewNodeSelector(m.Spec.NodeSelector)
+	return err == nil && m.Spec.NodeSelector != nil && selector.Match(node)
+}
+
+// claimant returns a maintenance that has claimed the node for some time.
+func claimant(w *World, node *v1.Node) string {
+	found := ""
+	each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
+		key := Key{"NodeMaintenance", types.NamespacedName{Name: m.Name}}
+		if claims(m) && selects(m, node) && w.hasHeld(key, isOpen, settled) {
+			found = m.Name
+		}
+	})
+	return found
+}
+
+// left returns a pod that has not left a node, and has been there for some time.
+func left(w *World, node string) string {
+	found := ""
+	each(w, func(pod *v1.Pod) {
+		key := Key{"Pod", types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}}
+		if pod.Spec.NodeName == node && leaves(pod) && w.hasHeld(key, isBound, settled) {
+			found = pod.Namespace + "/" + pod.Name
+		}
+	})
+	return found
+}
+
+func nodeIs(node *v1.Node, conditionType v1.NodeConditionType) bool {
+	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool {
+		return condition.Type == conditionType && condition.Status == v1.ConditionTrue
+	})
+}
+
+func drainedNode(w *World, c *Change) string {
+	before, after, ok := versions[*v1.Node](c)
+	if !ok || !nodeIs(after, v1.NodeDrained) || nodeIs(before, v1.NodeDrained) {
+		return ""
+	}
+	if !after.Spec.Unschedulable {
+		return "it becomes drained, and is schedulable"
+	}
+	if pod := left(w, after.Name); pod != "" {
+		return fmt.Sprintf("it becomes drained, and has pod %s", pod)
+	}
+	return ""
+}
+
+// targets returns up to which priority the pods of each type and selector are drained.
+func targets(entries []v1.DrainPlanEntry) map[string]int32 {
+	upTo := map[string]int32{}
+	for _, entry := range entries {
+		key := string(entry.PodType)
+		if entry.PodSelector != nil {
+			key += " " + metav1.FormatLabelSelector(entry.PodSelector)
+		}
+		upTo[key] = entry.PodPriority
+	}
+	return upTo
+}
+
+func targetsGrow(w *World, c *Change) string {
+	before, after, ok := versions[*v1.Node](c)
+	if !ok || before == nil || after == nil || before.UID != after.UID || before.Status.MaintenanceStatus == nil || claimant(w, after) == "" {
+		return ""
+	}
+	var now map[string]int32
+	if status := after.Status.MaintenanceStatus; status != nil {
+		now = targets(status.DrainTargets)
+	}
+	for key, priority := range targets(before.Status.MaintenanceStatus.DrainTargets) {
+		if upTo, found := now[key]; !found || upTo < priority {
+			return fmt.Sprintf("%s went up to %d, and now the targets are %v, while maintenance %s claims it", key, priority, now, claimant(w, after))
+		}
+	}
+	return ""
+}
+
+func uncordonedWhenFree(w *World, c *Change) string {
+	before, after, ok := versions[*v1.Node](c)
+	if !ok || before == nil || after == nil || before.UID != after.UID || !before.Spec.Unschedulable || after.Spec.Unschedulable ||
+		before.Annotations[ByHand] != after.Annotations[ByHand] {
+		return ""
+	}
+	if m := claimant(w, after); m != "" {
+		return fmt.Sprintf("it is uncordoned, and maintenance %s claims it", m)
+	}
+	return ""
+}
+
+func drainedMaintenance(w *World, c *Change) string {
+	before, after, ok := versions[*coordinationv1alpha1.NodeMaintenance](c)
+	const drained = "Drained"
+	if !ok || after == nil || !isTrue(after.Status.Conditions, drained) || before != nil && before.UID == after.UID && isTrue(before.Status.Conditions, drained) {
+		return ""
+	}
+	text := ""
+	each(w, func(node *v1.Node) {
+		key := Key{"Node", types.NamespacedName{Name: node.Name}}
+		if !selects(after, node) || !w.hasHeld(key, exists, settled) {
+			return
+		}
+		switch pod := left(w, node.Name); {
+		case w.hasHeld(key, isFree, settled):
+			text = fmt.Sprintf("it becomes drained, and node %s is schedulable", node.Name)
+		case pod != "":
+			text = fmt.Sprintf("it becomes drained, and node %s has pod %s", node.Name, pod)
+		}
+	})
+	return text
+}

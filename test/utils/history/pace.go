@@ -1,0 +1,85 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+const (
+	// returnWindow is in what time an object may not return to what it was more than maxReturns times, nor be written
+	// more often than maxWrites times.
+	returnWindow = time.Minute
+	maxReturns   = 20
+	maxWrites    = 300
+)
+
+// PaceRules limit what fights with others may cost.
+func PaceRules() []Rule {
+	writes := &pastWrites{all: map[Key][]pastWrite{}, reported: map[Key]time.Time{}}
+	return []Rule{{"nobody writes in a hot loop", writes.check}}
+}
+
+// pastWrites has the writes of each object within the window.
+type pastWrites struct {
+	all map[Key][]pastWrite
+	// reported is when each object has broken the rule last: it goes on.
+	reported map[Key]time.Time
+}
+
+type pastWrite struct {
+	at    time.Time
+	state uint64
+}
+
+func (p *pastWrites) check(_ *World, c *Change) string {
+	if c.After == nil {
+		return "" // What comes after it is another object.
+	}
+	past := slices.DeleteFunc(p.all[c.Key], func(w pastWrite) bool { return c.Time.Sub(w.at) > returnWindow })
+	now := pastWrite{c.Time, stateOf(c.After)}
+	returns := 0
+	for i, earlier := range past {
+		if earlier.state == now.state && (i == 0 || past[i-1].state != now.state) {
+			returns++
+		}
+	}
+	p.all[c.Key] = append(past, now)
+	if last, found := p.reported[c.Key]; found && c.Time.Sub(last) <= returnWindow || returns <= maxReturns && len(past) < maxWrites {
+		return ""
+	}
+	p.reported[c.Key] = c.Time
+	if returns > maxReturns {
+		return fmt.Sprintf("it returned to the same state %d times within %v", returns, returnWindow)
+	}
+	return fmt.Sprintf("it was written %d times within %v", len(past)+1, returnWindow)
+}
+
+// stateOf identifies the state of an object. Who has written it when does not matter.
+func stateOf(object Object) uint64 {
+	plain := object.DeepCopyObject().(Object)
+	plain.SetManagedFields(nil)
+	plain.SetResourceVersion("")
+	plain.SetGeneration(0)
+	hash := fnv.New64a()
+	_ = json.NewEncoder(hash).Encode(plain) // A hash takes everything, and these types can be encoded.
+	return hash.Sum64()
+}

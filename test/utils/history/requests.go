@@ -1,0 +1,238 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	evicted  = "Evicted"
+	canceled = "Canceled"
+
+	// imperative is the interceptor that calls the API that evicts pods.
+	imperative = "imperative-eviction.k8s.io"
+
+	// markPrefix is what begins the message of the condition DisruptionTarget of a pod that is evicted for a request.
+	// The UID of the request follows.
+	markPrefix = "Eviction API: evicting for EvictionRequest with UID "
+)
+
+// RequestRules are the rules of KEP-4563.
+func RequestRules() []Rule {
+	wanted := newWantedRequests()
+	return []Rule{
+		{"the end of a request is final", finalConditions},
+		{"one interceptor after the other acts, and only that one reports", interceptorsInOrder},
+		{"who was evicted is gone", evictedIsTrue},
+		{"a pod stays whose request is canceled", canceledIsTrue},
+		{"a pod is evicted only while its request wants that", wanted.check},
+	}
+}
+
+func isTrue(conditions []metav1.Condition, conditionType string) bool {
+	return slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
+		return condition.Type == conditionType && condition.Status == metav1.ConditionTrue
+	})
+}
+
+func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
+	return isTrue(request.Status.Conditions, evicted) || isTrue(request.Status.Conditions, canceled)
+}
+
+// sameRequest returns a request before and after a change. A request that was deleted and created again is another one.
+func sameRequest(c *Change) (before, after *coordinationv1alpha1.EvictionRequest, ok bool) {
+	before, after, ok = versions[*coordinationv1alpha1.EvictionRequest](c)
+	return before, after, ok && before != nil && after != nil && before.UID == after.UID
+}
+
+func finalConditions(_ *World, c *Change) string {
+	before, after, ok := sameRequest(c)
+	if !ok {
+		return ""
+	}
+	if isTrue(after.Status.Conditions, evicted) && isTrue(after.Status.Conditions, canceled) {
+		return "it is evicted and canceled"
+	}
+	for _, conditionType := range []string{evicted, canceled} {
+		if isTrue(before.Status.Conditions, conditionType) && !isTrue(after.Status.Conditions, conditionType) {
+			return fmt.Sprintf("%s was True and is not any more", conditionType)
+		}
+	}
+	return ""
+}
+
+func interceptorsInOrder(_ *World, c *Change) string {
+	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
+	if !ok || after == nil {
+		return ""
+	}
+	if before == nil || before.UID != after.UID {
+		before = &coordinationv1alpha1.EvictionRequest{}
+	}
+	was, is := &before.Status, &after.Status
+	if len(was.TargetInterceptors) > 0 && !slices.Equal(was.TargetInterceptors, is.TargetInterceptors) {
+		return fmt.Sprintf("the interceptors were %v and are %v", was.TargetInterceptors, is.TargetInterceptors)
+	}
+	if len(is.ProcessedInterceptors) < len(was.ProcessedInterceptors) || !slices.Equal(was.ProcessedInterceptors, is.ProcessedInterceptors[:len(was.ProcessedInterceptors)]) {
+		return fmt.Sprintf("the processed ones were %v and are %v", was.ProcessedInterceptors, is.ProcessedInterceptors)
+	}
+	if len(is.ActiveInterceptors) > 1 {
+		return fmt.Sprintf("%v are active", is.ActiveInterceptors)
+	}
+	for _, active := range is.ActiveInterceptors {
+		next := slices.IndexFunc(is.TargetInterceptors, func(target coordinationv1alpha1.Interceptor) bool {
+			return !slices.Contains(is.ProcessedInterceptors, target.Name)
+		})
+		if next < 0 || is.TargetInterceptors[next].Name != active {
+			return fmt.Sprintf("%s is active, which is not the next one of %v after %v", active, is.TargetInterceptors, is.ProcessedInterceptors)
+		}
+		if isFinished(after) {
+			return fmt.Sprintf("%s is active, and the request is finished", active)
+		}
+	}
+	for i := range is.Interceptors {
+		entry := &is.Interceptors[i]
+		if entry.StartTime == nil && entry.HeartbeatTime == nil && entry.CompletionTime == nil {
+			continue
+		}
+		old := slices.IndexFunc(was.Interceptors, func(old coordinationv1alpha1.InterceptorStatus) bool { return old.Name == entry.Name })
+		hasReported := old < 0 || !was.Interceptors[old].HeartbeatTime.Equal(entry.HeartbeatTime) ||
+			!was.Interceptors[old].StartTime.Equal(entry.StartTime) || !was.Interceptors[old].CompletionTime.Equal(entry.CompletionTime)
+		if hasReported && !slices.Contains(was.ActiveInterceptors, entry.Name) {
+			return fmt.Sprintf("%s reports, and is not active: %v", entry.Name, was.ActiveInterceptors)
+		}
+	}
+	return ""
+}
+
+// targetOf returns the pod of a request, if it is there.
+func targetOf(w *World, request *coordinationv1alpha1.EvictionRequest) (*v1.Pod, bool) {
+	target := request.Spec.Target.Pod
+	if target == nil {
+		return nil, false
+	}
+	pod, found := get[*v1.Pod](w, "Pod", request.Namespace, target.Name)
+	return pod, found && string(pod.UID) == target.UID
+}
+
+// becomes reports whether a condition becomes True.
+func becomes(before, after *coordinationv1alpha1.EvictionRequest, conditionType string) bool {
+	return after != nil && isTrue(after.Status.Conditions, conditionType) && (before == nil || before.UID != after.UID || !isTrue(before.Status.Conditions, conditionType))
+}
+
+func evictedIsTrue(w *World, c *Change) string {
+	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
+	if !ok || !becomes(before, after, evicted) {
+		return ""
+	}
+	if pod, found := targetOf(w, after); found && !hasEnded(pod) {
+		return fmt.Sprintf("pod %s is %s", describe(pod), pod.Status.Phase)
+	}
+	return ""
+}
+
+func canceledIsTrue(w *World, c *Change) string {
+	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
+	if !ok || !becomes(before, after, canceled) {
+		return ""
+	}
+	pod, found := targetOf(w, after)
+	if found && markOf(pod) == after.UID {
+		return fmt.Sprintf("pod %s is marked for its eviction", describe(pod))
+	}
+	return ""
+}
+
+func hasEnded(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
+
+func isReady(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
+		return condition.Type == v1.PodReady && condition.Status == v1.ConditionTrue
+	})
+}
+
+// markOf returns the UID of the request for which the pod is evicted; empty if it is not.
+func markOf(pod *v1.Pod) types.UID {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type != v1.DisruptionTarget || condition.Status != v1.ConditionTrue {
+			continue
+		}
+		if uid, found := strings.CutPrefix(condition.Message, markPrefix); found {
+			uid, _, _ = strings.Cut(uid, ",")
+			return types.UID(uid)
+		}
+	}
+	return ""
+}
+
+// wantedRequests has the last revision at which each request wanted that its pod is evicted, and the one at which each
+// pod was marked. kube-apiserver marks the pod, reads the request, and deletes the pod: who withdraws after the reading
+// has come too late.
+type wantedRequests struct {
+	wanted  map[types.UID]bool
+	until   map[types.UID]int64
+	marked  map[types.UID]int64
+	markFor map[types.UID]types.UID
+}
+
+func newWantedRequests() *wantedRequests {
+	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}}
+}
+
+func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
+	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil && !isFinished(request) &&
+		slices.Equal(request.Status.ActiveInterceptors, []string{imperative})
+}
+
+func (r *wantedRequests) check(_ *World, c *Change) string {
+	if before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c); ok {
+		if before != nil && r.wanted[before.UID] && (after == nil || after.UID != before.UID || !wantsEviction(after)) {
+			r.wanted[before.UID], r.until[before.UID] = false, c.Revision-1
+		}
+		if after != nil && wantsEviction(after) {
+			r.wanted[after.UID] = true
+		}
+		return ""
+	}
+	before, after, ok := versions[*v1.Pod](c)
+	if !ok {
+		return ""
+	}
+	if after != nil {
+		if request := markOf(after); request != r.markFor[after.UID] {
+			r.marked[after.UID], r.markFor[after.UID] = c.Revision, request
+		}
+	}
+	if before == nil || before.DeletionTimestamp != nil || after != nil && after.UID == before.UID && after.DeletionTimestamp == nil {
+		return ""
+	}
+	request := markOf(before)
+	if request == "" || r.wanted[request] || r.until[request] >= r.marked[before.UID] {
+		return ""
+	}
+	return fmt.Sprintf("it was marked at revision %d for the request with the UID %s, which did not want that since revision %d", r.marked[before.UID], request, r.until[request]+1)
+}

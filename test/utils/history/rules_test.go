@@ -1,0 +1,518 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	podUID     = "6b2a37a5-4f5c-4d3a-9d5e-0c5f6b7a8e91"
+	requestUID = "0f9f6f3e-6c1b-4a53-8f0e-5f8a3f7b2c11"
+	migrate    = "migrate.example.com"
+)
+
+// story is a history that a test tells.
+type story struct {
+	checker  *Checker
+	objects  map[Key]Object
+	revision int64
+	now      time.Time
+	broken   []string
+}
+
+func newStory() *story {
+	return &story{
+		checker: NewChecker(slices.Concat(RequestRules(), BudgetRules(), NodeRules(), PaceRules())),
+		objects: map[Key]Object{}, now: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC),
+	}
+}
+
+func (s *story) write(key Key, after Object) {
+	s.revision++
+	changes := []Change{{Revision: s.revision, Time: s.now, Key: key, Before: s.objects[key], After: after}}
+	if s.objects[key] == nil {
+		changes[0].Before = nil
+	}
+	for _, violation := range s.checker.Add(changes) {
+		s.broken = append(s.broken, violation.Rule+": "+violation.Text)
+	}
+	if after == nil {
+		delete(s.objects, key)
+		return
+	}
+	s.objects[key] = after
+}
+
+func (s *story) wait(duration time.Duration) { s.now = s.now.Add(duration) }
+
+// change writes an object, which is created if it does not exist.
+func change[T Object](s *story, kind string, object T, changes ...func(T)) {
+	key := Key{kind, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	if stored, found := s.objects[key]; found {
+		object = stored.DeepCopyObject().(T)
+	}
+	for _, change := range changes {
+		change(object)
+	}
+	s.write(key, object)
+}
+
+func (s *story) pod(changes ...func(*v1.Pod)) {
+	change(s, "Pod", &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web-0", UID: podUID, Labels: map[string]string{"app": "web"}},
+		Spec:       v1.PodSpec{NodeName: "n1"},
+		Status:     v1.PodStatus{Phase: v1.PodRunning, Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
+	}, changes...)
+}
+
+func (s *story) removePod() {
+	s.write(Key{"Pod", types.NamespacedName{Namespace: "prod", Name: "web-0"}}, nil)
+}
+
+func mark(uid string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Status.Conditions = append(pod.Status.Conditions[:1:1], v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Message: markPrefix + uid + ", call 7"})
+	}
+}
+
+func terminate(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+
+func (s *story) request(changes ...func(*coordinationv1alpha1.EvictionRequest)) {
+	change(s, "EvictionRequest", &coordinationv1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: podUID, UID: requestUID},
+		Spec: coordinationv1alpha1.EvictionRequestSpec{
+			Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: "web-0", UID: podUID}},
+			Requesters: []coordinationv1alpha1.Requester{{Name: "drain.example.com"}},
+		},
+	}, changes...)
+}
+
+func activate(names ...string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.TargetInterceptors = []coordinationv1alpha1.Interceptor{{Name: migrate}, {Name: imperative}}
+		request.Status.ActiveInterceptors = names
+	}
+}
+
+func process(names ...string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) { request.Status.ProcessedInterceptors = names }
+}
+
+func report(name string, at int64) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.Interceptors = []coordinationv1alpha1.InterceptorStatus{{Name: name, HeartbeatTime: &metav1.Time{Time: time.Unix(at, 0)}}}
+	}
+}
+
+func finish(conditionType string, status metav1.ConditionStatus) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.ActiveInterceptors = nil
+		request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{Type: conditionType, Status: status, Reason: "x"})
+		request.Status.Conditions = slices.CompactFunc(request.Status.Conditions, func(a, b metav1.Condition) bool { return a.Type == b.Type })
+	}
+}
+
+func withdraw(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters = nil }
+
+// evicting is a request whose last interceptor is active.
+func (s *story) evicting() {
+	s.pod()
+	s.request(activate(migrate))
+	s.request(process(migrate), activate(imperative))
+}
+
+func (s *story) node(changes ...func(*v1.Node)) {
+	change(s, "Node", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Labels: map[string]string{"rack": "7"}}}, changes...)
+}
+
+func cordoned(node *v1.Node)   { node.Spec.Unschedulable = true }
+func uncordoned(node *v1.Node) { node.Spec.Unschedulable = false }
+
+func drained(status v1.ConditionStatus) func(*v1.Node) {
+	return func(node *v1.Node) {
+		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeDrained, Status: status}}
+	}
+}
+
+func aimedAt(priority int32) func(*v1.Node) {
+	return func(node *v1.Node) {
+		node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: priority}}}
+	}
+}
+
+func (s *story) maintenance(changes ...func(*coordinationv1alpha1.NodeMaintenance)) {
+	change(s, "NodeMaintenance", &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"},
+		Spec: coordinationv1alpha1.NodeMaintenanceSpec{
+			Stage: coordinationv1alpha1.NodeMaintenanceStageDrain,
+			NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{"7"}}},
+			}}},
+		},
+	}, changes...)
+}
+
+func complete(m *coordinationv1alpha1.NodeMaintenance) {
+	m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
+}
+
+func sayDrained(m *coordinationv1alpha1.NodeMaintenance) {
+	m.Status.Conditions = []metav1.Condition{{Type: "Drained", Status: metav1.ConditionTrue}}
+}
+
+func (s *story) budget(changes ...func(*policyv1.PodDisruptionBudget)) {
+	change(s, "PodDisruptionBudget", &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}, changes...)
+}
+
+func charge(budget *policyv1.PodDisruptionBudget) {
+	budget.Status.DisruptedPods = map[string]metav1.Time{"web-0": {}}
+}
+
+// TestRules tells histories, and expects which rule they break, and how.
+func TestRules(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(s *story)
+		want string
+	}{
+		"evicted as wanted": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID))
+			s.pod(terminate)
+			s.removePod()
+			s.request(process(migrate, imperative), finish(evicted, metav1.ConditionTrue))
+		}, ""},
+		"withdrawn when it was marked": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID))
+			s.request(withdraw)
+			s.removePod()
+		}, ""},
+		"marked when it was withdrawn": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, "did not want that since revision 4"},
+		"marked before its turn": {func(s *story) {
+			s.pod()
+			s.request(activate(migrate))
+			s.pod(mark(requestUID))
+			s.pod(terminate)
+		}, "a pod is evicted only while"},
+		"marked for a request that was replaced": {func(s *story) {
+			s.evicting()
+			s.request(func(request *coordinationv1alpha1.EvictionRequest) { request.UID = "another" })
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, "a pod is evicted only while"},
+		"marked again when it is wanted again": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.pod(mark(requestUID))
+			s.pod(func(pod *v1.Pod) { pod.Status.Conditions = pod.Status.Conditions[:1] })
+			s.request(func(request *coordinationv1alpha1.EvictionRequest) {
+				request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "b"}}
+			})
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, ""},
+		"deleted by somebody": {func(s *story) {
+			s.pod()
+			s.request(activate(migrate))
+			s.removePod()
+		}, ""},
+		"canceled while it is marked": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID))
+			s.request(withdraw)
+			s.request(finish(canceled, metav1.ConditionTrue))
+		}, "is marked for its eviction"},
+		"canceled while it is marked for another one": {func(s *story) {
+			s.evicting()
+			s.pod(mark("another"))
+			s.request(withdraw)
+			s.request(finish(canceled, metav1.ConditionTrue))
+		}, ""},
+		"evicted, and it runs": {func(s *story) {
+			s.evicting()
+			s.request(finish(evicted, metav1.ConditionTrue))
+		}, "who was evicted is gone: pod web-0 (UID 6b2a37a5) is Running"},
+		"evicted, and it has failed": {func(s *story) {
+			s.evicting()
+			s.pod(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed })
+			s.request(finish(evicted, metav1.ConditionTrue))
+		}, ""},
+		"evicted, and its successor runs": {func(s *story) {
+			s.evicting()
+			s.pod(func(pod *v1.Pod) { pod.UID = "next" })
+			s.request(finish(evicted, metav1.ConditionTrue))
+		}, ""},
+		"not the end": {func(s *story) {
+			s.evicting()
+			s.removePod()
+			s.request(finish(evicted, metav1.ConditionTrue))
+			s.request(func(request *coordinationv1alpha1.EvictionRequest) { request.Status.Conditions = nil })
+		}, "Evicted was True and is not any more"},
+		"two ends": {func(s *story) {
+			s.evicting()
+			s.removePod()
+			s.request(finish(evicted, metav1.ConditionTrue))
+			s.request(finish(canceled, metav1.ConditionTrue))
+		}, "it is evicted and canceled"},
+		"another request after the end": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.request(finish(canceled, metav1.ConditionTrue))
+			s.request(func(request *coordinationv1alpha1.EvictionRequest) {
+				request.UID, request.Status = "another", coordinationv1alpha1.EvictionRequestStatus{}
+			})
+		}, ""},
+		"out of turn": {func(s *story) { s.request(activate(imperative)) }, "is not the next one"},
+		"twice":       {func(s *story) { s.request(process(migrate), activate(migrate)) }, "is not the next one"},
+		"two at once": {func(s *story) { s.request(activate(migrate, imperative)) }, "are active"},
+		"other interceptors": {func(s *story) {
+			s.evicting()
+			s.request(func(r *coordinationv1alpha1.EvictionRequest) { r.Status.TargetInterceptors = nil })
+		}, "the interceptors were"},
+		"active after an end": {func(s *story) { s.evicting(); s.removePod(); s.request(finish(evicted, "True"), activate(imperative)) }, "the request is finished"},
+		"processed is undone": {func(s *story) { s.evicting(); s.request(process(), activate(migrate)) }, "the processed ones were"},
+		"a report in turn": {func(s *story) {
+			s.request(activate(migrate))
+			s.request(report(migrate, 1))
+			s.request(report(migrate, 2))
+		}, ""},
+		"a late report": {func(s *story) { s.evicting(); s.request(report(migrate, 1)) }, "reports, and is not active"},
+		"an old report": {func(s *story) {
+			s.request(activate(migrate))
+			s.request(report(migrate, 1))
+			s.request(process(migrate), activate(imperative))
+			s.request(withdraw)
+		}, ""},
+
+		"a budget has allowed it": {func(s *story) {
+			s.evicting()
+			s.budget()
+			s.wait(time.Minute)
+			s.budget(charge)
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, ""},
+		"a budget was not asked": {func(s *story) {
+			s.evicting()
+			s.budget()
+			s.wait(time.Minute)
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, "budget web has not allowed it"},
+		"a budget that is new": {func(s *story) {
+			s.evicting()
+			s.budget()
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, ""},
+		"a budget of others": {func(s *story) {
+			s.evicting()
+			s.budget(func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector.MatchLabels["app"] = "db" })
+			s.wait(time.Minute)
+			s.pod(mark(requestUID))
+			s.removePod()
+		}, ""},
+		"a budget does not count it": {func(s *story) {
+			s.evicting()
+			s.budget()
+			s.wait(time.Minute)
+			s.pod(mark(requestUID), func(pod *v1.Pod) { pod.Status.Conditions[0].Status = v1.ConditionFalse })
+			s.removePod()
+		}, ""},
+		"a budget below zero": {func(s *story) {
+			s.budget(func(budget *policyv1.PodDisruptionBudget) { budget.Status.DisruptionsAllowed = -1 })
+		}, "it allows -1 disruptions"},
+
+		"drained": {func(s *story) {
+			s.node(cordoned)
+			s.maintenance()
+			s.wait(time.Minute)
+			s.node(drained("True"))
+			s.maintenance(sayDrained)
+		}, ""},
+		"drained and schedulable": {func(s *story) { s.node(drained("True")) }, "is schedulable"},
+		"drained with a pod": {func(s *story) {
+			s.node(cordoned)
+			s.pod()
+			s.wait(time.Minute)
+			s.node(drained("True"))
+		}, "it becomes drained, and has pod prod/web-0"},
+		"drained with a pod of a DaemonSet": {func(s *story) {
+			s.node(cordoned)
+			s.pod(func(pod *v1.Pod) { pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet"}} })
+			s.wait(time.Minute)
+			s.node(drained("True"))
+		}, ""},
+		"drained with a new pod": {func(s *story) { s.node(cordoned); s.pod(); s.node(drained("True")) }, ""},
+		"a maintenance is drained, and a node has a pod": {func(s *story) {
+			s.node(cordoned)
+			s.pod()
+			s.maintenance()
+			s.wait(time.Minute)
+			s.maintenance(sayDrained)
+		}, "node n1 has pod prod/web-0"},
+		"a maintenance is drained, and a node is schedulable": {func(s *story) {
+			s.node()
+			s.maintenance()
+			s.wait(time.Minute)
+			s.maintenance(sayDrained)
+		}, "node n1 is schedulable"},
+		"a maintenance is drained, and a new node is schedulable": {func(s *story) {
+			s.maintenance()
+			s.node()
+			s.maintenance(sayDrained)
+		}, ""},
+
+		"uncordoned in the end": {func(s *story) {
+			s.node(cordoned)
+			s.maintenance()
+			s.wait(time.Minute)
+			s.maintenance(complete)
+			s.node(uncordoned)
+		}, ""},
+		"uncordoned too early": {func(s *story) {
+			s.node(cordoned)
+			s.maintenance()
+			s.wait(time.Minute)
+			s.node(uncordoned)
+		}, "it is uncordoned, and maintenance m claims it"},
+		"uncordoned by hand": {func(s *story) {
+			s.node(cordoned)
+			s.maintenance()
+			s.wait(time.Minute)
+			s.node(uncordoned, func(node *v1.Node) { node.Annotations = map[string]string{ByHand: "1"} })
+		}, ""},
+		"uncordoned before a new one was seen": {func(s *story) {
+			s.node(cordoned)
+			s.wait(time.Minute)
+			s.maintenance()
+			s.wait(settled - time.Millisecond)
+			s.node(uncordoned)
+		}, ""},
+		"targets step back": {func(s *story) {
+			s.node(cordoned, aimedAt(1000))
+			s.maintenance()
+			s.wait(time.Minute)
+			s.node(aimedAt(2000))
+			s.node(aimedAt(1000))
+		}, "Default went up to 2000, and now the targets are map[Default:1000]"},
+		"targets are withdrawn during a drain": {func(s *story) {
+			s.node(cordoned, aimedAt(1000))
+			s.maintenance()
+			s.wait(time.Minute)
+			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+		}, "Default went up to 1000"},
+		"targets are withdrawn in the end": {func(s *story) {
+			s.node(cordoned, aimedAt(1000))
+			s.maintenance()
+			s.wait(time.Minute)
+			s.maintenance(complete)
+			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+		}, ""},
+
+		"a fight": {func(s *story) {
+			for range maxReturns + 2 {
+				s.node(cordoned)
+				s.wait(time.Second)
+				s.node(uncordoned)
+			}
+		}, "it returned to the same state 21 times"},
+		"a slow fight": {func(s *story) {
+			for range 10 * maxReturns {
+				s.node(cordoned)
+				s.wait(4 * time.Second)
+				s.node(uncordoned)
+			}
+		}, ""},
+		"progress": {func(s *story) {
+			for i := range maxWrites - 1 {
+				s.node(aimedAt(int32(i)))
+			}
+		}, ""},
+		"a flood": {func(s *story) {
+			for i := range maxWrites + 1 {
+				s.node(aimedAt(int32(i)))
+			}
+		}, "it was written 301 times within"},
+		"a slow flood": {func(s *story) {
+			for i := range 3 * maxWrites {
+				s.node(aimedAt(int32(i)))
+				s.wait(time.Second)
+			}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory()
+			test.tell(s)
+			if test.want == "" && len(s.broken) > 0 || test.want != "" && (len(s.broken) != 1 || !strings.Contains(s.broken[0], test.want)) {
+				t.Errorf("got %q, want %q", s.broken, test.want)
+			}
+		})
+	}
+}
+
+// A violation shows what a person needs who has not seen the history.
+func TestViolation(t *testing.T) {
+	s := newStory()
+	s.write(Key{"Node", types.NamespacedName{Name: "n2"}}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}})
+	s.node(cordoned)
+	s.evicting()
+	s.wait(90 * time.Second)
+	s.node(drained("True"), func(node *v1.Node) {
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Subresource: "status"}}
+	})
+	if got := s.checker.Revisions(); got != 6 {
+		t.Errorf("%d revisions were checked, want 6", got)
+	}
+	violations := s.checker.Violations()
+	if len(violations) != 1 {
+		t.Fatalf("%d violations, want 1", len(violations))
+	}
+	text := violations[0].String()
+	for _, want := range []string{
+		`revision 6 breaks "a node that is drained is cordoned and empty": Node/n1: it becomes drained, and has pod prod/web-0`,
+		`type: Drained`, "Node/n1: created, unschedulable: true", `Pod/prod/web-0: created, on "n1", Running, ready: true`,
+		"6    90.000s  Node/n1: unschedulable: true, Drained (), by kube-controller-manager/status",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	for _, unwanted := range []string{"n2", "managedFields", "EvictionRequest"} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("%q has nothing to do with\n%s", unwanted, text)
+		}
+	}
+}
