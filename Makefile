@@ -220,6 +220,11 @@ test-race: tree _output/bin/gotestsum _output/bin/etcd ## our tests, unit and in
 test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8s.io/kubernetes/pkg/controller/deployment
 	@SIMULATION_SEEDS='$(or $(SEEDS),10000)' hack/test.sh simulation $(WHAT)
 
+.PHONY: test-histories
+test-histories: control-plane _output/bin/etcd ## actors and faults on two of everything; each revision of etcd is checked: SEED=... COUNT=10
+	@echo '==> histories (about 90 seconds each)'
+	@HISTORY_SEED='$(SEED)' HISTORY_COUNT='$(or $(COUNT),5)' $(call test-system,TestHistories,$(or $(TIMEOUT),24h))
+
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
 	@echo '==> upgrade, rollback, upgrade (about 4 minutes)'

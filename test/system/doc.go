@@ -21,6 +21,7 @@ limitations under the License.
 //	make test-upgrade-fork  TestForkUpgrade: the same with the fork on the base before, and both at once
 //	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
 //	make test-chaos    TestChaos: components are killed again and again during 200 evictions; TestSuspendedLeader: they are suspended while requests are withdrawn
+//	make test-histories TestHistories: actors with different interests and faults on two of everything; each revision of etcd is checked
 //	make test-surge    TestSurge: workloads leave a node without downtime
 //	make test-cases    TestCases: public reports of drains that went wrong, on the base and on the fork
 //	make test-docs     TestTutorial: the commands of docs/tutorial.md print what it shows
@@ -45,6 +46,8 @@ limitations under the License.
 //	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what
 //	chaos_test.go     the kills; chaos_nodes_test.go acts as kubelet and interceptor
 //	suspended_test.go the leader that is suspended, and the slow webhook
+//	histories_test.go the faults, and what is expected in the end; histories_actors_test.go acts as owners,
+//	                  administrators, evictors, tenants and kubelets; the rules are in test/utils/history
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them
 //	cases_test.go     the public cases; cases_format_test.go reads them from testdata/cases
 //	demo_test.go      shows commands and checks; demo_maintenance_test.go,

@@ -199,7 +199,9 @@ func testGracePeriodOfCallers(t *testing.T, c *cluster) {
 		pod := c.createRunningPod(newPod(name, withInterceptors(first), withGracePeriod(30)), v1.ConditionTrue)
 		for _, seconds := range test.seconds {
 			c.Eventually("an eviction of "+name, func(context.Context) (bool, string) {
-				err := c.evictWith(c.ClientOf(evictor), pod, func(eviction *policyv1.Eviction) { eviction.DeleteOptions = &metav1.DeleteOptions{GracePeriodSeconds: seconds} })
+				err := c.evictWith(c.ClientOf(evictor), pod, func(eviction *policyv1.Eviction) {
+					eviction.DeleteOptions = &metav1.DeleteOptions{GracePeriodSeconds: seconds}
+				})
 				return strings.HasPrefix(fmt.Sprint(err), coordinationv1alpha1.EvictionInterceptedMessage), fmt.Sprint(err)
 			})
 		}

@@ -19,6 +19,7 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,10 +62,13 @@ type Checker struct {
 	start      time.Time
 	revisions  int
 	violations []Violation
+	tally      map[string]int
 }
 
 // NewChecker returns a Checker with these rules, for a cluster without objects.
-func NewChecker(rules []Rule) *Checker { return &Checker{world: NewWorld(), rules: rules} }
+func NewChecker(rules []Rule) *Checker {
+	return &Checker{world: NewWorld(), rules: rules, tally: map[string]int{}}
+}
 
 // Add makes the changes of a revision, and returns the rules that they break.
 func (c *Checker) Add(changes []Change) []Violation {
@@ -82,6 +86,9 @@ func (c *Checker) Add(changes []Change) []Violation {
 	var found []Violation
 	for i := range changes {
 		c.world.observe(&changes[i])
+		for _, what := range begins(&changes[i]) {
+			c.tally[what]++
+		}
 		for _, rule := range c.rules {
 			if text := rule.check(c.world, &changes[i]); text != "" {
 				found = append(found, Violation{Rule: rule.Name, Change: changes[i], Text: text, related: c.related(&changes[i]), start: c.start})
@@ -94,6 +101,53 @@ func (c *Checker) Add(changes []Change) []Violation {
 
 // Revisions returns how many revisions were checked.
 func (c *Checker) Revisions() int { return c.revisions }
+
+// Tally returns how often each condition of objects of each kind became True, as "EvictionRequest Evicted", and how often
+// nodes were uncordoned. A history without them proves nothing about them.
+func (c *Checker) Tally() map[string]int { return maps.Clone(c.tally) }
+
+// begins returns what begins with a change.
+func begins(c *Change) []string {
+	before, after := conditionsOf(c.Before), conditionsOf(c.After)
+	if c.Before != nil && c.After != nil && c.Before.GetUID() != c.After.GetUID() {
+		before = nil
+	}
+	var what []string
+	for conditionType := range after {
+		if !before[conditionType] {
+			what = append(what, c.Key.Kind+" "+conditionType)
+		}
+	}
+	if was, is, ok := versions[*v1.Node](c); ok && was != nil && is != nil && was.Spec.Unschedulable && !is.Spec.Unschedulable {
+		what = append(what, "Node uncordoned")
+	}
+	return what
+}
+
+// conditionsOf returns the conditions that are True.
+func conditionsOf(object Object) map[string]bool {
+	is := map[string]bool{}
+	add := func(conditions []metav1.Condition) {
+		for _, condition := range conditions {
+			if condition.Status == metav1.ConditionTrue {
+				is[condition.Type] = true
+			}
+		}
+	}
+	switch object := object.(type) {
+	case *coordinationv1alpha1.EvictionRequest:
+		add(object.Status.Conditions)
+	case *coordinationv1alpha1.NodeMaintenance:
+		add(object.Status.Conditions)
+	case *v1.Node:
+		for _, condition := range object.Status.Conditions {
+			if condition.Status == v1.ConditionTrue {
+				is[string(condition.Type)] = true
+			}
+		}
+	}
+	return is
+}
 
 // Violations returns all that were found.
 func (c *Checker) Violations() []Violation { return c.violations }

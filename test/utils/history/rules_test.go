@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -495,6 +496,9 @@ func TestViolation(t *testing.T) {
 	})
 	if got := s.checker.Revisions(); got != 6 {
 		t.Errorf("%d revisions were checked, want 6", got)
+	}
+	if diff := cmp.Diff(map[string]int{"Node Drained": 1}, s.checker.Tally()); diff != "" {
+		t.Errorf("tally (-want, +got):\n%s", diff)
 	}
 	violations := s.checker.Violations()
 	if len(violations) != 1 {

@@ -1,0 +1,292 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/kubernetes/test/utils/history"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// The apps of a history: each is a Deployment of a few replicas.
+	historyApps     = 4
+	historyReplicas = 3
+
+	// lookInterval is how often kubelets, the scheduler and the interceptor look at what there is.
+	lookInterval = 200 * time.Millisecond
+)
+
+// historyActors are those who use a cluster. Each has a random source of its own, and each call goes to any API server.
+// What fails is tried again, or not: servers may be down, and others may have been faster.
+type historyActors struct {
+	test      *historyTest
+	namespace string
+}
+
+func newHistoryActors(test *historyTest, namespace string) *historyActors {
+	return &historyActors{test: test, namespace: namespace}
+}
+
+// actor acts at random moments.
+type actor struct {
+	*historyActors
+	name   string
+	random *rand.Rand
+}
+
+// loop calls a function again and again, with pauses of at most this long.
+func (a *historyActors) loop(name string, stream uint64, longest time.Duration, act func(*actor, context.Context)) func(context.Context) {
+	return func(ctx context.Context) {
+		self := &actor{historyActors: a, name: name, random: rand.New(rand.NewPCG(a.test.seed, stream))}
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(time.Duration(self.random.Int64N(int64(longest)))):
+			}
+			act(self, ctx)
+		}
+	}
+}
+
+func (a *actor) client() clientset.Interface {
+	return a.test.clients[a.random.IntN(len(a.test.clients))]
+}
+
+func (a *actor) oneOf(n int) int { return a.random.IntN(n) }
+
+func (a *actor) app() string { return "app-" + strconv.Itoa(a.oneOf(historyApps)) }
+
+func (a *actor) node() string { return "node-" + strconv.Itoa(a.oneOf(historyNodes)) }
+
+// kubelets are those who carry out what is decided: they go on until all has come to its end.
+func (a *historyActors) kubelets() []func(context.Context) {
+	return []func(context.Context){
+		a.loop("kubelet", 10, lookInterval, (*actor).runPods),
+		a.loop("scheduler", 11, lookInterval, (*actor).bindPods),
+		a.loop("interceptor", 12, lookInterval, (*actor).intercept),
+	}
+}
+
+// others are those who decide.
+func (a *historyActors) others() []func(context.Context) {
+	return []func(context.Context){
+		a.loop("owner", 20, time.Second, (*actor).own),
+		a.loop("administrator", 21, 3*time.Second, (*actor).administrate),
+		a.loop("another administrator", 22, 3*time.Second, (*actor).administrate),
+		a.loop("administrator by hand", 23, 10*time.Second, (*actor).cordonByHand),
+		a.loop("evictor", 24, 500*time.Millisecond, (*actor).requestEvictions),
+		a.loop("another evictor", 25, 500*time.Millisecond, (*actor).requestEvictions),
+		a.loop("tenant", 26, time.Second, (*actor).interfere),
+	}
+}
+
+func (a *actor) runPods(ctx context.Context) {
+	pods := a.client().CoreV1().Pods(a.namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range list.Items {
+		switch pod := &list.Items[i]; {
+		case pod.Spec.NodeName == "" || a.oneOf(4) == 0: // It takes its time.
+		case pod.DeletionTimestamp != nil:
+			options := metav1.NewDeleteOptions(0)
+			options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+			_ = pods.Delete(ctx, pod.Name, *options)
+		case pod.Status.Phase == v1.PodPending:
+			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`,
+				pod.UID, time.Now().UTC().Format(time.RFC3339))
+			_, _ = pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		}
+	}
+}
+
+func (a *actor) bindPods(ctx context.Context) {
+	list, err := a.client().CoreV1().Pods(a.namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
+	if err != nil || len(list.Items) == 0 {
+		return
+	}
+	nodes, err := a.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	var free []string
+	for i := range nodes.Items {
+		if !nodes.Items[i].Spec.Unschedulable {
+			free = append(free, nodes.Items[i].Name)
+		}
+	}
+	for i := range list.Items {
+		if len(free) == 0 || list.Items[i].DeletionTimestamp != nil {
+			continue
+		}
+		_ = a.client().CoreV1().Pods(a.namespace).Bind(ctx, &v1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: list.Items[i].Name, UID: list.Items[i].UID}, Target: v1.ObjectReference{Kind: "Node", Name: free[a.oneOf(len(free))]},
+		}, metav1.CreateOptions{})
+	}
+}
+
+// intercept reports the start of the work, and in one of the next rounds its end.
+func (a *actor) intercept(ctx context.Context) {
+	requests := a.client().CoordinationV1alpha1().EvictionRequests(a.namespace)
+	list, err := requests.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range list.Items {
+		request := &list.Items[i]
+		for j := range request.Status.Interceptors {
+			entry := &request.Status.Interceptors[j]
+			if entry.Name != interceptor || len(request.Status.ActiveInterceptors) != 1 || request.Status.ActiveInterceptors[0] != interceptor || entry.CompletionTime != nil || a.oneOf(3) == 0 {
+				continue
+			}
+			now := metav1.Now().Rfc3339Copy()
+			entry.HeartbeatTime = &now
+			if entry.StartTime == nil {
+				entry.StartTime = &now
+			} else {
+				entry.CompletionTime = &now
+			}
+			_, _ = requests.UpdateStatus(ctx, request, metav1.UpdateOptions{})
+		}
+	}
+}
+
+// own creates Deployments and budgets, scales them, and takes budgets away again.
+func (a *actor) own(ctx context.Context) {
+	app := a.app()
+	budgets, deployments := a.client().PolicyV1().PodDisruptionBudgets(a.namespace), a.client().AppsV1().Deployments(a.namespace)
+	switch a.oneOf(6) {
+	case 0, 1, 2:
+		var interceptors []string
+		if app == "app-0" {
+			interceptors = append(interceptors, interceptor)
+		}
+		template := newScheduledPod(app, interceptors...)
+		template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](5)
+		_, _ = deployments.Create(ctx, newDeployment(template, historyReplicas), metav1.CreateOptions{})
+	case 3:
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: app}}
+		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}
+		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(int32(a.oneOf(3))))
+		_, _ = budgets.Create(ctx, budget, metav1.CreateOptions{})
+	case 4:
+		_ = budgets.Delete(ctx, app, metav1.DeleteOptions{})
+	case 5:
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 1+a.oneOf(historyReplicas+1))
+		_, _ = deployments.Patch(ctx, app, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+}
+
+// administrate begins with maintenances that overlap, and ends them.
+func (a *actor) administrate(ctx context.Context) {
+	maintenances := a.client().CoordinationV1alpha1().NodeMaintenances()
+	name := "m-" + strconv.Itoa(a.oneOf(4))
+	switch a.oneOf(5) {
+	case 0, 1:
+		term := v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{strconv.Itoa(a.oneOf(3))}}}}
+		if a.oneOf(2) == 0 {
+			term.MatchExpressions[0] = v1.NodeSelectorRequirement{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{a.node(), a.node()}}
+		}
+		m := newMaintenance(name, term)
+		if a.oneOf(3) == 0 {
+			m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
+		}
+		_, _ = maintenances.Create(ctx, m, metav1.CreateOptions{})
+	case 2:
+		_, _ = maintenances.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"stage":"Drain"}}`), metav1.PatchOptions{})
+	case 3:
+		_, _ = maintenances.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"stage":"Complete"}}`), metav1.PatchOptions{})
+	case 4:
+		_ = maintenances.Delete(ctx, name, metav1.DeleteOptions{})
+	}
+}
+
+func (a *actor) cordonByHand(ctx context.Context) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}},"spec":{"unschedulable":%t}}`, history.ByHand, a.random.Uint32(), a.oneOf(3) == 0)
+	_, _ = a.client().CoreV1().Nodes().Patch(ctx, a.node(), types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "by-hand"})
+}
+
+// anyPod returns one of the pods, nil if there is none.
+func (a *actor) anyPod(ctx context.Context) *v1.Pod {
+	list, err := a.client().CoreV1().Pods(a.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) == 0 {
+		return nil
+	}
+	return &list.Items[a.oneOf(len(list.Items))]
+}
+
+// requestEvictions asks that a pod leaves, or no longer.
+func (a *actor) requestEvictions(ctx context.Context) {
+	pod := a.anyPod(ctx)
+	if pod == nil {
+		return
+	}
+	requests := a.client().CoordinationV1alpha1().EvictionRequests(a.namespace)
+	name := fmt.Sprintf("evictor-%d.example.com", a.oneOf(2))
+	switch a.oneOf(4) {
+	case 0, 1:
+		_, _ = requests.Create(ctx, &coordinationv1alpha1.EvictionRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: string(pod.UID)},
+			Spec: coordinationv1alpha1.EvictionRequestSpec{
+				Target:     coordinationv1alpha1.EvictionTarget{Pod: &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}},
+				Requesters: []coordinationv1alpha1.Requester{{Name: name}},
+			},
+		}, metav1.CreateOptions{})
+	case 2:
+		_ = a.client().PolicyV1().Evictions(a.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: pod.Name}})
+	case 3:
+		list, err := requests.List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) == 0 {
+			return
+		}
+		request := &list.Items[a.oneOf(len(list.Items))]
+		request.Spec.Requesters = nil
+		_, _ = requests.Update(ctx, request, metav1.UpdateOptions{})
+	}
+}
+
+// interfere deletes pods and requests, and writes to pods.
+func (a *actor) interfere(ctx context.Context) {
+	pod := a.anyPod(ctx)
+	if pod == nil {
+		return
+	}
+	switch a.oneOf(3) {
+	case 0:
+		_ = a.client().CoreV1().Pods(a.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
+	case 1:
+		_ = a.client().CoordinationV1alpha1().EvictionRequests(a.namespace).Delete(ctx, string(pod.UID), metav1.DeleteOptions{})
+	case 2:
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"tenant.example.com/n":"%d"}}}`, a.random.Uint32())
+		_, _ = a.client().CoreV1().Pods(a.namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+}
