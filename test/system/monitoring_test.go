@@ -258,7 +258,7 @@ func (m *monitoringTest) faults() []fault {
 			alerts: []map[string]string{{"alertname": "DeploymentSurgeGivenUp"}},
 		}, {
 			what: "a pod picker does not run", make: m.askDeadPicker, mend: func(ktesting.TContext) {},
-			alerts: []map[string]string{{"alertname": "DownscalePodPickerFailing", "result": "failed"}},
+			alerts: []map[string]string{{"alertname": "DownscalePodPickerFailing"}},
 			look:   [][]string{{"get", "events", "--all-namespaces", "--field-selector=reason=PodPickerFailed"}},
 		}, {
 			what: "an interceptor misses its deadline", make: m.missDeadline, mend: func(ktesting.TContext) {},
