@@ -40,6 +40,7 @@ const (
 	// The facts of a world.
 	exists  = "exists"
 	isOpen  = "is open"
+	isDrain = "is in stage Drain"
 	isBound = "is bound"
 	isFree  = "is schedulable"
 )
@@ -60,12 +61,13 @@ func (w *World) observe(c *Change) {
 	switch after := c.After.(type) {
 	case *coordinationv1alpha1.NodeMaintenance:
 		w.note(c.Key, isOpen, claims(after))
+		w.note(c.Key, isDrain, claims(after) && after.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
 	case *v1.Pod:
 		w.note(c.Key, isBound, after.Spec.NodeName != "")
 	case *v1.Node:
 		w.note(c.Key, isFree, !after.Spec.Unschedulable)
 	case nil:
-		for _, what := range []string{isOpen, isBound, isFree} {
+		for _, what := range []string{isOpen, isDrain, isBound, isFree} {
 			w.note(c.Key, what, false)
 		}
 	}
@@ -82,12 +84,12 @@ func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 	return err == nil && m.Spec.NodeSelector != nil && selector.Match(node)
 }
 
-// claimant returns a maintenance that has claimed the node for some time.
-func claimant(w *World, node *v1.Node) string {
+// claimant returns a maintenance of the node of which a fact has held for some time.
+func claimant(w *World, node *v1.Node, what string) string {
 	found := ""
 	each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
 		key := Key{"NodeMaintenance", types.NamespacedName{Name: m.Name}}
-		if claims(m) && selects(m, node) && w.hasHeld(key, isOpen, settled) {
+		if selects(m, node) && w.hasHeld(key, what, settled) {
 			found = m.Name
 		}
 	})
@@ -141,7 +143,7 @@ func targets(entries []v1.DrainPlanEntry) map[string]int32 {
 
 func targetsGrow(w *World, c *Change) string {
 	before, after, ok := versions[*v1.Node](c)
-	if !ok || before == nil || after == nil || before.UID != after.UID || before.Status.MaintenanceStatus == nil || claimant(w, after) == "" {
+	if !ok || before == nil || after == nil || before.UID != after.UID || before.Status.MaintenanceStatus == nil || claimant(w, after, isDrain) == "" {
 		return ""
 	}
 	var now map[string]int32
@@ -150,7 +152,7 @@ func targetsGrow(w *World, c *Change) string {
 	}
 	for key, priority := range targets(before.Status.MaintenanceStatus.DrainTargets) {
 		if upTo, found := now[key]; !found || upTo < priority {
-			return fmt.Sprintf("%s went up to %d, and now the targets are %v, while maintenance %s claims it", key, priority, now, claimant(w, after))
+			return fmt.Sprintf("%s went up to %d, and now the targets are %v, while maintenance %s drains it", key, priority, now, claimant(w, after, isDrain))
 		}
 	}
 	return ""
@@ -162,7 +164,7 @@ func uncordonedWhenFree(w *World, c *Change) string {
 		before.Annotations[ByHand] != after.Annotations[ByHand] {
 		return ""
 	}
-	if m := claimant(w, after); m != "" {
+	if m := claimant(w, after, isOpen); m != "" {
 		return fmt.Sprintf("it is uncordoned, and maintenance %s claims it", m)
 	}
 	return ""

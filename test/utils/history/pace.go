@@ -26,10 +26,11 @@ import (
 
 const (
 	// returnWindow is in what time an object may not return to what it was more than maxReturns times, nor be written
-	// more often than maxWrites times.
+	// more often than maxWrites times: a
+	// ReplicaSet is written 13 times for each pod that leaves after a surge.
 	returnWindow = time.Minute
 	maxReturns   = 20
-	maxWrites    = 300
+	maxWrites    = 900
 )
 
 // PaceRules limit what fights with others may cost.

@@ -435,6 +435,25 @@ func TestRules(t *testing.T) {
 			s.wait(time.Minute)
 			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
 		}, "Default went up to 1000"},
+		"targets are withdrawn, and another maintenance cordons": {func(s *story) {
+			s.node(cordoned, aimedAt(1000))
+			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
+			})
+			s.wait(time.Minute)
+			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+		}, ""},
+		"targets are withdrawn, and another maintenance has just begun to drain": {func(s *story) {
+			s.node(cordoned, aimedAt(1000))
+			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
+			})
+			s.wait(time.Minute)
+			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageDrain
+			})
+			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+		}, ""},
 		"targets are withdrawn in the end": {func(s *story) {
 			s.node(cordoned, aimedAt(1000))
 			s.maintenance()
@@ -466,7 +485,7 @@ func TestRules(t *testing.T) {
 			for i := range maxWrites + 1 {
 				s.node(aimedAt(int32(i)))
 			}
-		}, "it was written 301 times within"},
+		}, "it was written 901 times within"},
 		"a slow flood": {func(s *story) {
 			for i := range 3 * maxWrites {
 				s.node(aimedAt(int32(i)))
