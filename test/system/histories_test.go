@@ -83,7 +83,7 @@ func testHistories(tCtx ktesting.TContext) {
 		run(tCtx, fmt.Sprintf("seed %d", seed+i), func(tCtx ktesting.TContext) {
 			t := &historyTest{
 				seed:    seed + i,
-				checker: history.NewChecker(slices.Concat(history.RequestRules(), history.BudgetRules(), history.NodeRules(), history.PaceRules())),
+				checker: history.NewChecker(history.AllRules()),
 			}
 			t.run(tCtx, p)
 		})

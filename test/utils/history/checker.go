@@ -38,6 +38,11 @@ type Rule struct {
 	check func(w *World, c *Change) string
 }
 
+// AllRules returns all rules. They have states of their own, so each history takes new ones.
+func AllRules() []Rule {
+	return slices.Concat(RequestRules(), BudgetRules(), NodeRules(), WorkloadRules(), PaceRules())
+}
+
 // Violation is a change that breaks a rule.
 type Violation struct {
 	Rule   string

@@ -51,6 +51,7 @@ func NodeRules() []Rule {
 		{"a node that is drained is cordoned and empty", drainedNode},
 		{"drain targets do not step back during a drain", targetsGrow},
 		{"a node is uncordoned only when no maintenance claims it", uncordonedWhenFree},
+		{"a node stays cordoned that a person has cordoned", newHandCordons().check},
 		{"a maintenance that is drained has drained all its nodes", drainedMaintenance},
 	}
 }
@@ -158,10 +159,32 @@ func targetsGrow(w *World, c *Change) string {
 	return ""
 }
 
+// isByHand reports whether a person has made the change.
+func isByHand(before, after *v1.Node) bool {
+	return before.Annotations[ByHand] != after.Annotations[ByHand]
+}
+
+// handCordons are the nodes that a person has cordoned, and nobody before, by their UIDs.
+type handCordons map[types.UID]bool
+
+func newHandCordons() handCordons { return handCordons{} }
+
+func (h handCordons) check(_ *World, c *Change) string {
+	before, after, ok := versions[*v1.Node](c)
+	if !ok || before == nil || after == nil || before.UID != after.UID || before.Spec.Unschedulable == after.Spec.Unschedulable {
+		return ""
+	}
+	if isByHand(before, after) {
+		h[after.UID] = after.Spec.Unschedulable
+	} else if h[after.UID] && !after.Spec.Unschedulable {
+		return "it is uncordoned, and a person has cordoned it"
+	}
+	return ""
+}
+
 func uncordonedWhenFree(w *World, c *Change) string {
 	before, after, ok := versions[*v1.Node](c)
-	if !ok || before == nil || after == nil || before.UID != after.UID || !before.Spec.Unschedulable || after.Spec.Unschedulable ||
-		before.Annotations[ByHand] != after.Annotations[ByHand] {
+	if !ok || before == nil || after == nil || before.UID != after.UID || !before.Spec.Unschedulable || after.Spec.Unschedulable || isByHand(before, after) {
 		return ""
 	}
 	if m := claimant(w, after, isOpen); m != "" {

@@ -23,11 +23,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -47,7 +49,7 @@ type story struct {
 
 func newStory() *story {
 	return &story{
-		checker: NewChecker(slices.Concat(RequestRules(), BudgetRules(), NodeRules(), PaceRules())),
+		checker: NewChecker(AllRules()),
 		objects: map[Key]Object{}, now: time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC),
 	}
 }
@@ -153,6 +155,10 @@ func (s *story) node(changes ...func(*v1.Node)) {
 func cordoned(node *v1.Node)   { node.Spec.Unschedulable = true }
 func uncordoned(node *v1.Node) { node.Spec.Unschedulable = false }
 
+func byHand(n string) func(*v1.Node) {
+	return func(node *v1.Node) { node.Annotations = map[string]string{ByHand: n} }
+}
+
 func drained(status v1.ConditionStatus) func(*v1.Node) {
 	return func(node *v1.Node) {
 		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeDrained, Status: status}}
@@ -183,6 +189,29 @@ func complete(m *coordinationv1alpha1.NodeMaintenance) {
 
 func sayDrained(m *coordinationv1alpha1.NodeMaintenance) {
 	m.Status.Conditions = []metav1.Condition{{Type: "Drained", Status: metav1.ConditionTrue}}
+}
+
+func ofSet(pod *v1.Pod) {
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
+}
+
+// other is the pod that replaces the one that goes.
+func (s *story) other(ready bool) {
+	change(s, "Pod", &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web-1", UID: "other"}}, ofSet, func(pod *v1.Pod) {
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse}}
+		if ready {
+			pod.Status.Conditions[0].Status = v1.ConditionTrue
+		}
+	})
+}
+
+func (s *story) set(replicas int32, leaving ...string) {
+	change(s, "ReplicaSet", &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "web", Annotations: map[string]string{
+			surgeAnnotation: `{"surge":0,"of":1,"leaving":["` + strings.Join(leaving, `","`) + `"]}`,
+		}},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas},
+	})
 }
 
 func (s *story) budget(changes ...func(*policyv1.PodDisruptionBudget)) {
@@ -413,13 +442,30 @@ func TestRules(t *testing.T) {
 			s.node(cordoned)
 			s.maintenance()
 			s.wait(time.Minute)
-			s.node(uncordoned, func(node *v1.Node) { node.Annotations = map[string]string{ByHand: "1"} })
+			s.node(uncordoned, byHand("1"))
 		}, ""},
 		"uncordoned before a new one was seen": {func(s *story) {
 			s.node(cordoned)
 			s.wait(time.Minute)
 			s.maintenance()
 			s.wait(settled - time.Millisecond)
+			s.node(uncordoned)
+		}, ""},
+		"uncordoned against a person": {func(s *story) {
+			s.node()
+			s.node(cordoned, byHand("1"))
+			s.node(uncordoned)
+		}, "a person has cordoned it"},
+		"uncordoned, and cordoned by hand as well": {func(s *story) {
+			s.node(cordoned)
+			s.node(byHand("1"))
+			s.node(uncordoned)
+		}, ""},
+		"uncordoned after a person has changed their mind": {func(s *story) {
+			s.node()
+			s.node(cordoned, byHand("1"))
+			s.node(uncordoned, byHand("2"))
+			s.node(cordoned)
 			s.node(uncordoned)
 		}, ""},
 		"targets step back": {func(s *story) {
@@ -460,6 +506,39 @@ func TestRules(t *testing.T) {
 			s.wait(time.Minute)
 			s.maintenance(complete)
 			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+		}, ""},
+
+		"gone after a surge": {func(s *story) {
+			s.pod(ofSet)
+			s.set(1, podUID)
+			s.other(true)
+			s.pod(terminate)
+		}, ""},
+		"gone before its replacement is ready": {func(s *story) {
+			s.pod(ofSet)
+			s.set(1, podUID)
+			s.other(false)
+			s.pod(terminate)
+		}, "0 of 1 replicas are ready without it"},
+		"gone when its replacement has just failed": {func(s *story) {
+			s.pod(ofSet)
+			s.set(1, podUID)
+			s.other(true)
+			s.other(false)
+			s.pod(terminate)
+		}, ""},
+		"gone when its replacement has failed before": {func(s *story) {
+			s.pod(ofSet)
+			s.set(1, podUID)
+			s.other(true)
+			s.other(false)
+			s.wait(settled)
+			s.removePod()
+		}, "0 of 1 replicas are ready without it"},
+		"deleted by somebody during a surge": {func(s *story) {
+			s.pod(ofSet)
+			s.set(1)
+			s.pod(terminate)
 		}, ""},
 
 		"a fight": {func(s *story) {

@@ -1,0 +1,82 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// surgeAnnotation is the record of a ReplicaSet whose Deployment surges. "leaving" are the UIDs of the pods whose
+// replacements are available.
+const surgeAnnotation = "deployment.kubernetes.io/eviction-surge"
+
+// WorkloadRules are those of Deployments that surge before their pods go.
+func WorkloadRules() []Rule {
+	losses := &podLosses{last: map[types.UID]time.Time{}}
+	return []Rule{{"a pod goes after a surge only if all replicas are ready without it", losses.check}}
+}
+
+// podLosses has when each owner has lost a pod last that was not to leave: who deletes it, or evicts it for no surge, may
+// do so in the moment in which the other one goes.
+type podLosses struct{ last map[types.UID]time.Time }
+
+func (p *podLosses) check(w *World, c *Change) string {
+	before, after, ok := versions[*v1.Pod](c)
+	if !ok || before == nil || before.DeletionTimestamp != nil {
+		return ""
+	}
+	owner := metav1.GetControllerOf(before)
+	isLeft := after != nil && after.UID == before.UID
+	if owner == nil || owner.Kind != "ReplicaSet" {
+		return ""
+	}
+	if isLeft && after.DeletionTimestamp == nil {
+		if isReady(before) && !isReady(after) {
+			p.last[owner.UID] = c.Time
+		}
+		return ""
+	}
+	set, found := get[*appsv1.ReplicaSet](w, owner.Kind, before.Namespace, owner.Name)
+	if !found || set.UID != owner.UID || set.Spec.Replicas == nil {
+		return ""
+	}
+	surge := struct {
+		Leaving []types.UID `json:"leaving"`
+	}{}
+	if json.Unmarshal([]byte(set.Annotations[surgeAnnotation]), &surge) != nil || !slices.Contains(surge.Leaving, before.UID) || markOf(before) != "" {
+		p.last[owner.UID] = c.Time
+		return ""
+	}
+	ready := int32(0)
+	each(w, func(pod *v1.Pod) {
+		if by := metav1.GetControllerOf(pod); by != nil && by.UID == owner.UID && pod.UID != before.UID && pod.DeletionTimestamp == nil && isReady(pod) {
+			ready++
+		}
+	})
+	if lost, known := p.last[owner.UID]; ready >= *set.Spec.Replicas || known && c.Time.Sub(lost) < settled {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d replicas are ready without it", ready, *set.Spec.Replicas)
+}
