@@ -122,6 +122,7 @@ limitations under the License.
 //	node_view.go, node_status.go   what is decided, and the status that says so
 //	cordon.go                      when it is cordoned and uncordoned
 //	request_sync.go                one pod: request its eviction, or withdraw
+//	live_claims.go                 whether the API server agrees that the node is released
 //	live_drains.go                 whether the API server agrees that it is to leave
 //	request_queue.go               which of these writes is next, with shares for maintenances and
 //	                               namespaces

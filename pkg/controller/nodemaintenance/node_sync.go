@@ -325,6 +325,11 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		c.nodes.AddAfter(node.Name, wait)
 		return nil
 	}
+	if withdraws(node, s.view) {
+		if err := c.confirmRelease(ctx, node); err != nil {
+			return c.statusFailed(ctx, node, err)
+		}
+	}
 	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions)); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
@@ -335,6 +340,12 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 	c.events.nodeChanged(node, needed.conditions)
 	c.events.admissionsChanged(node, needed.maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
 	return nil
+}
+
+// withdraws reports whether the stored status of a node says that it is claimed, or drained further, and the next one
+// does not.
+func withdraws(node *v1.Node, view *nodeView) bool {
+	return maintenance.IsClaimed(node) && !view.claimed() || !view.targets.Reaches(storedTargets(node))
 }
 
 // enqueueAfterWrite reconciles the node when the cache has what was just written. If another

@@ -82,6 +82,7 @@ type Controller struct {
 	refinalizers *recordonBackoff
 	contests     *contests
 	liveDrains   *liveDrains
+	liveClaims   liveClaims
 	returns      *returns
 	holdUps      *holdUps
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see

@@ -72,7 +72,14 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	facts := c.readPod(pod, verdict, nil, c.clock.Now())
 	switch {
 	case w.withdraw && (len(draining) == 0 || !verdict.wanted) && facts.needsWithdrawal():
-		return func(ctx context.Context) error { return c.writer.withdraw(ctx, pod, facts.request) }
+		return func(ctx context.Context) error {
+			if node != nil {
+				if err := c.confirmRelease(ctx, node); err != nil {
+					return err
+				}
+			}
+			return c.writer.withdraw(ctx, pod, facts.request)
+		}
 	case w.act != "" && len(verdict.keptBy) == 0:
 		return c.act(w, &facts, node, orders)
 	case !w.withdraw && w.act == "" && len(draining) > 0 && verdict.action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):

@@ -1,0 +1,90 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// liveClaimsAge is how old what was read of the maintenances may be when a node is released. All nodes share it.
+const liveClaimsAge = time.Second
+
+// liveClaims has the maintenances as the API server has said. A process that was suspended goes on before it knows that
+// it no longer leads, and its caches come one after the other: with the node as it is now, of which the writes of the
+// next leader are a part, and the maintenances as they were, it would take the node from those that have begun since.
+type liveClaims struct {
+	// lock is held while they are read, so that others wait for it.
+	lock         sync.Mutex
+	at           time.Time
+	maintenances []coordinationv1alpha1.NodeMaintenance
+	err          error
+}
+
+// confirmRelease returns an error if the cache does not have a maintenance that claims the node, or not as it is now. It
+// precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets or its claim are
+// withdrawn, or a request is.
+func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node) error {
+	maintenances, err := c.readClaims(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the NodeMaintenances before the node is released: %w", err)
+	}
+	for i := range maintenances {
+		m := &maintenances[i]
+		if m.DeletionTimestamp != nil || !claimsInStage(m.Spec.Stage) || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
+			continue
+		}
+		if known, err := c.maintenanceLister.Get(m.Name); err != nil || known.UID != m.UID || known.Generation < m.Generation {
+			return apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and the cache does not have it as it is now"))
+		}
+	}
+	return nil
+}
+
+func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
+	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+}
+
+// readClaims returns the maintenances as the API server has them.
+func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.NodeMaintenance, error) {
+	l := &c.liveClaims
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if age := c.clock.Now().Sub(l.at); age >= 0 && age < liveClaimsAge {
+		return l.maintenances, l.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	began := c.clock.Now()
+	list, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+	l.at, l.err, l.maintenances = began, err, nil
+	if err != nil {
+		l.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.
+		return nil, err
+	}
+	l.maintenances = list.Items
+	return l.maintenances, nil
+}

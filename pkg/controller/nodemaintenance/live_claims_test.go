@@ -1,0 +1,131 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// runOnCaches runs the controller for some time with the caches that it has.
+func (f *fixture) runOnCaches(duration time.Duration) {
+	f.t.Helper()
+	for end := f.clock.Now().Add(duration); f.clock.Now().Before(end); f.advanceTo(f.clock.Now().Add(time.Second)) {
+		for range 1000 {
+			if !f.step() {
+				break
+			}
+		}
+	}
+}
+
+// A controller that was suspended goes on with the node as the next leader has written it, and the maintenances as they
+// were: it takes nothing from one that has begun since.
+func TestReleaseIsConfirmed(t *testing.T) {
+	for name, known := range map[string]func(m *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenance{
+		"it did not drain yet": func(m *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenance {
+			m.Spec.Stage, m.Generation = stageCordon, m.Generation-1
+			return m
+		},
+		"another one of that name had ended": func(m *coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenance {
+			m.Spec.Stage, m.UID = stageComplete, "before"
+			return m
+		},
+		"it did not exist": func(*coordinationv1alpha1.NodeMaintenance) *coordinationv1alpha1.NodeMaintenance { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createPods(1, "n", 0)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation = 2 })
+			f.run(10 * time.Second)
+			targets := storedTargets(f.node("n"))
+			if f.requested() != 1 || targets.IsEmpty() {
+				t.Fatalf("%d requests, targets %v", f.requested(), targets)
+			}
+			reads := 0
+			f.client.PrependReactor("list", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+				reads++
+				return false, nil, nil
+			})
+			var cached []*coordinationv1alpha1.NodeMaintenance
+			if old := known(f.maintenance("m").DeepCopy()); old != nil {
+				cached = append(cached, old)
+			}
+			deliver(f, f.maintenanceInformer, cached, nil)
+			f.runOnCaches(20 * time.Second)
+			if node := f.node("n"); !node.Spec.Unschedulable || !maintenance.IsClaimed(node) || !storedTargets(node).Equal(targets) || f.requested() != 1 {
+				t.Errorf("released: unschedulable %t, %d requests, status %+v", node.Spec.Unschedulable, f.requested(), node.Status)
+			}
+			if reads == 0 || reads > 25 {
+				t.Errorf("the maintenances were read %d times in 20 seconds", reads)
+			}
+			// It ends indeed, and the cache knows.
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage, m.Generation = stageComplete, 3 })
+			f.run(time.Minute)
+			if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || f.requested() != 0 {
+				t.Errorf("not released in the end: unschedulable %t, %d requests, status %+v", node.Spec.Unschedulable, f.requested(), node.Status)
+			}
+		})
+	}
+}
+
+// What was read of the maintenances serves for all nodes for a second, also if it could not be read.
+func TestLiveClaims(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("o", map[string]string{"b": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	reads, broken := 0, false
+	f.client.PrependReactor("list", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+		reads++
+		if !broken {
+			return false, nil, nil
+		}
+		f.clock.Step(requestTimeout)
+		return true, nil, apierrors.NewTimeoutError("too slow", 1)
+	})
+	for _, step := range []struct {
+		name   string
+		wait   time.Duration
+		node   string
+		broken bool
+		reads  int
+		fails  bool
+	}{
+		{name: "the cache lacks a maintenance of the node", wait: liveClaimsAge, node: "n", reads: 1, fails: true},
+		{name: "another node shares what was read", wait: liveClaimsAge - time.Millisecond, node: "o"},
+		{name: "what was read is old", wait: time.Millisecond, node: "o", reads: 1},
+		{name: "the clock was set back", wait: -time.Hour, node: "o", reads: 1},
+		{name: "they cannot be read", wait: liveClaimsAge, node: "o", broken: true, reads: 1, fails: true},
+		{name: "they could not be read, for one that has waited", node: "o", fails: true},
+		{name: "they can be read again", wait: liveClaimsAge, node: "o", reads: 1},
+	} {
+		f.clock.Step(step.wait)
+		reads, broken = 0, step.broken
+		if err := f.confirmRelease(f.ctx, f.node(step.node)); (err != nil) != step.fails || reads != step.reads {
+			t.Errorf("%s: read %d times, want %d; error %v, want one: %t", step.name, reads, step.reads, err, step.fails)
+		}
+	}
+}
