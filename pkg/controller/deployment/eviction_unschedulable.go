@@ -165,6 +165,9 @@ func (s *surger) observeHindered(w *workload) {
 			}
 			set.hindered++
 		}
+		// Other pods may look like replacements: they were created in the second in which the node was claimed, or came
+		// there before any was asked to leave.
+		set.hindered = min(set.hindered, max(len(set.pods)-set.wanted, 0))
 		// Each pod that may leave already makes room for one.
 		for _, pod := range set.pods {
 			if pod.turn == passedOn || pod.turn == evicting {

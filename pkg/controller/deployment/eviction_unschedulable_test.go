@@ -275,3 +275,24 @@ func TestPinnedReplacement(t *testing.T) {
 		})
 	}
 }
+
+// A pod that serves beside the one that is asked to leave is no replacement, although it has come to its node in the
+// second in which that was claimed: nobody knows yet where a replacement would run.
+func TestPodsBesideAreNoReplacements(t *testing.T) {
+	d, rs := web(), web1(sized(2, 2, 3))
+	*d.Spec.Replicas = 2
+	for _, spec := range []*v1.PodSpec{&d.Spec.Template.Spec, &rs.Spec.Template.Spec} {
+		spec.NodeSelector = map[string]string{"zone": "a"}
+	}
+	claimed := func(p *v1.Pod) { p.Spec.NodeName, p.CreationTimestamp = "claimed", metav1.NewTime(bubbleBegins) }
+	objects := []runtime.Object{d, rs, asks("a"), webPod("a", claimed), webPod("b", claimed), zoned("claimed", "a", true), zoned("free", "b", false)}
+	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+		defer f.intercept()()
+		if _, err := f.surge(); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.entry("a-uid"); got.CompletionTime != nil {
+			t.Errorf("the turn is over before there is a replacement: %s", got.Message)
+		}
+	})
+}
