@@ -50,9 +50,37 @@ const (
 // They are kept in memory: a caller whose next call arrives at another server has to call once more.
 type calls struct {
 	recent *cache.LRUExpireCache
+	// ahead has when this server has first seen the time of a call that is ahead of its clock.
+	ahead *cache.LRUExpireCache
 }
 
-func newCalls() *calls { return &calls{recent: cache.NewLRUExpireCache(maxCalls)} }
+func newCalls() *calls {
+	return &calls{recent: cache.NewLRUExpireCache(maxCalls), ahead: cache.NewLRUExpireCache(maxCalls)}
+}
+
+// aheadCall is a call for a pod, by the clock of a server that is ahead of this one.
+type aheadCall struct {
+	pod    types.UID
+	called string
+}
+
+// isRenewed reports whether the request already says that pods/eviction is called for its pod. A time that is ahead
+// of this clock says so for as long as any other, counted from when this server has seen it: the caller may have come
+// here since, and the controller, which counts in the same way, would withdraw it.
+func (c *calls) isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
+	if !isRenewed(request, now) {
+		return false
+	}
+	if called, _ := evictionrequesttools.EvictionCallTime(request); !called.After(now) {
+		return true
+	}
+	key := aheadCall{pod: types.UID(request.Name), called: request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation]}
+	if seen, known := c.ahead.Get(key); known {
+		return now.Sub(seen.(time.Time)) < renewalInterval
+	}
+	c.ahead.Add(key, now, callTTL)
+	return true
+}
 
 // caller is who evicts which pod.
 type caller struct {

@@ -115,7 +115,7 @@ func isFirst(request *coordinationv1alpha1.EvictionRequest, progress progress) b
 	return progress == missing || progress == canceled || progress == replaceable || progress == waiting && !evictionrequesttools.IsRequestedByCalls(request)
 }
 
-// isRenewed reports whether the request already says that pods/eviction is called for its pod.
+// isRenewed reports whether the request already says that pods/eviction is called for its pod, by the clocks alone.
 func isRenewed(request *coordinationv1alpha1.EvictionRequest, now time.Time) bool {
 	called, known := evictionrequesttools.EvictionCallTime(request)
 	// A time in the future comes from the clock of another API server, which would overrule this one

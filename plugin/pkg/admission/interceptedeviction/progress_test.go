@@ -24,7 +24,9 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -250,5 +252,29 @@ func TestIsRenewed(t *testing.T) {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})
+	}
+}
+
+// A time of a call that is ahead of the clock of this server is renewed within a minute as well, by who calls here: the
+// controller, which goes by when it has seen it, would take the callers for gone.
+func TestTimesAheadAreRenewed(t *testing.T) {
+	request := newRequest(processing(first, first, imperative), calledAt(noon.Add(5*time.Minute).Format(time.RFC3339)))
+	objects := []runtime.Object{newPod(interceptedBy(first)), request}
+	plugin, client := world{stored: objects, cached: objects}.newPlugin(t)
+	for _, test := range []struct {
+		after  time.Duration
+		writes int
+	}{{0, 0}, {59 * time.Second, 0}, {time.Minute, 1}} {
+		plugin.clock = testingclock.NewFakePassiveClock(noon.Add(test.after))
+		_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil) // Refused: see TestCaches.
+		if got := len(client.Actions()); got != test.writes {
+			t.Errorf("%v after the first call: %d writes, want %d", test.after, got, test.writes)
+		}
+	}
+	// The next one that is ahead counts from when it is seen.
+	request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation] = noon.Add(7 * time.Minute).Format(time.RFC3339)
+	_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
+	if got := len(client.Actions()); got != 1 {
+		t.Errorf("%d writes after the time was renewed by the server that is ahead, want 1", got)
 	}
 }

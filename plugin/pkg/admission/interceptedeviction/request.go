@@ -250,7 +250,7 @@ func (p *Plugin) renew(ctx context.Context, e *eviction, request *coordinationv1
 		// It is not from a caller, and the controller would withdraw them because of it.
 		annotations[coordinationv1alpha1.EvictionCallCordonAnnotation] = nil
 	}
-	renewed := isRenewed(request, p.clock.Now())
+	renewed := p.calls.isRenewed(request, p.clock.Now())
 	switch repeats := e.repeated && cordon != ""; {
 	case repeats && !evictionrequesttools.AreEvictionCallsRepeated(request):
 		annotations[coordinationv1alpha1.EvictionCallsRepeatAnnotation] = "true"
