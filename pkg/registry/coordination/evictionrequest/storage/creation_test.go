@@ -47,7 +47,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 )
 
-// storages has requests in an etcd, and pods and nodes in another one.
+// storages has requests and maintenances in an etcd, and pods, nodes and namespaces in another one.
 type storages map[string]generic.RESTOptions
 
 func (s storages) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
@@ -81,9 +81,18 @@ func newClusterWith(t *testing.T, retention evictionrequest.Retention) *cluster 
 			c.etcd = server.V3Client.Client
 		}
 	}
-	nodes := options["pods"]
-	nodes.StorageConfig, nodes.ResourcePrefix = nodes.StorageConfig.ForResource(api.Resource("nodes")), "minions" // As in kube-apiserver.
-	options["nodes"] = nodes
+	for _, other := range []struct {
+		resource     schema.GroupResource
+		beside, path string
+	}{
+		{api.Resource("nodes"), "pods", "minions"}, // As in kube-apiserver.
+		{api.Resource("namespaces"), "pods", "namespaces"},
+		{coordination.Resource("nodemaintenances"), "evictionrequests", "nodemaintenances"},
+	} {
+		option := options[other.beside]
+		option.StorageConfig, option.ResourcePrefix = option.StorageConfig.ForResource(other.resource), other.path
+		options[other.resource.Resource] = option
+	}
 	main, status, err := NewREST(options, retention)
 	if err != nil {
 		t.Fatal(err)

@@ -18,32 +18,34 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	internalv1alpha1 "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	corev1 "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// drains tells whether the node of a pod is drained. The nodemaintenance-controller requests evictions as long as it
+// drains tells whether a pod is to leave because its node is drained. The nodemaintenance-controller requests evictions as long as it
 // is, and withdraws afterwards. But it may have been suspended, and webhooks may hold a call while the maintenance ends:
 // the request would appear when nobody looks after it any more, and a pod without interceptors would be gone before
-// anybody withdraws. So kube-apiserver itself reads the node, when admission is done. A nil drains confirms everything.
+// anybody withdraws. So kube-apiserver itself reads the node and its maintenances, when admission is done. A nil drains
+// confirms everything.
 type drains struct {
-	nodes *reader
-	pods  *targets
+	nodes, maintenances, namespaces *reader
+	pods                            *targets
 }
 
 // newDrains returns nil if the feature gate DeclarativeNodeMaintenance is off: nodes may then lack their drain targets.
@@ -51,13 +53,33 @@ func newDrains(optsGetter generic.RESTOptionsGetter, pods *targets) (*drains, er
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) {
 		return nil, nil
 	}
-	nodes, err := newReader(optsGetter, api.Resource("nodes"), &api.Node{}, &api.NodeList{})
-	return &drains{nodes: nodes, pods: pods}, err
+	d := &drains{pods: pods}
+	var err error
+	for _, r := range []struct {
+		reader        **reader
+		resource      schema.GroupResource
+		example, list runtime.Object
+	}{
+		{&d.nodes, api.Resource("nodes"), &api.Node{}, &api.NodeList{}},
+		{&d.maintenances, coordination.Resource("nodemaintenances"), &coordination.NodeMaintenance{}, &coordination.NodeMaintenanceList{}},
+		{&d.namespaces, api.Resource("namespaces"), &api.Namespace{}, &api.NamespaceList{}},
+	} {
+		if *r.reader, err = newReader(optsGetter, r.resource, r.example, r.list); err != nil {
+			d.destroy()
+			return nil, err
+		}
+	}
+	return d, nil
 }
 
 func (d *drains) destroy() {
-	if d != nil {
-		d.nodes.destroy()
+	if d == nil {
+		return
+	}
+	for _, r := range []*reader{d.nodes, d.maintenances, d.namespaces} {
+		if r != nil {
+			r.destroy()
+		}
 	}
 }
 
@@ -85,9 +107,9 @@ func (d *drains) afterUpdate(validation rest.ValidateObjectUpdateFunc) rest.Vali
 	}
 }
 
-// confirm returns an error if the nodemaintenance-controller becomes a requester, and the drain targets of the node do
-// not take the pod. One whose pod is gone is left to the evictionrequest-controller, as every such request. old is nil
-// for a creation.
+// confirm returns an error if the nodemaintenance-controller becomes a requester, and the drain of the node does not want
+// the pod to leave (any more). One whose pod is gone is left to the evictionrequest-controller, as every such request. old
+// is nil for a creation.
 func (d *drains) confirm(ctx context.Context, obj, old runtime.Object) error {
 	request, isRequest := obj.(*coordination.EvictionRequest)
 	if d == nil || !isRequest || request.Spec.Target.Pod == nil || !isForDrain(request) {
@@ -104,14 +126,14 @@ func (d *drains) confirm(ctx context.Context, obj, old runtime.Object) error {
 	case pod == nil || string(pod.UID) != target.UID:
 		return nil
 	}
-	targets, err := d.targetsOf(ctx, pod.Spec.NodeName)
+	against, err := d.against(ctx, pod)
 	switch {
 	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading node %q, whose maintenance requests that pod %q leaves: %v", pod.Spec.NodeName, target.Name, err))
-	case !targets.Take(pod):
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading the maintenance of node %q, which requests that pod %q leaves: %v", pod.Spec.NodeName, target.Name, err))
+	case against != "":
 		return apierrors.NewConflict(coordination.Resource("evictionrequests"), request.Name, fmt.Errorf(
-			"spec.requesters: %s requests no eviction of pod %q, because status.maintenanceStatus.drainTargets of its node %q does not take the pod (any more): "+
-				"create a NodeMaintenance, or use another name for the requester", coordinationv1alpha1.NodeMaintenanceRequester, target.Name, pod.Spec.NodeName))
+			"spec.requesters: %s requests no eviction of pod %q, because %s: create a NodeMaintenance, or use another name for the requester",
+			coordinationv1alpha1.NodeMaintenanceRequester, target.Name, against))
 	}
 	return nil
 }
@@ -122,29 +144,96 @@ func isForDrain(request *coordination.EvictionRequest) bool {
 	})
 }
 
-// targetsOf returns the drain targets of a node, none if it does not exist.
-func (d *drains) targetsOf(ctx context.Context, name string) (maintenance.Targets, error) {
-	none := maintenance.Targets{}
-	if name == "" {
-		return none, nil
-	}
-	key, err := genericregistry.NoNamespaceKeyFunc(ctx, d.nodes.prefix, name)
+// against returns what speaks against a drain that wants the pod to leave: the targets of its node do not take it, the
+// maintenances that have begun with the node are over, or a policy of one of them keeps the pod. The node says which
+// have begun, unless a feature gate is off. Then its targets decide alone, which may be those of a maintenance before.
+func (d *drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
+	node, err := d.nodeOf(ctx, pod)
 	if err != nil {
-		return none, err
+		return "", err
 	}
+	targets := maintenance.Targets{}
+	if node.Status.MaintenanceStatus != nil {
+		if targets, err = maintenance.NewTargets(node.Status.MaintenanceStatus.DrainTargets); err != nil {
+			return "", fmt.Errorf("status.maintenanceStatus.drainTargets: %w", err)
+		}
+	}
+	if !targets.Take(pod) {
+		return fmt.Sprintf("status.maintenanceStatus.drainTargets of its node %q does not take the pod (any more)", pod.Spec.NodeName), nil
+	}
+	ended, drained := "", false
+	for _, admission := range maintenance.Admissions(node) {
+		if admission.DoneTime != nil {
+			continue
+		}
+		m, err := d.draining(ctx, node, admission.MaintenanceName)
+		switch {
+		case err != nil:
+			return "", err
+		case m == nil || m.UID != admission.MaintenanceUID:
+			ended = admission.MaintenanceName
+			continue
+		}
+		drained = true
+		keeps, err := d.keeps(ctx, m, pod)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("NodeMaintenance %q: %w", m.Name, err)
+		case keeps:
+			return fmt.Sprintf("spec.podPolicies of NodeMaintenance %q, which drains its node %q, keeps the pod", m.Name, node.Name), nil
+		}
+	}
+	if ended == "" || drained {
+		return "", nil
+	}
+	// That of a shutdown has no admission.
+	shutdown, err := d.draining(ctx, node, maintenance.ShutdownName(node.Name))
+	if err != nil || shutdown != nil {
+		return "", err
+	}
+	return fmt.Sprintf("NodeMaintenance %q does not drain its node %q (any more)", ended, node.Name), nil
+}
+
+// nodeOf returns the node of the pod, an empty one if it does not exist.
+func (d *drains) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
 	stored, node := &api.Node{}, &v1.Node{}
-	if found, err := d.nodes.read(ctx, key, stored); !found || err != nil {
-		return none, err
+	if pod.Spec.NodeName == "" {
+		return node, nil
 	}
-	if stored.Status.MaintenanceStatus == nil {
-		return none, nil
+	if found, err := d.nodes.readUnscoped(ctx, pod.Spec.NodeName, stored); !found || err != nil {
+		return node, err
 	}
-	if err := corev1.Convert_core_Node_To_v1_Node(stored, node, nil); err != nil {
-		return none, err
+	return node, corev1.Convert_core_Node_To_v1_Node(stored, node, nil)
+}
+
+// draining returns the NodeMaintenance with this name, or nil if none drains the node.
+func (d *drains) draining(ctx context.Context, node *v1.Node, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+	stored, m := &coordination.NodeMaintenance{}, &coordinationv1alpha1.NodeMaintenance{}
+	if found, err := d.maintenances.readUnscoped(ctx, name, stored); !found || err != nil {
+		return nil, err
 	}
-	targets, err := maintenance.NewTargets(node.Status.MaintenanceStatus.DrainTargets)
-	if err != nil {
-		return none, errors.Join(errors.New("status.maintenanceStatus.drainTargets"), err)
+	if err := internalv1alpha1.Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(stored, m, nil); err != nil {
+		return nil, err
 	}
-	return targets, nil
+	if m.DeletionTimestamp != nil || m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// keeps reports whether a policy of the maintenance has the pod not evicted.
+func (d *drains) keeps(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, pod *v1.Pod) (bool, error) {
+	policies, err := maintenance.NewPodPolicies(m.Spec.PodPolicies)
+	if err != nil || policies.IsEmpty() || m.Name == maintenance.ShutdownName(pod.Spec.NodeName) {
+		return false, err
+	}
+	namespace := &api.Namespace{}
+	known := false
+	if policies.SelectNamespaces() {
+		if known, err = d.namespaces.readUnscoped(ctx, pod.Namespace, namespace); err != nil {
+			return false, err
+		}
+	}
+	action := policies.ActionFor(pod, func() (labels.Set, bool) { return namespace.Labels, known })
+	return action != coordinationv1alpha1.NodeMaintenancePodDrain, nil
 }

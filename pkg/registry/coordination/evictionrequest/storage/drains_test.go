@@ -20,10 +20,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericstorage "k8s.io/apiserver/pkg/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -144,5 +146,123 @@ func TestDrainsThatEndDuringAdmission(t *testing.T) {
 	}
 	if _, err := c.Get(requestContext("get", ""), targetUID, &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("got error %v for the request, want none to exist", err)
+	}
+}
+
+const maintenanceUID = "0a1b2c3d-0000-4000-8000-00000000000a"
+
+// draining is a NodeMaintenance that drains the node, and keeps pods by these policies.
+func draining(name string, uid types.UID, policies ...coordination.NodeMaintenancePodPolicy) *coordination.NodeMaintenance {
+	return &coordination.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+		Spec: coordination.NodeMaintenanceSpec{
+			Stage: coordination.NodeMaintenanceStageDrain,
+			NodeSelector: &api.NodeSelector{NodeSelectorTerms: []api.NodeSelectorTerm{{
+				MatchFields: []api.NodeSelectorRequirement{{Key: "metadata.name", Operator: api.NodeSelectorOpIn, Values: []string{"n1"}}},
+			}}},
+			PodPolicies: policies,
+		},
+	}
+}
+
+// The targets of a node may be those of a maintenance that has ended while another one, which keeps the pod, goes on. And
+// nobody clears them as long as no controller leads.
+func TestDrainsByMaintenances(t *testing.T) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
+	})
+	const mine = maintenanceUID
+	ended := func(change func(*coordination.NodeMaintenance)) *coordination.NodeMaintenance {
+		m := draining("m", mine)
+		change(m)
+		return m
+	}
+	skip := func(key, value string) coordination.NodeMaintenancePodPolicy {
+		return coordination.NodeMaintenancePodPolicy{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}, Action: coordination.NodeMaintenancePodSkip}
+	}
+	in := func(environment string) coordination.NodeMaintenancePodPolicy {
+		return coordination.NodeMaintenancePodPolicy{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": environment}}, Action: coordination.NodeMaintenancePodWaitCompleted}
+	}
+	begun := func(name string, uid types.UID) api.MaintenanceAdmission {
+		return api.MaintenanceAdmission{MaintenanceName: name, MaintenanceUID: uid, AdmittedTime: metav1.Unix(1, 0)}
+	}
+	done := begun("done", "done-uid")
+	done.DoneTime = &metav1.Time{Time: time.Unix(2, 0)}
+	c := newCluster(t, 0)
+	c.createPod(t, func(pod *api.Pod) { pod.Spec.NodeName, pod.Spec.Priority = "n1", new(int32) })
+	prod := &api.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{"env": "prod"}}}
+	if err := c.drains.namespaces.objects.Create(t.Context(), "/namespaces/prod", prod, &api.Namespace{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		admissions   []api.MaintenanceAdmission
+		maintenances []*coordination.NodeMaintenance
+		refused      string
+	}{
+		"it drains":                      {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
+		"unknown":                        {},
+		"it is gone":                     {admissions: []api.MaintenanceAdmission{begun("m", mine)}, refused: "does not drain"},
+		"another one has its name":       {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", "another")}, refused: "does not drain"},
+		"it is done with the node":       {admissions: []api.MaintenanceAdmission{done}},
+		"it has ended, another one not":  {admissions: []api.MaintenanceAdmission{begun("gone", "gone-uid"), begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
+		"it has ended, the node shuts":   {admissions: []api.MaintenanceAdmission{begun("gone", "gone-uid")}, maintenances: []*coordination.NodeMaintenance{draining("graceful-shutdown-n1", "shutdown")}},
+		"it keeps other pods":            {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "y"), in("test"))}},
+		"it keeps the pod":               {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "x"))}, refused: "podPolicies"},
+		"it keeps pods of the namespace": {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, in("prod"))}, refused: "podPolicies"},
+		"another one keeps the pod": {
+			admissions:   []api.MaintenanceAdmission{begun("m", mine), begun("n", "n-uid")},
+			maintenances: []*coordination.NodeMaintenance{draining("m", mine), draining("n", "n-uid", skip("tier", "x"))}, refused: "podPolicies",
+		},
+		"one that has not begun keeps the pod": {
+			admissions:   []api.MaintenanceAdmission{begun("m", mine)},
+			maintenances: []*coordination.NodeMaintenance{draining("m", mine), draining("n", "n-uid", skip("tier", "x"))},
+		},
+		"that of a shutdown keeps the pod": {
+			admissions:   []api.MaintenanceAdmission{begun("m", mine), begun("graceful-shutdown-n1", "shutdown")},
+			maintenances: []*coordination.NodeMaintenance{draining("m", mine), draining("graceful-shutdown-n1", "shutdown", skip("tier", "x"))},
+		},
+		"it is completed": {
+			admissions: []api.MaintenanceAdmission{begun("m", mine)}, refused: "does not drain",
+			maintenances: []*coordination.NodeMaintenance{ended(func(m *coordination.NodeMaintenance) { m.Spec.Stage = coordination.NodeMaintenanceStageComplete })},
+		},
+		"it is being deleted": {
+			admissions: []api.MaintenanceAdmission{begun("m", mine)}, refused: "does not drain",
+			maintenances: []*coordination.NodeMaintenance{ended(func(m *coordination.NodeMaintenance) { m.DeletionTimestamp = &metav1.Time{Time: time.Unix(2, 0)} })},
+		},
+		"it selects another node": {
+			admissions: []api.MaintenanceAdmission{begun("m", mine)}, refused: "does not drain",
+			maintenances: []*coordination.NodeMaintenance{ended(func(m *coordination.NodeMaintenance) {
+				m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values[0] = "n2"
+			})},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := drainedNode(1000)
+			node.Status.MaintenanceStatus.Admissions = test.admissions
+			store := func(in *reader, key string, obj, none runtime.Object) {
+				t.Helper()
+				if err := in.objects.Create(t.Context(), key, obj, none.DeepCopyObject(), 0); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					if err := in.objects.Delete(context.Background(), key, none, nil, genericstorage.ValidateAllObjectFunc, nil, genericstorage.DeleteOptions{}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			store(c.drains.nodes, "/minions/n1", node, &api.Node{})
+			for _, m := range test.maintenances {
+				store(c.drains.maintenances, "/nodemaintenances/"+m.Name, m, &coordination.NodeMaintenance{})
+			}
+			request := newRequest(targetUID)
+			request.Spec.Requesters = []coordination.Requester{{Name: drainRequester}}
+			_, err := c.Create(requestContext("create", ""), request, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			switch {
+			case test.refused == "" && err != nil:
+				t.Error(err)
+			case test.refused != "" && (!apierrors.IsConflict(err) || !strings.Contains(err.Error(), test.refused)):
+				t.Errorf("got error %v, want a conflict with %q", err, test.refused)
+			}
+		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/kubernetes/pkg/registry/internal/uncached"
 )
@@ -56,4 +57,13 @@ func (r *reader) read(ctx context.Context, key string, into runtime.Object) (fou
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// readUnscoped reads the object with this name of a resource without namespaces.
+func (r *reader) readUnscoped(ctx context.Context, name string, into runtime.Object) (found bool, err error) {
+	key, err := genericregistry.NoNamespaceKeyFunc(ctx, r.prefix, name)
+	if err != nil {
+		return false, err
+	}
+	return r.read(ctx, key, into)
 }
