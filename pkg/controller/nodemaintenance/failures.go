@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,7 +118,8 @@ func (f *failures) wait(node string, write writeKey, now time.Time) time.Duratio
 
 // failed records that a write has failed, and reports whether it is a blocker from now on. earlier is since when a
 // process before has found that; zero if it has not. After a conflict the next attempt is due at once, until the
-// conflicts are a blocker; but an escalation waits until the cache has what it contradicts.
+// conflicts are a blocker; but an escalation, or a request that the drain does not want, waits until the cache has what
+// it contradicts.
 func (f *failures) failed(node string, write writeKey, err error, earlier, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -133,7 +135,9 @@ func (f *failures) failed(node string, write writeKey, err error, earlier, now t
 	latest.refused = latest.refused || !isTransient(err)
 	latest.retryAt = now.Add(retryAfter(latest.attempts))
 	latest.attempts++
-	if apierrors.IsConflict(err) && !latest.blocks() && write.kind != writeEscalation {
+	// kube-apiserver has seen more than the cache has: another attempt at once would be refused as well.
+	waits := write.kind == writeEscalation || apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotDrainedCause)
+	if apierrors.IsConflict(err) && !latest.blocks() && !waits {
 		latest.retryAt = now
 	}
 	f.nodes[node][write] = latest

@@ -18,6 +18,7 @@ package nodemaintenance
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -168,8 +169,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestRetries verifies that an escalation waits after a conflict, until the cache has what it contradicts, and that no
-// write waits longer because it has failed for long.
+// TestRetries verifies that an escalation waits after a conflict, and a request that its drain does not want, until the
+// cache has what it contradicts, and that no write waits longer because it has failed for long.
 func TestRetries(t *testing.T) {
 	f, conflict := newFailures(), apierrors.NewConflict(nodeResource, "n", errors.New("changed"))
 	f.failed("n", writeKey{writeStatus, "a"}, conflict, time.Time{}, start)
@@ -179,6 +180,16 @@ func TestRetries(t *testing.T) {
 	}
 	if wait := f.wait("n", writeKey{writeEscalation, "a"}, start); wait != firstRetry {
 		t.Errorf("the escalation waits %v", wait)
+	}
+	f.failed("n", writeKey{writeRequest, "a"}, conflict, time.Time{}, start)
+	if wait := f.wait("n", writeKey{writeRequest, "a"}, start); wait != 0 {
+		t.Errorf("the request waits %v", wait)
+	}
+	unwanted := apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), "b", errors.New("kept"))
+	unwanted.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotDrainedCause}}
+	f.failed("n", writeKey{writeRequest, "b"}, fmt.Errorf("requesting: %w", unwanted), time.Time{}, start)
+	if wait := f.wait("n", writeKey{writeRequest, "b"}, start); wait != firstRetry {
+		t.Errorf("the request that is not wanted waits %v", wait)
 	}
 	for _, earlier := range []int{10, 100} {
 		if wait := retryAfter(earlier); wait != maxRetry {

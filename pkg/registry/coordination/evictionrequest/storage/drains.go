@@ -24,6 +24,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -131,9 +132,11 @@ func (d *drains) confirm(ctx context.Context, obj, old runtime.Object) error {
 	case err != nil:
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading the maintenance of node %q, which requests that pod %q leaves: %v", pod.Spec.NodeName, target.Name, err))
 	case against != "":
-		return apierrors.NewConflict(coordination.Resource("evictionrequests"), request.Name, fmt.Errorf(
+		refusal := apierrors.NewConflict(coordination.Resource("evictionrequests"), request.Name, fmt.Errorf(
 			"spec.requesters: %s requests no eviction of pod %q, because %s: create a NodeMaintenance, or use another name for the requester",
 			coordinationv1alpha1.NodeMaintenanceRequester, target.Name, against))
+		refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotDrainedCause, Message: against, Field: "spec.requesters"}}
+		return refusal
 	}
 	return nil
 }

@@ -82,6 +82,11 @@ const (
 	// requests the eviction again.
 	EvictionInterceptedCause = "EvictionIntercepted"
 
+	// EvictionNotDrainedCause is the type of the cause in the details of the status 409, with which
+	// kube-apiserver refuses NodeMaintenanceRequester in a request for a pod that the drain of its node does
+	// not want to leave (any more). The same write is refused again until that changes.
+	EvictionNotDrainedCause = "EvictionNotDrained"
+
 	// EvictionRequestResource is the resource in these details.
 	EvictionRequestResource = "evictionrequests"
 

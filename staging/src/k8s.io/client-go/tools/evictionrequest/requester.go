@@ -147,6 +147,8 @@ func (r *Requester) request(ctx context.Context, pod *v1.Pod) (*Result, error) {
 				return r.lowerDeadline(ctx, result, err)
 			}
 			klog.FromContext(ctx).V(2).Info("Waiting for a finished eviction request to be deleted", "evictionRequest", klog.KObj(request))
+		case apierrors.HasStatusCause(rejection, coordinationv1alpha1.EvictionNotDrainedCause):
+			return nil, rejection
 		case apierrors.IsConflict(rejection):
 			// The request exists with other labels, or has changed since it was read.
 		case apierrors.IsInvalid(rejection) && patch.UID == nil:

@@ -87,7 +87,12 @@ func (w *cluster) verbs() []string {
 }
 
 var (
-	resource    = coordinationv1alpha1.Resource("evictionrequests")
+	resource      = coordinationv1alpha1.Resource("evictionrequests")
+	errNotDrained = func() error {
+		err := apierrors.NewConflict(resource, "a", errors.New("its drain has ended"))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotDrainedCause}}
+		return err
+	}()
 	errConflict = apierrors.NewConflict(resource, "a", errors.New("changed"))
 	errInvalid  = apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), "a", nil)
 	errNotFound = apierrors.NewNotFound(resource, "a")
@@ -265,6 +270,7 @@ func TestRequestErrors(t *testing.T) {
 		"forbidden":               {answers: []error{errForbid}, is: apierrors.IsForbidden},
 		"invalid patch":           {answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
 		"invalid when joining":    {there: newRequest("a"), answers: []error{errInvalid, errInvalid}, is: apierrors.IsInvalid},
+		"not drained":             {answers: []error{errNotDrained}, is: apierrors.IsConflict, want: "its drain has ended"},
 		"read is forbidden":       {there: newRequest("a"), answers: []error{errConflict}, gets: []error{errForbid}, is: apierrors.IsForbidden},
 		"pod without UID":         {pod: incomplete, want: "read from the API server"},
 		"request for another pod": {there: misnamed, answers: []error{errConflict}, want: `is pod "another"`},
