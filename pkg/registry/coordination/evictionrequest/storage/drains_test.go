@@ -18,6 +18,8 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,8 @@ func TestDrainsThatHaveEnded(t *testing.T) {
 		uid     string
 		node    *api.Node
 		refused bool
+		// gone is whether the pod is.
+		gone bool
 	}{
 		"the node is drained":            {gate: true, pod: onNode, node: drainedNode(1000)},
 		"the node is gone":               {gate: true, pod: onNode, refused: true},
@@ -63,6 +67,7 @@ func TestDrainsThatHaveEnded(t *testing.T) {
 		"its targets do not take it yet": {gate: true, pod: onNode, node: drainedNode(-1), refused: true},
 		"the pod has no node":            {gate: true, node: drainedNode(1000), refused: true},
 		"the pod is another one":         {gate: true, pod: onNode, uid: anotherUID},
+		"the pod is gone":                {gate: true, gone: true},
 		"the gate is off":                {gate: false, pod: onNode},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,16 +75,16 @@ func TestDrainsThatHaveEnded(t *testing.T) {
 				features.EvictionRequestAPI: test.gate, features.DeclarativeNodeMaintenance: test.gate,
 			})
 			c := newCluster(t, 0)
-			c.createPod(t, func(pod *api.Pod) {
-				pod.Spec.Priority = new(int32)
-				if test.pod != nil {
-					test.pod(pod)
-				}
-			})
+			if !test.gone {
+				c.createPod(t, func(pod *api.Pod) {
+					pod.Spec.Priority = new(int32)
+					if test.pod != nil {
+						test.pod(pod)
+					}
+				})
+			}
 			if test.node != nil && test.gate {
-				if err := c.drains.nodes.objects.Create(context.Background(), "/minions/n1", test.node, &api.Node{}, 0); err != nil {
-					t.Fatal(err)
-				}
+				c.createNode(t, test.node)
 			}
 			uid := test.uid
 			if uid == "" {
@@ -104,7 +109,10 @@ func TestDrainsThatHaveEnded(t *testing.T) {
 				expect("creating it", err)
 			}
 			if !test.refused {
-				// What is requested already is no concern of the drain's.
+				// What is requested already may change when the drain has ended, or nobody could withdraw it.
+				if test.node != nil {
+					c.deleteNode(t)
+				}
 				request := c.get(t, uid)
 				request.Labels["by"] = "another"
 				_, err := update(c, "", request)
@@ -115,6 +123,8 @@ func TestDrainsThatHaveEnded(t *testing.T) {
 			request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: drainRequester})
 			_, err := update(c, "", request)
 			expect("joining it", err)
+			_, _, err = c.Update(requestContext("patch", ""), uid, applied(drainRequester), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{})
+			expect("joining it by an apply", err)
 			c.cancel(t, uid, "NoRequesters")
 			_, _, err = c.Update(requestContext("patch", ""), uid, applied(drainRequester), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{})
 			expect("applying it again", err)
@@ -125,20 +135,45 @@ func TestDrainsThatHaveEnded(t *testing.T) {
 	}
 }
 
-// The node is read when admission is done, which may have taken half a minute.
-func TestDrainsThatEndDuringAdmission(t *testing.T) {
+func (c *cluster) createNode(t *testing.T, node *api.Node) {
+	t.Helper()
+	if err := c.drains.nodes.objects.Create(context.Background(), "/minions/n1", node, &api.Node{}, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) deleteNode(t *testing.T) {
+	t.Helper()
+	if err := c.drains.nodes.objects.Delete(context.Background(), "/minions/n1", &api.Node{}, nil, genericstorage.ValidateAllObjectFunc, nil, genericstorage.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newDrain returns a cluster with a pod on a node that is drained.
+func newDrain(t *testing.T, node *api.Node) *cluster {
+	t.Helper()
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
 	})
-	c := newCluster(t, 0)
+	c := newCluster(t, time.Hour)
 	c.createPod(t, func(pod *api.Pod) { pod.Spec.NodeName, pod.Spec.Priority = "n1", new(int32) })
-	nodes := c.drains.nodes.objects
-	if err := nodes.Create(context.Background(), "/minions/n1", drainedNode(1000), &api.Node{}, 0); err != nil {
-		t.Fatal(err)
-	}
-	slowly := func(context.Context, runtime.Object) error {
-		return nodes.Delete(context.Background(), "/minions/n1", &api.Node{}, nil, genericstorage.ValidateAllObjectFunc, nil, genericstorage.DeleteOptions{})
-	}
+	c.createNode(t, node)
+	return c
+}
+
+// join adds the drain to the requesters of the stored request.
+func (c *cluster) join(t *testing.T, validation rest.ValidateObjectUpdateFunc) error {
+	t.Helper()
+	request := c.get(t, targetUID)
+	request.Spec.Requesters = append(request.Spec.Requesters, coordination.Requester{Name: drainRequester})
+	_, _, err := c.Update(requestContext("update", ""), targetUID, rest.DefaultUpdatedObjectInfo(request), rest.ValidateAllObjectFunc, validation, false, &metav1.UpdateOptions{})
+	return err
+}
+
+// The node is read when admission is done, which may have taken half a minute.
+func TestDrainsThatEndDuringAdmission(t *testing.T) {
+	c := newDrain(t, drainedNode(1000))
+	slowly := func(context.Context, runtime.Object) error { c.deleteNode(t); return nil }
 	request := newRequest(targetUID)
 	request.Spec.Requesters = []coordination.Requester{{Name: drainRequester}}
 	if _, err := c.Create(requestContext("create", ""), request, slowly, &metav1.CreateOptions{}); !apierrors.IsConflict(err) {
@@ -146,6 +181,110 @@ func TestDrainsThatEndDuringAdmission(t *testing.T) {
 	}
 	if _, err := c.Get(requestContext("get", ""), targetUID, &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("got error %v for the request, want none to exist", err)
+	}
+	c.create(t, newRequest(targetUID))
+	c.createNode(t, drainedNode(1000))
+	if err := c.join(t, func(context.Context, runtime.Object, runtime.Object) error { c.deleteNode(t); return nil }); !apierrors.IsConflict(err) {
+		t.Errorf("joining it: got error %v, want a conflict", err)
+	}
+	// Where admission refuses, that is the answer.
+	errForbidden := errors.New("must not evict")
+	if err := c.join(t, func(context.Context, runtime.Object, runtime.Object) error { return errForbidden }); !errors.Is(err, errForbidden) {
+		t.Errorf("joining it: got error %v, want that of admission", err)
+	}
+}
+
+// A node that has been read confirms nothing after a former request was removed, which takes time as well.
+func TestDrainsThatEndDuringReplacement(t *testing.T) {
+	for name, request := range map[string]func(*cluster) error{
+		"create": func(c *cluster) error {
+			request := newRequest(targetUID)
+			request.Spec.Requesters = []coordination.Requester{{Name: drainRequester}}
+			_, err := c.Create(requestContext("create", ""), request, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+			return err
+		},
+		"apply": func(c *cluster) error {
+			_, _, err := c.Update(requestContext("patch", ""), targetUID, applied(drainRequester), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newDrain(t, drainedNode(1000))
+			c.create(t, newRequest(targetUID))
+			c.cancel(t, targetUID, "NoRequesters")
+			c.drains.nodes.objects = afterRead{c.drains.nodes.objects, func() { c.deleteNode(t) }}
+			if err := request(c); !apierrors.IsConflict(err) {
+				t.Errorf("got error %v, want a conflict", err)
+			}
+		})
+	}
+}
+
+// afterRead does something when an object was read and is there.
+type afterRead struct {
+	genericstorage.Interface
+	do func()
+}
+
+func (r afterRead) Get(ctx context.Context, key string, options genericstorage.GetOptions, into runtime.Object) error {
+	err := r.Interface.Get(ctx, key, options, into)
+	if err == nil {
+		r.do()
+	}
+	return err
+}
+
+// A drain joins nothing while it is unknown whether it goes on. The controller tries again.
+func TestUnreadableDrains(t *testing.T) {
+	for name, test := range map[string]struct {
+		node *api.Node
+		fail func(*cluster)
+		want string
+	}{
+		"the pod":     {node: drainedNode(1000), fail: func(c *cluster) { c.drains.pods.objects = unreadable{} }, want: `reading pod "web-0"`},
+		"the node":    {node: drainedNode(1000), fail: func(c *cluster) { c.drains.nodes.objects = unreadable{} }, want: `reading node "n1"`},
+		"the targets": {node: invalidNode(), fail: func(*cluster) {}, want: "status.maintenanceStatus.drainTargets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newDrain(t, test.node)
+			c.create(t, newRequest(targetUID))
+			test.fail(c)
+			if err := c.join(t, rest.ValidateAllObjectUpdateFunc); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one about %s", err, test.want)
+			}
+		})
+	}
+}
+
+// invalidNode has a target that takes the pod, and one that cannot be read.
+func invalidNode() *api.Node {
+	node := drainedNode(1000)
+	targets := &node.Status.MaintenanceStatus.DrainTargets
+	*targets = append(*targets, api.DrainPlanEntry{
+		PodType: api.PodTypeDefault, PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+	})
+	return node
+}
+
+// unreadable has objects that cannot be read.
+type unreadable struct{ genericstorage.Interface }
+
+func (unreadable) Get(context.Context, string, genericstorage.GetOptions, runtime.Object) error {
+	return errBroken
+}
+
+// Each reader has a connection to etcd of its own.
+func TestDestroyReaders(t *testing.T) {
+	c := newDrain(t, drainedNode(1000))
+	var destroyed []string
+	for name, reader := range map[string]*reader{"pods": c.targets.reader, "nodes": c.drains.nodes} {
+		destroy := reader.destroy
+		reader.destroy = func() { destroyed = append(destroyed, name); destroy() }
+	}
+	c.Destroy()
+	slices.Sort(destroyed)
+	if want := []string{"nodes", "pods"}; !slices.Equal(destroyed, want) {
+		t.Errorf("destroyed the readers of %v, want %v", destroyed, want)
 	}
 }
 
