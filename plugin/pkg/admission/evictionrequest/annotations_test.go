@@ -35,7 +35,7 @@ func TestAnnotationsSize(t *testing.T) {
 			request.Annotations[key] = strings.Repeat("x", bytes-len(key))
 		}
 	}
-	const key, withdrawnBy, most = "example.com/a", "coordination.k8s.io/eviction-withdrawn-by", 252 * 1024
+	const key, ofCalls, withdrawnBy, most = "example.com/a", "coordination.k8s.io/eviction-call", "coordination.k8s.io/eviction-withdrawn-by", 252 * 1024
 	full := annotated(key, most)
 	for name, test := range map[string]struct {
 		old, request *coordination.EvictionRequest
@@ -45,6 +45,7 @@ func TestAnnotationsSize(t *testing.T) {
 		"created with too many":    {request: newRequest(annotated(key, most+1)), refused: true},
 		"one more":                 {old: newRequest(full), request: newRequest(full, annotated("b", 2)), refused: true},
 		"one of kube-apiserver":    {old: newRequest(full), request: newRequest(full, annotated(withdrawnBy, 4096))},
+		"all of kube-apiserver":    {old: newRequest(full), request: newRequest(full, annotated(ofCalls+"-time", 100), annotated(ofCalls+"-cordon", 100), annotated(ofCalls+"s-repeat", 100), annotated(ofCalls+"-grace-period-seconds", 100))},
 		"too many stored":          {old: newRequest(annotated(key, most+10)), request: newRequest(annotated(key, most+10))},
 		"too many stored, reduced": {old: newRequest(annotated(key, most+10)), request: newRequest(annotated(key, most+9))},
 	} {

@@ -37,6 +37,7 @@ func TestEvictionsRequester(t *testing.T) {
 	named := func(name string) user.Info { return &user.DefaultInfo{Name: name} }
 	called := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-time": "2026-05-04T12:00:00Z"})
 	onCordoned := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-time": "2026-05-04T12:00:00Z", "coordination.k8s.io/eviction-call-cordon": "1/2"})
+	repeated := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-time": "2026-05-04T12:00:00Z", "coordination.k8s.io/eviction-calls-repeat": "true"})
 	onlyCordon := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-cordon": "1/2"})
 	otherCordon := withAnnotations(map[string]string{"coordination.k8s.io/eviction-call-cordon": "1/3"})
 	ownerRef := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "node", UID: "1"}
@@ -59,6 +60,8 @@ func TestEvictionsRequester(t *testing.T) {
 		"withdrawn, as the server says":           {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters(), withAnnotations(map[string]string{"coordination.k8s.io/eviction-withdrawn-by": controller})), want: allowed},
 		"the controller withdraws the last":       {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters()), want: allowed},
 		"it withdraws callers of a drain":         {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters()), want: allowed},
+		"it withdraws callers that go on":         {user: named(controller), old: newRequest(withRequesters(callers), repeated), request: newRequest(withRequesters()), want: allowed},
+		"it adds that they go on":                 {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters(), repeated), want: denied},
 		"it does not know of cordons":             {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters(), onlyCordon), want: allowed},
 		"it changes a cordon":                     {user: named(controller), old: newRequest(withRequesters(callers), onCordoned), request: newRequest(withRequesters(), otherCordon), want: denied},
 		"it adds a cordon":                        {user: named(controller), old: newRequest(withRequesters(callers), called), request: newRequest(withRequesters(), onlyCordon), want: denied},
@@ -109,7 +112,7 @@ func ofEntry(name string) string {
 
 // TestCallAnnotations: who may delete the pod cannot make callers of pods/eviction look as if they had given up.
 func TestCallAnnotations(t *testing.T) {
-	const callers, drain, key = "eviction.k8s.io", "drain.example.com", "coordination.k8s.io/eviction-call-"
+	const callers, drain, key = "eviction.k8s.io", "drain.example.com", "coordination.k8s.io/eviction-"
 	said := func(pairs ...string) option {
 		annotations := map[string]string{"other": "x"}
 		for i := 0; i < len(pairs); i += 2 {
@@ -123,14 +126,16 @@ func TestCallAnnotations(t *testing.T) {
 		old, request *coordination.EvictionRequest
 		want         string
 	}{
-		"the time changes":          {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "b")), want: refused},
-		"the time goes":             {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said()), want: refused},
-		"a cordon is added":         {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "a", "cordon", "b")), want: refused},
-		"an empty one is added":     {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "a", "cordon", "")), want: refused},
-		"a grace period is added":   {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), said("time", "a", "grace-period-seconds", "0")), want: refused},
-		"another annotation":        {user: owner, old: newRequest(withRequesters(callers), said("time", "a")), request: newRequest(withRequesters(callers), withAnnotations(map[string]string{key + "time": "a"}))},
-		"without callers":           {user: owner, old: newRequest(said("time", "a")), request: newRequest(said("time", "b"))},
-		"who withdraws the callers": {user: callers, old: newRequest(withRequesters(callers, drain), said("time", "a")), request: newRequest(withRequesters(drain), said())},
+		"the time changes":          {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), said("call-time", "b")), want: refused},
+		"the time goes":             {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), said()), want: refused},
+		"a cordon is added":         {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), said("call-time", "a", "call-cordon", "b")), want: refused},
+		"an empty one is added":     {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), said("call-time", "a", "call-cordon", "")), want: refused},
+		"a grace period is added":   {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), said("call-time", "a", "call-grace-period-seconds", "0")), want: refused},
+		"they seem to go on":        {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), said("call-time", "a", "calls-repeat", "true")), want: refused},
+		"they seem to be slow":      {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a", "calls-repeat", "true")), request: newRequest(withRequesters(callers), said("call-time", "a")), want: refused},
+		"another annotation":        {user: owner, old: newRequest(withRequesters(callers), said("call-time", "a")), request: newRequest(withRequesters(callers), withAnnotations(map[string]string{key + "call-time": "a"}))},
+		"without callers":           {user: owner, old: newRequest(said("call-time", "a")), request: newRequest(said("call-time", "b"))},
+		"who withdraws the callers": {user: callers, old: newRequest(withRequesters(callers, drain), said("call-time", "a")), request: newRequest(withRequesters(drain), said())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := newRequesterPlugin(t, newPod(podUID, nil)).Validate(t.Context(), attributes(admission.Update, test.user, "", test.request, test.old), nil)

@@ -283,6 +283,7 @@ func TestCaches(t *testing.T) {
 // TestCordon: the request says once that the node of its pod is cordoned, and nothing about others.
 func TestCordon(t *testing.T) {
 	const time, cordon, version = "coordination.k8s.io/eviction-call-time", "coordination.k8s.io/eviction-call-cordon", "node-uid/20"
+	const repeat = "coordination.k8s.io/eviction-calls-repeat"
 	now := noon.Format("2006-01-02T15:04:05Z07:00")
 	pod := newPod(interceptedBy(first), onNode("node-1"))
 	node := func(unschedulable bool) *v1.Node {
@@ -293,10 +294,13 @@ func TestCordon(t *testing.T) {
 	for name, test := range map[string]struct {
 		request *coordinationv1alpha1.EvictionRequest
 		node    *v1.Node
+		// again is whether the same user has called a moment ago.
+		again bool
 		// want are the annotations that are written, if any are.
 		want map[string]string
 	}{
 		"the first call, cordoned":         {node: node(true), want: map[string]string{time: now, cordon: version}},
+		"the second call, cordoned since":  {node: node(true), again: true, want: map[string]string{time: now, cordon: version, repeat: "true"}},
 		"the first call, schedulable":      {node: node(false), want: map[string]string{time: now}},
 		"the first call, not cached":       {want: map[string]string{time: now}},
 		"called just, cordoned since":      {request: newRequest(atFirst), node: node(true), want: map[string]string{time: now, cordon: version}},
@@ -312,7 +316,7 @@ func TestCordon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// On a cordoned node, each call is meant; see TestRepeatedCalls for the next one.
-			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}, first: test.node != nil && test.node.Spec.Unschedulable}
+			w := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}, first: test.node != nil && test.node.Spec.Unschedulable && !test.again}
 			if test.request != nil {
 				w.stored, w.cached = append(w.stored, test.request), append(w.cached, test.request)
 			}

@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -27,11 +28,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubernetes/pkg/apis/policy"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
 
@@ -115,6 +118,28 @@ func TestFirstCalls(t *testing.T) {
 				t.Errorf("got error %v, want refused: %t", err, wantRefused)
 			}
 		})
+	}
+}
+
+// A caller that goes on is known for as long as it calls at least every 45 seconds.
+func TestCallsAreRemembered(t *testing.T) {
+	clock := testingclock.NewFakeClock(noon)
+	calls := &calls{recent: cache.NewLRUExpireCacheWithClock(maxCalls, clock)}
+	e := &eviction{Attributes: call("pods", "eviction", newEviction(nil)), pod: newPod()}
+	for _, test := range []struct {
+		pause time.Duration
+		want  bool
+	}{
+		{pause: 0, want: false},
+		{pause: 44 * time.Second, want: true},
+		{pause: 44 * time.Second, want: true},
+		{pause: 46 * time.Second, want: false},
+		{pause: time.Second, want: true},
+	} {
+		clock.Step(test.pause)
+		if got := calls.isRepeated(e); got != test.want {
+			t.Errorf("at %v, %v after the last call: repeated is %t", clock.Since(noon), test.pause, got)
+		}
 	}
 }
 

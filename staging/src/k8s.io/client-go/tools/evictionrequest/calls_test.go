@@ -61,6 +61,30 @@ func TestIsRequestedByCalls(t *testing.T) {
 	}
 }
 
+// What the annotations say counts only together, and only while there are callers: anybody may have written them before.
+func TestAreEvictionCallsRepeated(t *testing.T) {
+	const cordon, repeat = "coordination.k8s.io/eviction-call-cordon", "coordination.k8s.io/eviction-calls-repeat"
+	for name, test := range map[string]struct {
+		requester   string
+		annotations map[string]string
+		want        bool
+	}{
+		"a drain":               {requester: "eviction.k8s.io", annotations: map[string]string{cordon: "a/5", repeat: "true"}, want: true},
+		"without callers":       {requester: "drain.example.com", annotations: map[string]string{cordon: "a/5", repeat: "true"}},
+		"on a schedulable node": {requester: "eviction.k8s.io", annotations: map[string]string{repeat: "true"}},
+		"called once":           {requester: "eviction.k8s.io", annotations: map[string]string{cordon: "a/5"}},
+		"another value":         {requester: "eviction.k8s.io", annotations: map[string]string{cordon: "a/5", repeat: "yes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := &coordinationv1alpha1.EvictionRequest{}
+			request.Annotations, request.Spec.Requesters = test.annotations, []coordinationv1alpha1.Requester{{Name: test.requester}}
+			if got := AreEvictionCallsRepeated(request); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 func TestRequestedByCall(t *testing.T) {
 	answer := func(change func(*metav1.StatusDetails)) error {
 		err := apierrors.NewTooManyRequests("Eviction triggered evacuation", 0)
