@@ -152,6 +152,37 @@ func TestOneTurnForEachReplacement(t *testing.T) {
 	})
 }
 
+// A replacement that may become available is waited for, before others that cannot be scheduled and after them.
+func TestOneReplacementCanBeScheduled(t *testing.T) {
+	hindered := unschedulable("0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match PersistentVolume's node affinity.")
+	for name, test := range map[string]struct {
+		first, second func(*v1.Pod)
+		ends          bool
+	}{
+		"the first":  {first: starting, second: hindered},
+		"the second": {first: hindered, second: starting},
+		"none":       {first: hindered, second: hindered, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []runtime.Object{
+				web(withReplicas(2, 2)), web1(sized(4, 2, 4), annotated(`{"surge":2,"of":4,"desired":2,"since":"1999-12-31T23:59:00Z"}`)),
+				webPod("a"), webPod("b"), webPod("r1", test.first), webPod("r2", test.second), asks("a"), asks("b"),
+			}
+			withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				for _, uid := range []string{"a-uid", "b-uid"} {
+					if got := f.entry(uid); (got.CompletionTime != nil) != test.ends {
+						t.Errorf("%s: the turn is over: %t, want %t: %s", uid, got.CompletionTime != nil, test.ends, got.Message)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A pod that came to a node before it was released is a replacement when it is, and the Deployment looks again then: its
 // turns would wait for a minute otherwise.
 func TestNodeOfAReplacementIsReleased(t *testing.T) {
@@ -235,6 +266,10 @@ func TestMisplacedReplacement(t *testing.T) {
 // A template that names or selects a node has all replacements there: if a maintenance claims it, the pod does not wait
 // for one.
 func TestPinnedReplacement(t *testing.T) {
+	// A later version of the API may have more operators.
+	unreadable := &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
+		{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: "Near", Values: []string{"a"}}}},
+	}}}}
 	for name, test := range map[string]struct {
 		template v1.PodSpec
 		node     string
@@ -247,13 +282,14 @@ func TestPinnedReplacement(t *testing.T) {
 		"on a node of another zone than it selects":     {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, node: "claimed"},
 		"on one of two drained nodes that it selects":   {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "b"}}, node: "drained"},
 		"on a claimed node, by the scheduler":           {node: "claimed"},
+		"on a node that may not be the only one":        {template: v1.PodSpec{Affinity: unreadable}, node: "claimed"},
 		"on a free node":                                {template: v1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, node: "free"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs := web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:59:00Z"}`))
 			d := web()
 			for _, spec := range []*v1.PodSpec{&d.Spec.Template.Spec, &rs.Spec.Template.Spec} {
-				spec.NodeName, spec.NodeSelector = test.template.NodeName, test.template.NodeSelector
+				spec.NodeName, spec.NodeSelector, spec.Affinity = test.template.NodeName, test.template.NodeSelector, test.template.Affinity
 			}
 			replacement := webPod("r", starting, func(p *v1.Pod) { p.Spec.NodeName, p.CreationTimestamp = test.node, metav1.NewTime(bubbleBegins) })
 			objects := []runtime.Object{
