@@ -24,6 +24,8 @@ import (
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // lessor grants leases once so many are asked for at a time.
@@ -50,6 +52,7 @@ func TestOwnLeases(t *testing.T) {
 	l := &lessor{}
 	l.together.Add(writers)
 	manager := newDefaultLeaseManager(&clientv3.Client{Lease: l}, LeaseManagerConfig{ReuseDurationSeconds: 60, MaxObjectCount: 1})
+	before := observedLeases(t)
 	var leases sync.Map
 	var all sync.WaitGroup
 	for range writers {
@@ -61,9 +64,28 @@ func TestOwnLeases(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if got := observedLeases(t) - before; got != writers {
+		t.Errorf("%d leases in the metrics, want %d", got, writers)
+	}
 
 	l.err = errors.New("no leader")
 	if id, err := manager.GetLease(t.Context(), 600); id != 0 || !errors.Is(err, l.err) {
 		t.Errorf("got the lease %d, %v", id, err)
 	}
+}
+
+// observedLeases returns how many leases the metrics have the numbers of objects of.
+func observedLeases(t *testing.T) uint64 {
+	t.Helper()
+	metrics.Register()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "etcd_lease_object_counts" {
+			return family.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	return 0
 }
