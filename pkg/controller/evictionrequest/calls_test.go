@@ -321,3 +321,54 @@ func TestSyncExpiresRepeatedCalls(t *testing.T) {
 		t.Errorf("got the event %q, want %q", f.events[0].Note, note)
 	}
 }
+
+// When a call was seen is no time ahead: a clock that was set back would keep callers that have given up.
+func TestCallsSeen(t *testing.T) {
+	seen, request := newCallsSeen(), newRequest(calledAt(0))
+	for _, test := range []struct {
+		name      string
+		request   *coordinationv1alpha1.EvictionRequest
+		now, want time.Duration
+	}{
+		{name: "for the first time", request: request, now: time.Minute, want: time.Minute},
+		{name: "again", request: request, now: 2 * time.Minute, want: time.Minute},
+		{name: "the clock was set back", request: request, now: 30 * time.Second, want: 30 * time.Second},
+		{name: "another call", request: newRequest(calledAt(time.Minute)), now: 3 * time.Minute, want: 3 * time.Minute},
+	} {
+		if got := seen.see(test.request, start.Add(test.now)).Sub(start); got != test.want {
+			t.Errorf("%s: seen at %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// Callers that have given up are withdrawn as soon as that is possible. It does not take another three minutes.
+func TestRepeatedCallsThatCannotBeWithdrawn(t *testing.T) {
+	f := newFixture(t, newRequest(version("17"), withoutRequesters, calledAt(0), repeatedly, having(targets(), active(builtIn, 0))), newPod(func(pod *v1.Pod) { pod.Labels = nil }))
+	f.client.PrependReactor("patch", "evictionrequests", answering(errUnreachable))
+	_, ctx := ktesting.NewTestContext(t)
+	for _, after := range []time.Duration{0, 3 * time.Minute, 3*time.Minute + time.Second} {
+		f.clock.SetTime(start.Add(after))
+		if err := f.syncRequest(ctx, requestKeyOfPod); (err != nil) != (after > 0) {
+			t.Errorf("%v after the call: got error %v, want one: %t", after, err, after > 0)
+		}
+	}
+}
+
+// Nothing is kept of the calls for a pod that others still request to leave, when somebody has withdrawn the
+// callers.
+func TestWithdrawnCallsAreForgotten(t *testing.T) {
+	f := newFixture(t, newRequest(calledAt(0)), newPod(onNode))
+	_, ctx := ktesting.NewTestContext(t)
+	sync := func(want int) {
+		t.Helper()
+		if err := f.syncRequest(ctx, requestKeyOfPod); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(f.calls.last); got != want {
+			t.Errorf("calls are kept for %d requests, want %d", got, want)
+		}
+	}
+	sync(1)
+	f.addToCache(t, newRequest())
+	sync(0)
+}

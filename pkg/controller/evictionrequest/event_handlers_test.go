@@ -146,6 +146,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 			f := newFixture(t, newPod())
 			for _, uid := range []types.UID{podUID, otherUID} {
 				f.seen.add(uid)
+				f.calls.last[uid] = callSeen{at: start}
 				f.imperative.evicted.set(uid, start)
 				f.imperative.retryAfter.set(uid, start)
 				f.imperative.changed.add(uid)
@@ -155,14 +156,14 @@ func TestRequestsAreForgotten(t *testing.T) {
 			if test.finished {
 				f.addToCache(t, finished)
 			} else if test.kept {
-				f.addToCache(t, newRequest())
+				f.addToCache(t, newRequest(calledAt(0)))
 			}
 			test.event(f.requests.handler)
 			_, ctx := ktesting.NewTestContext(t)
 			f.Controller.work(ctx)
-			want := 6 // Five of each pod, and the queue of the budget.
+			want := 7 // Six of each pod, and the queue of the budget.
 			if test.kept {
-				want = 11
+				want = 13
 			}
 			if got := f.storedEntries(); got != want {
 				t.Errorf("%d entries in memory, want %d", got, want)
