@@ -241,9 +241,10 @@ func TestUnreadableDrains(t *testing.T) {
 		fail func(*cluster)
 		want string
 	}{
-		"the pod":     {node: drainedNode(1000), fail: func(c *cluster) { c.drains.pods.objects = unreadable{} }, want: `reading pod "web-0"`},
-		"the node":    {node: drainedNode(1000), fail: func(c *cluster) { c.drains.nodes.objects = unreadable{} }, want: `reading node "n1"`},
-		"the targets": {node: invalidNode(), fail: func(*cluster) {}, want: "status.maintenanceStatus.drainTargets"},
+		"the pod":         {node: drainedNode(1000), fail: func(c *cluster) { c.drains.pods.objects = unreadable{} }, want: `reading pod "web-0"`},
+		"the node":        {node: drainedNode(1000), fail: func(c *cluster) { c.drains.nodes.objects = unreadable{} }, want: `reading the maintenance of node "n1"`},
+		"the maintenance": {node: admittedNode(), fail: func(c *cluster) { c.drains.maintenances.objects = unreadable{} }, want: `reading the maintenance of node "n1"`},
+		"the targets":     {node: invalidNode(), fail: func(*cluster) {}, want: "status.maintenanceStatus.drainTargets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newDrain(t, test.node)
@@ -254,6 +255,13 @@ func TestUnreadableDrains(t *testing.T) {
 			}
 		})
 	}
+}
+
+// admittedNode is drained by a maintenance that has begun with it.
+func admittedNode() *api.Node {
+	node := drainedNode(1000)
+	node.Status.MaintenanceStatus.Admissions = []api.MaintenanceAdmission{{MaintenanceName: "m", MaintenanceUID: "m"}}
+	return node
 }
 
 // invalidNode has a target that takes the pod, and one that cannot be read.
