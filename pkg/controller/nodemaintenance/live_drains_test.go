@@ -34,6 +34,7 @@ func TestConfirmedDrain(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.createMaintenance("cordon", stageCordon, "a") // It says nothing about the drain.
 	f.run(10 * time.Second)
 	node := f.node("n")
 	orders, _ := f.progress.selecting(node)
@@ -46,8 +47,18 @@ func TestConfirmedDrain(t *testing.T) {
 		f.clock.Step(requestTimeout)
 		return true, nil, apierrors.NewTimeoutError("too slow", 1)
 	})
-	anotherOrder := slices.Clone(orders)
-	anotherOrder[0].uid = "other"
+	anotherOrder, anotherCordon := slices.Clone(orders), slices.Clone(orders)
+	for i := range orders {
+		if orders[i].drains() {
+			anotherOrder[i].uid = "other"
+		} else {
+			anotherCordon[i].uid = "other"
+		}
+	}
+	gone := false
+	f.client.PrependReactor("get", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return gone, nil, apierrors.NewNotFound(maintenanceResource, "m")
+	})
 	anotherNode := node.DeepCopy()
 	anotherNode.UID = "other"
 	known := f.liveDrains.get("n")
@@ -69,6 +80,9 @@ func TestConfirmedDrain(t *testing.T) {
 		{name: "the node", reads: 1},
 		{name: "another maintenance", orders: anotherOrder, fails: true}, // The node is not read.
 		{name: "the maintenance", reads: 1},
+		{name: "another maintenance that does not drain", orders: anotherCordon},
+		{name: "the maintenance is gone", age: liveDrainAge, change: func() { gone = true }, fails: true},
+		{name: "the maintenance is back", age: liveDrainAge, change: func() { gone = false }, reads: 1},
 		{name: "it cannot be read", age: liveDrainAge, change: func() { broken = true }, reads: 1, fails: true},
 		{name: "it could not be read, for another one that has waited", fails: true},
 		{name: "it can be read again", age: liveDrainAge, change: func() { broken = false }, reads: 1},

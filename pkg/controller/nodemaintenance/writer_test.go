@@ -72,6 +72,10 @@ func TestWritesOfRequestsEnd(t *testing.T) {
 		"withdrawal": {func(ctx context.Context) error {
 			return w.withdraw(ctx, &v1.Pod{ObjectMeta: meta}, &coordinationv1alpha1.EvictionRequest{ObjectMeta: meta})
 		}, requestTimeout},
+		"confirmation": {func(ctx context.Context) error {
+			_, err := (&Controller{writer: w}).readDrain(ctx, &v1.Node{ObjectMeta: meta}, nil)
+			return err
+		}, requestTimeout},
 		"passing over interceptors": {escalate(escalated, v1.MaintenanceEscalationSkipInterceptors), requestTimeout},
 		"mark":                      {escalate(&v1.Pod{ObjectMeta: meta}, v1.MaintenanceEscalationIgnoreBudgets), requestTimeout},
 		// Webhooks see it, which may take half a minute.
