@@ -22,6 +22,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
@@ -41,12 +42,18 @@ func (l *lessor) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResp
 		return nil, l.err
 	}
 	l.together.Done()
-	l.together.Wait()
+	all := make(chan struct{})
+	go func() { l.together.Wait(); close(all) }()
+	select {
+	case <-all:
+	case <-time.After(time.Minute):
+		return nil, errors.New("no others have asked for a minute")
+	}
 	return &clientv3.LeaseGrantResponse{ID: clientv3.LeaseID(l.granted.Add(1)), TTL: ttl}, ctx.Err()
 }
 
-// Objects with leases of their own are written at the same time: with one lease after the other, this test would wait
-// for ever.
+// Objects with leases of their own are written at the same time: with one lease after the other, each would wait for the
+// next one.
 func TestOwnLeases(t *testing.T) {
 	const writers = 3
 	l := &lessor{}
