@@ -31,6 +31,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -278,7 +279,7 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 		tCtx.ExpectNoError(err)
 		for i := range maintenances.Items {
 			m := &maintenances.Items[i]
-			if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !conditionIsTrue(m.Status.Conditions, "Drained") && len(m.Status.DrainStatus.Blockers) == 0 {
+			if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !meta.IsStatusConditionTrue(m.Status.Conditions, "Drained") && len(m.Status.DrainStatus.Blockers) == 0 {
 				tCtx.Errorf("maintenance %s is not drained, and names no blocker: %+v", m.Name, m.Status)
 			}
 		}
@@ -288,15 +289,9 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 // hasEnded reports whether a request is finished, or is blocked by what a person has to decide.
 func hasEnded(request *coordinationv1alpha1.EvictionRequest) bool {
 	for _, conditionType := range []string{"Evicted", "Canceled", "Blocked", "Stalled"} {
-		if conditionIsTrue(request.Status.Conditions, conditionType) {
+		if meta.IsStatusConditionTrue(request.Status.Conditions, conditionType) {
 			return true
 		}
 	}
 	return false
-}
-
-func conditionIsTrue(conditions []metav1.Condition, conditionType string) bool {
-	return slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
-		return condition.Type == conditionType && condition.Status == metav1.ConditionTrue
-	})
 }

@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -196,7 +197,7 @@ func uncordonedWhenFree(w *World, c *Change) string {
 func drainedMaintenance(w *World, c *Change) string {
 	before, after, ok := versions[*coordinationv1alpha1.NodeMaintenance](c)
 	const drained = "Drained"
-	if !ok || after == nil || !isTrue(after.Status.Conditions, drained) || before != nil && before.UID == after.UID && isTrue(before.Status.Conditions, drained) {
+	if !ok || after == nil || !meta.IsStatusConditionTrue(after.Status.Conditions, drained) || before != nil && before.UID == after.UID && meta.IsStatusConditionTrue(before.Status.Conditions, drained) {
 		return ""
 	}
 	text := ""

@@ -23,7 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -51,14 +51,8 @@ func RequestRules() []Rule {
 	}
 }
 
-func isTrue(conditions []metav1.Condition, conditionType string) bool {
-	return slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
-		return condition.Type == conditionType && condition.Status == metav1.ConditionTrue
-	})
-}
-
 func isFinished(request *coordinationv1alpha1.EvictionRequest) bool {
-	return isTrue(request.Status.Conditions, evicted) || isTrue(request.Status.Conditions, canceled)
+	return meta.IsStatusConditionTrue(request.Status.Conditions, evicted) || meta.IsStatusConditionTrue(request.Status.Conditions, canceled)
 }
 
 // sameRequest returns a request before and after a change. A request that was deleted and created again is another one.
@@ -72,11 +66,11 @@ func finalConditions(_ *World, c *Change) string {
 	if !ok {
 		return ""
 	}
-	if isTrue(after.Status.Conditions, evicted) && isTrue(after.Status.Conditions, canceled) {
+	if meta.IsStatusConditionTrue(after.Status.Conditions, evicted) && meta.IsStatusConditionTrue(after.Status.Conditions, canceled) {
 		return "it is evicted and canceled"
 	}
 	for _, conditionType := range []string{evicted, canceled} {
-		if isTrue(before.Status.Conditions, conditionType) && !isTrue(after.Status.Conditions, conditionType) {
+		if meta.IsStatusConditionTrue(before.Status.Conditions, conditionType) && !meta.IsStatusConditionTrue(after.Status.Conditions, conditionType) {
 			return fmt.Sprintf("%s was True and is not any more", conditionType)
 		}
 	}
@@ -139,7 +133,7 @@ func targetOf(w *World, request *coordinationv1alpha1.EvictionRequest) (*v1.Pod,
 
 // becomes reports whether a condition becomes True.
 func becomes(before, after *coordinationv1alpha1.EvictionRequest, conditionType string) bool {
-	return after != nil && isTrue(after.Status.Conditions, conditionType) && (before == nil || before.UID != after.UID || !isTrue(before.Status.Conditions, conditionType))
+	return after != nil && meta.IsStatusConditionTrue(after.Status.Conditions, conditionType) && (before == nil || before.UID != after.UID || !meta.IsStatusConditionTrue(before.Status.Conditions, conditionType))
 }
 
 func evictedIsTrue(w *World, c *Change) string {

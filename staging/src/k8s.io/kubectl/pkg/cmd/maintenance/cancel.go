@@ -66,7 +66,7 @@ func (o *endOptions) cancel(ctx context.Context, client kubernetes.Interface, na
 		return nil, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
 	}
 	if o.dryRun != cmdutil.DryRunClient {
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(nm.UID)), DryRun: o.serverDryRun()}
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(nm.UID)), DryRun: serverDryRun(o.dryRun)}
 		if err := client.CoordinationV1alpha1().NodeMaintenances().Delete(ctx, name, options); err != nil {
 			return nil, fmt.Errorf("deleting NodeMaintenance %q: %w", name, err)
 		}

@@ -219,7 +219,7 @@ func (o *endOptions) completeNode(ctx context.Context, client kubernetes.Interfa
 		return err
 	}
 	if o.dryRun != cmdutil.DryRunClient {
-		options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: o.serverDryRun()}
+		options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: serverDryRun(o.dryRun)}
 		if _, err := client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, options); err != nil {
 			return fmt.Errorf("annotating node %q: %w", name, err)
 		}

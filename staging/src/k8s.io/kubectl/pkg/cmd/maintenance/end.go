@@ -26,7 +26,6 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/exec"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -99,14 +98,6 @@ func (o *endOptions) complement(cmd *cobra.Command) (err error) {
 		return cmdutil.UsageErrorf(cmd, "--wait: there is nothing to wait for with --dry-run")
 	}
 	return validateTimeout(o.timeout)
-}
-
-// serverDryRun is the field DryRun of the options of a write.
-func (o *endOptions) serverDryRun() []string {
-	if o.dryRun == cmdutil.DryRunServer {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
 }
 
 // printChange prints what happens to an object, or would happen.

@@ -68,10 +68,7 @@ func parseStage(text string) (coordinationv1alpha1.NodeMaintenanceStage, error) 
 // The patch has the resource version that was checked. The controller may write the status at any
 // time, so it is retried after a conflict.
 func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage coordinationv1alpha1.NodeMaintenanceStage, dryRun cmdutil.DryRunStrategy) (before *coordinationv1alpha1.NodeMaintenance, err error) {
-	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if dryRun == cmdutil.DryRunServer {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
+	options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: serverDryRun(dryRun)}
 	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
@@ -96,6 +93,14 @@ func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage
 		return err
 	})
 	return before, err
+}
+
+// serverDryRun is the field DryRun of the options of a write.
+func serverDryRun(strategy cmdutil.DryRunStrategy) []string {
+	if strategy == cmdutil.DryRunServer {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
 }
 
 func validateMove(nm *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage) error {

@@ -312,10 +312,7 @@ func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, 
 	if o.dryRun == cmdutil.DryRunClient {
 		return nm, o.print(nm, "created")
 	}
-	options := metav1.CreateOptions{FieldManager: fieldManager}
-	if o.dryRun == cmdutil.DryRunServer {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
+	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: serverDryRun(o.dryRun)}
 	created, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, nm, options)
 	switch {
 	case apierrors.IsAlreadyExists(err):
