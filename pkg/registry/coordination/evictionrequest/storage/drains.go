@@ -39,8 +39,9 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// drains tells whether a pod is to leave because its node is drained. The nodemaintenance-controller requests evictions as long as it
-// is, and withdraws afterwards. But it may have been suspended, and webhooks may hold a call while the maintenance ends:
+// drains tells whether a pod is to leave because its node is drained. The nodemaintenance-controller requests evictions
+// as long as it is, and withdraws afterwards. But it may have been suspended, and webhooks may hold a call while the
+// maintenance ends:
 // the request would appear when nobody looks after it any more, and a pod without interceptors would be gone before
 // anybody withdraws. So kube-apiserver itself reads the node and its maintenances, when admission is done. A nil drains
 // confirms everything.
