@@ -143,6 +143,7 @@ func TestBudgetQueueNext(t *testing.T) {
 func TestBudgetQueueTaken(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a", "b")
+	queues.queues[web].pace.limit = 1
 	a, found, _ := queues.next(web, "1", start, allAllowed)
 	if !found || a.Name != "a" {
 		t.Fatalf("took %v", a)
@@ -171,9 +172,9 @@ func TestBudgetQueueTaken(t *testing.T) {
 // As many requests of a budget may be in flight as its pace allows.
 func TestBudgetQueueInFlight(t *testing.T) {
 	web := named("web")[0]
-	queues := waitingFor(web, "a", "b", "c")
-	queues.queues[web].pace.limit = 2
-	for range 2 {
+	queues := waitingFor(web, "a", "b", "c", "d")
+	queues.queues[web].pace.limit = 3
+	for range 3 {
 		if _, found, _ := queues.next(web, "1", start, allAllowed); !found {
 			t.Fatal("took too few")
 		}
@@ -187,6 +188,7 @@ func TestBudgetQueueInFlight(t *testing.T) {
 func TestBudgetQueueForgetsDuringTheCall(t *testing.T) {
 	web := named("web")[0]
 	queues := waitingFor(web, "a")
+	queues.queues[web].pace.limit = 1
 	a, _, _ := queues.next(web, "1", start, allAllowed)
 	queues.forget(a)
 	b := keys("b")[0]

@@ -287,7 +287,9 @@ func TestBudgetEvents(t *testing.T) {
 		budget.Status.DisruptedPods = map[string]metav1.Time{"web-9": {}}
 	}
 	full := newBudget("web")
-	enqueued := []evictionItem{budgetItem("web"), probeItem("web"), recordItem("web")}
+	second := budgetItem("web")
+	second.slot = 1
+	enqueued := []evictionItem{budgetItem("web"), second, probeItem("web"), recordItem("web")}
 	placed := items(keys("single", "double")...)
 
 	tests := map[string]struct {

@@ -22,7 +22,12 @@ import (
 )
 
 const (
-	// maxEvictionsPerBudget is the maximum number of evictions under one budget that are in flight.
+	// minEvictionsPerBudget is the minimum number of evictions under one budget that may be in flight. One
+	// of two goes on while the other waits for its conflict to be tried again; of more, some wait longer
+	// than slowEviction.
+	minEvictionsPerBudget = 2
+
+	// maxEvictionsPerBudget is the maximum number.
 	maxEvictionsPerBudget = 32
 
 	// slowEviction is the duration from which on an eviction under a budget counts as slow. Two
@@ -56,7 +61,7 @@ type pace struct {
 	inFlight []time.Time
 }
 
-func newPace() pace { return pace{limit: 1, patience: 1} }
+func newPace() pace { return pace{limit: minEvictionsPerBudget, patience: 1} }
 
 // begin takes note of an eviction.
 func (p *pace) begin(now time.Time) { p.inFlight = append(p.inFlight, now) }
@@ -68,8 +73,8 @@ func (p *pace) end(began, ended time.Time, conflict bool) (grown bool) {
 	}
 	if conflict || ended.Sub(began) >= slowEviction {
 		// Those that began before the limit was halved are slow for the same reason.
-		if p.limit > 1 && (p.grew || !began.Before(p.changed)) {
-			p.limit, p.patience = p.limit/2, min(2*p.patience, maxPacePatience)
+		if p.limit > minEvictionsPerBudget && (p.grew || !began.Before(p.changed)) {
+			p.limit, p.patience = max(p.limit/2, minEvictionsPerBudget), min(2*p.patience, maxPacePatience)
 			p.quick, p.changed, p.grew = 0, ended, false
 		}
 		return false

@@ -78,20 +78,21 @@ func lane(inFlight int) time.Duration {
 	return 5*time.Millisecond + time.Duration(inFlight)*time.Millisecond
 }
 
-// plain is one without: an eviction takes 100 ms, and half a second more for each conflict.
+// plain is one without: an eviction takes 100 ms, and half a second more for each conflict. Of two, one
+// has none.
 func plain(inFlight int) time.Duration {
-	return 100*time.Millisecond + time.Duration(inFlight-1)*500*time.Millisecond
+	return 100*time.Millisecond + time.Duration(max(inFlight-minEvictionsPerBudget, 0))*500*time.Millisecond
 }
 
 func TestPaceOfALane(t *testing.T) {
 	s := newAPIServer(lane)
 	s.run(time.Second)
-	if got, want := fmt.Sprint(s.limits), "[2 4 8 16 32]"; got != want {
+	if got, want := fmt.Sprint(s.limits), "[4 8 16 32]"; got != want {
 		t.Errorf("limits %s, want %s", got, want)
 	}
 	// It stays at the maximum.
 	s.run(time.Hour)
-	if s.pace.limit != maxEvictionsPerBudget || len(s.limits) != 5 {
+	if s.pace.limit != maxEvictionsPerBudget || len(s.limits) != 4 {
 		t.Errorf("limits %v, want no further change", s.limits)
 	}
 }
@@ -99,8 +100,8 @@ func TestPaceOfALane(t *testing.T) {
 func TestPaceWithoutALane(t *testing.T) {
 	s := newAPIServer(plain)
 	s.run(10 * time.Minute)
-	// More than two at a time are not tried, and two only as often as patience lets it.
-	if highest := slices.Max(s.limits); highest > 2 {
+	// Twice the minimum is tried once, and then one more only as often as patience lets it.
+	if highest := slices.Max(s.limits[1:]); highest > minEvictionsPerBudget+1 {
 		t.Errorf("%d evictions are in flight", highest)
 	}
 	s.done, s.slow = 0, 0
@@ -117,7 +118,7 @@ func TestPaceChanges(t *testing.T) {
 	s.limits = nil
 	s.answer = func(int) time.Duration { return time.Second }
 	s.run(30 * time.Second)
-	if got, want := fmt.Sprint(s.limits), "[16 8 4 2 1]"; got != want {
+	if got, want := fmt.Sprint(s.limits), "[16 8 4 2]"; got != want {
 		t.Errorf("limits %s of a slow API server, want %s", got, want)
 	}
 	s.answer = lane
@@ -141,15 +142,17 @@ func TestPaceSteps(t *testing.T) {
 		others []time.Duration
 		steps  []paceStep
 	}{
-		"a slow answer at the lowest limit changes nothing": {steps: []paceStep{{0, slow, false, "1/1"}, {0, time.Hour, false, "1/1"}}},
-		"as slow as may be":                  {steps: []paceStep{{0, slow - 1, false, "2/1"}}},
-		"an increase takes quick answers":    {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, false, "2/1"}, {second, quick, false, "4/1"}}},
-		"an increase waits for late answers": {others: []time.Duration{0}, steps: []paceStep{{0, lateEviction, false, "1/1"}, {second, quick, false, "1/1"}}},
-		"others that are not late":           {others: []time.Duration{0, 1}, steps: []paceStep{{0, lateEviction - 1, false, "2/1"}}},
-		"a conflict halves":                  {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, true, "1/2"}}},
-		"one conflict of several halves":     {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, false, "2/1"}, {second, quick, false, "4/1"}, {2 * second, quick, true, "2/2"}, {2 * second, 2 * quick, true, "2/2"}, {2*second + quick, quick, true, "1/4"}}},
-		"what began before an increase":      {steps: []paceStep{{0, quick, false, "2/1"}, {0, slow, false, "1/2"}}},
-		"after a conflict it takes patience": {steps: []paceStep{{0, quick, false, "2/1"}, {second, quick, true, "1/2"}, {2 * second, quick, false, "1/2"}, {2 * second, quick, false, "2/2"}}},
+		"a slow answer at the lowest limit changes nothing": {steps: []paceStep{{0, slow, false, "2/1"}, {0, time.Hour, false, "2/1"}}},
+		"as slow as may be":                  {steps: []paceStep{{0, slow - 1, false, "2/1"}, {0, slow - 1, false, "4/1"}}},
+		"an increase takes quick answers":    {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {second, quick, false, "4/1"}, {second, quick, false, "4/1"}, {second, quick, false, "4/1"}, {second, quick, false, "8/1"}}},
+		"an increase waits for late answers": {others: []time.Duration{0}, steps: []paceStep{{0, quick, false, "2/1"}, {0, lateEviction, false, "2/1"}, {second, quick, false, "2/1"}}},
+		"others that are not late":           {others: []time.Duration{0, 1}, steps: []paceStep{{0, quick, false, "2/1"}, {0, lateEviction - 1, false, "4/1"}}},
+		"a conflict halves":                  {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {second, quick, true, "2/2"}}},
+		"one conflict of several halves":     {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {second, quick, false, "4/1"}, {second, quick, false, "4/1"}, {second, quick, false, "4/1"}, {second, quick, false, "8/1"}, {2 * second, quick, true, "4/2"}, {2 * second, 2 * quick, true, "4/2"}, {2*second + quick, quick, true, "2/4"}}},
+		"not below the lowest limit":         {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {second, quick, true, "2/2"}, {2 * second, quick, true, "2/2"}}},
+		"half of an odd limit":               {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {second, quick, true, "2/2"}, {2 * second, quick, false, "2/2"}, {2 * second, quick, false, "2/2"}, {2 * second, quick, false, "2/2"}, {2 * second, quick, false, "3/2"}, {3 * second, quick, true, "2/4"}}},
+		"what began before an increase":      {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {0, slow, false, "2/2"}}},
+		"after a conflict it takes patience": {steps: []paceStep{{0, quick, false, "2/1"}, {0, quick, false, "4/1"}, {second, quick, true, "2/2"}, {2 * second, quick, false, "2/2"}, {2 * second, quick, false, "2/2"}, {2 * second, quick, false, "2/2"}, {2 * second, quick, false, "3/2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPace()
@@ -181,9 +184,9 @@ func TestPaceOfABudget(t *testing.T) {
 		err  error
 		want []int
 	}{
-		"quick answers": {want: []int{1, 1, 2, 2, 2}},
-		"slow answers":  {took: slowEviction, want: []int{1, 1, 1, 1, 1}},
-		"conflicts":     {err: conflict, want: []int{1, 1, 1, 1, 1}},
+		"quick answers": {want: []int{1, 2, 2, 2, 3}},
+		"slow answers":  {took: slowEviction, want: []int{1, 2, 2, 2, 2}},
+		"conflicts":     {err: conflict, want: []int{1, 2, 2, 2, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, newBudget("web", allowing(5)))
