@@ -359,16 +359,19 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if delay, asked := requestedDelay(err); asked {
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
-	if outcome != podeviction.Retry || !conflict {
+	if outcome != podeviction.Retry && outcome != podeviction.NotRequested || !conflict {
 		i.conflicts.remove(e.pod.UID)
 	}
 	switch outcome {
 	case podeviction.Retry:
 		return i.retry(ctx, now, e, err, refusedAsAllowed && !conflict, conflict)
 	case podeviction.NotRequested:
-		// The event of that change is on its way.
-		klog.FromContext(ctx).V(2).Info("Not evicted, because the cached request is old", "pod", klog.KObj(e.pod), "err", err)
+		// The event of that change is on its way: the request changes, or its drain has ended and it is withdrawn.
+		klog.FromContext(ctx).V(2).Info("Not evicted, because the cached request is old, or about to be withdrawn", "pod", klog.KObj(e.pod), "err", err)
 		i.queue.AddAfter(itemOf(e.key()), min(i.backoff.When(e.key()), maxContentionDelay))
+		if conflict && i.isLasting(now, e.pod) {
+			return i.recordConflict(ctx, now, e, err)
+		}
 		return nil
 	}
 	i.backoff.Forget(e.key())

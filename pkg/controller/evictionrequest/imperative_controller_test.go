@@ -251,6 +251,23 @@ func TestEvictionThatIsNotRequested(t *testing.T) {
 	}
 }
 
+// A request that the API server goes on to refuse, such as because nobody withdraws a drain that has ended, says so.
+func TestEvictionThatIsNotRequestedForLong(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = notRequested()
+	f.syncEviction(t, requestKeyOfPod)
+	f.clock.Step(conflictTolerance - time.Second)
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t)
+	f.clock.Step(time.Second)
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
+		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has ended with a conflict, the last one: "+f.evictErr.Error(), conflictTolerance)))
+	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxContentionDelay {
+		t.Errorf("the next attempt is after %s, want at most %s", got, maxContentionDelay)
+	}
+}
+
 // Who writes to a pod all the time cannot keep it.
 func TestEvictionWithConflicts(t *testing.T) {
 	f := newFixture(t, newRequest(imperativeActive()), newPod())

@@ -17,9 +17,16 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 )
 
 // testDeletedWhileDown deletes and completes maintenances while no controller runs.
@@ -64,4 +71,44 @@ func testDeletedWhileDown(t *testing.T, c *cluster) {
 		t.Errorf("writes to the node of a maintenance that no controller has seen (-want +got):\n%s", diff)
 	}
 	c.expectInvariants(history)
+}
+
+// testEndWhileDown ends a maintenance while no controller runs. Nobody has withdrawn its request then, and the budget
+// does not protect the pod any more: only kube-apiserver keeps the next leader from evicting it.
+func testEndWhileDown(t *testing.T, c *cluster) {
+	c.createNode("one")
+	c.StartDisruptionController("")
+	c.protect(c.createPod(newPod("pod", "one")))
+	stopEvictions := c.startEvictionController()
+	stopMaintenances, _ := c.startLogged()
+	c.createMaintenance(newMaintenance("m", stageDrain, nodesNamed("one"), planOf()...))
+	pod, err := c.client.CoreV1().Pods(c.namespace).Get(t.Context(), "pod", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.awaitEvent("DrainBlocked", "m")
+	stopMaintenances()
+	stopEvictions()
+	c.setStage("m", stageComplete)
+	if err := c.client.PolicyV1().PodDisruptionBudgets(c.namespace).Delete(t.Context(), "guard", metav1.DeleteOptions{}); err != nil {
+		t.Fatalf("deleting the budget: %v", err)
+	}
+	request := c.request(pod)
+	evict := podeviction.NewEvictor(c.client)
+	c.eventually("the refusal of the eviction", func(ctx context.Context) (bool, string) {
+		if time.Since(request.CreationTimestamp.Time) < 7*time.Second {
+			return false, "the request is fresh"
+		}
+		err := evict(ctx, request, coordinationv1alpha1.EvictionInterceptorImperative, pod)
+		return apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotRequestedCause), fmt.Sprint(err)
+	})
+
+	c.startEvictionController()
+	c.expect("the pod to stay while nobody withdraws", states{"pod/pod": "here"})
+	c.startLogged()
+	c.await("the end of the maintenance", states{
+		"maintenance/m": "Cordon, Drain, Complete of 1, False: NotDraining", "node/one": free, "request/pod": canceled, "pod/pod": "here",
+	})
+	c.settle()
+	c.expectUntouched(pod)
 }

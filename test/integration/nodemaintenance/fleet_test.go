@@ -62,6 +62,7 @@ func TestFleet(t *testing.T) {
 		"a pool that is cordoned at once":     testCordonThenDrain,
 		"the annotation of done needs rights": testDoneNeedsRights,
 		"server-side apply":                   testFleetApply,
+		"it ends while no controller runs":    testEndWhileDown,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, config)

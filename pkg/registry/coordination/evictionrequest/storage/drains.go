@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -39,24 +40,27 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// drains tells whether a pod is to leave because its node is drained. The nodemaintenance-controller requests evictions
+// Drains tells whether a pod is to leave because its node is drained. The nodemaintenance-controller requests evictions
 // as long as it is, and withdraws afterwards. But it may have been suspended, and webhooks may hold a call while the
 // maintenance ends:
 // the request would appear when nobody looks after it any more, and a pod without interceptors would be gone before
-// anybody withdraws. So kube-apiserver itself reads the node and its maintenances, when admission is done. A nil drains
+// anybody withdraws. So kube-apiserver itself reads the node and its maintenances, when admission is done. A nil Drains
 // confirms everything.
-type drains struct {
+type Drains struct {
 	nodes, maintenances, namespaces *reader
 	pods                            *targets
 }
 
-// newDrains returns nil if the feature gate DeclarativeNodeMaintenance is off: nodes may then lack their drain targets.
-func newDrains(optsGetter generic.RESTOptionsGetter, pods *targets) (*drains, error) {
+// NewDrains returns nil if the feature gate DeclarativeNodeMaintenance is off: nodes may then lack their drain targets.
+func NewDrains(optsGetter generic.RESTOptionsGetter) (*Drains, error) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.DeclarativeNodeMaintenance) {
 		return nil, nil
 	}
-	d := &drains{pods: pods}
-	var err error
+	pods, err := newTargets(optsGetter)
+	if err != nil {
+		return nil, err
+	}
+	d := &Drains{pods: pods}
 	for _, r := range []struct {
 		reader        **reader
 		resource      schema.GroupResource
@@ -67,18 +71,19 @@ func newDrains(optsGetter generic.RESTOptionsGetter, pods *targets) (*drains, er
 		{&d.namespaces, api.Resource("namespaces"), &api.Namespace{}, &api.NamespaceList{}},
 	} {
 		if *r.reader, err = newReader(optsGetter, r.resource, r.example, r.list); err != nil {
-			d.destroy()
+			d.Destroy()
 			return nil, err
 		}
 	}
 	return d, nil
 }
 
-func (d *drains) destroy() {
+// Destroy closes the connections to etcd.
+func (d *Drains) Destroy() {
 	if d == nil {
 		return
 	}
-	for _, r := range []*reader{d.nodes, d.maintenances, d.namespaces} {
+	for _, r := range []*reader{d.pods.reader, d.nodes, d.maintenances, d.namespaces} {
 		if r != nil {
 			r.destroy()
 		}
@@ -86,7 +91,7 @@ func (d *drains) destroy() {
 }
 
 // afterCreate returns the validation of a creation, followed by the question whether a drain wants it.
-func (d *drains) afterCreate(validation rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+func (d *Drains) afterCreate(validation rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if validation != nil {
 			if err := validation(ctx, obj); err != nil {
@@ -98,7 +103,7 @@ func (d *drains) afterCreate(validation rest.ValidateObjectFunc) rest.ValidateOb
 }
 
 // afterUpdate is afterCreate for an update, by which a drain may join other requesters.
-func (d *drains) afterUpdate(validation rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+func (d *Drains) afterUpdate(validation rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		if validation != nil {
 			if err := validation(ctx, obj, old); err != nil {
@@ -112,7 +117,7 @@ func (d *drains) afterUpdate(validation rest.ValidateObjectUpdateFunc) rest.Vali
 // confirm returns an error if the nodemaintenance-controller becomes a requester, and the drain of the node does not want
 // the pod to leave (any more). One whose pod is gone is left to the evictionrequest-controller, as every such request. old
 // is nil for a creation.
-func (d *drains) confirm(ctx context.Context, obj, old runtime.Object) error {
+func (d *Drains) confirm(ctx context.Context, obj, old runtime.Object) error {
 	request, isRequest := obj.(*coordination.EvictionRequest)
 	if d == nil || !isRequest || request.Spec.Target.Pod == nil || !isForDrain(request) {
 		return nil
@@ -121,17 +126,10 @@ func (d *drains) confirm(ctx context.Context, obj, old runtime.Object) error {
 		return nil
 	}
 	target := request.Spec.Target.Pod
-	pod, err := d.pods.get(ctx, target.Name)
+	against, err := d.Against(ctx, target.Name, types.UID(target.UID))
 	switch {
 	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading pod %q, which a node maintenance requests to leave: %v", target.Name, err))
-	case pod == nil || string(pod.UID) != target.UID:
-		return nil
-	}
-	against, err := d.against(ctx, pod)
-	switch {
-	case err != nil:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading the maintenance of node %q, which requests that pod %q leaves: %v", pod.Spec.NodeName, target.Name, err))
+		return apierrors.NewServiceUnavailable(err.Error())
 	case against != "":
 		refusal := apierrors.NewConflict(coordination.Resource("evictionrequests"), request.Name, fmt.Errorf(
 			"spec.requesters: %s requests no eviction of pod %q, because %s: create a NodeMaintenance, or use another name for the requester",
@@ -140,6 +138,26 @@ func (d *drains) confirm(ctx context.Context, obj, old runtime.Object) error {
 		return refusal
 	}
 	return nil
+}
+
+// Against returns what speaks against a drain that wants this pod of the namespace in the context to leave, or "". If the
+// pod is gone, nothing does. The error says what could not be read.
+func (d *Drains) Against(ctx context.Context, name string, uid types.UID) (string, error) {
+	if d == nil {
+		return "", nil
+	}
+	pod, err := d.pods.get(ctx, name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading pod %q, which a node maintenance requests to leave: %w", name, err)
+	case pod == nil || pod.UID != uid:
+		return "", nil
+	}
+	against, err := d.against(ctx, pod)
+	if err != nil {
+		return "", fmt.Errorf("reading the maintenance of node %q, which requests that pod %q leaves: %w", pod.Spec.NodeName, name, err)
+	}
+	return against, nil
 }
 
 func isForDrain(request *coordination.EvictionRequest) bool {
@@ -151,7 +169,7 @@ func isForDrain(request *coordination.EvictionRequest) bool {
 // against returns what speaks against a drain that wants the pod to leave: the targets of its node do not take it, the
 // maintenances that have begun with the node are over, or a policy of one of them keeps the pod. The node says which
 // have begun, unless a feature gate is off. Then its targets decide alone, which may be those of a maintenance before.
-func (d *drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
+func (d *Drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
 	node, err := d.nodeOf(ctx, pod)
 	if err != nil {
 		return "", err
@@ -199,7 +217,7 @@ func (d *drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
 }
 
 // nodeOf returns the node of the pod, an empty one if it does not exist.
-func (d *drains) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
+func (d *Drains) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
 	stored, node := &api.Node{}, &v1.Node{}
 	if pod.Spec.NodeName == "" {
 		return node, nil
@@ -211,7 +229,7 @@ func (d *drains) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
 }
 
 // draining returns the NodeMaintenance with this name, or nil if none drains the node.
-func (d *drains) draining(ctx context.Context, node *v1.Node, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+func (d *Drains) draining(ctx context.Context, node *v1.Node, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
 	stored, m := &coordination.NodeMaintenance{}, &coordinationv1alpha1.NodeMaintenance{}
 	if found, err := d.maintenances.readUnscoped(ctx, name, stored); !found || err != nil {
 		return nil, err
@@ -226,7 +244,7 @@ func (d *drains) draining(ctx context.Context, node *v1.Node, name string) (*coo
 }
 
 // keeps reports whether a policy of the maintenance has the pod not evicted.
-func (d *drains) keeps(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, pod *v1.Pod) (bool, error) {
+func (d *Drains) keeps(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, pod *v1.Pod) (bool, error) {
 	policies, err := maintenance.NewPodPolicies(m.Spec.PodPolicies)
 	if err != nil || policies.IsEmpty() || m.Name == maintenance.ShutdownName(pod.Spec.NodeName) {
 		return false, err

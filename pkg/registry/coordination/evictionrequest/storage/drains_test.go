@@ -285,13 +285,15 @@ func (unreadable) Get(context.Context, string, genericstorage.GetOptions, runtim
 func TestDestroyReaders(t *testing.T) {
 	c := newDrain(t, drainedNode(1000))
 	var destroyed []string
-	for name, reader := range map[string]*reader{"pods": c.targets.reader, "nodes": c.drains.nodes} {
+	for name, reader := range map[string]*reader{
+		"targets": c.targets.reader, "pods": c.drains.pods.reader, "nodes": c.drains.nodes, "maintenances": c.drains.maintenances, "namespaces": c.drains.namespaces,
+	} {
 		destroy := reader.destroy
 		reader.destroy = func() { destroyed = append(destroyed, name); destroy() }
 	}
 	c.Destroy()
 	slices.Sort(destroyed)
-	if want := []string{"nodes", "pods"}; !slices.Equal(destroyed, want) {
+	if want := []string{"maintenances", "namespaces", "nodes", "pods", "targets"}; !slices.Equal(destroyed, want) {
 		t.Errorf("destroyed the readers of %v, want %v", destroyed, want)
 	}
 }

@@ -40,14 +40,14 @@ import (
 type REST struct {
 	*genericregistry.Store
 	targets *targets
-	drains  *drains
+	drains  *Drains
 }
 
 // Destroy closes the connections to etcd.
 func (r *REST) Destroy() {
 	r.Store.Destroy()
 	r.targets.destroy()
-	r.drains.destroy()
+	r.drains.Destroy()
 }
 
 var _ rest.ShortNamesProvider = &REST{}
@@ -70,7 +70,7 @@ func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Ret
 	if err != nil {
 		return nil, nil, err
 	}
-	drains, err := newDrains(optsGetter, targets)
+	drains, err := NewDrains(optsGetter)
 	if err != nil {
 		targets.destroy()
 		return nil, nil, err
@@ -82,7 +82,7 @@ func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Ret
 	})
 	if err != nil {
 		targets.destroy()
-		drains.destroy()
+		drains.Destroy()
 		return nil, nil, err
 	}
 	statusStore := *store

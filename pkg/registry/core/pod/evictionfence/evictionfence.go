@@ -26,12 +26,18 @@ limitations under the License.
 // so either before the second reading, which then refuses, or after it. In that case the
 // evictionrequest-controller, which reads the pod before it writes that the request is canceled and
 // that the pod stays, finds the mark. Neither needs a lock, or a cache that is current.
+//
+// A request that only a node maintenance wants is wanted as long as the node is drained: the
+// nodemaintenance-controller withdraws it when the maintenance ends, but may be down at that time, and its
+// successor evicts before it has come to all of them. So kube-apiserver reads the node and its maintenances,
+// too.
 package evictionfence
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,13 +59,20 @@ import (
 	requeststore "k8s.io/kubernetes/pkg/registry/coordination/evictionrequest/storage"
 	"k8s.io/kubernetes/pkg/registry/core/pod/admittedpod"
 	"k8s.io/kubernetes/pkg/registry/internal/uncached"
+	"k8s.io/utils/clock"
 )
 
 // Fence refuses evictions that their requests do not want. A nil Fence refuses none.
 type Fence struct {
 	get     func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
+	drains  *requeststore.Drains
+	clock   clock.PassiveClock
 	destroy func()
 }
+
+// freshness is how long a request of a drain is not confirmed again: it was when it was created. Most pods are evicted
+// within that time.
+const freshness = 5 * time.Second
 
 // New returns a Fence that reads requests from etcd, or nil if the feature gate EvictionRequestAPI is
 // off.
@@ -71,13 +84,19 @@ func New(storage generic.RESTOptionsGetter) (*Fence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Fence{get: requests.Get, destroy: requests.Destroy}, nil
+	drains, err := requeststore.NewDrains(storage)
+	if err != nil {
+		requests.Destroy()
+		return nil, err
+	}
+	return &Fence{get: requests.Get, drains: drains, clock: clock.RealClock{}, destroy: requests.Destroy}, nil
 }
 
 // Destroy closes the connections to etcd.
 func (f *Fence) Destroy() {
 	if f != nil {
 		f.destroy()
+		f.drains.Destroy()
 	}
 }
 
@@ -99,9 +118,45 @@ func (f *Fence) Enter(ctx context.Context, eviction *policy.Eviction) error {
 		}
 		return nil
 	})
-	confirm := func(ctx context.Context) error { return f.confirm(ctx, c) }
-	admittedpod.SetConfirm(ctx, evictionrequesttools.EvictionMark(c.requestUID)+string(uuid.NewUUID()), confirm)
-	return confirm(ctx)
+	admittedpod.SetConfirm(ctx, evictionrequesttools.EvictionMark(c.requestUID)+string(uuid.NewUUID()), func(ctx context.Context) error {
+		_, err := f.confirm(ctx, c)
+		return err
+	})
+	request, err := f.confirm(ctx, c)
+	if err != nil {
+		return err
+	}
+	return f.confirmDrain(ctx, c, request)
+}
+
+// confirmDrain returns an error if only the drain of the node wants the eviction, and it does not (any more).
+func (f *Fence) confirmDrain(ctx context.Context, c call, request *coordinationv1alpha1.EvictionRequest) error {
+	if !isOnlyForDrain(request) || f.isFresh(request) {
+		return nil
+	}
+	against, err := f.drains.Against(ctx, request.Spec.Target.Pod.Name, c.podUID)
+	switch {
+	case err != nil:
+		return apierrors.NewServiceUnavailable(err.Error())
+	case against != "":
+		return refuse(c, "only "+coordinationv1alpha1.NodeMaintenanceRequester+" requests it, and "+against)
+	}
+	return nil
+}
+
+// isOnlyForDrain reports whether nobody but the nodemaintenance-controller wants the eviction. A request that cannot be
+// canceled may have no requesters.
+func isOnlyForDrain(request *coordinationv1alpha1.EvictionRequest) bool {
+	return request.Spec.Target.Pod != nil && len(request.Spec.Requesters) == 1 &&
+		request.Spec.Requesters[0].Name == coordinationv1alpha1.NodeMaintenanceRequester &&
+		request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
+}
+
+// isFresh reports whether the request was created a moment ago, for the drain. The clock of the API server that created
+// it may be ahead.
+func (f *Fence) isFresh(request *coordinationv1alpha1.EvictionRequest) bool {
+	age := f.clock.Since(request.CreationTimestamp.Time)
+	return request.Generation == 1 && age >= 0 && age < freshness
 }
 
 // IsRefusal reports whether the error is that of a Fence. Until the request changes, the same call is
@@ -152,25 +207,25 @@ func validateUID(path *field.Path, uid types.UID) field.ErrorList {
 	return nil
 }
 
-// confirm returns an error if the stored request does not want the eviction.
-func (f *Fence) confirm(ctx context.Context, c call) error {
+// confirm returns the stored request, or an error if it does not want the eviction.
+func (f *Fence) confirm(ctx context.Context, c call) (*coordinationv1alpha1.EvictionRequest, error) {
 	// The name of a request is the UID of its pod.
 	stored, err := f.get(ctx, string(c.podUID), &metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return refuse(c, "it does not exist")
+		return nil, refuse(c, "it does not exist")
 	}
 	if err != nil {
 		// Not an internal error, which would look like a refusal: the same call may succeed.
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("reading EvictionRequest %s, for which the pod is evicted: %v", c.podUID, err))
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("reading EvictionRequest %s, for which the pod is evicted: %v", c.podUID, err))
 	}
 	request := &coordinationv1alpha1.EvictionRequest{}
 	if err := coordinationapiv1alpha1.Convert_coordination_EvictionRequest_To_v1alpha1_EvictionRequest(stored.(*coordination.EvictionRequest), request, nil); err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("converting EvictionRequest %s: %w", c.podUID, err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("converting EvictionRequest %s: %w", c.podUID, err))
 	}
 	if reason := reasonNotToEvict(request, c); reason != "" {
-		return refuse(c, reason)
+		return nil, refuse(c, reason)
 	}
-	return nil
+	return request, nil
 }
 
 // reasonNotToEvict returns why the request does not want the eviction, or "".
