@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -30,13 +31,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/test/utils/history"
 	"k8s.io/utils/ptr"
 )
 
 const (
-	// The apps of a history: each is a Deployment of a few replicas.
+	// The apps of a history: each is a Deployment of a few replicas, but one, which is a StatefulSet.
 	historyApps     = 4
+	historySet      = "app-3"
 	historyReplicas = 3
 
 	// lookInterval is how often kubelets, the scheduler and the interceptor look at what there is.
@@ -92,6 +95,7 @@ func (a *historyActors) kubelets() []func(context.Context) {
 		a.loop("kubelet", 10, lookInterval, (*actor).runPods),
 		a.loop("scheduler", 11, lookInterval, (*actor).bindPods),
 		a.loop("interceptor", 12, lookInterval, (*actor).intercept),
+		a.loop("technician", 13, 2*time.Second, (*actor).maintainNodes),
 	}
 }
 
@@ -105,6 +109,7 @@ func (a *historyActors) others() []func(context.Context) {
 		a.loop("evictor", 24, 500*time.Millisecond, (*actor).requestEvictions),
 		a.loop("another evictor", 25, 500*time.Millisecond, (*actor).requestEvictions),
 		a.loop("tenant", 26, time.Second, (*actor).interfere),
+		a.loop("fleet manager", 27, 3*time.Second, (*actor).manageFleet),
 	}
 }
 
@@ -145,13 +150,32 @@ func (a *actor) bindPods(ctx context.Context) {
 		}
 	}
 	for i := range list.Items {
-		if len(free) == 0 || list.Items[i].DeletionTimestamp != nil {
+		node := pinnedTo(&list.Items[i])
+		if node == "" && len(free) > 0 {
+			node = free[a.oneOf(len(free))]
+		}
+		if node == "" || list.Items[i].DeletionTimestamp != nil {
 			continue
 		}
 		_ = a.client().CoreV1().Pods(a.namespace).Bind(ctx, &v1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Name: list.Items[i].Name, UID: list.Items[i].UID}, Target: v1.ObjectReference{Kind: "Node", Name: free[a.oneOf(len(free))]},
+			ObjectMeta: metav1.ObjectMeta{Name: list.Items[i].Name, UID: list.Items[i].UID}, Target: v1.ObjectReference{Kind: "Node", Name: node},
 		}, metav1.CreateOptions{})
 	}
+}
+
+// pinnedTo returns the node of a pod of a DaemonSet, which tolerates that it is unschedulable; empty for others.
+func pinnedTo(pod *v1.Pod) string {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil || pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
 }
 
 // intercept reports the start of the work, and in one of the next rounds its end.
@@ -180,19 +204,20 @@ func (a *actor) intercept(ctx context.Context) {
 	}
 }
 
-// own creates Deployments and budgets, scales them, and takes budgets away again.
+// own creates workloads and budgets, scales and rolls them, and takes budgets away again.
 func (a *actor) own(ctx context.Context) {
 	app := a.app()
-	budgets, deployments := a.client().PolicyV1().PodDisruptionBudgets(a.namespace), a.client().AppsV1().Deployments(a.namespace)
-	switch a.oneOf(6) {
-	case 0, 1, 2:
-		var interceptors []string
-		if app == "app-0" {
-			interceptors = append(interceptors, interceptor)
+	budgets, apps := a.client().PolicyV1().PodDisruptionBudgets(a.namespace), a.client().AppsV1()
+	patchApp := func(patch []byte) {
+		if app == historySet {
+			_, _ = apps.StatefulSets(a.namespace).Patch(ctx, app, types.MergePatchType, patch, metav1.PatchOptions{})
+			return
 		}
-		template := newScheduledPod(app, interceptors...)
-		template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](5)
-		_, _ = deployments.Create(ctx, newDeployment(template, historyReplicas), metav1.CreateOptions{})
+		_, _ = apps.Deployments(a.namespace).Patch(ctx, app, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	switch a.oneOf(8) {
+	case 0, 1, 2:
+		a.createWorkload(ctx, app)
 	case 3:
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: app}}
 		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}
@@ -201,8 +226,28 @@ func (a *actor) own(ctx context.Context) {
 	case 4:
 		_ = budgets.Delete(ctx, app, metav1.DeleteOptions{})
 	case 5:
-		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 1+a.oneOf(historyReplicas+1))
-		_, _ = deployments.Patch(ctx, app, types.MergePatchType, patch, metav1.PatchOptions{})
+		patchApp(fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 1+a.oneOf(historyReplicas+1)))
+	case 6:
+		patchApp(fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"owner.example.com/version":"%d"}}}}}`, a.oneOf(3)))
+	case 7:
+		_, _ = apps.DaemonSets(a.namespace).Create(ctx, newDaemonSet(newTemplate("agent")), metav1.CreateOptions{})
+	}
+}
+
+func newTemplate(app string, interceptors ...string) *v1.Pod {
+	template := newScheduledPod(app, interceptors...)
+	template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](5)
+	return template
+}
+
+func (a *actor) createWorkload(ctx context.Context, app string) {
+	switch app {
+	case "app-0":
+		_, _ = a.client().AppsV1().Deployments(a.namespace).Create(ctx, newDeployment(newTemplate(app, interceptor), historyReplicas), metav1.CreateOptions{})
+	case historySet:
+		_, _ = a.client().AppsV1().StatefulSets(a.namespace).Create(ctx, newStatefulSet(newTemplate(app), historyReplicas), metav1.CreateOptions{})
+	default:
+		_, _ = a.client().AppsV1().Deployments(a.namespace).Create(ctx, newDeployment(newTemplate(app), historyReplicas), metav1.CreateOptions{})
 	}
 }
 
@@ -227,6 +272,46 @@ func (a *actor) administrate(ctx context.Context) {
 		_, _ = maintenances.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"stage":"Complete"}}`), metav1.PatchOptions{})
 	case 4:
 		_ = maintenances.Delete(ctx, name, metav1.DeleteOptions{})
+	}
+}
+
+// manageFleet rolls maintenances over all nodes, changes how many at a time, and calls rollouts off.
+func (a *actor) manageFleet(ctx context.Context) {
+	coordination := a.client().CoordinationV1alpha1()
+	name := "r-" + strconv.Itoa(a.oneOf(2))
+	switch a.oneOf(6) {
+	case 0, 1, 2:
+		m := newMaintenance(name, v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpExists}}})
+		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt(1 + a.oneOf(2)))}
+		_, _ = coordination.NodeMaintenances().Create(ctx, m, metav1.CreateOptions{})
+	case 3:
+		patch := fmt.Appendf(nil, `{"spec":{"rollout":{"maxConcurrent":%d}}}`, 1+a.oneOf(3))
+		_, _ = coordination.NodeMaintenances().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	case 4:
+		if a.oneOf(3) == 0 {
+			_ = coordination.NodeMaintenances().Delete(ctx, name, metav1.DeleteOptions{})
+		}
+	case 5:
+		patch := fmt.Appendf(nil, `{"spec":{"maxUnavailable":%d}}`, 1+a.oneOf(3))
+		_, _ = coordination.NodeMaintenanceBudgets().Patch(ctx, historyBudget, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+}
+
+// maintainNodes does the work on nodes that are drained, and says so. Where no rollout waits for that, nobody does: the
+// administrators say when they have done theirs.
+func (a *actor) maintainNodes(ctx context.Context) {
+	nodes, err := a.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	for i := range nodes.Items {
+		for _, admission := range maintenance.Admissions(&nodes.Items[i]) {
+			if admission.DrainedTime == nil || admission.DoneTime != nil || !strings.HasPrefix(admission.MaintenanceName, "r-") || a.oneOf(2) == 0 {
+				continue
+			}
+			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, nodes.Items[i].UID, coordinationv1alpha1.NodeDoneAnnotation, admission.MaintenanceUID)
+			_, _ = a.client().CoreV1().Nodes().Patch(ctx, nodes.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "technician"})
+		}
 	}
 }
 

@@ -18,26 +18,31 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/history"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -52,6 +57,9 @@ const (
 	calmDuration    = 150 * time.Second
 
 	historyNodes = 6
+
+	// historyBudget limits how many nodes are maintained at the same time.
+	historyBudget = "nodes"
 )
 
 // historyTest is one history: two API servers on an etcd, with a controller manager each.
@@ -61,6 +69,9 @@ type historyTest struct {
 	releases []controlplane.Release
 	// clients are those of the API servers, any of which may not answer.
 	clients []clientset.Interface
+
+	// etcd reads what is stored, and compacts it.
+	etcd *clientv3.Client
 
 	lock    sync.Mutex
 	checker *history.Checker
@@ -101,6 +112,16 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 		createHistoryNode(tCtx, i)
 	}
 
+	limit := &coordinationv1alpha1.NodeMaintenanceBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: historyBudget},
+		Spec: coordinationv1alpha1.NodeMaintenanceBudgetSpec{
+			NodeSelector:   &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpExists}}}}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(3)),
+			Topology:       &coordinationv1alpha1.NodeMaintenanceTopology{Key: "rack", MaxDomains: 2},
+		},
+	}
+	create(tCtx, tCtx.Client().CoordinationV1alpha1().NodeMaintenanceBudgets(), limit)
+
 	startEvictionWebhook(tCtx, t.decideSlowly)
 	actors := newHistoryActors(t, tCtx.Namespace())
 	stopKubelets := startLoops(tCtx, actors.kubelets()...)
@@ -118,7 +139,7 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 	}
 	tally := t.checker.Tally()
 	tCtx.Logf("seed %d: %d revisions, %d violations, %v", t.seed, t.checker.Revisions(), len(violations), tally)
-	for _, what := range []string{"EvictionRequest Evicted", "EvictionRequest Canceled", "Node Drained", "NodeMaintenance Drained", "Node uncordoned"} {
+	for _, what := range []string{"EvictionRequest Evicted", "EvictionRequest Canceled", "Node Drained", "NodeMaintenance Drained", "Node uncordoned", "Node begun with", "Node given back"} {
 		if tally[what] == 0 {
 			tCtx.Errorf("no %s: the history proves nothing about that", what)
 		}
@@ -141,10 +162,11 @@ func startLoops(ctx context.Context, loops ...func(context.Context)) (stop func(
 // follow checks all revisions until the returned function is called.
 func (t *historyTest) follow(tCtx ktesting.TContext, plane *controlplane.ControlPlane) (stop func()) {
 	tCtx.Helper()
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", plane.Ports()[controlplane.Etcd])}, DialTimeout: 10 * time.Second})
+	var err error
+	t.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", plane.Ports()[controlplane.Etcd])}, DialTimeout: 10 * time.Second})
 	tCtx.ExpectNoError(err, "connecting to etcd")
 	end := startLoops(tCtx, func(ctx context.Context) {
-		tCtx.AssertNoError(history.Follow(ctx, etcd, "/registry/", 1, func(changes []history.Change) {
+		tCtx.AssertNoError(history.Follow(ctx, t.etcd, "/registry/", 1, func(changes []history.Change) {
 			t.lock.Lock()
 			defer t.lock.Unlock()
 			t.checker.Add(changes)
@@ -152,7 +174,7 @@ func (t *historyTest) follow(tCtx ktesting.TContext, plane *controlplane.Control
 	})
 	return sync.OnceFunc(func() {
 		end()
-		_ = etcd.Close() // Nothing is written.
+		_ = t.etcd.Close() // Nothing is written.
 	})
 }
 
@@ -224,7 +246,7 @@ func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 		time.Sleep(pause(6 * time.Second))
 		i := random.IntN(len(t.replicas))
 		replica, release := t.replicas[i], t.releases[i]
-		components, what, long := []string{controlplane.ControllerManager}, random.IntN(5), pause(14*time.Second)
+		components, what, long := []string{controlplane.ControllerManager}, random.IntN(9), pause(14*time.Second)
 		switch what {
 		case 0, 1:
 			if what == 1 {
@@ -239,16 +261,40 @@ func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 			_ = replica.KillControllerManager() // One that has lost its lease has ended by itself.
 			time.Sleep(pause(3 * time.Second))
 			tCtx.ExpectNoError(replica.StartControllerManager(tCtx, release))
-		case 4:
-			tCtx.Logf("kill the API server of replica %d", i)
+		case 4, 5:
+			if what == 5 {
+				release.FeatureGates = strings.Replace(release.FeatureGates, "EvictionLane=true", "EvictionLane=false", 1)
+			}
+			tCtx.Logf("kill the API server of replica %d, and start it with %s", i, release.FeatureGates)
 			tCtx.ExpectNoError(replica.KillAPIServer())
 			time.Sleep(pause(3 * time.Second))
 			tCtx.ExpectNoError(replica.StartAPIServer(tCtx, release))
+		case 6, 7:
+			tCtx.Logf("compact etcd")
+			t.compact(tCtx)
+		case 8:
+			tCtx.Logf("suspend etcd for %v", (long / 3).Round(time.Millisecond))
+			tCtx.ExpectNoError(t.replicas[0].Suspend(controlplane.Etcd))
+			time.Sleep(long / 3)
+			tCtx.ExpectNoError(t.replicas[0].Resume(controlplane.Etcd))
 		}
 		t.restartEnded(tCtx)
 	}
 	time.Sleep(time.Second) // Who has been told that another one leads ends.
 	t.restartEnded(tCtx)
+}
+
+// compact has etcd forget what was before: who reads on from there has to list everything again.
+func (t *historyTest) compact(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	t.lock.Lock()
+	revision := t.checker.Revision() // What was not checked is kept.
+	t.lock.Unlock()
+	ctx, cancel := context.WithTimeout(tCtx, 10*time.Second)
+	defer cancel()
+	if _, err := t.etcd.Compact(ctx, revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		tCtx.Errorf("compacting etcd: %v", err)
+	}
 }
 
 // restartEnded starts controller managers that have ended because another one led.
@@ -279,8 +325,9 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 		tCtx.ExpectNoError(err)
 		for i := range maintenances.Items {
 			m := &maintenances.Items[i]
-			if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !meta.IsStatusConditionTrue(m.Status.Conditions, "Drained") && len(m.Status.DrainStatus.Blockers) == 0 {
-				tCtx.Errorf("maintenance %s is not drained, and names no blocker: %+v", m.Name, m.Status)
+			waits := m.Status.RolloutStatus != nil && len(m.Status.RolloutStatus.WaitingFor) > 0
+			if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !meta.IsStatusConditionTrue(m.Status.Conditions, "Drained") && len(m.Status.DrainStatus.Blockers) == 0 && !waits {
+				tCtx.Errorf("maintenance %s is not drained, and names neither a blocker nor what it waits for: %+v", m.Name, m.Status)
 			}
 		}
 	})

@@ -40,7 +40,7 @@ type Rule struct {
 
 // AllRules returns all rules. They have states of their own, so each history takes new ones.
 func AllRules() []Rule {
-	return slices.Concat(RequestRules(), BudgetRules(), NodeRules(), WorkloadRules(), PaceRules())
+	return slices.Concat(RequestRules(), BudgetRules(), NodeRules(), FleetRules(), WorkloadRules(), PaceRules())
 }
 
 // Violation is a change that breaks a rule.
@@ -107,8 +107,11 @@ func (c *Checker) Add(changes []Change) []Violation {
 // Revisions returns how many revisions were checked.
 func (c *Checker) Revisions() int { return c.revisions }
 
+// Revision returns the last revision that was checked.
+func (c *Checker) Revision() int64 { return c.world.Revision }
+
 // Tally returns how often each condition of objects of each kind became True, as "EvictionRequest Evicted", and how often
-// nodes were uncordoned. A history without them proves nothing about them.
+// nodes were uncordoned, were begun with, and were given back. A history without them proves nothing about them.
 func (c *Checker) Tally() map[string]int { return maps.Clone(c.tally) }
 
 // begins returns what begins with a change.
@@ -125,6 +128,14 @@ func begins(c *Change) []string {
 	}
 	if was, is, ok := versions[*v1.Node](c); ok && was != nil && is != nil && was.Spec.Unschedulable && !is.Spec.Unschedulable {
 		what = append(what, "Node uncordoned")
+	}
+	if was, is, ok := versions[*v1.Node](c); ok && was != nil && is != nil {
+		if len(begunWith(is)) > len(begunWith(was)) {
+			what = append(what, "Node begun with")
+		}
+		if countDone(is) > countDone(was) {
+			what = append(what, "Node given back")
+		}
 	}
 	return what
 }

@@ -44,6 +44,8 @@ const (
 	isDrain = "is in stage Drain"
 	isBound = "is bound"
 	isFree  = "is schedulable"
+	// isHeld is the opposite.
+	isHeld = "is unschedulable"
 )
 
 // NodeRules are the rules of KEP-4212, for maintenances that drain all pods of their nodes.
@@ -62,23 +64,23 @@ func (w *World) observe(c *Change) {
 	w.note(c.Key, exists, c.After != nil)
 	switch after := c.After.(type) {
 	case *coordinationv1alpha1.NodeMaintenance:
-		w.note(c.Key, isOpen, claims(after))
-		w.note(c.Key, isDrain, claims(after) && after.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
+		w.note(c.Key, isOpen, goesOn(after))
+		w.note(c.Key, isDrain, goesOn(after) && after.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
 	case *v1.Pod:
 		w.note(c.Key, isBound, after.Spec.NodeName != "")
 	case *v1.Node:
 		w.note(c.Key, isFree, !after.Spec.Unschedulable)
+		w.note(c.Key, isHeld, after.Spec.Unschedulable)
 	case nil:
-		for _, what := range []string{isOpen, isDrain, isBound, isFree} {
+		for _, what := range []string{isOpen, isDrain, isBound, isFree, isHeld} {
 			w.note(c.Key, what, false)
 		}
 	}
 }
 
-// claims reports whether a maintenance keeps its nodes cordoned.
-func claims(m *coordinationv1alpha1.NodeMaintenance) bool {
-	return m.DeletionTimestamp == nil && m.Spec.Rollout == nil &&
-		(m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
+// goesOn reports whether a maintenance keeps the nodes cordoned with which it has begun.
+func goesOn(m *coordinationv1alpha1.NodeMaintenance) bool {
+	return m.DeletionTimestamp == nil && (m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain)
 }
 
 func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
@@ -86,12 +88,13 @@ func selects(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) bool {
 	return err == nil && m.Spec.NodeSelector != nil && selector.Match(node)
 }
 
-// claimant returns a maintenance of the node of which a fact has held for some time.
+// claimant returns a maintenance of the node of which a fact has held for some time, and which has begun with the node.
 func claimant(w *World, node *v1.Node, what string) string {
 	found := ""
 	each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
 		key := Key{"NodeMaintenance", types.NamespacedName{Name: m.Name}}
-		if selects(m, node) && w.hasHeld(key, what, settled) {
+		isAtWork := slices.ContainsFunc(begunWith(node), func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == m.UID && a.ReturningTime == nil })
+		if isAtWork && selects(m, node) && w.hasHeld(key, what, settled) {
 			found = m.Name
 		}
 	})
@@ -145,7 +148,7 @@ func targets(entries []v1.DrainPlanEntry) map[string]int32 {
 
 func targetsGrow(w *World, c *Change) string {
 	before, after, ok := versions[*v1.Node](c)
-	if !ok || before == nil || after == nil || before.UID != after.UID || before.Status.MaintenanceStatus == nil || claimant(w, after, isDrain) == "" {
+	if !ok || before == nil || after == nil || before.UID != after.UID || before.Status.MaintenanceStatus == nil || claimant(w, before, isDrain) == "" {
 		return ""
 	}
 	var now map[string]int32
@@ -154,7 +157,7 @@ func targetsGrow(w *World, c *Change) string {
 	}
 	for key, priority := range targets(before.Status.MaintenanceStatus.DrainTargets) {
 		if upTo, found := now[key]; !found || upTo < priority {
-			return fmt.Sprintf("%s went up to %d, and now the targets are %v, while maintenance %s drains it", key, priority, now, claimant(w, after, isDrain))
+			return fmt.Sprintf("%s went up to %d, and now the targets are %v, while maintenance %s drains it", key, priority, now, claimant(w, before, isDrain))
 		}
 	}
 	return ""
@@ -188,7 +191,7 @@ func uncordonedWhenFree(w *World, c *Change) string {
 	if !ok || before == nil || after == nil || before.UID != after.UID || !before.Spec.Unschedulable || after.Spec.Unschedulable || isByHand(before, after) {
 		return ""
 	}
-	if m := claimant(w, after, isOpen); m != "" {
+	if m := claimant(w, before, isOpen); m != "" {
 		return fmt.Sprintf("it is uncordoned, and maintenance %s claims it", m)
 	}
 	return ""
@@ -203,7 +206,8 @@ func drainedMaintenance(w *World, c *Change) string {
 	text := ""
 	each(w, func(node *v1.Node) {
 		key := Key{"Node", types.NamespacedName{Name: node.Name}}
-		if !selects(after, node) || !w.hasHeld(key, exists, settled) {
+		isReturned := slices.ContainsFunc(admissionsOf(node), func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == after.UID && a.ReturningTime != nil })
+		if !selects(after, node) || !w.hasHeld(key, exists, settled) || isReturned {
 			return
 		}
 		switch pod := left(w, node.Name); {

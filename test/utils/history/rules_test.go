@@ -29,6 +29,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
 
@@ -148,6 +149,17 @@ func (s *story) evicting() {
 	s.request(process(migrate), activate(imperative))
 }
 
+// drainEvicts has a pod evicted for a drain, and for others.
+func (s *story) drainEvicts(others ...coordinationv1alpha1.Requester) {
+	s.pod()
+	s.request(func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Spec.Requesters = append(others, coordinationv1alpha1.Requester{Name: drainRequester})
+	}, activate(migrate))
+	s.request(process(migrate), activate(imperative))
+	s.pod(mark(requestUID))
+	s.pod(terminate)
+}
+
 func (s *story) node(changes ...func(*v1.Node)) {
 	change(s, "Node", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Labels: map[string]string{"rack": "7"}}}, changes...)
 }
@@ -167,20 +179,77 @@ func drained(status v1.ConditionStatus) func(*v1.Node) {
 
 func aimedAt(priority int32) func(*v1.Node) {
 	return func(node *v1.Node) {
-		node.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: priority}}}
+		statusOf(node).DrainTargets = []v1.DrainPlanEntry{{PodType: v1.PodTypeDefault, PodPriority: priority}}
 	}
 }
 
+func statusOf(node *v1.Node) *v1.MaintenanceStatus {
+	if node.Status.MaintenanceStatus == nil {
+		node.Status.MaintenanceStatus = &v1.MaintenanceStatus{}
+	}
+	return node.Status.MaintenanceStatus
+}
+
+func aimedAtNothing(node *v1.Node) { statusOf(node).DrainTargets = nil }
+
+// begun has maintenances begin with the node. The UID of each is its name.
+func begun(names ...string) func(*v1.Node) {
+	return func(node *v1.Node) {
+		for _, name := range names {
+			status := statusOf(node)
+			status.Admissions = append(status.Admissions, v1.MaintenanceAdmission{MaintenanceName: name, MaintenanceUID: types.UID(name)})
+		}
+	}
+}
+
+func returning(node *v1.Node) {
+	statusOf(node).Admissions[0].ReturningTime = &metav1.Time{Time: time.Unix(1, 0)}
+}
+func done(node *v1.Node) { statusOf(node).Admissions[0].DoneTime = &metav1.Time{Time: time.Unix(1, 0)} }
+func failed(node *v1.Node) {
+	statusOf(node).Admissions[0].FailedTime = &metav1.Time{Time: time.Unix(1, 0)}
+}
+func forgotten(node *v1.Node) { statusOf(node).Admissions = nil }
+
+// nodeNamed is node for another one.
+func (s *story) nodeNamed(name string, changes ...func(*v1.Node)) {
+	change(s, "Node", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"rack": "7", "zone": name}}}, changes...)
+}
+
+// limit has a budget of all nodes of the rack.
+func (s *story) limit(nodes int, changes ...func(*coordinationv1alpha1.NodeMaintenanceBudget)) {
+	b := &coordinationv1alpha1.NodeMaintenanceBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "b"}}
+	b.Spec.NodeSelector = ofRack("7")
+	change(s, "NodeMaintenanceBudget", b, append([]func(*coordinationv1alpha1.NodeMaintenanceBudget){func(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+		b.Spec.MaxUnavailable = ptr.To(intstr.FromInt(nodes))
+	}}, changes...)...)
+}
+
+func oneZone(b *coordinationv1alpha1.NodeMaintenanceBudget) {
+	b.Spec.Topology = &coordinationv1alpha1.NodeMaintenanceTopology{Key: "zone", MaxDomains: 1}
+}
+
+func inTurn(nodes int) func(*coordinationv1alpha1.NodeMaintenance) {
+	return func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{MaxConcurrent: ptr.To(intstr.FromInt(nodes))}
+	}
+}
+
+func maintenanceNamed(name string) *coordinationv1alpha1.NodeMaintenance {
+	return &coordinationv1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{Stage: coordinationv1alpha1.NodeMaintenanceStageDrain, NodeSelector: ofRack("7")},
+	}
+}
+
+func ofRack(rack string) *v1.NodeSelector {
+	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{rack}}},
+	}}}
+}
+
 func (s *story) maintenance(changes ...func(*coordinationv1alpha1.NodeMaintenance)) {
-	change(s, "NodeMaintenance", &coordinationv1alpha1.NodeMaintenance{
-		ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"},
-		Spec: coordinationv1alpha1.NodeMaintenanceSpec{
-			Stage: coordinationv1alpha1.NodeMaintenanceStageDrain,
-			NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: "rack", Operator: v1.NodeSelectorOpIn, Values: []string{"7"}}},
-			}}},
-		},
-	}, changes...)
+	change(s, "NodeMaintenance", maintenanceNamed("m"), changes...)
 }
 
 func complete(m *coordinationv1alpha1.NodeMaintenance) {
@@ -426,21 +495,21 @@ func TestRules(t *testing.T) {
 		}, ""},
 
 		"uncordoned in the end": {func(s *story) {
-			s.node(cordoned)
 			s.maintenance()
+			s.node(cordoned, begun("m"))
 			s.wait(time.Minute)
 			s.maintenance(complete)
 			s.node(uncordoned)
 		}, ""},
 		"uncordoned too early": {func(s *story) {
-			s.node(cordoned)
 			s.maintenance()
+			s.node(cordoned, begun("m"))
 			s.wait(time.Minute)
 			s.node(uncordoned)
 		}, "it is uncordoned, and maintenance m claims it"},
 		"uncordoned by hand": {func(s *story) {
-			s.node(cordoned)
 			s.maintenance()
+			s.node(cordoned, begun("m"))
 			s.wait(time.Minute)
 			s.node(uncordoned, byHand("1"))
 		}, ""},
@@ -448,6 +517,7 @@ func TestRules(t *testing.T) {
 			s.node(cordoned)
 			s.wait(time.Minute)
 			s.maintenance()
+			s.node(begun("m"))
 			s.wait(settled - time.Millisecond)
 			s.node(uncordoned)
 		}, ""},
@@ -469,43 +539,227 @@ func TestRules(t *testing.T) {
 			s.node(uncordoned)
 		}, ""},
 		"targets step back": {func(s *story) {
-			s.node(cordoned, aimedAt(1000))
 			s.maintenance()
+			s.node(cordoned, begun("m"), aimedAt(1000))
 			s.wait(time.Minute)
 			s.node(aimedAt(2000))
 			s.node(aimedAt(1000))
 		}, "Default went up to 2000, and now the targets are map[Default:1000]"},
 		"targets are withdrawn during a drain": {func(s *story) {
-			s.node(cordoned, aimedAt(1000))
 			s.maintenance()
+			s.node(cordoned, begun("m"), aimedAt(1000))
 			s.wait(time.Minute)
-			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+			s.node(aimedAtNothing)
 		}, "Default went up to 1000"},
 		"targets are withdrawn, and another maintenance cordons": {func(s *story) {
-			s.node(cordoned, aimedAt(1000))
 			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
 				m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
 			})
+			s.node(cordoned, begun("m"), aimedAt(1000))
 			s.wait(time.Minute)
-			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+			s.node(aimedAtNothing)
 		}, ""},
 		"targets are withdrawn, and another maintenance has just begun to drain": {func(s *story) {
-			s.node(cordoned, aimedAt(1000))
 			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
 				m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
 			})
+			s.node(cordoned, begun("m"), aimedAt(1000))
 			s.wait(time.Minute)
 			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
 				m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageDrain
 			})
-			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+			s.node(aimedAtNothing)
 		}, ""},
 		"targets are withdrawn in the end": {func(s *story) {
-			s.node(cordoned, aimedAt(1000))
 			s.maintenance()
+			s.node(cordoned, begun("m"), aimedAt(1000))
 			s.wait(time.Minute)
 			s.maintenance(complete)
-			s.node(func(node *v1.Node) { node.Status.MaintenanceStatus = nil })
+			s.node(aimedAtNothing)
+		}, ""},
+
+		"targets are withdrawn when the node returns": {func(s *story) {
+			s.maintenance(inTurn(1))
+			s.node(cordoned, begun("m"), aimedAt(1000))
+			s.wait(time.Minute)
+			s.node(returning)
+			s.node(aimedAtNothing)
+			s.node(done, uncordoned)
+		}, ""},
+		"uncordoned while a maintenance waits for its turn": {func(s *story) {
+			s.maintenance()
+			s.node(cordoned)
+			s.wait(time.Minute)
+			s.node(uncordoned)
+		}, ""},
+		"a rollout is drained, and a node has been given back": {func(s *story) {
+			s.maintenance(inTurn(1))
+			s.node(begun("m"), returning, done)
+			s.wait(time.Minute)
+			s.maintenance(sayDrained)
+		}, ""},
+
+		"evicted during a drain": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.wait(time.Hour)
+			s.drainEvicts()
+		}, ""},
+		"evicted just after a drain": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.wait(time.Hour)
+			s.maintenance(complete)
+			s.wait(drainSlack)
+			s.drainEvicts()
+		}, ""},
+		"evicted long after a drain": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.wait(time.Hour)
+			s.maintenance(complete)
+			s.wait(drainSlack + time.Second)
+			s.drainEvicts()
+		}, "its node n1 is drained by no maintenance, for 26s"},
+		"evicted long after the node was given back": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.wait(time.Hour)
+			s.node(done)
+			s.wait(time.Minute)
+			s.drainEvicts()
+		}, "its node n1 is drained by no maintenance, for 1m0s"},
+		"evicted before the drain has begun": {func(s *story) {
+			s.maintenance()
+			s.node()
+			s.wait(time.Hour)
+			s.drainEvicts()
+		}, "its node n1 is drained by no maintenance"},
+		"evicted long after a drain, for others as well": {func(s *story) {
+			s.maintenance(complete)
+			s.node(begun("m"))
+			s.wait(time.Hour)
+			s.drainEvicts(coordinationv1alpha1.Requester{Name: "drain.example.com"})
+		}, ""},
+
+		"as many at once as the budget allows": {func(s *story) {
+			s.limit(2)
+			s.maintenance()
+			s.node(begun("m"))
+			s.nodeNamed("n2", begun("m"))
+		}, ""},
+		"more at once than the budget allows": {func(s *story) {
+			s.limit(2)
+			s.maintenance()
+			s.node(begun("m"))
+			s.nodeNamed("n2", begun("m"))
+			s.nodeNamed("n3", begun("m"))
+		}, "3 nodes of budget b are unavailable, which allows 2"},
+		"a node that two maintenances share": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.write(Key{"NodeMaintenance", types.NamespacedName{Name: "other"}}, maintenanceNamed("other"))
+			s.node(begun("m"))
+			s.node(begun("other"))
+		}, ""},
+		"one after the other": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.node(begun("m"))
+			s.node(done)
+			s.nodeNamed("n2", begun("m"))
+		}, ""},
+		"a person has cordoned another node": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.nodeNamed("n2", cordoned)
+			s.wait(decision)
+			s.node(begun("m"))
+		}, "2 nodes of budget b are unavailable, which allows 1"},
+		"a person has just cordoned another node": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.nodeNamed("n2", cordoned)
+			s.wait(decision - time.Second)
+			s.node(begun("m"))
+		}, ""},
+		"a pool that was cordoned at once": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.nodeNamed("n2", cordoned)
+			s.node(cordoned)
+			s.wait(time.Hour)
+			s.node(begun("m"))
+		}, ""},
+		"a pool that was cordoned is drained at once": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.nodeNamed("n2", cordoned)
+			s.node(cordoned)
+			s.wait(time.Hour)
+			s.node(begun("m"))
+			s.nodeNamed("n2", begun("m"))
+		}, "2 nodes of budget b are unavailable, which allows 1"},
+		"a budget that allows less by now": {func(s *story) {
+			s.limit(2)
+			s.maintenance()
+			s.node(begun("m"))
+			s.wait(time.Second)
+			s.limit(1)
+			s.nodeNamed("n2", begun("m"))
+		}, ""},
+		"a budget that has allowed less all the time": {func(s *story) {
+			s.limit(2)
+			s.limit(1)
+			s.wait(time.Second)
+			s.maintenance()
+			s.node(begun("m"))
+			s.nodeNamed("n2", begun("m"))
+		}, "which allows 1"},
+		"a budget that is younger": {func(s *story) {
+			s.maintenance()
+			s.wait(time.Second)
+			s.limit(0)
+			s.node(begun("m"))
+		}, ""},
+		"a budget of other nodes": {func(s *story) {
+			s.limit(0, func(b *coordinationv1alpha1.NodeMaintenanceBudget) { b.Spec.NodeSelector = ofRack("8") })
+			s.maintenance()
+			s.node(begun("m"))
+		}, ""},
+		"more zones than the budget allows": {func(s *story) {
+			s.limit(5, oneZone)
+			s.maintenance()
+			s.nodeNamed("n2", begun("m"))
+			s.nodeNamed("n3", begun("m"))
+		}, "nodes in 2 domains of budget b are maintained, which allows 1"},
+		"more nodes than the rollout allows": {func(s *story) {
+			s.maintenance(inTurn(1))
+			s.node(begun("m"))
+			s.nodeNamed("n2", begun("m"))
+		}, "maintenance m has begun with 2 nodes, and its rollout allows 1"},
+		"a node that has failed is no longer counted": {func(s *story) {
+			s.maintenance(inTurn(1))
+			s.node(begun("m"), failed)
+			s.nodeNamed("n2", begun("m"))
+		}, ""},
+		"a maintenance that was never there": {func(s *story) { s.node(begun("m")) }, "was never there"},
+		"a maintenance loses a node": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.node(forgotten)
+		}, "maintenance m had begun with it, and goes on"},
+		"a maintenance is done with a node": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.node(done)
+			s.node(forgotten)
+		}, ""},
+		"a maintenance that has ended loses a node": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.maintenance(complete)
+			s.node(forgotten)
 		}, ""},
 
 		"gone after a surge": {func(s *story) {
