@@ -73,7 +73,7 @@ func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.Nod
 	l := &c.liveClaims
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if age := c.clock.Now().Sub(l.at); age >= 0 && age < liveClaimsAge {
+	if isCurrent(c.clock.Now(), l.at, liveClaimsAge) {
 		return l.maintenances, l.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -87,4 +87,11 @@ func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.Nod
 	}
 	l.maintenances = list.Items
 	return l.maintenances, nil
+}
+
+// isCurrent reports whether what was read at a time is younger than this age. The clock on the wall decides: Go's
+// monotonic clock stands still while the machine is suspended, and what was read before would be current afterwards.
+func isCurrent(now, read time.Time, age time.Duration) bool {
+	since := now.Round(0).Sub(read.Round(0))
+	return since >= 0 && since < age
 }

@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,6 +127,34 @@ func TestLiveClaims(t *testing.T) {
 		reads, broken = 0, step.broken
 		if err := f.confirmRelease(f.ctx, f.node(step.node)); (err != nil) != step.fails || reads != step.reads {
 			t.Errorf("%s: read %d times, want %d; error %v, want one: %t", step.name, reads, step.reads, err, step.fails)
+		}
+	}
+}
+
+// A machine that was suspended finds its monotonic clock where it was, and that on the wall moved on.
+func TestReadingsBeforeASuspension(t *testing.T) {
+	read := time.Now()
+	after := func(monotonic, wall time.Duration) time.Time {
+		now := read.Add(monotonic)
+		// The first word of a time has the seconds on the wall above its nanoseconds, which have 30 bits.
+		*(*uint64)(unsafe.Pointer(&now)) += uint64(int64((wall-monotonic)/time.Second)) << 30
+		if got := now.Sub(read); got != monotonic {
+			t.Fatalf("the monotonic clock says %v, want %v", got, monotonic)
+		}
+		return now
+	}
+	for name, test := range map[string]struct {
+		now  time.Time
+		want bool
+	}{
+		"a moment later":            {after(0, 0), true},
+		"just before it is old":     {after(time.Second-time.Nanosecond, time.Second-time.Nanosecond), true},
+		"when it is old":            {after(time.Second, time.Second), false},
+		"after a suspension":        {after(time.Millisecond, time.Hour+time.Millisecond), false},
+		"after the clock went back": {after(time.Millisecond, time.Millisecond-time.Minute), false},
+	} {
+		if got := isCurrent(test.now, read, time.Second); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
 }

@@ -77,9 +77,7 @@ func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Nod
 	known.lock.Lock()
 	defer known.lock.Unlock()
 	now := c.clock.Now()
-	age := now.Sub(known.at)
-	isCurrent := known.of == of && age >= 0 && age < liveDrainAge
-	if !isCurrent || known.err == nil && !known.targets.Take(pod) {
+	if known.of != of || !isCurrent(now, known.at, liveDrainAge) || known.err == nil && !known.targets.Take(pod) {
 		known.at, known.of = now, of
 		if known.targets, known.err = c.readDrain(ctx, node, orders); known.err != nil {
 			known.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.
