@@ -117,36 +117,47 @@ func (f *fleetLimits) check(w *World, c *Change) string {
 	case *v1.Node:
 		before, _, _ := versions[*v1.Node](c)
 		for _, admission := range begunWith(after) {
-			if !slices.ContainsFunc(begunWith(before), func(old v1.MaintenanceAdmission) bool { return old.MaintenanceUID == admission.MaintenanceUID }) {
-				if text := f.judge(w, after, admission); text != "" {
-					return text
-				}
+			if slices.ContainsFunc(begunWith(before), func(old v1.MaintenanceAdmission) bool { return old.MaintenanceUID == admission.MaintenanceUID }) {
+				continue
+			}
+			text := f.judgeRollout(w, admission)
+			// A node with which another one has begun counts already.
+			if text == "" && len(begunWith(before)) == 0 {
+				text = f.judgeBudgets(w, after, admission)
+			}
+			if text != "" {
+				return text
 			}
 		}
 	}
 	return ""
 }
 
-// judge returns which limit the admission of a node exceeds.
-func (f *fleetLimits) judge(w *World, node *v1.Node, admission v1.MaintenanceAdmission) string {
+// judgeRollout returns whether the maintenance has begun with more nodes than its rollout allows.
+func (f *fleetLimits) judgeRollout(w *World, admission v1.MaintenanceAdmission) string {
 	since, known := f.claimed[admission.MaintenanceUID]
 	if !known {
 		return fmt.Sprintf("maintenance %s has begun with it, and was never there", admission.MaintenanceName)
 	}
-	own := Key{"NodeMaintenance", types.NamespacedName{Name: admission.MaintenanceName}}
-	if allowed, _, known := f.highest(own, admission.MaintenanceUID, since); known {
-		begun := 0
-		each(w, func(other *v1.Node) {
-			if slices.ContainsFunc(begunWith(other), func(a v1.MaintenanceAdmission) bool {
-				return a.MaintenanceUID == admission.MaintenanceUID && a.FailedTime == nil
-			}) {
-				begun++
-			}
-		})
-		if begun > allowed {
-			return fmt.Sprintf("maintenance %s has begun with %d nodes, and its rollout allows %d", admission.MaintenanceName, begun, allowed)
+	key := Key{"NodeMaintenance", types.NamespacedName{Name: admission.MaintenanceName}}
+	allowed, _, known := f.highest(key, admission.MaintenanceUID, since)
+	begun := 0
+	each(w, func(other *v1.Node) {
+		if slices.ContainsFunc(begunWith(other), func(a v1.MaintenanceAdmission) bool {
+			return a.MaintenanceUID == admission.MaintenanceUID && a.FailedTime == nil
+		}) {
+			begun++
 		}
+	})
+	if known && begun > allowed {
+		return fmt.Sprintf("maintenance %s has begun with %d nodes, and its rollout allows %d", admission.MaintenanceName, begun, allowed)
 	}
+	return ""
+}
+
+// judgeBudgets returns which budget allows the maintenance no more nodes.
+func (f *fleetLimits) judgeBudgets(w *World, node *v1.Node, admission v1.MaintenanceAdmission) string {
+	since := f.claimed[admission.MaintenanceUID]
 	text := ""
 	each(w, func(budget *coordinationv1alpha1.NodeMaintenanceBudget) {
 		key := Key{"NodeMaintenanceBudget", types.NamespacedName{Name: budget.Name}}

@@ -662,6 +662,15 @@ func TestRules(t *testing.T) {
 			s.node(begun("m"))
 			s.node(begun("other"))
 		}, ""},
+		"a node that two maintenances share, beside one too many": {func(s *story) {
+			s.maintenance()
+			s.nodeNamed("n2", begun("m"))
+			s.node(begun("m"))
+			s.limit(1)
+			s.wait(time.Second)
+			s.write(Key{"NodeMaintenance", types.NamespacedName{Name: "other"}}, maintenanceNamed("other"))
+			s.node(begun("other"))
+		}, ""},
 		"one after the other": {func(s *story) {
 			s.limit(1)
 			s.maintenance()
