@@ -64,19 +64,63 @@ type actor struct {
 	random *rand.Rand
 }
 
-// loop calls a function again and again, with pauses of at most this long.
-func (a *historyActors) loop(name string, stream uint64, longest time.Duration, act func(*actor, context.Context)) func(context.Context) {
-	return func(ctx context.Context) {
-		self := &actor{historyActors: a, name: name, random: rand.New(rand.NewPCG(a.test.seed, stream))}
-		for ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Duration(self.random.Int64N(int64(longest)))):
-			}
-			act(self, ctx)
-		}
+// role is what an actor does again and again, with pauses of at most this long.
+type role struct {
+	name    string
+	stream  uint64
+	longest time.Duration
+	act     func(*actor, context.Context)
+}
+
+// carriers carry out what is decided: they go on until all has come to its end.
+var carriers = []role{
+	{"kubelet", 10, lookInterval, (*actor).runPods},
+	{"scheduler", 11, lookInterval, (*actor).bindPods},
+	{"interceptor", 12, lookInterval, (*actor).intercept},
+	{"technician", 13, 2 * time.Second, (*actor).maintainNodes},
+}
+
+// deciders have interests of their own.
+var deciders = []role{
+	{"owner", 20, time.Second, (*actor).own},
+	{"administrator", 21, 3 * time.Second, (*actor).administrate},
+	{"another administrator", 22, 3 * time.Second, (*actor).administrate},
+	{"administrator by hand", 23, 10 * time.Second, (*actor).cordonByHand},
+	{"evictor", 24, 500 * time.Millisecond, (*actor).requestEvictions},
+	{"another evictor", 25, 500 * time.Millisecond, (*actor).requestEvictions},
+	{"tenant", 26, time.Second, (*actor).interfere},
+	{"fleet manager", 27, 3 * time.Second, (*actor).manageFleet},
+}
+
+// actorsNames are those of the actors that may be left out.
+func actorsNames() []string {
+	var names []string
+	for i := range deciders {
+		names = append(names, deciders[i].name)
 	}
+	return names
+}
+
+// loops has each role played, unless it is left out.
+func (a *historyActors) loops(roles []role) []func(context.Context) {
+	var loops []func(context.Context)
+	for _, r := range roles {
+		if a.test.without.Has(r.name) {
+			continue
+		}
+		loops = append(loops, func(ctx context.Context) {
+			self := &actor{historyActors: a, name: r.name, random: rand.New(rand.NewPCG(a.test.seed, r.stream))}
+			for ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(time.Duration(self.random.Int64N(int64(r.longest)))):
+				}
+				r.act(self, ctx)
+			}
+		})
+	}
+	return loops
 }
 
 func (a *actor) client() clientset.Interface {
@@ -88,30 +132,6 @@ func (a *actor) oneOf(n int) int { return a.random.IntN(n) }
 func (a *actor) app() string { return "app-" + strconv.Itoa(a.oneOf(historyApps)) }
 
 func (a *actor) node() string { return "node-" + strconv.Itoa(a.oneOf(historyNodes)) }
-
-// kubelets are those who carry out what is decided: they go on until all has come to its end.
-func (a *historyActors) kubelets() []func(context.Context) {
-	return []func(context.Context){
-		a.loop("kubelet", 10, lookInterval, (*actor).runPods),
-		a.loop("scheduler", 11, lookInterval, (*actor).bindPods),
-		a.loop("interceptor", 12, lookInterval, (*actor).intercept),
-		a.loop("technician", 13, 2*time.Second, (*actor).maintainNodes),
-	}
-}
-
-// others are those who decide.
-func (a *historyActors) others() []func(context.Context) {
-	return []func(context.Context){
-		a.loop("owner", 20, time.Second, (*actor).own),
-		a.loop("administrator", 21, 3*time.Second, (*actor).administrate),
-		a.loop("another administrator", 22, 3*time.Second, (*actor).administrate),
-		a.loop("administrator by hand", 23, 10*time.Second, (*actor).cordonByHand),
-		a.loop("evictor", 24, 500*time.Millisecond, (*actor).requestEvictions),
-		a.loop("another evictor", 25, 500*time.Millisecond, (*actor).requestEvictions),
-		a.loop("tenant", 26, time.Second, (*actor).interfere),
-		a.loop("fleet manager", 27, 3*time.Second, (*actor).manageFleet),
-	}
-}
 
 func (a *actor) runPods(ctx context.Context) {
 	pods := a.client().CoreV1().Pods(a.namespace)

@@ -18,7 +18,6 @@ package system
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -30,13 +29,13 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/hack/controlplane"
@@ -47,9 +46,13 @@ import (
 
 const (
 	// historySeedVariable repeats what actors and faults do in an earlier history, as far as the machine allows, and
-	// historyCountVariable is how many histories there are; 1 by default.
-	historySeedVariable  = "HISTORY_SEED"
-	historyCountVariable = "HISTORY_COUNT"
+	// historyCountVariable is how many histories there are; 1 by default. historyWithoutVariable names the actors and
+	// faults that are left out, with commas between them. If historyShortenVariable is set, a history that breaks a rule
+	// is repeated without one after the other.
+	historySeedVariable    = "HISTORY_SEED"
+	historyCountVariable   = "HISTORY_COUNT"
+	historyWithoutVariable = "HISTORY_WITHOUT"
+	historyShortenVariable = "HISTORY_SHORTEN"
 
 	// historyDuration is how long there are actors and faults, and calmDuration within what time afterwards all
 	// that was begun must have come to an end. It has the pauses of the last attempts, which double.
@@ -64,7 +67,9 @@ const (
 
 // historyTest is one history: two API servers on an etcd, with a controller manager each.
 type historyTest struct {
-	seed     uint64
+	seed uint64
+	// without are the names of the actors and faults that are left out.
+	without  sets.Set[string]
 	replicas []*controlplane.ControlPlane
 	releases []controlplane.Release
 	// clients are those of the API servers, any of which may not answer.
@@ -91,15 +96,43 @@ func testHistories(tCtx ktesting.TContext) {
 		count, err = strconv.Atoi(text)
 		tCtx.ExpectNoError(err, "reading %s", historyCountVariable)
 	}
-	for i := range uint64(count) {
-		run(tCtx, fmt.Sprintf("seed %d", seed+i), func(tCtx ktesting.TContext) {
-			t := &historyTest{
-				seed:    seed + i,
-				checker: history.NewChecker(history.AllRules()),
-			}
-			t.run(tCtx, p)
-		})
+	without := sets.New[string]()
+	if text := os.Getenv(historyWithoutVariable); text != "" {
+		without.Insert(strings.Split(text, ",")...)
 	}
+	for i := range uint64(count) {
+		broken := runHistory(tCtx, p, seed+i, without)
+		if len(broken) > 0 && os.Getenv(historyShortenVariable) != "" {
+			shortened := shortenHistory(tCtx, p, seed+i, without, broken)
+			tCtx.Logf("it is enough for that: make test-histories SEED=%d COUNT=1 WITHOUT='%s'", seed+i, strings.Join(sets.List(shortened), ","))
+		}
+	}
+}
+
+// runHistory returns the rules that a history breaks.
+func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without sets.Set[string]) (broken sets.Set[string]) {
+	broken = sets.New[string]()
+	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
+		t := &historyTest{seed: seed, without: without, checker: history.NewChecker(history.AllRules())}
+		defer func() {
+			for _, violation := range t.checker.Violations() {
+				broken.Insert(violation.Rule)
+			}
+		}()
+		t.run(tCtx, p)
+	})
+	return broken
+}
+
+// shortenHistory leaves one actor or fault after the other out, as long as one of the rules is broken.
+func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, without, broken sets.Set[string]) sets.Set[string] {
+	for _, name := range append(actorsNames(), faultNames()...) {
+		fewer := without.Clone().Insert(name)
+		if !without.Has(name) && runHistory(tCtx, p, seed, fewer).HasAny(sets.List(broken)...) {
+			without = fewer
+		}
+	}
+	return without
 }
 
 func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
@@ -126,9 +159,9 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 
 	startEvictionWebhook(tCtx, t.decideSlowly)
 	actors := newHistoryActors(t, tCtx.Namespace())
-	stopKubelets := startLoops(tCtx, actors.kubelets()...)
+	stopKubelets := startLoops(tCtx, actors.loops(carriers)...)
 	defer stopKubelets()
-	stopOthers := startLoops(tCtx, actors.others()...)
+	stopOthers := startLoops(tCtx, actors.loops(deciders)...)
 	t.causeFaults(tCtx)
 	stopOthers()
 	t.expectEnd(tCtx)
@@ -239,66 +272,6 @@ func (t *historyTest) decideSlowly(string) *metav1.Status {
 		return &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "not now"}
 	}
 	return nil
-}
-
-// causeFaults suspends and kills components for the time of the history. One API server goes on at any time.
-func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
-	tCtx.Helper()
-	random := rand.New(rand.NewPCG(t.seed, 1))
-	pause := func(longest time.Duration) time.Duration { return time.Duration(random.Int64N(int64(longest))) }
-	for end := time.Now().Add(historyDuration); time.Now().Before(end); {
-		time.Sleep(pause(6 * time.Second))
-		i := random.IntN(len(t.replicas))
-		replica, release := t.replicas[i], t.releases[i]
-		components, what, long := []string{controlplane.ControllerManager}, random.IntN(9), pause(14*time.Second)
-		switch what {
-		case 0, 1:
-			if what == 1 {
-				components = append(components, controlplane.APIServer)
-			}
-			tCtx.Logf("suspend %v of replica %d for %v", components, i, long.Round(time.Millisecond))
-			tCtx.ExpectNoError(replica.Suspend(components...))
-			time.Sleep(long)
-			tCtx.ExpectNoError(replica.Resume(components...))
-		case 2, 3:
-			tCtx.Logf("kill the controller manager of replica %d", i)
-			_ = replica.KillControllerManager() // One that has lost its lease has ended by itself.
-			time.Sleep(pause(3 * time.Second))
-			tCtx.ExpectNoError(replica.StartControllerManager(tCtx, release))
-		case 4, 5:
-			if what == 5 {
-				release.FeatureGates = strings.Replace(release.FeatureGates, "EvictionLane=true", "EvictionLane=false", 1)
-			}
-			tCtx.Logf("kill the API server of replica %d, and start it with %s", i, release.FeatureGates)
-			tCtx.ExpectNoError(replica.KillAPIServer())
-			time.Sleep(pause(3 * time.Second))
-			tCtx.ExpectNoError(replica.StartAPIServer(tCtx, release))
-		case 6, 7:
-			tCtx.Logf("compact etcd")
-			t.compact(tCtx)
-		case 8:
-			tCtx.Logf("suspend etcd for %v", (long / 3).Round(time.Millisecond))
-			tCtx.ExpectNoError(t.replicas[0].Suspend(controlplane.Etcd))
-			time.Sleep(long / 3)
-			tCtx.ExpectNoError(t.replicas[0].Resume(controlplane.Etcd))
-		}
-		t.restartEnded(tCtx)
-	}
-	time.Sleep(time.Second) // Who has been told that another one leads ends.
-	t.restartEnded(tCtx)
-}
-
-// compact has etcd forget what was before: who reads on from there has to list everything again.
-func (t *historyTest) compact(tCtx ktesting.TContext) {
-	tCtx.Helper()
-	t.lock.Lock()
-	revision := t.checker.Revision() // What was not checked is kept.
-	t.lock.Unlock()
-	ctx, cancel := context.WithTimeout(tCtx, 10*time.Second)
-	defer cancel()
-	if _, err := t.etcd.Compact(ctx, revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		tCtx.Errorf("compacting etcd: %v", err)
-	}
 }
 
 // restartEnded starts controller managers that have ended because another one led.

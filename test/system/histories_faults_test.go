@@ -1,0 +1,131 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package system
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+)
+
+// historyFault is something that disturbs the programs.
+type historyFault struct {
+	name string
+	// cause takes at most a few seconds, or what it is given.
+	cause func(t *historyTest, tCtx ktesting.TContext, d disturbance)
+}
+
+// disturbance is what a fault is about. Everything that is random is decided before, so that leaving a fault out does
+// not change the others.
+type disturbance struct {
+	replica *controlplane.ControlPlane
+	release controlplane.Release
+	// long is up to 14 seconds, longer than a lease, and short up to three.
+	long, short time.Duration
+}
+
+// historyFaults are chosen with the same probability. What matters more is there twice.
+var historyFaults = []historyFault{
+	{"suspend a controller manager", func(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+		suspend(tCtx, d.replica, d.long, controlplane.ControllerManager)
+	}},
+	{"suspend an API server and its controller manager", func(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+		suspend(tCtx, d.replica, d.long, controlplane.ControllerManager, controlplane.APIServer)
+	}},
+	{"kill a controller manager", killControllerManager},
+	{"kill a controller manager", killControllerManager},
+	{"kill an API server", restartAPIServer},
+	{"kill an API server, which returns without the lane", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+		d.release.FeatureGates = strings.Replace(d.release.FeatureGates, "EvictionLane=true", "EvictionLane=false", 1)
+		restartAPIServer(t, tCtx, d)
+	}},
+	{"compact etcd", func(t *historyTest, tCtx ktesting.TContext, _ disturbance) { t.compact(tCtx) }},
+	{"compact etcd", func(t *historyTest, tCtx ktesting.TContext, _ disturbance) { t.compact(tCtx) }},
+	{"suspend etcd", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+		suspend(tCtx, t.replicas[0], d.short, controlplane.Etcd)
+	}},
+}
+
+func faultNames() []string {
+	var names []string
+	for i := range historyFaults {
+		if i == 0 || historyFaults[i].name != historyFaults[i-1].name {
+			names = append(names, historyFaults[i].name)
+		}
+	}
+	return names
+}
+
+// causeFaults disturbs the programs for the time of the history. One API server goes on at any time, unless etcd does not.
+func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	random := rand.New(rand.NewPCG(t.seed, 1))
+	pause := func(longest time.Duration) time.Duration { return time.Duration(random.Int64N(int64(longest))) }
+	for end := time.Now().Add(historyDuration); time.Now().Before(end); {
+		time.Sleep(pause(6 * time.Second))
+		i, f := random.IntN(len(t.replicas)), historyFaults[random.IntN(len(historyFaults))]
+		d := disturbance{replica: t.replicas[i], release: t.releases[i], long: pause(14 * time.Second), short: pause(3 * time.Second)}
+		if t.without.Has(f.name) {
+			continue
+		}
+		tCtx.Logf("%s (replica %d, %v, %v)", f.name, i, d.long.Round(time.Millisecond), d.short.Round(time.Millisecond))
+		f.cause(t, tCtx, d)
+		t.restartEnded(tCtx)
+	}
+	time.Sleep(time.Second) // Who has been told that another one leads ends.
+	t.restartEnded(tCtx)
+}
+
+func suspend(tCtx ktesting.TContext, replica *controlplane.ControlPlane, duration time.Duration, components ...string) {
+	tCtx.Helper()
+	tCtx.ExpectNoError(replica.Suspend(components...))
+	time.Sleep(duration)
+	tCtx.ExpectNoError(replica.Resume(components...))
+}
+
+func killControllerManager(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	_ = d.replica.KillControllerManager() // One that has lost its lease has ended by itself.
+	time.Sleep(d.short)
+	tCtx.ExpectNoError(d.replica.StartControllerManager(tCtx, d.release))
+}
+
+func restartAPIServer(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	tCtx.ExpectNoError(d.replica.KillAPIServer())
+	time.Sleep(d.short)
+	tCtx.ExpectNoError(d.replica.StartAPIServer(tCtx, d.release))
+}
+
+// compact has etcd forget what was before: who reads on from there has to list everything again.
+func (t *historyTest) compact(tCtx ktesting.TContext) {
+	tCtx.Helper()
+	t.lock.Lock()
+	revision := t.checker.Revision() // What was not checked is kept.
+	t.lock.Unlock()
+	ctx, cancel := context.WithTimeout(tCtx, 10*time.Second)
+	defer cancel()
+	if _, err := t.etcd.Compact(ctx, revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		tCtx.Errorf("compacting etcd: %v", err)
+	}
+}
