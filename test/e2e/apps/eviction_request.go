@@ -177,7 +177,7 @@ func skipUnlessServed(f *framework.Framework, resource string) {
 // createInterceptedPod creates a pod with these interceptors, and waits until it is ready.
 func createInterceptedPod(ctx context.Context, f *framework.Framework, name string, interceptors ...string) *v1.Pod {
 	pod := e2epod.NewAgnhostPod(f.Namespace.Name, name, nil, nil, nil)
-	pod.Labels = map[string]string{"app": name}
+	pod.Labels = defaultLabels // Those that the budgets of this package select.
 	for _, interceptor := range interceptors {
 		pod.Spec.EvictionInterceptors = append(pod.Spec.EvictionInterceptors, v1.EvictionInterceptor{Name: interceptor})
 	}
