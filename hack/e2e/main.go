@@ -105,7 +105,7 @@ func run(ctx context.Context, program string, args []string) error {
 	}
 	failed := 0
 	for _, m := range o.modes {
-		t, err := runMode(ctx, o, m, suites)
+		t, err := runMode(ctx, o, m, suites[m.name])
 		if err != nil {
 			return fmt.Errorf("mode %s: %w", m.name, err)
 		}

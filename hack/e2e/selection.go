@@ -47,7 +47,12 @@ type skip struct {
 	Pattern string
 	// Reason is what the clusters lack, or what the test needs. It is shown in the results.
 	Reason string
+	// Modes are the only ones in which they do not run; all if there are none.
+	Modes []string
 }
+
+// isFor reports whether the entry is about a mode.
+func (s skip) isFor(mode string) bool { return len(s.Modes) == 0 || slices.Contains(s.Modes, mode) }
 
 // readSelections reads the file, which must say everything that it has to.
 func readSelections(file []byte) ([]selection, error) {
@@ -64,6 +69,11 @@ func readSelections(file []byte) ([]selection, error) {
 			if len(strings.Fields(entry.Reason)) < 3 {
 				errs = append(errs, fmt.Errorf("the selection of tests: the reason %q of %q says nothing", entry.Reason, entry.Pattern))
 			}
+			for _, name := range entry.Modes {
+				if !slices.ContainsFunc(modes, func(m mode) bool { return m.name == name }) {
+					errs = append(errs, fmt.Errorf("the selection of tests: the mode %q of %q must be on, off or base", name, entry.Pattern))
+				}
+			}
 		}
 	}
 	return selections, errors.Join(errs...)
@@ -76,9 +86,9 @@ type choice struct {
 	skipped map[string]string
 }
 
-// choose applies the selection to the names of all tests of the program. Each pattern must match a
+// choose applies the selection to the names of all tests of the program, for a mode. Each pattern must match a
 // test that no pattern before it matches: what matches nothing is outdated.
-func (s selection) choose(tests []string) (choice, error) {
+func (s selection) choose(tests []string, mode string) (choice, error) {
 	c := choice{skipped: map[string]string{}}
 	var errs []error
 	for _, pattern := range s.Focus {
@@ -93,6 +103,9 @@ func (s selection) choose(tests []string) (choice, error) {
 		}
 	}
 	for _, entry := range s.Skip {
+		if !entry.isFor(mode) {
+			continue
+		}
 		matching, err := match(entry.Pattern, c.selected)
 		if err != nil {
 			errs = append(errs, err)

@@ -39,6 +39,8 @@ func TestReadSelections(t *testing.T) {
 		"no reason":        {file: focus + "  skip: [{pattern: 'cloud'}]\n", want: `the reason "" of "cloud" says nothing`},
 		"an empty reason":  {file: focus + "  skip: [{pattern: 'cloud', reason: '  '}]\n", want: "says nothing"},
 		"a word as reason": {file: focus + "  skip: [{pattern: 'cloud', reason: Fails.}]\n", want: `the reason "Fails." of "cloud" says nothing`},
+		"a mode":           {file: focus + "  skip: [{pattern: 'cloud', reason: It needs a cloud., modes: ['off', base]}]\n"},
+		"an unknown mode":  {file: focus + "  skip: [{pattern: 'cloud', reason: It needs a cloud., modes: [both]}]\n", want: `the mode "both" of "cloud" must be on, off or base`},
 		"an unknown field": {file: focus + "  skipped: []\n", want: "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +94,14 @@ func TestChoose(t *testing.T) {
 			selection: selection{Focus: []string{"^Deployment"}, Skip: []skip{cloud}},
 			want:      choice{selected: tests[:1], skipped: map[string]string{tests[1]: cloud.Reason}},
 		},
+		"what is skipped in this mode": {
+			selection: selection{Focus: []string{"^Deployment"}, Skip: []skip{{Pattern: "cloud", Reason: cloud.Reason, Modes: []string{"off", "on"}}}},
+			want:      choice{selected: tests[:1], skipped: map[string]string{tests[1]: cloud.Reason}},
+		},
+		"what is skipped in another mode": {
+			selection: selection{Focus: []string{"^Deployment"}, Skip: []skip{{Pattern: "cloud", Reason: cloud.Reason, Modes: []string{"off"}}}},
+			want:      choice{selected: tests[:2], skipped: map[string]string{}},
+		},
 		"a focus that matches nothing": {
 			selection: selection{Focus: []string{"^Deployment", "^Job"}}, wantError: `"^Job" matches no test`,
 		},
@@ -106,7 +116,7 @@ func TestChoose(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := test.selection.choose(slices.Clone(tests))
+			got, err := test.selection.choose(slices.Clone(tests), "on")
 			checkError(t, err, test.wantError)
 			if test.wantError != "" {
 				return

@@ -71,13 +71,14 @@ func (s *suite) file(o options) string           { return filepath.Join(o.bin, s
 func (s *suite) directory(results string) string { return filepath.Join(results, s.Program) }
 func (s *suite) log(results string) string       { return filepath.Join(s.directory(results), "log") }
 
-// findSuites reads the selections, and asks the programs which tests they have.
-func findSuites(ctx context.Context, o options) ([]*suite, error) {
+// findSuites reads the selections, asks the programs which tests they have, and returns the suites of each mode, by its
+// name.
+func findSuites(ctx context.Context, o options) (map[string][]*suite, error) {
 	selections, err := readSelections(selectionFile)
 	if err != nil {
 		return nil, err
 	}
-	var suites []*suite
+	suites := map[string][]*suite{}
 	for _, selection := range selections {
 		s, found := suitesByProgram[selection.Program]
 		if !found {
@@ -88,11 +89,14 @@ func findSuites(ctx context.Context, o options) ([]*suite, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.choice, err = s.choose(tests); err != nil {
-			return nil, err
-		}
-		if s.choice = s.narrow(o.focus); len(s.selected) > 0 {
-			suites = append(suites, &s)
+		for _, m := range o.modes {
+			inMode := s
+			if inMode.choice, err = s.choose(tests, m.name); err != nil {
+				return nil, err
+			}
+			if inMode.choice = inMode.narrow(o.focus); len(inMode.selected) > 0 {
+				suites[m.name] = append(suites[m.name], &inMode)
+			}
 		}
 	}
 	if len(suites) == 0 {
