@@ -183,6 +183,13 @@ func markOf(pod *v1.Pod) types.UID {
 	return ""
 }
 
+// isEvicted reports whether a pod is about to be deleted by the API that evicts pods.
+func isEvicted(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition v1.PodCondition) bool {
+		return condition.Type == v1.DisruptionTarget && condition.Status == v1.ConditionTrue && condition.Reason == "EvictionByEvictionAPI"
+	})
+}
+
 // wantedRequests has the last revision at which each request wanted that its pod is evicted, and the one at which each
 // pod was marked. kube-apiserver marks the pod, reads the request, and deletes the pod: who withdraws after the reading
 // has come too late.
@@ -225,6 +232,9 @@ func (r *wantedRequests) check(_ *World, c *Change) string {
 		return ""
 	}
 	request := markOf(before)
+	if request == "" && isEvicted(before) {
+		return "it is evicted, and not for a request"
+	}
 	if request == "" || r.wanted[request] || r.until[request] >= r.marked[before.UID] {
 		return ""
 	}

@@ -599,6 +599,13 @@ func TestRules(t *testing.T) {
 			s.maintenance(sayDrained)
 		}, ""},
 
+		"evicted for no request": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID), func(pod *v1.Pod) {
+				pod.Status.Conditions[1].Reason, pod.Status.Conditions[1].Message = "EvictionByEvictionAPI", "Eviction API: evicting"
+			})
+			s.pod(terminate)
+		}, "it is evicted, and not for a request"},
 		"evicted during a drain": {func(s *story) {
 			s.maintenance()
 			s.node(begun("m"))
