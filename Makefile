@@ -225,6 +225,10 @@ test-histories: control-plane _output/bin/etcd ## actors and faults on two of ev
 	@echo '==> histories (about 90 seconds each)'
 	@HISTORY_SEED='$(SEED)' HISTORY_COUNT='$(or $(COUNT),5)' HISTORY_WITHOUT='$(WITHOUT)' HISTORY_SHORTEN='$(SHORTEN)' $(call test-system,TestHistories,$(or $(TIMEOUT),24h))
 
+.PHONY: test-defects
+test-defects: control-plane _output/bin/etcd ## the histories find each defect in test/system/testdata/defects, hours: DEFECTS="no-fence" HISTORIES=8
+	@DEFECTS='$(DEFECTS)' HISTORIES='$(HISTORIES)' hack/test-defects.sh
+
 .PHONY: test-upgrade
 test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
 	@echo '==> upgrade, rollback, upgrade (about 4 minutes)'
