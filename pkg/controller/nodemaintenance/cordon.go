@@ -166,6 +166,9 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWri
 	if err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
+	if manager == mergedManagers {
+		manager = c.cordonedBefore(node)
+	}
 	if manager != "" {
 		c.leaveCordoned(s, write, manager)
 		return nil
@@ -180,6 +183,35 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWri
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
 	c.events.uncordoned(node)
 	return nil
+}
+
+// cordonedBefore says who has cordoned a node, if that was somebody before its maintenance, and the managed fields do
+// not say any more who it was: the taint that each cordon causes has a time. Otherwise it is "".
+func (c *Controller) cordonedBefore(node *v1.Node) string {
+	since := c.mayBeCordonedSince(node)
+	isOlder := func(taint v1.Taint) bool {
+		return taint.Key == v1.TaintNodeUnschedulable && taint.TimeAdded != nil && taint.TimeAdded.Time.Before(since.Add(-maxClockDifference))
+	}
+	if !since.IsZero() && slices.ContainsFunc(node.Spec.Taints, isOlder) {
+		return "a client before its maintenance"
+	}
+	return ""
+}
+
+// mayBeCordonedSince returns since when this controller may have cordoned a node that is released; zero if that is not
+// known. A node that waits for its admission after the stage Cordon stays cordoned, and is claimed anew.
+func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
+	since := maintenance.ClaimedSince(node)
+	for _, name := range c.progress.concerning(node.Name) {
+		m, err := c.maintenanceLister.Get(name)
+		if err != nil || cordonedUntil(&m.Status) == nil {
+			continue
+		}
+		if begun := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon); since.IsZero() || begun.Time.Before(since) {
+			since = begun.Time
+		}
+	}
+	return since
 }
 
 // leaveCordoned records that the node is released as it is: somebody has cordoned it before or during its

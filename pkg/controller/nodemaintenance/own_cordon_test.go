@@ -274,19 +274,34 @@ func TestCordonOfOthersStays(t *testing.T) {
 		}
 	}
 	const unschedulable, taints = `{"f:spec":{"f:unschedulable":{}}}`, `{"f:spec":{"f:taints":{}}}`
+	// tainted returns a taint of a cordoned node that was added at this time after the maintenance was created.
+	tainted := func(after time.Duration) *v1.Taint {
+		return &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start.Add(after)}}
+	}
+	merged := entry("ancient-changes", "", unschedulable)
 	for name, test := range map[string]struct {
 		fields []metav1.ManagedFieldsEntry
 		// before is whether the node is unschedulable before the maintenance.
 		before, stays bool
+		taint         *v1.Taint
 	}{
-		"nobody knows":             {nil, true, false},
-		"by this controller":       {[]metav1.ManagedFieldsEntry{entry("kubectl", "", taints), entry(fieldManager, "", unschedulable)}, false, false},
-		"by kubectl before":        {[]metav1.ManagedFieldsEntry{entry(fieldManager, "", taints), entry("kubectl-cordon", "", unschedulable)}, true, true},
-		"by kubectl during":        {[]metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable)}, false, true},
-		"by both, as with apply":   {[]metav1.ManagedFieldsEntry{entry("gitops", "", unschedulable), entry(fieldManager, "", unschedulable)}, false, false},
-		"in a subresource":         {[]metav1.ManagedFieldsEntry{entry("kubelet", "status", unschedulable)}, true, false},
-		"what cannot be read":      {[]metav1.ManagedFieldsEntry{entry("other", "", `{"f:spec":[]}`)}, true, false},
-		"by a client with no name": {[]metav1.ManagedFieldsEntry{entry("", "", unschedulable)}, true, true},
+		"nobody knows":             {fields: nil, before: true},
+		"by this controller":       {fields: []metav1.ManagedFieldsEntry{entry("kubectl", "", taints), entry(fieldManager, "", unschedulable)}},
+		"by kubectl before":        {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", taints), entry("kubectl-cordon", "", unschedulable)}, before: true, stays: true},
+		"by kubectl during":        {fields: []metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable)}, stays: true},
+		"by both":                  {fields: []metav1.ManagedFieldsEntry{entry("other", "", unschedulable), entry(fieldManager, "", unschedulable)}},
+		"in a subresource":         {fields: []metav1.ManagedFieldsEntry{entry("kubelet", "status", unschedulable)}, before: true},
+		"what cannot be read":      {fields: []metav1.ManagedFieldsEntry{entry("other", "", `{"f:spec":[]}`)}, before: true},
+		"by a client with no name": {fields: []metav1.ManagedFieldsEntry{entry("", "", unschedulable)}, before: true, stays: true},
+		// kube-apiserver keeps ten managers, and merges the oldest ones into one that has no other name.
+		"merged, nobody knows":                 {fields: []metav1.ManagedFieldsEntry{merged, entry(fieldManager, "", taints)}},
+		"merged, tainted during":               {fields: []metav1.ManagedFieldsEntry{merged}, taint: tainted(time.Second)},
+		"merged, tainted by a clock behind":    {fields: []metav1.ManagedFieldsEntry{merged}, taint: tainted(-30 * time.Second)},
+		"merged, tainted before":               {fields: []metav1.ManagedFieldsEntry{merged}, before: true, taint: tainted(-time.Hour), stays: true},
+		"merged, another taint before":         {fields: []metav1.ManagedFieldsEntry{merged}, taint: &v1.Taint{Key: "other", TimeAdded: &metav1.Time{Time: start.Add(-time.Hour)}}},
+		"merged, a taint without time":         {fields: []metav1.ManagedFieldsEntry{merged}, taint: &v1.Taint{Key: v1.TaintNodeUnschedulable}},
+		"merged before, by this controller":    {fields: []metav1.ManagedFieldsEntry{entry("ancient-changes", "", taints), entry(fieldManager, "", unschedulable)}, taint: tainted(-time.Hour)},
+		"merged, and by kubectl without taint": {fields: []metav1.ManagedFieldsEntry{merged, entry("kubectl-cordon", "", unschedulable)}, stays: true},
 	} {
 		for _, restarts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restart %t", name, restarts), func(t *testing.T) {
@@ -295,7 +310,11 @@ func TestCordonOfOthersStays(t *testing.T) {
 				f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable = test.before })
 				f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 				f.run(5 * time.Second)
-				f.changeNamed("n", func(node *v1.Node) { node.ManagedFields = test.fields })
+				f.changeNamed("n", func(node *v1.Node) {
+					if node.ManagedFields = test.fields; test.taint != nil {
+						node.Spec.Taints = append(node.Spec.Taints, *test.taint)
+					}
+				})
 				if restarts {
 					f.restart()
 				}
@@ -315,6 +334,32 @@ func TestCordonOfOthersStays(t *testing.T) {
 				f.expectWrites("later")
 			})
 		}
+	}
+}
+
+// A node that waited after the stage Cordon was claimed anew when it was admitted: its cordon is older than that claim,
+// and that of the controller all the same, although the managed fields do not say so any more.
+func TestMergedCordonOfANodeThatWaited(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+	f.run(2 * time.Hour)
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Generation++
+		m.Spec.Stage = stageDrain
+	})
+	f.run(time.Minute)
+	f.changeNamed("n", func(node *v1.Node) {
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mergedManagers, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start}}}
+		for i := range node.Status.Conditions {
+			node.Status.Conditions[i].LastTransitionTime = metav1.NewTime(f.clock.Now())
+		}
+	})
+	f.complete("m")
+	f.run(time.Minute)
+	if f.node("n").Spec.Unschedulable {
+		t.Errorf("still cordoned: %q", f.events)
 	}
 }
 

@@ -169,9 +169,13 @@ func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedula
 // cordonPath is the field that a cordon sets.
 var cordonPath = fieldpath.MakePathOrDie("spec", "unschedulable")
 
+// mergedManagers is the name that kube-apiserver gives to the oldest field managers of an object that more than ten
+// have updated, instead of their own: this controller may be one of them. See capmanagers.go of apimachinery.
+const mergedManagers = "ancient-changes"
+
 // cordonedBy returns the field manager that has made the node unschedulable, and "" if that is this controller,
-// or the API server does not say. The managed fields are read there, because the cache does not have them. Whoever
-// sets the field to the value that it has already does not become its manager.
+// or the API server does not say; mergedManagers may be this controller. The managed fields are read there, because
+// the cache does not have them. Whoever sets the field to the value that it has already does not become its manager.
 func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string, err error) {
 	latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
@@ -189,10 +193,14 @@ func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string,
 		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || !fields.Has(cordonPath) {
 			continue
 		}
-		if entry.Manager == fieldManager {
+		switch entry.Manager {
+		case fieldManager:
 			return "", nil
+		case mergedManagers:
+			manager = cmp.Or(manager, mergedManagers)
+		default:
+			manager = cmp.Or(entry.Manager, "a client without a name")
 		}
-		manager = cmp.Or(manager, entry.Manager, "a client without a name")
 	}
 	return manager, nil
 }
