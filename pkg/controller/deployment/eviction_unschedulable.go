@@ -132,7 +132,7 @@ func (s *surger) spreadWithoutAsked(set *replicaSet, replacement *v1.Pod) bool {
 // isPinned reports whether a replacement has come to a node that is drained and is the only one that its template names
 // or selects. Of several nodes, one may be free later.
 func (s *surger) isPinned(template *v1.PodTemplateSpec, replacement *v1.Pod) bool {
-	if !s.isMisplaced(replacement) {
+	if !s.isMisplaced(replacement, s.clock.Now()) {
 		return false
 	}
 	if name := template.Spec.NodeName; name != "" {

@@ -163,7 +163,8 @@ func (s *surger) replicaSetLost(rs *apps.ReplicaSet) {
 func (s *surger) nodeHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, new any) {
-			if before, after := old.(*v1.Node), new.(*v1.Node); !maintenance.ClaimedSince(before).Equal(maintenance.ClaimedSince(after)) {
+			before, after, now := old.(*v1.Node), new.(*v1.Node), s.clock.Now()
+			if !maintenance.ClaimedSince(before, now).Equal(maintenance.ClaimedSince(after, now)) {
 				s.claimChanged(after.Name)
 			}
 		},

@@ -169,9 +169,9 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 			}
 		}
 	}
-	if s.isMisplaced(pod) {
+	if s.isMisplaced(pod, now) {
 		s.noteMisplaced(pod.Spec.NodeName, w.deployment.UID)
-		observed.misplaced = s.isMisplaced(pod) // Its node may have been released before that.
+		observed.misplaced = s.isMisplaced(pod, now) // Its node may have been released before that.
 	}
 	if observed.turn == ourTurn {
 		asked := askedPod{uid: pod.UID, since: observed.since, terminating: pod.DeletionTimestamp != nil}
@@ -190,12 +190,12 @@ func (s *surger) observePod(now time.Time, w *workload, set *replicaSet, pod *v1
 
 // isMisplaced reports whether a pod came to a node that a maintenance claims. It tolerates the cordon, or names
 // the node, or was bound at the same moment.
-func (s *surger) isMisplaced(pod *v1.Pod) bool {
+func (s *surger) isMisplaced(pod *v1.Pod, now time.Time) bool {
 	node, err := s.nodeLister.Get(pod.Spec.NodeName)
 	if err != nil {
 		return false // It is not bound, or its node is gone.
 	}
-	claimed := maintenance.ClaimedSince(node)
+	claimed := maintenance.ClaimedSince(node, now)
 	// Both times are in whole seconds. Within the same one, the pod is more likely a replacement than one
 	// that was there.
 	return !claimed.IsZero() && !pod.CreationTimestamp.Time.Before(claimed)

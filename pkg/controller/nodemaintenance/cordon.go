@@ -190,7 +190,7 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWri
 func (c *Controller) cordonedBefore(node *v1.Node) string {
 	since := c.mayBeCordonedSince(node)
 	isOlder := func(taint v1.Taint) bool {
-		return taint.Key == v1.TaintNodeUnschedulable && taint.TimeAdded != nil && taint.TimeAdded.Time.Before(since.Add(-maxClockDifference))
+		return taint.Key == v1.TaintNodeUnschedulable && taint.TimeAdded != nil && taint.TimeAdded.Time.Before(since.Add(-maintenance.MaxClockDifference))
 	}
 	if !since.IsZero() && slices.ContainsFunc(node.Spec.Taints, isOlder) {
 		return "a client before its maintenance"
@@ -201,7 +201,7 @@ func (c *Controller) cordonedBefore(node *v1.Node) string {
 // mayBeCordonedSince returns since when this controller may have cordoned a node that is released; zero if that is not
 // known. A node that waits for its admission after the stage Cordon stays cordoned, and is claimed anew.
 func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
-	since := maintenance.ClaimedSince(node)
+	since := maintenance.ClaimedSince(node, c.clock.Now())
 	for _, name := range c.progress.concerning(node.Name) {
 		m, err := c.maintenanceLister.Get(name)
 		if err != nil || cordonedUntil(&m.Status) == nil {

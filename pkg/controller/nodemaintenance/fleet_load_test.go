@@ -343,7 +343,7 @@ func TestNodeThatCameAfterTheStageCordon(t *testing.T) {
 			f.run(5 * time.Second)
 			f.setStage("m", stageDrain)
 			f.run(5 * time.Second)
-			f.clock.Step(2 * maxClockDifference)
+			f.clock.Step(2 * maintenance.MaxClockDifference)
 			f.createReadyNode("n2", map[string]string{"a": ""})
 			f.changeNamed("n2", func(n *v1.Node) { n.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 			f.createMaintenance("other", stageDrain, "a", maintenance.StandardPlan()...)

@@ -107,7 +107,8 @@ func foreignConditions(conditions []v1.NodeCondition) []v1.NodeCondition {
 }
 
 // computeConditions returns the desired conditions of these types: all of them if a maintenance plans for
-// the node or claims it, otherwise those of others. Times change only with the conditions.
+// the node or claims it, otherwise those of others. Times change only with the conditions, unless another client has
+// written them.
 func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	if len(view.planning) == 0 && !view.claimed() {
 		return foreignConditions(current)
@@ -121,7 +122,7 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 	for i := range desired {
 		at := slices.IndexFunc(current, func(c v1.NodeCondition) bool { return c.Type == desired[i].Type })
 		desired[i].LastHeartbeatTime, desired[i].LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
-		if at < 0 || current[at].Status != desired[i].Status {
+		if at < 0 || current[at].Status != desired[i].Status || !isOwnCondition(&current[at], now) {
 			continue
 		}
 		desired[i].LastTransitionTime = current[at].LastTransitionTime
@@ -130,6 +131,13 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 		}
 	}
 	return desired
+}
+
+// isOwnCondition reports whether this controller may have written a condition: another client gives it a reason of its
+// own, or a time that is yet to come.
+func isOwnCondition(c *v1.NodeCondition, now time.Time) bool {
+	since := c.LastTransitionTime
+	return ownReasons.Has(c.Reason) && !since.IsZero() && !since.After(now.Add(maintenance.MaxClockDifference))
 }
 
 func inProgressReason(view *nodeView) string {

@@ -405,6 +405,25 @@ func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	}
 }
 
+// TestOwnConditions has conditions that this controller cannot have written.
+func TestOwnConditions(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason string
+		since  metav1.Time
+		own    bool
+	}{
+		"own":              {reasonInProgress, metav1.NewTime(start.Add(-time.Hour)), true},
+		"of a clock ahead": {reasonPodsLeft, metav1.NewTime(start.Add(maintenance.MaxClockDifference)), true},
+		"in the future":    {reasonInProgress, metav1.NewTime(start.Add(maintenance.MaxClockDifference + time.Second)), false},
+		"another reason":   {"FirmwareUpgrade", metav1.NewTime(start.Add(-time.Hour)), false},
+		"without a time":   {reasonInProgress, metav1.Time{}, false},
+	} {
+		if got := isOwnCondition(&v1.NodeCondition{Reason: test.reason, LastTransitionTime: test.since}, start); got != test.own {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 // TestConditionsOfOthers: what another client says about a node is left alone where no maintenance has to do with it.
 func TestConditionsOfOthers(t *testing.T) {
 	f := newFixture(t)

@@ -161,13 +161,10 @@ func (o *order) drains() bool {
 // waits reports whether the maintenance waits until it may begin with the node.
 func (o *order) waits() bool { return o.phase == phaseWaiting }
 
-// maxClockDifference is more than the clocks of the API server and of this process may differ.
-const maxClockDifference = time.Minute
-
 // hasCordoned reports whether the stage Cordon of the maintenance may have cordoned the node. One that was
 // created later came too late for it.
 func (o *order) hasCordoned(node *v1.Node) bool {
-	return o.cordonedUntil != nil && !node.CreationTimestamp.After(o.cordonedUntil.Add(maxClockDifference))
+	return o.cordonedUntil != nil && !node.CreationTimestamp.After(o.cordonedUntil.Add(maintenance.MaxClockDifference))
 }
 
 // isShutdownOf reports whether the kubelet of the node has created the maintenance for a shutdown. How long

@@ -161,7 +161,7 @@ func (c *Controller) drainedSince(name string) *metav1.Time {
 		return nil // The only error of the lister of a cache is NotFound.
 	}
 	for i := range node.Status.Conditions {
-		if condition := &node.Status.Conditions[i]; condition.Type == v1.NodeDrainInProgress && condition.Status == v1.ConditionTrue && !condition.LastTransitionTime.IsZero() {
+		if condition := &node.Status.Conditions[i]; condition.Type == v1.NodeDrainInProgress && condition.Status == v1.ConditionTrue && isOwnCondition(condition, c.clock.Now()) {
 			return &condition.LastTransitionTime
 		}
 	}

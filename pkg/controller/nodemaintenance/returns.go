@@ -62,6 +62,14 @@ type returns struct {
 	nodes map[string]*nodeReturns
 	// seen are the nodes whose drain this process has seen, by their UIDs.
 	seen map[string]types.UID
+	// claims are since when nodes that are drained are claimed, as this process has read it first: what others write
+	// into the condition since does not change it.
+	claims map[string]nodeClaim
+}
+
+type nodeClaim struct {
+	uid   types.UID
+	since time.Time
 }
 
 // nodeReturns are the pods that come back to one node.
@@ -107,7 +115,7 @@ type heldReturn struct {
 }
 
 func newReturns() *returns {
-	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}}
+	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}}
 }
 
 // resume continues what a process before has found on a node, whose drain had begun: if the node is empty, it may
@@ -194,7 +202,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	if found == nil || found.uid != node.UID {
 		found = &nodeReturns{uid: node.UID, owners: map[returnOwner]*ownerReturns{}}
 	}
-	claimed, returned, occupied := maintenance.ClaimedSince(node), map[returnOwner][]*v1.Pod{}, false
+	claimed, returned, occupied := r.claimedSince(node, now), map[returnOwner][]*v1.Pod{}, false
 	for _, pod := range pods {
 		isBack := false
 		if isCreatedSince(pod, claimed) {
@@ -236,6 +244,16 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 		return
 	}
 	r.nodes[node.Name] = found
+}
+
+// claimedSince returns since when a node that is drained is claimed; zero if its status does not say it yet.
+func (r *returns) claimedSince(node *v1.Node, now time.Time) time.Time {
+	known := r.claims[node.Name]
+	if known.uid != node.UID || known.since.IsZero() {
+		known = nodeClaim{node.UID, maintenance.ClaimedSince(node, now)}
+		r.claims[node.Name] = known
+	}
+	return known.since
 }
 
 // hasReturns reports whether pods have come back to the node.
@@ -378,4 +396,5 @@ func (r *returns) forget(node string) {
 	defer r.lock.Unlock()
 	delete(r.nodes, node)
 	delete(r.seen, node)
+	delete(r.claims, node)
 }

@@ -138,6 +138,75 @@ func TestPodsThatComeBack(t *testing.T) {
 	}
 }
 
+// setClaimTime changes since when the node says that maintenances claim it, and with which reason.
+func (f *fixture) setClaimTime(reason string, since time.Time) {
+	f.changeNamed("n", func(node *v1.Node) {
+		claim := v1.NodeCondition{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.NewTime(since)}
+		node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == claim.Type }), claim)
+	})
+}
+
+// Since when a node is claimed, only this controller says: others may write the condition as well (KEP-5683), and have
+// written it before. Pods that were there before the claim have not come back.
+func TestClaimTimeOfOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason         string
+		since, claimed time.Duration
+	}{
+		"of another client":        {"FirmwareUpgrade", -time.Hour, 0},
+		"in the future":            {reasonInProgress, time.Hour, 0},
+		"of a leader before":       {reasonInProgress, -time.Minute, -time.Minute},
+		"of a clock that is ahead": {reasonInProgress, 10 * time.Second, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"ours": ""})
+			f.setClaimTime(test.reason, start.Add(test.since))
+			pods := f.createPods(1, "n", 0, ownedBy("rs"), func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(start.Add(-10 * time.Minute)) })
+			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+			f.run(2 * time.Second)
+			if got := nodeCondition(f.node("n"), v1.NodeMaintenanceInProgress).LastTransitionTime.Sub(start).Truncate(5 * time.Second); got != test.claimed {
+				t.Errorf("claimed since %v after the start, want %v", got, test.claimed)
+			}
+			f.deletePods(pods...)
+			f.run(2 * time.Second)
+			if m := f.maintenance("m"); !isDrained(&m.Status) {
+				t.Errorf("not drained: the pod counts as come back: %+v", m.Status)
+			}
+		})
+	}
+}
+
+// Whoever writes the condition of the claim, again and again, does not have pods evicted as fast as they come back.
+func TestForgedClaimTimes(t *testing.T) {
+	for name, forge := range map[string]func(f *fixture){
+		"in the future":     func(f *fixture) { f.setClaimTime(reasonInProgress, f.clock.Now().Add(time.Hour)) },
+		"always now":        func(f *fixture) { f.setClaimTime(reasonInProgress, f.clock.Now()) },
+		"of another client": func(f *fixture) { f.setClaimTime("FirmwareUpgrade", start) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"ours": ""})
+			options := []func(*v1.Pod){ownedBy("rs"), tolerating}
+			f.createPods(2, "n", 0, options...)
+			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+			f.run(bindingDelay + 2*time.Second)
+			total := 0
+			for range 60 {
+				forge(f)
+				created, drained := f.replaceFor(5*time.Second, options...)
+				if total += created; drained {
+					t.Fatal("the node was drained, although pods come back")
+				}
+			}
+			// As in TestPodsThatComeBack.
+			if total < 8 || total > 16 {
+				t.Errorf("%d pods were created in five minutes", total)
+			}
+		})
+	}
+}
+
 // Each owner has a pace of its own, but not each owner that a pod names.
 func TestPaceOfOwners(t *testing.T) {
 	r, node := newReturns(), &v1.Node{}
@@ -190,7 +259,7 @@ func TestPaceOfOwners(t *testing.T) {
 		"created before":         pod("e", "e", tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour)) }),
 		"bound during the write": pod("f", "f", func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour + bindingDelay)) }),
 	} {
-		if since := maintenance.ClaimedSince(node); isCreatedSince(other, since) && !isLateBinding(other, since) {
+		if since := maintenance.ClaimedSince(node, now); isCreatedSince(other, since) && !isLateBinding(other, since) {
 			t.Errorf("a pod %s has come back", name)
 		}
 	}

@@ -60,11 +60,16 @@ func DepartureOf(node *v1.Node) Departure {
 // another one, another client has written it.
 const ReasonInProgress = "MaintenanceInProgress"
 
+// MaxClockDifference is by how much the clock of who writes a time may differ from that of who reads it.
+const MaxClockDifference = time.Minute
+
 // ClaimedSince returns since when maintenances claim the node without interruption, and keep it cordoned; zero if its
-// status does not say that they do.
-func ClaimedSince(node *v1.Node) time.Time {
+// status does not say that they do, or names a time that is yet to come: whoever may write the status of the node can
+// write that.
+func ClaimedSince(node *v1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == v1.NodeMaintenanceInProgress && c.Status == v1.ConditionTrue && c.Reason == ReasonInProgress {
+		if c := &node.Status.Conditions[i]; c.Type == v1.NodeMaintenanceInProgress && c.Status == v1.ConditionTrue && c.Reason == ReasonInProgress &&
+			!c.LastTransitionTime.After(now.Add(MaxClockDifference)) {
 			return c.LastTransitionTime.Time
 		}
 	}

@@ -60,20 +60,23 @@ func TestDepartureOf(t *testing.T) {
 // TestClaimedSince verifies that only what maintenances of this project say counts: what others write may be older.
 func TestClaimedSince(t *testing.T) {
 	since := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	now := since.Add(time.Hour)
 	claimed := func(status v1.ConditionStatus, reason string) *v1.Node {
 		return havingConditions(v1.NodeCondition{Type: v1.NodeMaintenanceInProgress, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(since)})
 	}
 	for name, test := range map[string]struct {
-		node *v1.Node
-		want time.Time
+		node      *v1.Node
+		now, want time.Time
 	}{
-		"claimed":               {claimed(v1.ConditionTrue, ReasonInProgress), since},
-		"not claimed any more":  {claimed(v1.ConditionFalse, "NoMaintenanceInProgress"), time.Time{}},
-		"by another client":     {claimed(v1.ConditionTrue, "FirmwareUpgrade"), time.Time{}},
-		"nothing is known here": {&v1.Node{}, time.Time{}},
+		"claimed":               {claimed(v1.ConditionTrue, ReasonInProgress), now, since},
+		"not claimed any more":  {claimed(v1.ConditionFalse, "NoMaintenanceInProgress"), now, time.Time{}},
+		"by another client":     {claimed(v1.ConditionTrue, "FirmwareUpgrade"), now, time.Time{}},
+		"by a clock ahead":      {claimed(v1.ConditionTrue, ReasonInProgress), since.Add(-MaxClockDifference), since},
+		"in the future":         {claimed(v1.ConditionTrue, ReasonInProgress), since.Add(-MaxClockDifference - time.Second), time.Time{}},
+		"nothing is known here": {&v1.Node{}, now, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ClaimedSince(test.node); !got.Equal(test.want) {
+			if got := ClaimedSince(test.node, test.now); !got.Equal(test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
