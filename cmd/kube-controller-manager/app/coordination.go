@@ -133,6 +133,12 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 			requestClient,
 			eventClient,
 			absences,
+			&nodemaintenance.OwnerInformers{
+				Jobs:                   controllerContext.InformerFactory.Batch().V1().Jobs(),
+				ReplicaSets:            controllerContext.InformerFactory.Apps().V1().ReplicaSets(),
+				StatefulSets:           controllerContext.InformerFactory.Apps().V1().StatefulSets(),
+				ReplicationControllers: controllerContext.InformerFactory.Core().V1().ReplicationControllers(),
+			},
 			fleetInformers(controllerContext, budgetsServed),
 			now,
 		)

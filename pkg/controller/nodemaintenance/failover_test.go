@@ -149,7 +149,7 @@ func (h *handover) startSuccessor(ctx context.Context, t *testing.T) *successor 
 		s.gates = append(s.gates, &gate{informer, make(chan struct{})})
 	}
 	c, err := NewWithClock(ctx, handledMaintenances{maintenances, s.gates[0]}, handledRequests{requests, s.gates[1]},
-		handledNodes{nodes, s.gates[2]}, handledPods{pods, s.gates[3]}, budgets, client, client, client, nil, nil, clock.RealClock{})
+		handledNodes{nodes, s.gates[2]}, handledPods{pods, s.gates[3]}, budgets, client, client, client, nil, nil, nil, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,8 @@ type fixture struct {
 	// limitInformer has the NodeMaintenanceBudgets, and withoutFleet is whether their gate is off.
 	limitInformer *handledInformer
 	daemonSets    cache.Store
+	// owners have caches that tests fill.
+	owners *OwnerInformers
 	// namespaces, attachments, claims and podBudgetCache are caches that tests fill.
 	namespaces, attachments, claims, podBudgetCache cache.Store
 	admissionQueue                                  *recordedQueue
@@ -144,11 +146,15 @@ func (f *fixture) restart() {
 	}
 	f.namespaces, f.attachments, f.claims = fleet.Namespaces.Informer().GetStore(), fleet.VolumeAttachments.Informer().GetIndexer(), fleet.Claims.Informer().GetStore()
 	f.daemonSets = fleet.DaemonSets.Informer().GetStore()
+	f.owners = &OwnerInformers{
+		Jobs: factory.Batch().V1().Jobs(), ReplicaSets: factory.Apps().V1().ReplicaSets(),
+		StatefulSets: factory.Apps().V1().StatefulSets(), ReplicationControllers: factory.Core().V1().ReplicationControllers(),
+	}
 	if f.withoutFleet {
 		fleet = nil
 	}
 	c, err := New(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.absences, fleet,
+		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.absences, f.owners, fleet,
 		serverclock.New(&skewedClock{FakeClock: f.clock, ahead: f.skew}))
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)

@@ -110,7 +110,7 @@ func TestHungNamespacesDelayNoOther(t *testing.T) {
 	}
 	factory := informers.NewSharedInformerFactory(client.Interface, 0)
 	c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil, clock.RealClock{})
+		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil, nil, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func inMassDrain(t *testing.T, test func(*massDrain)) {
 		d.createMaintenance("mass")
 		factory := informers.NewSharedInformerFactory(client, 0)
 		c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-			factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), d.nodeClient, newPacedClient(client), client, nil, nil, clock.RealClock{})
+			factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), d.nodeClient, newPacedClient(client), client, nil, nil, nil, clock.RealClock{})
 		if err != nil {
 			t.Fatal(err)
 		}

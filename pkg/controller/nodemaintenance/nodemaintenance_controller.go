@@ -142,7 +142,7 @@ type FleetInformers struct {
 // client and requests through requestClient, and records events through eventClient. The clients need
 // separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
 // for the requests of 100,000 pods nor for events. absences has the interceptors that nobody runs, whose
-// pods are left; it may be nil. fleet is nil while the gate NodeMaintenanceBudgets is off. clock learns the time
+// pods are left; it may be nil. owners have those whose pods may come back; nil if they are not known. fleet is nil while the gate NodeMaintenanceBudgets is off. clock learns the time
 // of kube-apiserver from the answers to client and requestClient: see serverclock.Clock.Transport.
 func New(
 	ctx context.Context,
@@ -153,6 +153,7 @@ func New(
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, requestClient, eventClient clientset.Interface,
 	absences *Absences,
+	owners *OwnerInformers,
 	fleet *FleetInformers,
 	clock *serverclock.Clock,
 ) (*Controller, error) {
@@ -217,6 +218,8 @@ func New(
 			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
 		},
 	}
+	c.cachesSynced = append(c.cachesSynced, owners.synced()...)
+	c.returns.nameNodeOf = owners.nameNodeOf
 	c.absences.onChange(func() { c.enqueueNodes(c.progress.tracked()) })
 	c.progress.limits.shutsDown = func(node string) bool {
 		_, err := c.maintenanceLister.Get(maintenance.ShutdownName(node))
@@ -250,10 +253,11 @@ func NewWithClock(
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
 	client, requestClient, eventClient clientset.Interface,
 	absences *Absences,
+	owners *OwnerInformers,
 	fleet *FleetInformers,
 	clock clock.WithTicker,
 ) (*Controller, error) {
-	return New(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, absences, fleet, serverclock.New(clock))
+	return New(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, absences, owners, fleet, serverclock.New(clock))
 }
 
 // minBackoff is the first delay of a key whose sync failed. The usual reason is a conflict with the

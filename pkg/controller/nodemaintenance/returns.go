@@ -37,8 +37,8 @@ const (
 	returnMemory   = 2 * maxReturnPause
 
 	// returnSettled is how long a node has to be empty before it is drained, if pods may come back to it: who
-	// reads that it is drained turns it off. Where some have come back, and for pods of Jobs, which are
-	// replaced after ten seconds or more, it is lateSettled.
+	// reads that it is drained turns it off. Where some have come back, or the template of their owner names the
+	// node, and for pods of Jobs, which are replaced after ten seconds or more, it is lateSettled.
 	returnSettled = 5 * time.Second
 	lateSettled   = 30 * time.Second
 
@@ -65,6 +65,8 @@ type returns struct {
 	// claims are since when nodes that are drained are claimed, as this process has read it first: what others write
 	// into the condition since does not change it.
 	claims map[string]nodeClaim
+	// nameNodeOf reports whether the owner of a pod creates the next one for the same node.
+	nameNodeOf func(pod *v1.Pod) bool
 }
 
 type nodeClaim struct {
@@ -115,7 +117,7 @@ type heldReturn struct {
 }
 
 func newReturns() *returns {
-	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}}
+	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}, nameNodeOf: func(*v1.Pod) bool { return false }}
 }
 
 // resume continues what a process before has found on a node, whose drain had begun: if the node is empty, it may
@@ -216,9 +218,10 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 			state.back = state.back || !isLateBinding(pod, claimed) || state.rounds > 0 && !state.asked.Has(pod.UID)
 			isBack = state.back
 		}
-		if isBack || maintenance.ComesBack(pod) || leavesGap(pod) {
+		named := r.nameNodeOf(pod)
+		if isBack || named || maintenance.ComesBack(pod) || leavesGap(pod) {
 			occupied = true
-			found.settled = max(found.settled, settledAfter(pod))
+			found.settled = max(found.settled, settledAfter(pod, named))
 		}
 	}
 	if found.occupied && !occupied {
@@ -267,8 +270,8 @@ func (n *nodeReturns) hasReturns() bool {
 }
 
 // leavesGap reports whether the owner of a pod may create the next one only when this one is gone, as a StatefulSet
-// does: if the template names the node, which nothing on the pod says, the node is empty for a moment. Others
-// create it before, and Jobs much later.
+// does: if the template names the node, the node is empty for a moment. Nothing on the pod says whether it does, and
+// not every owner is known: see OwnerInformers.
 func leavesGap(pod *v1.Pod) bool {
 	by := metav1.GetControllerOf(pod)
 	if by == nil || maintenance.PodTypeOf(pod) != v1.PodTypeDefault {
@@ -281,9 +284,9 @@ func leavesGap(pod *v1.Pod) bool {
 	return true
 }
 
-// settledAfter returns how long a node has to be empty after this pod.
-func settledAfter(pod *v1.Pod) time.Duration {
-	if by := metav1.GetControllerOf(pod); by != nil && by.Kind == "Job" {
+// settledAfter returns how long a node has to be empty after this pod. named is whether its template names the node.
+func settledAfter(pod *v1.Pod, named bool) time.Duration {
+	if by := metav1.GetControllerOf(pod); named || by != nil && by.Kind == "Job" {
 		return lateSettled
 	}
 	return returnSettled

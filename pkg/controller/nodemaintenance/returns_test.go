@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -293,6 +295,78 @@ func TestLateReplacements(t *testing.T) {
 			}
 		}
 		f.createPods(1, "n", 0, ofJob, tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
+	}
+}
+
+// If its template names the node, an owner runs the next pod there, maybe late: the node is drained only when it has been
+// empty for a while. What others create goes elsewhere.
+func TestTemplatesThatNameTheNode(t *testing.T) {
+	owner := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}
+	}
+	template := func(node string) v1.PodTemplateSpec { return v1.PodTemplateSpec{Spec: v1.PodSpec{NodeName: node}} }
+	job := func(name, node string) func(f *fixture) error {
+		return func(f *fixture) error {
+			return f.owners.Jobs.Informer().GetStore().Add(&batchv1.Job{ObjectMeta: owner(name), Spec: batchv1.JobSpec{Template: template(node)}})
+		}
+	}
+	replicaSet := func(node string) func(f *fixture) error {
+		return func(f *fixture) error {
+			return f.owners.ReplicaSets.Informer().GetStore().Add(&appsv1.ReplicaSet{ObjectMeta: owner("owner"), Spec: appsv1.ReplicaSetSpec{Template: template(node)}})
+		}
+	}
+	for name, test := range map[string]struct {
+		kind    string
+		create  func(f *fixture) error
+		settles time.Duration
+	}{
+		"a Job":                         {"Job", job("owner", "n"), lateSettled},
+		"a Job of another node":         {"Job", job("owner", "other"), 0},
+		"a Job that leaves it open":     {"Job", job("owner", ""), 0},
+		"a Job that is gone":            {"Job", job("other", "n"), 0},
+		"a ReplicaSet":                  {"ReplicaSet", replicaSet("n"), lateSettled},
+		"a ReplicaSet of any node":      {"ReplicaSet", replicaSet(""), 0},
+		"another kind of the same name": {"Job", replicaSet("n"), 0},
+		"a ReplicationController": {"ReplicationController", func(f *fixture) error {
+			named := template("n")
+			return f.owners.ReplicationControllers.Informer().GetStore().Add(&v1.ReplicationController{ObjectMeta: owner("owner"), Spec: v1.ReplicationControllerSpec{Template: &named}})
+		}, lateSettled},
+		"a ReplicationController without template": {"ReplicationController", func(f *fixture) error {
+			return f.owners.ReplicationControllers.Informer().GetStore().Add(&v1.ReplicationController{ObjectMeta: owner("owner")})
+		}, 0},
+		"a StatefulSet": {"StatefulSet", func(f *fixture) error {
+			return f.owners.StatefulSets.Informer().GetStore().Add(&appsv1.StatefulSet{ObjectMeta: owner("owner"), Spec: appsv1.StatefulSetSpec{Template: template("n")}})
+		}, lateSettled},
+		"a StatefulSet of any node": {"StatefulSet", func(f *fixture) error {
+			return f.owners.StatefulSets.Informer().GetStore().Add(&appsv1.StatefulSet{ObjectMeta: owner("owner")})
+		}, returnSettled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if err := test.create(f); err != nil {
+				t.Fatal(err)
+			}
+			f.createReadyNode("n", map[string]string{"ours": ""})
+			pods := f.createPods(1, "n", 0, ownedBy("owner"), func(pod *v1.Pod) {
+				pod.OwnerReferences[0].Kind, pod.OwnerReferences[0].Name = test.kind, "owner"
+			})
+			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+			f.run(time.Minute)
+			if !f.asksFor(pods[0]) {
+				t.Fatal("its eviction is not requested")
+			}
+			f.deletePods(pods...)
+			if test.settles > 0 {
+				f.run(test.settles - 2*time.Second)
+				if m := f.maintenance("m"); isDrained(&m.Status) {
+					t.Error("drained, and the next pod may come")
+				}
+			}
+			f.run(4 * time.Second)
+			if m := f.maintenance("m"); !isDrained(&m.Status) {
+				t.Errorf("not drained in the end: %+v", m.Status)
+			}
+		})
 	}
 }
 

@@ -52,7 +52,11 @@ func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clo
 		factory.Core().V1().Nodes(),
 		factory.Core().V1().Pods(),
 		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, client, nil, fleetInformers(factory), now)
+		client, client, client, nil,
+		&nodemaintenance.OwnerInformers{
+			Jobs: factory.Batch().V1().Jobs(), ReplicaSets: factory.Apps().V1().ReplicaSets(),
+			StatefulSets: factory.Apps().V1().StatefulSets(), ReplicationControllers: factory.Core().V1().ReplicationControllers(),
+		}, fleetInformers(factory), now)
 	if err != nil {
 		c.T.Fatalf("creating the nodemaintenance controller: %v", err)
 	}

@@ -56,6 +56,10 @@ func addNodeMaintenanceControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 			rbacv1helpers.NewRule("list", "watch").Groups(policyGroup).Resources("poddisruptionbudgets").RuleOrDie(),
 			// Static pods stay if kubelets may not report that they stop them.
 			rbacv1helpers.NewRule("create").Groups(authorizationGroup).Resources("subjectaccessreviews").RuleOrDie(),
+			// Templates that name a node have pods come back to it.
+			rbacv1helpers.NewRule("list", "watch").Groups(batchGroup).Resources("jobs").RuleOrDie(),
+			rbacv1helpers.NewRule("list", "watch").Groups(appsGroup).Resources("replicasets", "statefulsets").RuleOrDie(),
+			rbacv1helpers.NewRule("list", "watch").Groups(legacyGroup).Resources("replicationcontrollers").RuleOrDie(),
 			eventsRule(),
 		},
 	}

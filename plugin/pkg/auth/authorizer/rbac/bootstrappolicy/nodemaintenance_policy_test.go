@@ -56,6 +56,9 @@ func TestNodeMaintenanceRules(t *testing.T) {
 			rule([]string{"delete", "get", "list", "watch"}, core, []string{"pods"}),
 			rule([]string{"list", "watch"}, []string{"policy"}, []string{"poddisruptionbudgets"}),
 			rule([]string{"create"}, []string{"authorization.k8s.io"}, []string{"subjectaccessreviews"}),
+			rule([]string{"list", "watch"}, []string{"batch"}, []string{"jobs"}),
+			rule([]string{"list", "watch"}, []string{"apps"}, []string{"replicasets", "statefulsets"}),
+			rule([]string{"list", "watch"}, core, []string{"replicationcontrollers"}),
 			rule([]string{"create", "patch", "update"}, []string{"", "events.k8s.io"}, []string{"events"}),
 		},
 	}
