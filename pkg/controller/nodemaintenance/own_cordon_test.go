@@ -264,14 +264,19 @@ func TestRevertedCordonWithoutAnEvent(t *testing.T) {
 	}
 }
 
-// A node that somebody has cordoned before or during its maintenance stays so. Whoever writes the value that is
-// there already does not become the manager of the field, so its manager has made the node unschedulable.
+// A node that somebody has cordoned before or during its maintenance stays so. Whoever updates the field to the value
+// that it has already does not become its manager, so its manager has made the node unschedulable; who applies it does.
 func TestCordonOfOthersStays(t *testing.T) {
 	entry := func(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
 			Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate,
 			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}
+	}
+	applied := func(manager, fields string) metav1.ManagedFieldsEntry {
+		found := entry(manager, "", fields)
+		found.Operation = metav1.ManagedFieldsOperationApply
+		return found
 	}
 	const unschedulable, taints = `{"f:spec":{"f:unschedulable":{}}}`, `{"f:spec":{"f:taints":{}}}`
 	// tainted returns a taint of a cordoned node that was added at this time after the maintenance was created.
@@ -290,6 +295,9 @@ func TestCordonOfOthersStays(t *testing.T) {
 		"by kubectl before":        {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", taints), entry("kubectl-cordon", "", unschedulable)}, before: true, stays: true},
 		"by kubectl during":        {fields: []metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable)}, stays: true},
 		"by both":                  {fields: []metav1.ManagedFieldsEntry{entry("other", "", unschedulable), entry(fieldManager, "", unschedulable)}},
+		"by both, as with apply":   {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", unschedulable), applied("gitops", unschedulable)}, stays: true},
+		"of others, as with apply": {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", unschedulable), applied("gitops", taints)}},
+		"applied, and merged":      {fields: []metav1.ManagedFieldsEntry{merged, applied("gitops", unschedulable)}, stays: true},
 		"in a subresource":         {fields: []metav1.ManagedFieldsEntry{entry("kubelet", "status", unschedulable)}, before: true},
 		"what cannot be read":      {fields: []metav1.ManagedFieldsEntry{entry("other", "", `{"f:spec":[]}`)}, before: true},
 		"by a client with no name": {fields: []metav1.ManagedFieldsEntry{entry("", "", unschedulable)}, before: true, stays: true},

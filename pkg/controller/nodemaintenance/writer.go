@@ -175,7 +175,8 @@ const mergedManagers = "ancient-changes"
 
 // cordonedBy returns the field manager that has made the node unschedulable, and "" if that is this controller,
 // or the API server does not say; mergedManagers may be this controller. The managed fields are read there, because
-// the cache does not have them. Whoever sets the field to the value that it has already does not become its manager.
+// the cache does not have them. Whoever updates the field to the value that it has already does not become its manager,
+// but who applies that does, beside this controller, and wants the node to be unschedulable as long as it says so.
 func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string, err error) {
 	latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
@@ -184,6 +185,7 @@ func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string,
 	if latest.UID != node.UID {
 		return "", apierrors.NewConflict(nodeResource, node.Name, errors.New("another node has its name now"))
 	}
+	own := false
 	for i := range latest.ManagedFields {
 		entry := &latest.ManagedFields[i]
 		if entry.FieldsV1 == nil || entry.Subresource != "" {
@@ -193,14 +195,19 @@ func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string,
 		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || !fields.Has(cordonPath) {
 			continue
 		}
-		switch entry.Manager {
-		case fieldManager:
-			return "", nil
-		case mergedManagers:
+		switch name := cmp.Or(entry.Manager, "a client without a name"); {
+		case name == fieldManager:
+			own = true
+		case entry.Operation == metav1.ManagedFieldsOperationApply:
+			return name, nil
+		case name == mergedManagers:
 			manager = cmp.Or(manager, mergedManagers)
 		default:
-			manager = cmp.Or(entry.Manager, "a client without a name")
+			manager = name
 		}
+	}
+	if own {
+		return "", nil
 	}
 	return manager, nil
 }

@@ -115,10 +115,11 @@ func testNodeVanishes(t *testing.T, c *cluster) {
 }
 
 // testCordonOfOthers drains a node that an administrator has cordoned before, one that is cordoned again by hand
-// during the maintenance, one that is not, and one that so many clients have written since that kube-apiserver does not
-// know any more who has cordoned it: only the last two become schedulable.
+// during the maintenance, one that somebody applies as unschedulable meanwhile, one that is not, and one that so many
+// clients have written since that kube-apiserver does not know any more who has cordoned it: only the last two become
+// schedulable. A cordon of a node that is cordoned already is an update that changes nothing.
 func testCordonOfOthers(t *testing.T, c *cluster) {
-	for _, node := range []string{"before", "during", "neither", "merged"} {
+	for _, node := range []string{"before", "during", "neither", "merged", "applied"} {
 		c.createNode(node, "pool=blue")
 	}
 	cordon := func(node string, unschedulable bool) {
@@ -127,18 +128,20 @@ func testCordonOfOthers(t *testing.T, c *cluster) {
 	cordon("before", true)
 	stop, _ := c.startQuick()
 	c.createMaintenance(newMaintenance("m", stageDrain, nodesLabeled("pool", "blue"), planOf()...))
-	c.await("the drain", states{"node/before": empty, "node/during": empty, "node/neither": empty, "node/merged": empty})
+	c.await("the drain", states{"node/before": empty, "node/during": empty, "node/neither": empty, "node/merged": empty, "node/applied": empty})
 	stop()
 	time.Sleep(1100 * time.Millisecond) // The times of managers have seconds, and the oldest are merged.
 	for i := range 12 {
 		name := fmt.Sprintf("manager-%d", i)
 		c.patchNodeAs(name, "merged", types.MergePatchType, fmt.Sprintf(`{"metadata":{"annotations":{%q:""}}}`, name))
 	}
+	cordon("neither", true)
+	c.patchNodeAs("quarantine", "applied", types.ApplyPatchType, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"applied"},"spec":{"unschedulable":true}}`)
 	cordon("during", false)
 	cordon("during", true)
 	c.startQuick()
 	c.deleteMaintenance("m")
-	c.await("the end", states{"maintenance/m": "gone", "node/before": "unschedulable", "node/during": "unschedulable", "node/neither": free, "node/merged": free})
+	c.await("the end", states{"maintenance/m": "gone", "node/before": "unschedulable", "node/during": "unschedulable", "node/neither": free, "node/merged": free, "node/applied": "unschedulable"})
 }
 
 // patchNodeAs writes a node as a client with this field manager.
