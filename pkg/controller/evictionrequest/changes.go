@@ -37,6 +37,7 @@ const (
 	changeCanceled
 	changeCallsExpired
 	changeNodeUncordoned
+	changeLabelsContested
 )
 
 // change is one change of a request. Events and metrics are derived from it.

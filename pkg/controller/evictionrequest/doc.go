@@ -75,6 +75,7 @@ limitations under the License.
 //	event_handlers.go              which event enqueues which request
 //	sync.go                        one request: read, decide, write
 //	status.go                      the desired status; pure functions
+//	label_pace.go                  when labels of the pod that others change are copied again
 //	calls.go                       when callers of pods/eviction have given up
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not
 //	server_clock.go                from which responses the clock is derived, which deadlines use

@@ -49,6 +49,8 @@ const (
 	eventEvictionCallsExpired = "EvictionCallsExpired"
 	// eventNodeUncordoned: whoever drained the node by such calls has given up.
 	eventNodeUncordoned = "NodeUncordoned"
+	// eventLabelsContested: the labels of the request, or of its pod, are changed again and again.
+	eventLabelsContested = "LabelsContested"
 )
 
 // maxNoteLength is the maximum length of the note of an event, in bytes.
@@ -103,6 +105,9 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 	case changeNodeUncordoned:
 		return event{v1.EventTypeNormal, eventNodeUncordoned, "Withdraw",
 			fmt.Sprintf("Withdrew requester %s: node %s was cordoned when pods/eviction was called, and is schedulable again.", coordinationv1alpha1.EvictionRequesterEvictions, c.message), true}, true
+	case changeLabelsContested:
+		return event{v1.EventTypeWarning, eventLabelsContested, "CopyLabels",
+			fmt.Sprintf("Copied the labels of the pod %d times within %s, because other clients change those of the request or of the pod again and again; copying them ever more slowly, at most once a minute.", labelLimit, labelWindow), true}, true
 	}
 	return event{}, false
 }

@@ -70,6 +70,8 @@ type Controller struct {
 	// seen holds the pods of open requests that were in the cache once. If such a pod is no longer
 	// in the cache, it was deleted.
 	seen *podSet
+	// labelWrites has when the labels of requests were written.
+	labelWrites *labelWrites
 	// calls has when the last calls of pods/eviction were seen.
 	calls *callsSeen
 	// marked holds the times since which pods seem to be about to leave although nobody wants that any more.
@@ -163,6 +165,7 @@ func newController(
 		outages:       outages,
 		broadcaster:   broadcaster,
 		seen:          newPodSet(),
+		labelWrites:   newLabelWrites(),
 		calls:         newCallsSeen(),
 		marked:        newPodTimes(),
 		inherited:     newPodSet(),

@@ -76,13 +76,14 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return err
 	}
+	var untilLabels time.Duration
 	var labelsErr error
 	if pod != nil {
 		// Labels are written first, so that an interceptor that selects requests by label sees the
 		// request no later than its activation. If a webhook refuses the labels, the eviction
 		// continues without them.
 		var labeled *coordinationv1alpha1.EvictionRequest
-		labeled, labelsErr = c.writer.setLabels(ctx, request, evictioninterceptor.MissingLabels(request.Labels, pod.Labels))
+		labeled, untilLabels, labelsErr = c.copyLabels(ctx, key, request, pod)
 		switch {
 		case labeled != nil:
 			request = labeled
@@ -117,10 +118,31 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if written {
 		c.outages.noteWritten(key)
 	}
-	if wait := earliest(untilExpiry, nextSync); wait > 0 {
+	if wait := earliest(untilLabels, earliest(untilExpiry, nextSync)); wait > 0 {
 		c.queue.AddAfter(key, wait)
 	}
 	return errors.Join(labelsErr, callsErr)
+}
+
+// copyLabels writes the labels of the pod to the request, in which others may have overwritten them. It returns the
+// request as it is then, or nil if it has changed concurrently, and for how long the labels wait: see labelWrites. Those
+// that could not be written are tried again as the error says, or later.
+func (c *Controller) copyLabels(ctx context.Context, key types.NamespacedName, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (*coordinationv1alpha1.EvictionRequest, time.Duration, error) {
+	missing := evictioninterceptor.MissingLabels(request.Labels, pod.Labels)
+	if len(missing) == 0 {
+		return request, 0, nil
+	}
+	if wait, err := c.labelWrites.wait(key, c.clock.Now()); wait > 0 {
+		return request, wait, err
+	}
+	labeled, err := c.writer.setLabels(ctx, request, missing)
+	if labeled == nil && err == nil {
+		return nil, 0, nil
+	}
+	if c.labelWrites.tried(key, c.clock.Now(), err) {
+		recordEvents(c.writer.recorder, labeled, []change{{kind: changeLabelsContested}})
+	}
+	return labeled, 0, err
 }
 
 const (
@@ -183,6 +205,7 @@ func (c *Controller) leavesFor(request *coordinationv1alpha1.EvictionRequest, no
 func (c *Controller) forget(key types.NamespacedName) {
 	c.seen.remove(types.UID(key.Name))
 	c.calls.forget(types.UID(key.Name))
+	c.labelWrites.forget(key)
 	c.outages.forget(key)
 	c.marked.remove(types.UID(key.Name))
 	c.inherited.remove(types.UID(key.Name))
