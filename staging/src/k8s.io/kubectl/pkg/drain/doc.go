@@ -22,7 +22,8 @@ limitations under the License.
 // server then continues after the program has ended, drains of the same node do not compete, pods are
 // evicted in order, and interceptors act first. With Helper.SkipInterceptedPods, Helper skips pods
 // that have interceptors of their own. With Helper.Requests, Helper withdraws what it leaves to the
-// server when it ends early.
+// server when it ends early, and tries evictions again for some minutes that admission denies, with any
+// server.
 //
 // Deprecated: create a NodeMaintenance if the server supports it.
 package drain

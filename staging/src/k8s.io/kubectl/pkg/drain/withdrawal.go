@@ -54,7 +54,8 @@ const (
 
 // Requests remembers the EvictionRequests that the evictions of a Helper have caused, and whose pods
 // are not evicted yet. A server with the feature gate EvictionRequestForEvictions goes on with them
-// when the program has ended, until it notices that nobody calls any more.
+// when the program has ended, until it notices that nobody calls any more. With any server, it also
+// remembers since when evictions are denied, which are tried again for some minutes.
 //
 // Its methods do nothing with a nil pointer.
 type Requests struct {

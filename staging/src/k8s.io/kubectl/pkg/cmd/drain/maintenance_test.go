@@ -20,9 +20,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -95,6 +97,8 @@ type cluster struct {
 	onEvict func(*cluster)
 	// cordonError is the response to changes of the first node.
 	cordonError *apierrors.StatusError
+	// denials is how many evictions, or deletions, a webhook denies.
+	denials int
 
 	lock     sync.Mutex
 	requests []string // Writes, and lists of maintenances.
@@ -153,6 +157,12 @@ func (c *cluster) serve(request *http.Request) (*http.Response, error) {
 		case "GET " + podPath:
 			return respond(pod)
 		case "POST " + podPath + "/eviction", "DELETE " + podPath:
+			if c.denials > 0 {
+				c.denials--
+				denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, nil)
+				denied.ErrStatus.Message = denial
+				return respondError(denied)
+			}
 			c.pods = append(c.pods[:i:i], c.pods[i+1:]...)
 			if c.onEvict != nil {
 				c.onEvict(c)
@@ -580,6 +590,45 @@ func TestDrainOnOldServers(t *testing.T) {
 			if diff := cmp.Diff(want, run(c, served, NewCmdDrain, "n1")); diff != "" {
 				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+const denial = `admission webhook "move.example.com" denied the request: the primary is being moved`
+
+// TestDrainTriesDeniedEvictionsAgain: whatever the server serves. What is not an eviction is as upstream's.
+func TestDrainTriesDeniedEvictionsAgain(t *testing.T) {
+	const deleteDB = "DELETE /api/v1/namespaces/default/pods/db"
+	tests := map[string]struct {
+		served  *fakeDiscovery
+		args    []string
+		denials int
+		// want are the requests for the pod, and fails is whether the drain ends with a denial.
+		want  []string
+		fails bool
+	}{
+		"without EvictionRequests": {served: servesNothing, denials: 2, want: slices.Repeat([]string{evictDB}, 3)},
+		"without discovery":        {served: forbids, denials: 1, want: slices.Repeat([]string{evictDB}, 2)},
+		"for five minutes":         {served: servesNothing, denials: 1000, want: slices.Repeat([]string{evictDB}, 61), fails: true},
+		"but no deletion":          {served: servesNothing, denials: 1, args: []string{"--disable-eviction"}, want: []string{deleteDB}, fails: true},
+		"nor a dry run":            {served: servesNothing, denials: 1, args: []string{"--dry-run=server"}, want: []string{evictDB}, fails: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &cluster{nodes: []*corev1.Node{makeNode("n1")}, pods: []*corev1.Pod{makePod("db")}, denials: test.denials}
+				got := run(c, test.served, NewCmdDrain, append([]string{"n1"}, test.args...)...)
+				requests := slices.DeleteFunc(got.Requests, func(r string) bool { return r == patchNode })
+				if diff := cmp.Diff(test.want, requests); diff != "" {
+					t.Errorf("unexpected requests (-want +got):\n%s", diff)
+				}
+				if strings.Contains(got.Fatal, denial) != test.fails || strings.Contains(got.Out, "node/n1 drained") == test.fails {
+					t.Errorf("got output %q and error %q, want that it fails: %t", got.Out, got.Fatal, test.fails)
+				}
+				if retries := strings.Count(got.Err, "(will retry after 5s): Too many requests: "+denial); retries != len(test.want)-1 {
+					t.Errorf("said %d times that it tries again, want %d", retries, len(test.want)-1)
+				}
+			})
 		})
 	}
 }

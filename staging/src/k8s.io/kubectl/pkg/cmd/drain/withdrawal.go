@@ -32,11 +32,14 @@ const deathDelay = time.Second
 // withdrawWhenEnded makes the drain withdraw the evictions that it leaves to the server if it times
 // out or is interrupted. The result removes the handler of signals.
 func (o *DrainCmdOptions) withdrawWhenEnded() (stop func()) {
-	if !o.maintenance.serves(evictionRequests) || o.drainer.DryRunStrategy != cmdutil.DryRunNone || o.drainer.DisableEviction {
-		return func() {} // Nothing is requested, and a signal ends the program as ever.
+	if o.drainer.DryRunStrategy != cmdutil.DryRunNone || o.drainer.DisableEviction {
+		return func() {} // Nothing is evicted.
 	}
 	requests := drain.NewRequests(o.drainer.Client, o.ErrOut)
-	o.drainer.Requests = requests
+	o.drainer.Requests = requests // It tries evictions again that are denied, with any server.
+	if !o.maintenance.serves(evictionRequests) {
+		return func() {} // Nothing is requested, and a signal ends the program as ever.
+	}
 	signals, ended := make(chan os.Signal, 1), make(chan struct{})
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(s) { // As for nohup, and for jobs of scripts in the background.
