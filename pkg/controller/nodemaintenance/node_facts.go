@@ -163,7 +163,7 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 	}
 	facts.blocker, facts.blocked = maintenance.HoldOf(pod, request, budgets, now)
 	if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil {
-		facts.blocker.ExplainByNode(node)
+		facts.blocker.ExplainByNode(pod, node)
 	}
 	if facts.waitsForTargets() {
 		facts.blocker, facts.blocked = maintenance.Hold{}, false

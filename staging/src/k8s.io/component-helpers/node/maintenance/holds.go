@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
+	"k8s.io/utils/ptr"
 )
 
 // HoldCause is what delays the eviction of a pod that was requested. The values are those of
@@ -249,19 +250,31 @@ func (h *Hold) blocked(pod *v1.Pod, request *coordinationv1alpha1.EvictionReques
 }
 
 // ExplainByNode adds to the hold of a pod that its node is not Ready, where only the kubelet could act, and the way
-// out.
-func (h *Hold) ExplainByNode(node *v1.Node) {
-	waitsForKubelet := h.Cause == HoldStuckTerminating || h.Name == coordinationv1alpha1.EvictionInterceptorKubelet &&
-		(h.Cause == HoldInterceptor || h.Cause == HoldInterceptorUnresponsive)
+// out. It comes first: a longer message is truncated.
+func (h *Hold) ExplainByNode(pod *v1.Pod, node *v1.Node) {
+	waitsForKubelet := h.Cause == HoldInterceptor || h.Cause == HoldInterceptorUnresponsive
 	switch {
-	case !waitsForKubelet || h.Message != "" || IsReady(node):
-	case h.Cause != HoldStuckTerminating:
-		h.Message = fmt.Sprintf("node %s is not Ready", node.Name)
-	case IsOutOfService(node):
-		h.Message = fmt.Sprintf("node %s is not Ready and out of service: the garbage collector of pods removes it", node.Name)
-	default:
-		h.Message = fmt.Sprintf("node %s is not Ready: if the machine is off, give the node the taint %s, or delete it", node.Name, v1.TaintNodeOutOfService)
+	case h.Cause == HoldStuckTerminating:
+		// Otherwise, the kubelet has done its part, or nobody waits for it.
+		waitsForKubelet = len(pod.Finalizers) == 0 || ptr.Deref(pod.DeletionGracePeriodSeconds, 1) != 0
+	case h.Name != coordinationv1alpha1.EvictionInterceptorKubelet:
+		waitsForKubelet = false
 	}
+	if !waitsForKubelet || IsReady(node) {
+		return
+	}
+	why := fmt.Sprintf("node %s is not Ready", node.Name)
+	switch {
+	case h.Cause != HoldStuckTerminating:
+	case IsOutOfService(node):
+		why += " and out of service: the garbage collector of pods removes it"
+	default:
+		why += fmt.Sprintf(": if the machine is off, give the node the taint %s, or delete it", v1.TaintNodeOutOfService)
+	}
+	if h.Message != "" {
+		why += messageSeparator + h.Message
+	}
+	h.Message = Printable(why, maxForeignText)
 }
 
 // budgetNames names the budgets that select a pod. A single one is the one that does not allow

@@ -305,22 +305,34 @@ func TestExplainByNode(t *testing.T) {
 		}
 		return node
 	}
+	deleted := func(graceSeconds int64, finalizers ...string) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: after(1), DeletionGracePeriodSeconds: &graceSeconds, Finalizers: finalizers}}
+	}
 	const wayOut = "node one is not Ready: if the machine is off, give the node the taint node.kubernetes.io/out-of-service, or delete it"
+	const outOfService = "node one is not Ready and out of service: the garbage collector of pods removes it"
+	long := strings.Repeat("f", maxForeignText)
 	for name, test := range map[string]struct {
 		hold Hold
+		pod  *v1.Pod
 		node *v1.Node
 		want string
 	}{
-		"a pod that does not end":      {Hold{Cause: HoldStuckTerminating}, ready(v1.ConditionUnknown), wayOut},
-		"with finalizers":              {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, ready(v1.ConditionUnknown), "finalizers: f"},
-		"on a node that is Ready":      {Hold{Cause: HoldStuckTerminating}, ready(v1.ConditionTrue), ""},
-		"out of service":               {Hold{Cause: HoldStuckTerminating}, ready(v1.ConditionFalse, v1.TaintNodeOutOfService), "node one is not Ready and out of service: the garbage collector of pods removes it"},
-		"a pod that ends":              {Hold{Cause: HoldTerminating}, ready(v1.ConditionFalse), ""},
-		"a static pod":                 {Hold{Cause: HoldInterceptorUnresponsive, Name: "kubelet.k8s.io"}, ready(v1.ConditionFalse), "node one is not Ready"},
-		"a pod of another interceptor": {Hold{Cause: HoldInterceptorUnresponsive, Name: "a.example.com"}, ready(v1.ConditionFalse), ""},
+		"a pod that does not end":               {Hold{Cause: HoldStuckTerminating}, deleted(30), ready(v1.ConditionUnknown), wayOut},
+		"with finalizers":                       {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(30, "f"), ready(v1.ConditionUnknown), wayOut + "; finalizers: f"},
+		"that only finalizers keep":             {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(0, "f"), ready(v1.ConditionUnknown), "finalizers: f"},
+		"that was deleted without grace period": {Hold{Cause: HoldStuckTerminating}, deleted(0), ready(v1.ConditionUnknown), wayOut},
+		"with finalizers, on a Ready node":      {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(30, "f"), ready(v1.ConditionTrue), "finalizers: f"},
+		"on a node that is Ready":               {Hold{Cause: HoldStuckTerminating}, deleted(30), ready(v1.ConditionTrue), ""},
+		"out of service":                        {Hold{Cause: HoldStuckTerminating}, deleted(30), ready(v1.ConditionFalse, v1.TaintNodeOutOfService), outOfService},
+		"out of service, with finalizers":       {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(30, "f"), ready(v1.ConditionFalse, v1.TaintNodeOutOfService), outOfService + "; finalizers: f"},
+		"a pod that ends":                       {Hold{Cause: HoldTerminating}, deleted(30), ready(v1.ConditionFalse), ""},
+		"a static pod":                          {Hold{Cause: HoldInterceptorUnresponsive, Name: "kubelet.k8s.io"}, &v1.Pod{}, ready(v1.ConditionFalse), "node one is not Ready"},
+		"a static pod that was being stopped":   {Hold{Cause: HoldInterceptorUnresponsive, Name: "kubelet.k8s.io", Message: "Stopping."}, &v1.Pod{}, ready(v1.ConditionFalse), "node one is not Ready; Stopping."},
+		"a pod of another interceptor":          {Hold{Cause: HoldInterceptorUnresponsive, Name: "a.example.com"}, &v1.Pod{}, ready(v1.ConditionFalse), ""},
+		"a long message":                        {Hold{Cause: HoldStuckTerminating, Message: long}, deleted(30, "f"), ready(v1.ConditionFalse), (wayOut + "; " + long)[:maxForeignText-3] + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if test.hold.ExplainByNode(test.node); test.hold.Message != test.want {
+			if test.hold.ExplainByNode(test.pod, test.node); test.hold.Message != test.want {
 				t.Errorf("got %q, want %q", test.hold.Message, test.want)
 			}
 		})
