@@ -36,11 +36,25 @@ import (
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/utils/ptr"
 )
 
 // deletionTimeout is how long a deletion may be in flight that was sent before the request was withdrawn. The API
 // server ends a call after a minute; before that, the call waits for the rate limit of its client.
 const deletionTimeout = 2 * time.Minute
+
+const (
+	// stopReportTimeout is how long after the withdrawal a kubelet may report that it has begun to stop the static pod:
+	// the time between two reports, and of two calls.
+	stopReportTimeout = 30 * time.Second
+
+	// stopTimeout is how much longer than the grace period of a static pod its stop may take. The kubelet starts the
+	// pod again if the control plane does not confirm the end in that time.
+	stopTimeout = deletionTimeout
+
+	// maxStopTimeout is the longest such stop.
+	maxStopTimeout = time.Hour
+)
 
 // replicaSetReader reads the stored ReplicaSet, not that of a cache.
 type replicaSetReader func(ctx context.Context, namespace, name string) (*apps.ReplicaSet, error)
@@ -93,34 +107,56 @@ func (c *Controller) mayHaveInherited(request *coordinationv1alpha1.EvictionRequ
 	return c.inherited.has(types.UID(request.Name)) && now.Sub(c.begun) <= deletionTimeout
 }
 
-// mayBeDeleted reports whether the deletion of a pod may be in flight that its owner has sent for the request. Such a
-// deletion takes as long as the webhooks that see it, and leaves no mark on the pod before it. What is stored before it
-// is sent says so: that the DaemonSet controller has begun, or which pods a ReplicaSet removes.
-func (c *Controller) mayBeDeleted(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (bool, error) {
-	const daemonSet, deployment = coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorDeployment
-	if activeInterceptor(&request.Status) == daemonSet {
-		entry := evictionrequesttools.InterceptorStatusOf(&request.Status, daemonSet)
-		return entry != nil && entry.StartTime != nil && entry.CompletionTime == nil, nil
+// mayBeDeleted reports for how long after the withdrawal the deletion of a pod may be in flight that its owner has sent
+// for the request, or the stop that its kubelet has begun; zero if there is none. Such a deletion takes as long as the
+// webhooks that see it, and leaves no mark on the pod before it. What is stored before it is sent says so: that the
+// DaemonSet controller or the kubelet has begun, or which pods a ReplicaSet removes.
+func (c *Controller) mayBeDeleted(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (time.Duration, error) {
+	const deployment = coordinationv1alpha1.EvictionInterceptorDeployment
+	switch active := activeInterceptor(&request.Status); active {
+	case coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorKubelet:
+		entry := evictionrequesttools.InterceptorStatusOf(&request.Status, active)
+		switch {
+		case entry == nil || entry.StartTime == nil || entry.CompletionTime != nil:
+			return 0, nil
+		case active == coordinationv1alpha1.EvictionInterceptorKubelet:
+			return stopsFor(entry, pod), nil
+		}
+		return deletionTimeout, nil
 	}
 	isDeployment := func(interceptor coordinationv1alpha1.Interceptor) bool { return interceptor.Name == deployment }
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !isReplicaSet(owner) || !slices.ContainsFunc(request.Status.TargetInterceptors, isDeployment) {
-		return false, nil
+		return 0, nil
 	}
 	rs, err := c.replicaSets(ctx, pod.Namespace, owner.Name)
 	switch {
 	case apierrors.IsForbidden(err):
 		// An API server whose gate for surges is off does not grant it.
 		klog.FromContext(ctx).Info("Not asking whether a ReplicaSet removes a pod, because it may not be read", "replicaSet", klog.KRef(pod.Namespace, owner.Name), "pod", klog.KObj(pod), "err", err)
-		return false, nil
+		return 0, nil
 	case apierrors.IsNotFound(err), err == nil && rs.UID != owner.UID:
-		return false, nil
+		return 0, nil
 	case err != nil:
-		return false, fmt.Errorf("reading ReplicaSet %s, which may remove pod %s: %w", owner.Name, pod.Name, err)
+		return 0, fmt.Errorf("reading ReplicaSet %s, which may remove pod %s: %w", owner.Name, pod.Name, err)
 	}
 	// A pod is taken out of the record together with a change of spec.replicas. The ReplicaSet controller reports
 	// the generation when the deletions of the one before have been answered.
-	return deploymentutil.IsLeaving(rs, pod.UID) || rs.Status.ObservedGeneration < rs.Generation, nil
+	if deploymentutil.IsLeaving(rs, pod.UID) || rs.Status.ObservedGeneration < rs.Generation {
+		return deletionTimeout, nil
+	}
+	return 0, nil
+}
+
+// stopsFor returns for how long after the withdrawal the kubelet may go on to stop a static pod, by its report: one that
+// has begun says when it expects to finish, and goes on. The others wait for their turn, and do not begin any more.
+func stopsFor(report *coordinationv1alpha1.InterceptorStatus, pod *v1.Pod) time.Duration {
+	if report.ExpectedFinishTime == nil {
+		return stopReportTimeout
+	}
+	seconds := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
+	grace := time.Duration(min(seconds, int64(maxStopTimeout/time.Second))) * time.Second
+	return min(grace+stopTimeout, maxStopTimeout)
 }
 
 func isReplicaSet(owner *metav1.OwnerReference) bool {

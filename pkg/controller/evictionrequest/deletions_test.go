@@ -262,3 +262,75 @@ func TestNothingIsInheritedLater(t *testing.T) {
 		t.Errorf("stays: %t, error %v", stays, err)
 	}
 }
+
+// A kubelet goes on with the stop of a static pod that it has begun, whatever becomes of the request. The request is
+// canceled when that must have ended, or when the kubelet cannot have begun.
+func TestStopOfAStaticPodInFlight(t *testing.T) {
+	const kubelet = coordinationv1alpha1.EvictionInterceptorKubelet
+	static := func(graceSeconds int64) *v1.Pod {
+		return newPod(func(pod *v1.Pod) {
+			pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: ""}
+			pod.Spec.TerminationGracePeriodSeconds = &graceSeconds
+		})
+	}
+	started, stopping, completed := alive(kubelet, 0, 0), alive(kubelet, 0, 0), done(kubelet, 0)
+	stopping.ExpectedFinishTime = at(time.Minute)
+	withoutDefault := static(0)
+	withoutDefault.Spec.TerminationGracePeriodSeconds = nil
+	for name, test := range map[string]struct {
+		entry coordinationv1alpha1.InterceptorStatus
+		pod   *v1.Pod
+		want  time.Duration
+	}{
+		"the kubelet has not begun":                 {entry: coordinationv1alpha1.InterceptorStatus{Name: kubelet}, pod: static(60)},
+		"it may have begun":                         {entry: started, pod: static(60), want: 30 * time.Second},
+		"it stops the pod":                          {entry: stopping, pod: static(60), want: 3 * time.Minute},
+		"it stops the pod, without a grace period":  {entry: stopping, pod: withoutDefault, want: 2*time.Minute + 30*time.Second},
+		"it stops the pod, which may take for ever": {entry: stopping, pod: static(1 << 60), want: time.Hour},
+		"it has stopped it":                         {entry: completed, pod: static(60)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := newRequest(withoutRequesters, having(targets(kubelet), active(kubelet, 0), reporting(test.entry)))
+			f := newFixture(t, request, test.pod)
+			if test.want > 0 {
+				if stays, err := f.confirmStays(t.Context(), request); err != nil || stays {
+					t.Fatalf("stays: %t, error %v, want that it may leave", stays, err)
+				}
+				f.clock.Step(test.want)
+				if stays, err := f.confirmStays(t.Context(), request); err != nil || stays {
+					t.Fatalf("after %v, stays: %t, error %v, want that it may leave", test.want, stays, err)
+				}
+				f.clock.Step(time.Second)
+			}
+			if stays, err := f.confirmStays(t.Context(), request); err != nil || !stays {
+				t.Errorf("stays: %t, error %v, want that it does", stays, err)
+			}
+		})
+	}
+}
+
+// The request of a static pod that the kubelet goes on to stop ends as Evicted.
+func TestStoppedStaticPodIsNotCanceled(t *testing.T) {
+	const kubelet = coordinationv1alpha1.EvictionInterceptorKubelet
+	stopping := alive(kubelet, 0, 0)
+	stopping.ExpectedFinishTime = at(time.Minute)
+	pod := newPod(func(pod *v1.Pod) { pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: ""} })
+	request := newRequest(withoutRequesters, having(targets(kubelet), active(kubelet, 0), reporting(stopping)))
+	f := newFixture(t, request, pod)
+	if err := f.syncRequest(t.Context(), requestKeyOfPod); err != nil {
+		t.Fatal(err)
+	}
+	f.expectCanceled(t, "while the kubelet stops the pod", false)
+	if waits := f.decisions.waits(requestKeyOfPod); waits != leaveInterval {
+		t.Errorf("synced again after %v, want %v", waits, leaveInterval)
+	}
+	f.sendDelete(t, pod)
+	if err := f.syncRequest(t.Context(), requestKeyOfPod); err != nil {
+		t.Fatal(err)
+	}
+	f.expectCanceled(t, "when the pod is gone", false)
+	writes := f.writes(t)
+	if len(writes) == 0 || !meta.IsStatusConditionTrue(writes[len(writes)-1].Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)) {
+		t.Errorf("got writes %v, want Evicted", writes)
+	}
+}

@@ -193,7 +193,7 @@ func (c *Controller) confirmStays(ctx context.Context, request *coordinationv1al
 	if err != nil {
 		return false, err
 	}
-	return !inFlight || c.leavesFor(request, now) > deletionTimeout, nil
+	return inFlight == 0 || c.leavesFor(request, now) > inFlight, nil
 }
 
 // leavesFor returns how long the pod of a request that nobody wants any more has seemed to be about to leave.

@@ -21,8 +21,9 @@ limitations under the License.
 //
 // A static pod is identified by its namespace and name:
 //
-//	running  -> stopping  its mirror pod has an EvictionRequest for which kubelet.k8s.io is active,
-//	                      the drain targets of the node take the mirror pod, no other pod stops
+//	running  -> stopping  its mirror pod has an EvictionRequest for which kubelet.k8s.io is active, and
+//	                      which somebody wants, as the API server says; the drain targets of the node
+//	                      take the mirror pod, no other pod stops
 //	stopping -> ended     its containers have ended, and then the API server has answered, and has
 //	                      deleted the mirror pod
 //	ended    -> held      controllers have processed that, and the checkpoint has the pod
@@ -33,6 +34,9 @@ limitations under the License.
 //	stopping -> running   the mirror pod was deleted before the containers ended, which controllers
 //	                      process as the end: the pod is stopped again for its new mirror pod
 //	any      -> running   the drain targets of the node no longer take the pod
+//
+// A stop that has begun goes on whatever becomes of the request: the report of the interceptor says that it has begun, and
+// the evictionrequest-controller does not cancel the request meanwhile.
 //
 // While a pod is stopping, ended or held, the kubelet does not see it: package config omits it from
 // the updates of its source. So the kubelet stops the pod with its grace period, deletes the mirror

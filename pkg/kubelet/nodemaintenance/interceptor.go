@@ -102,9 +102,11 @@ func (m *Manager) startInterceptor(ctx context.Context, static, mirror *v1.Pod) 
 		Name:       coordinationv1alpha1.EvictionInterceptorKubelet,
 		Informer:   informer,
 		Persistent: true,
-		Accept:     func(*coordinationv1alpha1.EvictionRequest) bool { return i.accept(ctx) },
-		Handle:     i.handle,
-		Clock:      m.Clock,
+		Accept: func(request *coordinationv1alpha1.EvictionRequest) bool {
+			return evictionrequest.IsWanted(request) && i.accept(ctx)
+		},
+		Handle: i.handle,
+		Clock:  m.Clock,
 	})
 	if err == nil {
 		err = i.requests.SetWatchErrorHandlerWithContext(i.watchFailed)
@@ -156,7 +158,7 @@ func (i *podInterceptor) isProcessed() bool {
 // waitForBegin waits until the stop has begun. The message is not set before the pod has to wait for
 // another, because the next message would replace it seconds later.
 func (i *podInterceptor) waitForBegin(ctx context.Context, turn *evictionrequest.Turn) error {
-	w := i.manager.ask(i)
+	w := i.manager.ask(i, turn.Request().UID)
 	defer i.manager.drop(w)
 	waiting := i.manager.Clock.After(3 * syncInterval)
 	for {

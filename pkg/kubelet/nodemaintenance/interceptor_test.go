@@ -30,7 +30,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -168,4 +170,83 @@ func TestInterceptorReports(t *testing.T) {
 		}
 		expect(held, "Terminated the static pod, which stays away", true)
 	})
+}
+
+// A stop does not begin for a request that nobody wants any more, though the kubelet may not know that yet: it could not
+// be undone, and the request says that the pod stays.
+func TestWithdrawnRequestStopsNothing(t *testing.T) {
+	noRequesters := func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Requesters = nil }
+	for name, test := range map[string]struct {
+		// before and waiting change the request before its turn, and while the pod waits for others.
+		before, waiting func(*coordinationv1alpha1.EvictionRequest)
+		// stale is whether the kubelet sees no change.
+		stale     bool
+		starts    bool
+		wantState state
+	}{
+		"wanted":                    {starts: true, wantState: stopping},
+		"withdrawn before the turn": {before: noRequesters, wantState: running},
+		"withdrawn while it waits":  {waiting: noRequesters, starts: true, wantState: running},
+		"withdrawn without notice":  {waiting: noRequesters, stale: true, starts: true, wantState: running},
+		"canceled without notice": {waiting: func(r *coordinationv1alpha1.EvictionRequest) {
+			r.Status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue}}
+		}, stale: true, starts: true, wantState: running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mirror := newMirrorPod("web")
+				request := newActiveRequest(mirror)
+				if test.before != nil {
+					test.before(request)
+				}
+				client := fake.NewClientset(request)
+				if test.stale {
+					client.PrependWatchReactor("evictionrequests", func(clienttesting.Action) (bool, watch.Interface, error) { return true, watch.NewFake(), nil })
+				}
+				var answers atomic.Bool
+				holds := loadHolds(t, t.TempDir())
+				manager := NewManager(Config{
+					Client: client, Holds: holds, Pods: &onePod{mirror: mirror}, Recorder: record.NewFakeRecorder(100), NodeRef: &v1.ObjectReference{},
+					Node: func() (*v1.Node, error) {
+						return &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: allTargets}}}, nil
+					},
+					HasContainers: func(types.UID) bool { return true },
+					GetNode: func(context.Context) (*v1.Node, error) {
+						if !answers.Load() {
+							return nil, errors.New("timeout")
+						}
+						return &v1.Node{}, nil
+					},
+					Merge: func(context.Context) {},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				var working sync.WaitGroup
+				working.Go(func() { manager.Run(ctx) })
+				defer working.Wait()
+				defer cancel()
+				time.Sleep(5 * time.Second)
+
+				stored, err := client.CoordinationV1alpha1().EvictionRequests(testNamespace).Get(ctx, request.Name, metav1.GetOptions{})
+				if err != nil || (stored.Status.Interceptors[0].StartTime != nil) != test.starts {
+					t.Errorf("the request is %v, error %v, want that the turn has started: %t", stored, err, test.starts)
+				}
+				if test.waiting != nil {
+					test.waiting(stored)
+					if err := client.Tracker().Update(coordinationv1alpha1.SchemeGroupVersion.WithResource("evictionrequests"), stored, testNamespace); err != nil {
+						t.Fatal(err)
+					}
+				}
+				answers.Store(true)
+				for range 60 {
+					time.Sleep(time.Second)
+					if state, _ := holds.observe(keyOf(mirror)); state != running && test.wantState == running {
+						t.Fatalf("state %s, want %s", state, running)
+					}
+				}
+				if state, _ := holds.observe(keyOf(mirror)); state != test.wantState {
+					t.Errorf("state %s, want %s", state, test.wantState)
+				}
+			})
+		})
+	}
 }

@@ -25,12 +25,15 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
@@ -77,6 +80,8 @@ type Config struct {
 	// GetNode asks the API server for the node. It returns an error if the server does not answer
 	// within a few seconds.
 	GetNode func(context.Context) (*v1.Node, error)
+	// GetRequest asks the API server for an EvictionRequest. It uses the Client by default.
+	GetRequest func(ctx context.Context, namespace, name string) (*coordinationv1alpha1.EvictionRequest, error)
 	// Merge makes the kubelet see changes of Holds.
 	Merge func(context.Context)
 	// Recorder records events of the node NodeRef.
@@ -107,6 +112,8 @@ type Manager struct {
 // wish asks for the stop of a static pod.
 type wish struct {
 	*podInterceptor
+	// request is the UID of the EvictionRequest.
+	request types.UID
 	// begun receives nil when the stop has begun, or why it has not.
 	begun chan error
 }
@@ -127,6 +134,9 @@ type stop struct {
 	failed bool
 }
 
+// errNotWanted means that nobody wants the stop any more, or that the request for it is gone.
+var errNotWanted = errors.New("nobody requests the eviction any more")
+
 // errReplaced means that the pod for which the stop was requested is gone.
 var errReplaced = errors.New("the static pod was replaced or removed")
 
@@ -134,6 +144,13 @@ var errReplaced = errors.New("the static pod was replaced or removed")
 func NewManager(config Config) *Manager {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
+	}
+	if config.GetRequest == nil {
+		config.GetRequest = func(ctx context.Context, namespace, name string) (*coordinationv1alpha1.EvictionRequest, error) {
+			ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+			defer cancel()
+			return config.Client.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, name, metav1.GetOptions{})
+		}
 	}
 	return &Manager{Config: config, interceptors: map[types.UID]*podInterceptor{}}
 }
@@ -389,6 +406,9 @@ func (m *Manager) begin(ctx context.Context, w *wish) error {
 	if !m.takes(ctx, mirror) {
 		return errReleased
 	}
+	if err := m.confirmWanted(ctx, w); err != nil {
+		return err
+	}
 	if err := m.Holds.stop(mirror, w.static.UID); err != nil {
 		if !errors.Is(err, errRefused) {
 			m.reportError(ctx, err, fmt.Sprintf("Could not stop static pod %s", keyOf(w.static)))
@@ -400,11 +420,27 @@ func (m *Manager) begin(ctx context.Context, w *wish) error {
 	return nil
 }
 
-// ask adds a wish.
-func (m *Manager) ask(i *podInterceptor) *wish {
+// confirmWanted returns an error unless the API server says that the request wants the stop, which cannot be undone: the
+// pod may have waited for long, and the kubelet may not have seen the withdrawal. The controller waits a moment for a
+// stop that has begun just before.
+func (m *Manager) confirmWanted(ctx context.Context, w *wish) error {
+	request, err := m.GetRequest(ctx, w.mirror.Namespace, string(w.mirror.UID))
+	switch {
+	case apierrors.IsNotFound(err):
+		return errNotWanted
+	case err != nil:
+		return fmt.Errorf("asking whether the eviction is still wanted: %w", err)
+	case request.UID != w.request || evictionrequest.IsFinished(request.Status.Conditions) || !evictionrequest.IsWanted(request):
+		return errNotWanted
+	}
+	return nil
+}
+
+// ask adds a wish for the request with this UID.
+func (m *Manager) ask(i *podInterceptor, request types.UID) *wish {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	w := &wish{podInterceptor: i, begun: make(chan error, 1)}
+	w := &wish{podInterceptor: i, request: request, begun: make(chan error, 1)}
 	m.wishes = append(m.wishes, w)
 	return w
 }

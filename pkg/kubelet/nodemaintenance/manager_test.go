@@ -29,6 +29,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -285,7 +286,7 @@ func TestWishesAreOrdered(t *testing.T) {
 	for _, name := range []string{"b/x", "a/z", "b/a", "a/y"} {
 		mirror := newMirrorPod(name[2:])
 		mirror.Namespace = name[:1]
-		w.manager.ask(&podInterceptor{manager: w.manager, mirror: mirror})
+		w.manager.ask(&podInterceptor{manager: w.manager, mirror: mirror}, "")
 	}
 	var got []string
 	for wish := w.manager.nextWish(); wish != nil; wish = w.manager.nextWish() {
@@ -301,8 +302,18 @@ func TestWishesAreOrdered(t *testing.T) {
 	}
 }
 
-// The pod has changed since its stop was requested.
+// The pod, or the request, has changed since its stop was requested.
 func TestPodChangesBeforeStop(t *testing.T) {
+	canceled := []metav1.Condition{{Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue}}
+	request := func(change func(*coordinationv1alpha1.EvictionRequest)) func(*world, *podInterceptor) {
+		return func(w *world, i *podInterceptor) {
+			r := newActiveRequest(i.mirror)
+			change(r)
+			if err := w.requests.GetIndexer().Replace([]any{r}, ""); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
 	for name, test := range map[string]struct {
 		change func(w *world, i *podInterceptor)
 		want   error
@@ -314,6 +325,12 @@ func TestPodChangesBeforeStop(t *testing.T) {
 		"the manifest is another":      {change: func(_ *world, i *podInterceptor) { i.static.UID = "before" }, want: errReplaced},
 		"the labels of the mirror pod": {change: func(w *world, _ *podInterceptor) { w.pods["a"].mirror.Labels = nil }, want: errReleased},
 		"the node is unknown":          {change: func(w *world, _ *podInterceptor) { w.node = nil }, want: errReleased},
+		"the request is gone":          {change: request(func(r *coordinationv1alpha1.EvictionRequest) { r.Name = "another" }), want: errNotWanted},
+		"the request is another":       {change: request(func(r *coordinationv1alpha1.EvictionRequest) { r.UID = "another" }), want: errNotWanted},
+		"the request is withdrawn":     {change: request(func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Requesters = nil }), want: errNotWanted},
+		"the request is being deleted": {change: request(func(r *coordinationv1alpha1.EvictionRequest) { r.DeletionTimestamp = &metav1.Time{} }), want: errNotWanted},
+		"the request is canceled":      {change: request(func(r *coordinationv1alpha1.EvictionRequest) { r.Status.Conditions = canceled }), want: errNotWanted},
+		"no answer about the request":  {change: func(w *world, _ *podInterceptor) { w.frozen = true }, want: errNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newStaticPod("a", 0, 5*time.Second))
@@ -322,8 +339,11 @@ func TestPodChangesBeforeStop(t *testing.T) {
 			w.node = &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: selected}}}
 			i := &podInterceptor{manager: w.manager, static: w.pods["a"].object(), mirror: w.pods["a"].mirror}
 			w.pods["a"].mirror = i.mirror.DeepCopy()
+			if err := w.requests.GetIndexer().Add(newActiveRequest(i.mirror)); err != nil {
+				t.Fatal(err)
+			}
 			test.change(w, i)
-			if err := w.manager.begin(w.ctx, &wish{podInterceptor: i}); !errors.Is(err, test.want) {
+			if err := w.manager.begin(w.ctx, &wish{podInterceptor: i, request: "request"}); !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 			if got, want := w.manager.Holds.Withheld(i.static), test.want == nil; got != want {
@@ -676,7 +696,7 @@ func TestManifestChangesBeforeStop(t *testing.T) {
 	old := &podInterceptor{manager: w.manager, static: w.pods["b"].object(), mirror: newMirrorPod("b"), requests: w.requests}
 	old.static.UID = "old"
 	w.pods["old"] = &staticPod{name: "old"}
-	wish := w.manager.ask(old)
+	wish := w.manager.ask(old, "")
 	w.pods["b"].mirror = nil
 	w.run(30)
 	select {

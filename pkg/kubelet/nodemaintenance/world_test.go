@@ -39,6 +39,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
+var errNoAnswer = errors.New("timeout")
+
 // askedWish is a wish, and whether its stop has begun.
 type askedWish struct {
 	*wish
@@ -139,12 +141,22 @@ func (w *world) startKubelet() {
 		GetNode: func(context.Context) (*v1.Node, error) {
 			w.gets++
 			if !w.answers() {
-				return nil, errors.New("timeout")
+				return nil, errNoAnswer
 			}
 			if w.deleted {
 				return nil, apierrors.NewNotFound(v1.Resource("nodes"), "node")
 			}
 			return w.apiNode, nil
+		},
+		GetRequest: func(_ context.Context, namespace, name string) (*coordinationv1alpha1.EvictionRequest, error) {
+			if !w.answers() {
+				return nil, errNoAnswer
+			}
+			obj, exists, err := w.requests.GetIndexer().GetByKey(namespace + "/" + name)
+			if err != nil || !exists {
+				return nil, apierrors.NewNotFound(coordinationv1alpha1.Resource("evictionrequests"), name)
+			}
+			return obj.(*coordinationv1alpha1.EvictionRequest), nil
 		},
 		IsForgotten: func(uid types.UID) bool { pod := w.pods[string(uid)]; return !pod.containers && !pod.terminating },
 		Merge:       func(context.Context) { w.mergeAgain() },
@@ -277,6 +289,7 @@ func (w *world) processRequests() {
 		exists[string(pod.mirror.UID)] = true
 		if targets.Take(pod.mirror) {
 			request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: string(pod.mirror.UID)}}
+			request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: coordinationv1alpha1.NodeMaintenanceRequester}}
 			if err := w.requests.GetIndexer().Add(request); err != nil {
 				w.t.Fatal(err)
 			}
@@ -314,7 +327,7 @@ func (w *world) intercept() {
 		}
 		if _, exists, _ := w.requests.GetIndexer().GetByKey(testNamespace + "/" + string(pod.mirror.UID)); exists {
 			i := &podInterceptor{manager: w.manager, static: pod.object(), mirror: pod.mirror, requests: w.requests}
-			w.asked[pod.mirror.UID] = &askedWish{wish: w.manager.ask(i)}
+			w.asked[pod.mirror.UID] = &askedWish{wish: w.manager.ask(i, "")}
 		}
 	}
 }
