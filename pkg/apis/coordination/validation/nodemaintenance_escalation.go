@@ -32,8 +32,17 @@ func validateEscalation(spec *coordination.NodeMaintenanceSpec, fldPath *field.P
 	}
 	var errs field.ErrorList
 	if spec.Rollout == nil {
-		errs = append(errs, field.Forbidden(fldPath, "needs spec.rollout, because the clock of a node begins with its admission: set spec.rollout, which limits nothing if it is {}"))
+		errs = append(errs, field.Forbidden(fldPath, needsRollout+"set spec.rollout, which limits nothing if it is {}"))
 	}
+	return append(errs, validateEscalationSteps(spec, fldPath)...)
+}
+
+// needsRollout is why there is no escalation without a rollout.
+const needsRollout = "needs spec.rollout, because the clock of a node begins with its admission: "
+
+// validateEscalationSteps validates the steps by themselves.
+func validateEscalationSteps(spec *coordination.NodeMaintenanceSpec, fldPath *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	for i := range spec.Escalation {
 		step, stepPath := &spec.Escalation[i], fldPath.Index(i)
 		if i > 0 && step.AfterSeconds < spec.Escalation[i-1].AfterSeconds {
@@ -51,6 +60,11 @@ func validateEscalation(spec *coordination.NodeMaintenanceSpec, fldPath *field.P
 func validateEscalationUpdate(spec, old *coordination.NodeMaintenanceSpec, fldPath *field.Path) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(spec.Escalation, old.Escalation) {
 		return nil
+	}
+	if len(spec.Escalation) > 0 && spec.Rollout == nil && old.Rollout == nil {
+		// A rollout must not be added.
+		return append(field.ErrorList{field.Forbidden(fldPath, needsRollout+"create another NodeMaintenance with both, and complete this one")},
+			validateEscalationSteps(spec, fldPath)...)
 	}
 	return validateEscalation(spec, fldPath)
 }

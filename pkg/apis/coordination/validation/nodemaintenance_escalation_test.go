@@ -60,6 +60,8 @@ func TestValidateEscalation(t *testing.T) {
 		steps escalationSteps
 		alone bool
 		want  field.ErrorList
+		// update is what an update says instead.
+		update field.ErrorList
 	}{
 		"none":                     {},
 		"none, without a rollout":  {alone: true},
@@ -68,7 +70,9 @@ func TestValidateEscalation(t *testing.T) {
 		"all at once":              {steps: escalationSteps{escalatingAfter(60, force), escalatingAfter(60, skip), escalatingAfter(60, ignore)}},
 		"pods and namespaces":      {steps: escalationSteps{ofPods(db), ofNamespaces(db), ofPods(&metav1.LabelSelector{})}},
 		"without a rollout": {steps: escalationSteps{escalatingAfter(60, skip)}, alone: true,
-			want: field.ErrorList{field.Forbidden(path, "needs spec.rollout, because the clock of a node begins with its admission: set spec.rollout, which limits nothing if it is {}")}},
+			want: field.ErrorList{field.Forbidden(path, "needs spec.rollout, because the clock of a node begins with its admission: set spec.rollout, which limits nothing if it is {}")},
+			// A rollout must not be added.
+			update: field.ErrorList{field.Forbidden(path, "needs spec.rollout, because the clock of a node begins with its admission: create another NodeMaintenance with both, and complete this one")}},
 		"not sorted": {steps: escalationSteps{escalatingAfter(60, skip), escalatingAfter(59, ignore), escalatingAfter(60, force)},
 			want: field.ErrorList{field.Invalid(path.Index(1).Child("afterSeconds"), nil, "must not be less than that of the step before, 60: sort the steps by afterSeconds")}},
 		"an unknown action":            {steps: escalationSteps{escalatingAfter(60, "PowerOff")}, want: field.ErrorList{field.NotSupported(path.Index(0).Child("action"), "PowerOff", []core.MaintenanceEscalation{skip, ignore, force})}},
@@ -87,7 +91,10 @@ func TestValidateEscalation(t *testing.T) {
 			}
 			matcher.Test(t, test.want, ValidateNodeMaintenanceCreate(maintenance))
 			// It may be added, and what is stored is not validated again.
-			matcher.Test(t, test.want, ValidateNodeMaintenanceUpdate(maintenance, old))
+			if test.update == nil {
+				test.update = test.want
+			}
+			matcher.Test(t, test.update, ValidateNodeMaintenanceUpdate(maintenance, old))
 			matcher.Test(t, nil, ValidateNodeMaintenanceUpdate(maintenance, maintenance.DeepCopy()))
 			// It may always be removed.
 			matcher.Test(t, nil, ValidateNodeMaintenanceUpdate(old, maintenance))

@@ -111,7 +111,7 @@ func changeRollout(open *coordinationv1alpha1.NodeMaintenance) string {
 	if open.Spec.Rollout == nil {
 		return "it has none, which cannot be changed. Complete or cancel it first, or start another one with --name"
 	}
-	return fmt.Sprintf("change it with \"kubectl edit nm %s\" (completeNodes is immutable), \"kubectl maintenance pause\" or \"resume\", or start another one with --name", open.Name)
+	return fmt.Sprintf("change it with \"kubectl edit nm %s\" (completeNodes and settle are immutable), \"kubectl maintenance pause\" or \"resume\", or start another one with --name", open.Name)
 }
 
 // requireNodes refuses labels that no node has: they are more likely a typo, and a drain without

@@ -131,11 +131,11 @@ func TestStartRefusesRollouts(t *testing.T) {
 		{"too much time", nil, []string{"node-1", "--return-timeout=200h"}, "to 168h0m0s"},
 		{"a negative number", nil, []string{"node-1", "--max-failed-nodes=-1"}, "--max-failed-nodes=-1: must not be negative; 0 halts"},
 		{"an existing one by its name", []any{newMaintenance("old", cordon, "node-1")}, []string{"old", "--max-concurrent=5", "--paused"},
-			`NodeMaintenance "old" is only moved to a later stage: leave out --max-concurrent, --paused; to change its rollout, use "kubectl edit nm old"`},
+			`NodeMaintenance "old" is only moved to a later stage: leave out --max-concurrent, --paused; to change its rollout, if it has one, use "kubectl edit nm old" (completeNodes and settle are immutable)`},
 		{"an open one without a rollout", []any{newMaintenance("old", drain, "node-1")}, []string{"node-1", "--max-concurrent=5"},
 			`NodeMaintenance "old" of these nodes is open, and its spec.rollout is not what --max-concurrent asks for: it has none, which cannot be changed. Complete or cancel it first, or start another one with --name`},
 		{"an open one with another rollout", []any{newMaintenance("old", drain, "node-1").rollingOut(five)}, []string{"node-1", "--max-concurrent=4"},
-			`change it with "kubectl edit nm old" (completeNodes is immutable), "kubectl maintenance pause" or "resume", or start another one with --name`},
+			`change it with "kubectl edit nm old" (completeNodes and settle are immutable), "kubectl maintenance pause" or "resume", or start another one with --name`},
 		{"an open one that is not paused", []any{newMaintenance("old", drain, "node-1").rollingOut(five)}, []string{"node-1", "--max-concurrent=5", "--paused"}, "is not what --max-concurrent, --paused asks for"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -390,7 +390,7 @@ func (o *startOptions) moveNamed(ctx context.Context, client kubernetes.Interfac
 		return nil, fmt.Errorf("without nodes, NodeMaintenance %q is only moved to a later stage: --reason and --drain-plan-file are for a new one", o.name)
 	}
 	if o.rollout != nil {
-		return nil, fmt.Errorf("without nodes, NodeMaintenance %q is only moved to a later stage: leave out %s; to change its rollout, use \"kubectl edit nm %s\", \"kubectl maintenance pause\" or \"resume\"",
+		return nil, fmt.Errorf("without nodes, NodeMaintenance %q is only moved to a later stage: leave out %s; to change its rollout, if it has one, use \"kubectl edit nm %s\" (completeNodes and settle are immutable), \"kubectl maintenance pause\" or \"resume\"",
 			o.name, strings.Join(o.rolloutFlags.given(), ", "), o.name)
 	}
 	return o.move(ctx, client, o.name)
