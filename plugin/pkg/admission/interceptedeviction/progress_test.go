@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -261,20 +262,27 @@ func TestTimesAheadAreRenewed(t *testing.T) {
 	request := newRequest(processing(first, first, imperative), calledAt(noon.Add(5*time.Minute).Format(time.RFC3339)))
 	objects := []runtime.Object{newPod(interceptedBy(first)), request}
 	plugin, client := world{stored: objects, cached: objects}.newPlugin(t)
+	clock := testingclock.NewFakePassiveClock(noon)
+	plugin.clock, plugin.calls.ahead = clock, cache.NewLRUExpireCacheWithClock(maxCalls, clock)
 	for _, test := range []struct {
 		after  time.Duration
 		writes int
-	}{{0, 0}, {59 * time.Second, 0}, {time.Minute, 1}} {
-		plugin.clock = testingclock.NewFakePassiveClock(noon.Add(test.after))
+	}{{0, 0}, {59 * time.Second, 0}, {time.Minute, 1}, {2 * time.Minute, 2}} {
+		clock.SetTime(noon.Add(test.after))
 		_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil) // Refused: see TestCaches.
 		if got := len(client.Actions()); got != test.writes {
 			t.Errorf("%v after the first call: %d writes, want %d", test.after, got, test.writes)
 		}
 	}
-	// The next one that is ahead counts from when it is seen.
+	// That of another pod counts from when it is seen, though it is the same time, and so does the next one that is ahead.
+	other := request.DeepCopy()
+	other.Name = string(successorUID)
+	if !plugin.calls.isRenewed(other, clock.Now()) {
+		t.Error("the time of another pod is to be renewed when it is seen")
+	}
 	request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation] = noon.Add(7 * time.Minute).Format(time.RFC3339)
 	_ = plugin.Validate(t.Context(), call("pods", "eviction", newEviction(nil)), nil)
-	if got := len(client.Actions()); got != 1 {
-		t.Errorf("%d writes after the time was renewed by the server that is ahead, want 1", got)
+	if got := len(client.Actions()); got != 2 {
+		t.Errorf("%d writes after the time was renewed by the server that is ahead, want 2", got)
 	}
 }
