@@ -124,6 +124,10 @@ func TestTurnResult(t *testing.T) {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling = true },
 			want:   turnResult{message: "Waiting for the rollout of Deployment web to complete."},
 		},
+		"a rollout, whose pods cannot be scheduled": {
+			change: func(w *workload, set *replicaSet, _ *askedPod) { w.rolling, set.hindered = true, 1 },
+			want:   turnResult{message: "Waiting for the rollout of Deployment web to complete."},
+		},
 		"paused in a rollout": {
 			change: func(w *workload, _ *replicaSet, _ *askedPod) { w.rolling, w.deployment.Spec.Paused = true, true },
 			want:   turnResult{message: "Waiting: Deployment web is paused during a rollout and needs all of its available pods."},
