@@ -236,18 +236,35 @@ func (r afterRead) Get(ctx context.Context, key string, options genericstorage.G
 
 // A drain joins nothing while it is unknown whether it goes on. The controller tries again.
 func TestUnreadableDrains(t *testing.T) {
+	elsewhere := coordination.NodeMaintenancePodPolicy{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}, Action: coordination.NodeMaintenancePodSkip,
+	}
+	invalid := coordination.NodeMaintenancePodPolicy{PodSelector: nearA, Action: coordination.NodeMaintenancePodSkip}
 	for name, test := range map[string]struct {
-		node *api.Node
-		fail func(*cluster)
-		want string
+		node        *api.Node
+		maintenance *coordination.NodeMaintenance
+		fail        func(*cluster)
+		want        string
 	}{
 		"the pod":         {node: drainedNode(1000), fail: func(c *cluster) { c.drains.pods.objects = unreadable{} }, want: `reading pod "web-0"`},
 		"the node":        {node: drainedNode(1000), fail: func(c *cluster) { c.drains.nodes.objects = unreadable{} }, want: `reading the maintenance of node "n1"`},
 		"the maintenance": {node: admittedNode(), fail: func(c *cluster) { c.drains.maintenances.objects = unreadable{} }, want: `reading the maintenance of node "n1"`},
 		"the targets":     {node: invalidNode(), fail: func(*cluster) {}, want: "status.maintenanceStatus.drainTargets"},
+		"its policies":    {node: admittedNode(), maintenance: draining("m", "m", invalid), fail: func(*cluster) {}, want: `NodeMaintenance "m"`},
+		"the namespace": {
+			node: admittedNode(), maintenance: draining("m", "m", elsewhere), fail: func(c *cluster) { c.drains.namespaces.objects = unreadable{} }, want: `NodeMaintenance "m"`,
+		},
+		"that of a shutdown": {node: admittedNode(), fail: func(c *cluster) {
+			c.drains.maintenances.objects = oneUnreadable{c.drains.maintenances.objects, "/graceful-shutdown-n1"}
+		}, want: `reading the maintenance of node "n1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newDrain(t, test.node)
+			if test.maintenance != nil {
+				if err := c.drains.maintenances.objects.Create(t.Context(), "/nodemaintenances/"+test.maintenance.Name, test.maintenance, &coordination.NodeMaintenance{}, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
 			c.create(t, newRequest(targetUID))
 			test.fail(c)
 			if err := c.join(t, rest.ValidateAllObjectUpdateFunc); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), test.want) {
@@ -269,16 +286,32 @@ func invalidNode() *api.Node {
 	node := drainedNode(1000)
 	targets := &node.Status.MaintenanceStatus.DrainTargets
 	*targets = append(*targets, api.DrainPlanEntry{
-		PodType: api.PodTypeDefault, PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+		PodType: api.PodTypeDefault, PodSelector: nearA,
 	})
 	return node
 }
+
+// nearA is a selector that a later version of the API may know.
+var nearA = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 
 // unreadable has objects that cannot be read.
 type unreadable struct{ genericstorage.Interface }
 
 func (unreadable) Get(context.Context, string, genericstorage.GetOptions, runtime.Object) error {
 	return errBroken
+}
+
+// oneUnreadable has one object that cannot be read.
+type oneUnreadable struct {
+	genericstorage.Interface
+	suffix string
+}
+
+func (u oneUnreadable) Get(ctx context.Context, key string, options genericstorage.GetOptions, into runtime.Object) error {
+	if strings.HasSuffix(key, u.suffix) {
+		return errBroken
+	}
+	return u.Interface.Get(ctx, key, options, into)
 }
 
 // Each reader has a connection to etcd of its own.
@@ -340,13 +373,12 @@ func TestDrainsByMaintenances(t *testing.T) {
 	c := newCluster(t, 0)
 	c.createPod(t, func(pod *api.Pod) { pod.Spec.NodeName, pod.Spec.Priority = "n1", new(int32) })
 	prod := &api.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{"env": "prod"}}}
-	if err := c.drains.namespaces.objects.Create(t.Context(), "/namespaces/prod", prod, &api.Namespace{}, 0); err != nil {
-		t.Fatal(err)
-	}
 	for name, test := range map[string]struct {
 		admissions   []api.MaintenanceAdmission
 		maintenances []*coordination.NodeMaintenance
-		refused      string
+		// orphaned is whether the namespace of the pod is unknown.
+		orphaned bool
+		refused  string
 	}{
 		"it drains":                      {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
 		"unknown":                        {},
@@ -358,6 +390,10 @@ func TestDrainsByMaintenances(t *testing.T) {
 		"it keeps other pods":            {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "y"), in("test"))}},
 		"it keeps the pod":               {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "x"))}, refused: "podPolicies"},
 		"it keeps pods of the namespace": {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, in("prod"))}, refused: "podPolicies"},
+		"it may keep pods of an unknown namespace": {
+			admissions:   []api.MaintenanceAdmission{begun("m", mine)},
+			maintenances: []*coordination.NodeMaintenance{draining("m", mine, in("test"))}, orphaned: true, refused: "podPolicies",
+		},
 		"another one keeps the pod": {
 			admissions:   []api.MaintenanceAdmission{begun("m", mine), begun("n", "n-uid")},
 			maintenances: []*coordination.NodeMaintenance{draining("m", mine), draining("n", "n-uid", skip("tier", "x"))}, refused: "podPolicies",
@@ -400,6 +436,9 @@ func TestDrainsByMaintenances(t *testing.T) {
 				})
 			}
 			store(c.drains.nodes, "/minions/n1", node, &api.Node{})
+			if !test.orphaned {
+				store(c.drains.namespaces, "/namespaces/prod", prod, &api.Namespace{})
+			}
 			for _, m := range test.maintenances {
 				store(c.drains.maintenances, "/nodemaintenances/"+m.Name, m, &coordination.NodeMaintenance{})
 			}
