@@ -159,6 +159,7 @@ func TestFencedEvictionForDrain(t *testing.T) {
 		"the drain joined a moment ago":      {request: []func(*request){by(drain), aged(0), joined}, refused: true},
 		"it was created by a clock ahead":    {request: []func(*request){by(drain), aged(-old)}, refused: true},
 		"others request it, too":             {request: []func(*request){by("user.example.com", drain), aged(old)}},
+		"another one has joined it":          {request: []func(*request){by(drain, "user.example.com"), aged(old)}},
 		"another one requests it":            {request: []func(*request){by("user.example.com"), aged(old)}},
 		"it cannot be canceled":              {request: []func(*request){by(drain), aged(old), irrevocable}},
 		"it cannot be canceled any more":     {request: []func(*request){by(), aged(old), irrevocable}},
