@@ -23,9 +23,11 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/utils/ptr"
 )
 
 // runOnCaches runs the controller for some time with the caches that it has.
@@ -156,5 +158,45 @@ func TestReadingsBeforeASuspension(t *testing.T) {
 		if got := isCurrent(test.now, read, time.Second); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
+	}
+}
+
+// Only a maintenance that claims the node keeps it from being released, and only if the cache does not have it yet.
+func TestClaimsThatPreventRelease(t *testing.T) {
+	stage := func(stage coordinationv1alpha1.NodeMaintenanceStage) func(*coordinationv1alpha1.NodeMaintenance) {
+		return func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stage }
+	}
+	generation := func(generation int64) func(*coordinationv1alpha1.NodeMaintenance) {
+		return func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation = generation }
+	}
+	for name, test := range map[string]struct {
+		stored func(*coordinationv1alpha1.NodeMaintenance)
+		// cached is what the cache has, if it has the maintenance.
+		cached func(*coordinationv1alpha1.NodeMaintenance)
+		fails  bool
+	}{
+		"it drains":                    {stored: stage(stageDrain), fails: true},
+		"it cordons":                   {stored: stage(stageCordon), fails: true},
+		"it has not begun":             {stored: stage(stageIdle)},
+		"it is complete":               {stored: stage(stageComplete)},
+		"it is being deleted":          {stored: func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }},
+		"the cache has it":             {stored: generation(2), cached: generation(2)},
+		"the cache has an earlier one": {stored: generation(2), cached: generation(1), fails: true},
+		"the cache has a later one":    {stored: generation(2), cached: generation(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.change("m", test.stored)
+			if test.cached != nil {
+				m := f.maintenance("m").DeepCopy()
+				test.cached(m)
+				deliver(f, f.maintenanceInformer, []*coordinationv1alpha1.NodeMaintenance{m}, nil)
+			}
+			if err := f.confirmRelease(f.ctx, f.node("n")); (err != nil) != test.fails || err != nil && !apierrors.IsConflict(err) {
+				t.Errorf("got error %v, want a conflict: %t", err, test.fails)
+			}
+		})
 	}
 }
