@@ -409,6 +409,7 @@ func TestLateBindings(t *testing.T) {
 	see := func(after time.Duration, pods ...*v1.Pod) { r.see(node, pods, claimed.Add(after)) }
 	before := pod("a0", "a", 0)
 	a1, b1 := pod("a1", "a", time.Second), pod("b1", "b", bindingDelay)
+	see(0, before)
 	see(time.Second, before, a1)
 	see(bindingDelay, a1, b1)
 	if isHeld("a0") || isHeld("a1") || isHeld("b1") {
@@ -427,9 +428,55 @@ func TestLateBindings(t *testing.T) {
 	if isHeld("b2") {
 		t.Error("held after its time")
 	}
+	see(bindingDelay+returnPause+time.Millisecond, b2)
 	see(bindingDelay + returnPause + time.Second)
 	if got := r.settles("n", claimed.Add(bindingDelay+returnPause+time.Second)); got != lateSettled {
 		t.Errorf("after a second one, the node settles for %v", got)
+	}
+}
+
+// How long an empty node settles, and whether it names pods that come back, depends on those that have come back indeed.
+func TestSettling(t *testing.T) {
+	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	pod := func(after time.Duration, options ...func(*v1.Pod)) *v1.Pod {
+		uid := types.UID(after.String())
+		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(claimed.Add(after))}}
+		for _, option := range append([]func(*v1.Pod){ownedBy(uid)}, options...) {
+			option(created)
+		}
+		return created
+	}
+	for name, test := range map[string]struct {
+		unclaimed bool
+		pods      []*v1.Pod
+		settles   time.Duration
+		comeBack  int
+	}{
+		"one that may come back":                     {pods: []*v1.Pod{pod(-time.Minute, tolerating)}, settles: returnSettled},
+		"such a one, and another one was bound late": {pods: []*v1.Pod{pod(-time.Minute, tolerating), pod(time.Second)}, settles: returnSettled},
+		"one was bound late":                         {pods: []*v1.Pod{pod(time.Second)}},
+		"one has come back at once":                  {pods: []*v1.Pod{pod(time.Second, tolerating)}, settles: lateSettled, comeBack: 1},
+		"one came after the cordon was known":        {pods: []*v1.Pod{pod(bindingDelay + time.Second)}, settles: lateSettled, comeBack: 1},
+		"nobody claims the node":                     {unclaimed: true, pods: []*v1.Pod{pod(time.Second)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, node := newReturns(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+			if !test.unclaimed {
+				node.Status.Conditions = []v1.NodeCondition{{
+					Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
+				}}
+			}
+			emptied := claimed.Add(bindingDelay + unsettledAfter + 2*time.Second)
+			r.see(node, test.pods, claimed.Add(bindingDelay+time.Second))
+			r.see(node, test.pods, emptied.Add(-time.Second))
+			r.see(node, nil, emptied)
+			if got := r.settles("n", emptied); got != test.settles {
+				t.Errorf("settles for %v, want %v", got, test.settles)
+			}
+			if got := r.unsettled("n", emptied); len(got) != test.comeBack {
+				t.Errorf("pods that come back: %+v, want %d", got, test.comeBack)
+			}
+		})
 	}
 }
 
