@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -91,6 +92,28 @@ func TestReleaseIsConfirmed(t *testing.T) {
 				t.Errorf("not released in the end: unschedulable %t, %d requests, status %+v", node.Spec.Unschedulable, f.requested(), node.Status)
 			}
 		})
+	}
+}
+
+// A node that somebody has just uncordoned is claimed all the same, also if it is only cordoned.
+func TestReleaseOfSchedulableNodeIsConfirmed(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a")
+	f.run(10 * time.Second)
+	if !maintenance.IsClaimed(f.node("n")) || !storedTargets(f.node("n")).IsEmpty() {
+		t.Fatalf("unexpected status: %+v", f.node("n").Status)
+	}
+	f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable = false })
+	f.deliverNodes()
+	deliver[*coordinationv1alpha1.NodeMaintenance](f, f.maintenanceInformer, nil, nil)
+	f.runOnCaches(20 * time.Second)
+	if !maintenance.IsClaimed(f.node("n")) {
+		t.Errorf("released: %+v", f.node("n").Status)
+	}
+	f.run(time.Minute)
+	if node := f.node("n"); !node.Spec.Unschedulable || !maintenance.IsClaimed(node) {
+		t.Errorf("not cordoned when the cache knows of it: %+v", node)
 	}
 }
 
