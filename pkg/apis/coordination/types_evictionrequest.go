@@ -74,7 +74,8 @@ type EvictionRequestSpec struct {
 // EvictionTarget names the object to evict. Exactly one member is set.
 type EvictionTarget struct {
 	// pod is a pod in the namespace of the request. A pod of a scheduling group
-	// (spec.schedulingGroup) cannot be evicted by an EvictionRequest: its request is canceled.
+	// (spec.schedulingGroup) whose PodGroup has the disruptionMode all, or does not exist, cannot be
+	// evicted by an EvictionRequest: its request is canceled.
 	Pod *LocalPodReference
 }
 

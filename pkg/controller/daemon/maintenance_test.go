@@ -587,7 +587,7 @@ func TestInjection(t *testing.T) {
 				coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + own:             "10000/controller",
 			}
 		}, want: named("a.example.com", own)},
-		"in a scheduling group": {change: func(p *v1.PodTemplateSpec) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group} }},
+		"in a scheduling group": {change: func(p *v1.PodTemplateSpec) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group} }, want: named(own)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

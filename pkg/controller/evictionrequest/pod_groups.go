@@ -22,38 +22,19 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/scheduling/podgroup"
 )
 
-// groupReader reads how the pods of a PodGroup may be disrupted, in the versions that the scheduler reads. Few requests are for pods
-// of groups, so no cache is kept of these.
+// groupReader reads how the pods of a PodGroup may be disrupted. Few requests are for pods of groups, so no cache is kept
+// of these.
 type groupReader func(ctx context.Context, namespace, name string) (podgroup.Mode, error)
 
 func newGroupReader(client clientset.Interface) groupReader {
 	return func(ctx context.Context, namespace, name string) (podgroup.Mode, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		group, err := client.SchedulingV1beta1().PodGroups(namespace).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return podgroup.Unknown, nil
-		case err != nil:
-			return podgroup.Unknown, fmt.Errorf("reading PodGroup %s: %w", name, err)
-		}
-		return podgroup.ModeOf(group, func(parent string) (*schedulingv1alpha3.CompositePodGroup, error) {
-			composite, err := client.SchedulingV1alpha3().CompositePodGroups(namespace).Get(ctx, parent, metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err):
-				return nil, nil // Or the server does not serve them any more.
-			case err != nil:
-				return nil, fmt.Errorf("reading CompositePodGroup %s: %w", parent, err)
-			}
-			return composite, nil
-		})
+		return podgroup.Read(ctx, client, namespace, name)
 	}
 }
 

@@ -233,7 +233,7 @@ func TestInterceptedPodControl(t *testing.T) {
 			owner: newReplicaSetOf(func(rs *apps.ReplicaSet) {
 				rs.Spec.Template.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("training")}
 			}),
-			want: [][]string{none},
+			want: [][]string{both},
 		},
 		"the API server rejects them": {
 			deployment: newDeployment(one), answers: []error{invalid}, want: [][]string{both, none},

@@ -79,7 +79,7 @@ func TestInterceptedPods(t *testing.T) {
 		"opted out":                  {set: pacedSet(2, withPacing("Disabled")), want: [][]string{none}},
 		"interceptors of the author": {set: pacedSet(2), change: naming("a.example.com"), want: [][]string{{"a.example.com", ownInterceptor}}},
 		"placed by the author":       {set: pacedSet(2), change: naming(ownInterceptor, "a.example.com"), want: [][]string{{ownInterceptor, "a.example.com"}}},
-		"in a scheduling group":      {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{none}},
+		"in a scheduling group":      {set: pacedSet(2), change: func(p *v1.Pod) { p.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("g")} }, want: [][]string{own}},
 		"placed by annotation": {set: pacedSet(2), change: func(p *v1.Pod) {
 			p.Annotations = map[string]string{"interceptor.evictionrequest.coordination.k8s.io/priority_" + ownInterceptor: "10000/controller"}
 		}, want: [][]string{own}},

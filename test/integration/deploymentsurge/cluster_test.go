@@ -70,7 +70,8 @@ func startAPIServer(t *testing.T, etcd *storagebackend.Config) *rest.Config {
 		features.DeclarativeNodeMaintenance: true,
 		features.DeploymentPodSurge:         true,
 		features.DownscalePodPicker:         true,
-	})
+		features.GenericWorkload:            true,
+	}, "--runtime-config=scheduling.k8s.io/v1beta1=true")
 }
 
 // newCluster returns a namespace that only the shared controllers handle.

@@ -38,6 +38,7 @@ func TestDeploymentSurge(t *testing.T) {
 		{"the example of the KEP, step by step", testPodSurgeExample},
 
 		{"an interceptor is registered in the template", testRegisteredInTemplate},
+		{"the pods are in a PodGroup", testInPodGroup},
 
 		{"ten pods at once, two extra", testMany(intstr.FromInt32(2), 2)},
 		{"ten pods at once, a quarter extra", testMany(intstr.FromString("25%"), 3)},

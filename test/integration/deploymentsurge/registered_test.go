@@ -24,6 +24,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
@@ -64,6 +65,26 @@ func testRegisteredInTemplate(t *testing.T, c *cluster) {
 	}
 
 	c.complete(pod, saver)
+	c.awaitMoved(1, pod)
+	c.expectSurged(history, bounds{most: 2, least: 1})
+}
+
+// testInPodGroup has pods of a group that lets them be evicted one by one, which is the default: they are like any others.
+func testInPodGroup(t *testing.T, c *cluster) {
+	group := &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "single"},
+		Spec:       schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}},
+	}
+	if _, err := c.Client.SchedulingV1beta1().PodGroups(c.Namespace).Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("creating a PodGroup: %v", err)
+	}
+	c.startControllers()
+	pod := c.createDeployment(newDeployment(1, func(d *apps.Deployment) {
+		d.Spec.Template.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group.Name}
+	}))[0]
+	history := c.watchAll()
+	c.expectInterceptors(pod, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet)
+	c.request(pod)
 	c.awaitMoved(1, pod)
 	c.expectSurged(history, bounds{most: 2, least: 1})
 }

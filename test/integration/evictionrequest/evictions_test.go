@@ -62,7 +62,8 @@ func startEvictionServer(t *testing.T, etcd *storagebackend.Config, gateOn bool)
 		features.EvictionRequestForEvictions: gateOn,
 		features.DeploymentPodSurge:          true,
 		features.GenericWorkload:             true,
-	})
+		features.WorkloadWithJob:             true,
+	}, "--runtime-config=scheduling.k8s.io/v1beta1=true")
 }
 
 // TestEvictionRequestForEvictions uses one API server for all tests.
@@ -77,6 +78,8 @@ func TestEvictionRequestForEvictions(t *testing.T) {
 		{"an evictor that tries one pod after another", testEvictorThatStops},
 		{"the grace period of callers", testGracePeriodOfCallers},
 		{"a pod without interceptors is evicted as ever", testEvictionWithoutInterceptors},
+		{"pods of PodGroups", testPodsOfGroups},
+		{"pods of Jobs that have a PodGroup", testPodsOfJobs},
 		{"an eviction joins the request of others", testEvictionJoins},
 		{"an eviction goes through while a budget blocks the controller", testEvictionBesideBudget},
 		{"a dry run writes nothing", testEvictionDryRun},

@@ -226,11 +226,6 @@ var rejectedPods = []struct {
 		pod:  newPod("pod", withInterceptors(first, first)),
 		want: []string{`spec.evictionInterceptors[1].name: Duplicate value: "first.example.com"`},
 	},
-	{
-		name: "interceptors in a scheduling group",
-		pod:  newPod("pod", withInterceptors(first), inSchedulingGroup("group")),
-		want: []string{"spec.evictionInterceptors: Forbidden: may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually"},
-	},
 }
 
 func testRejectedPods(t *testing.T, c *cluster) {

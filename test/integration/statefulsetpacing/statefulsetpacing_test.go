@@ -28,6 +28,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -61,9 +62,11 @@ func TestStatefulSetPacing(t *testing.T) {
 	config := testcluster.StartAPIServer(t, framework.SharedEtcd(), featuregatetesting.FeatureOverrides{
 		features.EvictionRequestAPI:        true,
 		features.StatefulSetEvictionPacing: true,
-	})
+		features.GenericWorkload:           true,
+	}, "--runtime-config=scheduling.k8s.io/v1beta1=true")
 	for name, test := range map[string]func(*cluster){
 		"one pod after another":       testOneAfterAnother,
+		"pods in a PodGroup":          testInPodGroup,
 		"gate off, all at once":       testGateOff,
 		"gate enabled, then disabled": testNoRollout,
 		"restart of the controller":   testRestart,
@@ -243,6 +246,28 @@ func testOneAfterAnother(c *cluster) {
 	c.expectState(old, "old", "new unready", "new")
 	c.makeReady("web-1", old[1].UID)
 	c.awaitState(old, "new unready", "new", "new")
+}
+
+// testInPodGroup has pods of a group that lets them be evicted one by one, which is the default: they are like any others.
+func testInPodGroup(c *cluster) {
+	group := &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "single"},
+		Spec:       schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}},
+	}
+	if _, err := c.Client.SchedulingV1beta1().PodGroups(c.Namespace).Create(c.T.Context(), group, metav1.CreateOptions{}); err != nil {
+		c.T.Fatalf("creating a PodGroup: %v", err)
+	}
+	c.startController(true)
+	old := c.createSet(2, func(set *apps.StatefulSet) {
+		set.Spec.Template.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group.Name}
+	})
+	c.requestEviction(old[1])
+	c.awaitState(old, "old", "new unready")
+	c.requestEviction(old[0])
+	c.awaitMessage(old[0], waitsFor("pod web-1 to become available"))
+	c.expectState(old, "old", "new unready")
+	c.makeReady("web-1", old[1].UID)
+	c.awaitState(old, "new unready", "new")
 }
 
 // testGateOff evicts the pods without pacing.

@@ -29,19 +29,16 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// notInSchedulingGroups is the reason why a pod of a scheduling group may not have interceptors.
-const notInSchedulingGroups = "may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually"
-
 // validateEvictionInterceptors validates spec.evictionInterceptors of a pod or a pod template. The
 // list of a pod is immutable: ValidatePodUpdate rejects changes of all fields except a few.
+//
+// A pod of a scheduling group may have interceptors. Whether they act depends on the disruptionMode of the
+// group, which may not exist yet.
 func validateEvictionInterceptors(spec *core.PodSpec, fldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	interceptors := spec.EvictionInterceptors
 	if len(interceptors) == 0 {
 		return nil
-	}
-	if spec.SchedulingGroup != nil {
-		errs = append(errs, field.Forbidden(fldPath, notInSchedulingGroups))
 	}
 	if len(interceptors) > evictioninterceptor.MaxOnPod {
 		errs = append(errs, field.TooMany(fldPath, len(interceptors), evictioninterceptor.MaxOnPod))
@@ -83,9 +80,6 @@ func validateEvictionInterceptorAnnotations(annotations map[string]string, spec 
 	}
 	var errs field.ErrorList
 	for _, key := range changed {
-		if spec.SchedulingGroup != nil {
-			errs = append(errs, field.Forbidden(fldPath.Key(key), notInSchedulingGroups))
-		}
 		_, parseErrs := evictioninterceptor.ParseRegistration(key, annotations[key], fldPath)
 		errs = append(errs, parseErrs...)
 	}

@@ -110,11 +110,7 @@ func TestValidateEvictionInterceptors(t *testing.T) {
 			pod:  podtest.MakePod("web", interceptedBy(numbered(16))),
 			want: field.ErrorList{field.TooMany(path, 16, 15)},
 		},
-		"together with a scheduling group": {
-			pod: podtest.MakePod("web", interceptedBy(interceptors("migrate.example.com")), inSchedulingGroup),
-			want: field.ErrorList{field.Forbidden(path,
-				"may not be set together with schedulingGroup: pods of a scheduling group are not evicted individually")},
-		},
+		"together with a scheduling group": {pod: podtest.MakePod("web", interceptedBy(interceptors("migrate.example.com")), inSchedulingGroup)},
 		"twice the same": {
 			pod:  podtest.MakePod("web", interceptedBy(interceptors("a.example.com", "b.example.com", "a.example.com"))),
 			want: field.ErrorList{field.Duplicate(name(2), "a.example.com")},
@@ -278,8 +274,8 @@ func TestValidateEvictionInterceptorAnnotations(t *testing.T) {
 			},
 		},
 		"in a scheduling group": {
-			annotations: registered(map[string]string{a: "1"}), tweak: inSchedulingGroup,
-			want: field.ErrorList{field.Forbidden(path.Key(registrationPrefix+a), "may not be set together with schedulingGroup")},
+			annotations: registered(map[string]string{a: "1", b: "x"}), tweak: inSchedulingGroup,
+			want: field.ErrorList{invalid(b, "x", "an integer from")},
 		},
 		"two controllers": {
 			annotations: registered(map[string]string{a: "10000/controller", b: "10000/controller"}),
@@ -327,9 +323,6 @@ func TestValidateEvictionInterceptorAnnotations(t *testing.T) {
 		"an update removes invalid ones": {
 			stored:      registered(map[string]string{a: "-1", b: "x"}),
 			annotations: registered(map[string]string{b: "x"}),
-		},
-		"an update in a scheduling group leaves them alone": {
-			stored: registered(map[string]string{a: "1"}), annotations: registered(map[string]string{a: "1"}), tweak: inSchedulingGroup,
 		},
 		"an update keeps too many":          {stored: manyRegistered(0, 18), annotations: manyRegistered(0, 18)},
 		"an update removes one of too many": {stored: manyRegistered(0, 18), annotations: manyRegistered(0, 17)},

@@ -40,7 +40,7 @@ type TargetReader func(ctx context.Context, name string) (*v1.Pod, error)
 // another interceptor begins when the controller says so, which then watches its deadline.
 //
 // It leaves to the controller what is not the usual case: a pod that is missing, that has finished, or
-// that is part of a scheduling group, and one that cannot be read.
+// that cannot be read. Of one that is part of a scheduling group, it copies the labels.
 func (s *strategy) initialize(ctx context.Context, request *coordination.EvictionRequest) {
 	target := request.Spec.Target.Pod
 	if s.targets == nil || target == nil || target.Name == "" {
@@ -52,13 +52,13 @@ func (s *strategy) initialize(ctx context.Context, request *coordination.Evictio
 			"evictionRequest", klog.KObj(request), "pod", target.Name, "err", err)
 		return
 	}
-	if pod == nil || string(pod.UID) != target.UID || podutil.IsPodPhaseTerminal(pod.Status.Phase) || pod.Spec.SchedulingGroup != nil {
+	if pod == nil || string(pod.UID) != target.UID || podutil.IsPodPhaseTerminal(pod.Status.Phase) {
 		return
 	}
 	for key, value := range evictioninterceptor.MissingLabels(request.Labels, pod.Labels) {
 		metav1.SetMetaDataLabel(&request.ObjectMeta, key, value)
 	}
-	if len(evictioninterceptor.Targets(pod)) > 1 {
+	if len(evictioninterceptor.Targets(pod)) > 1 || pod.Spec.SchedulingGroup != nil {
 		return
 	}
 	status := coordinationv1alpha1.EvictionRequestStatus{ObservedGeneration: request.Generation}

@@ -76,7 +76,7 @@ func TestPrepareForCreateInitializes(t *testing.T) {
 		"another pod of this name":    {pod: pod(func(pod *v1.Pod) { pod.UID = "other" }), labels: own},
 		"a pod that has failed":       {pod: pod(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }), labels: own},
 		"a pod that has succeeded":    {pod: pod(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }), labels: own},
-		"a pod of a scheduling group": {pod: pod(func(pod *v1.Pod) { pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("group")} }), labels: own},
+		"a pod of a scheduling group": {pod: pod(func(pod *v1.Pod) { pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("group")} }), labels: merged},
 		"a request without a target":  {pod: pod(), change: func(request *coordination.EvictionRequest) { request.Spec.Target.Pod = nil }, labels: own},
 		"a request without a name":    {pod: pod(), change: func(request *coordination.EvictionRequest) { request.Spec.Target.Pod.Name = "" }, labels: own},
 	}

@@ -43,6 +43,7 @@ limitations under the License.
 //	replaced.go   callers that name a pod which was replaced under its name
 //	check.go      the pod that the storage evicts in the end
 //	progress.go   whose turn it is; pure functions
+//	groups.go     pods that leave with their PodGroup only, so that no interceptor acts
 //	status.go     the texts of the status 429
 //	rights.go     who does not have to wait
 package interceptedeviction
@@ -230,7 +231,15 @@ func (p *Plugin) decide(ctx context.Context, e *eviction) error {
 		p.refusals.forget(e)
 		return nil
 	}
-	err := p.await(ctx, e)
+	grouped, err := p.leavesWithGroup(ctx, e)
+	switch {
+	case err != nil:
+		return e.inUnknownGroup(err)
+	case grouped:
+		p.refusals.forget(e)
+		return nil
+	}
+	err = p.await(ctx, e)
 	switch {
 	case err == nil:
 		p.refusals.forget(e)

@@ -37,13 +37,10 @@ const (
 )
 
 // ownInterceptors returns the interceptors of the pod for which an eviction has to wait, in the
-// order in which they act. It excludes those that every request for such a pod has:
+// order in which they act, unless the pod leaves with its group only (groups.go). It excludes those that every request for such a pod has:
 // imperative-eviction.k8s.io, and for pods of DaemonSets and static pods the controller that acts
 // in a maintenance only. Without a maintenance, an eviction would wait for it forever.
 func ownInterceptors(pod *v1.Pod) []string {
-	if pod.Spec.SchedulingGroup != nil {
-		return nil // Its request would be canceled, so no interceptor ever acts.
-	}
 	return slices.DeleteFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return isBuiltIn(name, pod) })
 }
 

@@ -85,7 +85,9 @@ func ofDaemonSet(pod *v1.Pod) {
 
 func static(pod *v1.Pod) { pod.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "1"} }
 
-func inSchedulingGroup(pod *v1.Pod) { pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{} }
+func inSchedulingGroup(pod *v1.Pod) {
+	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: ptr.To("training")}
+}
 
 func terminating(pod *v1.Pod) {
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: noon}, ptr.To[int64](30)
@@ -181,7 +183,7 @@ func TestOwnInterceptors(t *testing.T) {
 		"of no DaemonSet, but names it": {pod: newPod(interceptedBy(daemonSet)), want: []string{daemonSet}},
 		"static":                        {pod: newPod(static)},
 		"static, and names it":          {pod: newPod(static, interceptedBy(kubelet))},
-		"of a scheduling group":         {pod: newPod(interceptedBy(first), inSchedulingGroup)},
+		"of a scheduling group":         {pod: newPod(interceptedBy(first), inSchedulingGroup), want: []string{first}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

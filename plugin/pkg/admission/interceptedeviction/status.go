@@ -127,6 +127,14 @@ func (e *eviction) refused(reason error) error {
 		"the EvictionRequest of the pod cannot be written")
 }
 
+// inUnknownGroup returns the status for an eviction of a pod of which is not known whether it leaves with its group only.
+func (e *eviction) inUnknownGroup(reason error) error {
+	return tooManyRequests(
+		fmt.Sprintf("Cannot evict pod %s/%s: its interceptors (%s) may have to act first. It is not known whether they do, because pod %s is in a PodGroup: %s",
+			e.GetNamespace(), e.pod.Name, e.names(), e.pod.Name, plaintext.Truncate(plaintext.Line(reason.Error()), maxReasonLength)),
+		"the PodGroup of the pod cannot be read")
+}
+
 // names are those of the interceptors that have to act.
 func (e *eviction) names() string {
 	return plaintext.Truncate(strings.Join(e.interceptors, ", "), maxNamesLength)

@@ -33,7 +33,7 @@ const (
 	//
 	// Written by the interceptor, or by the author of the pod. A pod has at most 15 interceptors,
 	// including those of spec.evictionInterceptors. A name in both counts once, at its place in
-	// the spec. Pods with a schedulingGroup cannot have any.
+	// the spec. Those of a pod that leaves with its PodGroup only do not act.
 	EvictionInterceptorAnnotationPrefix = "interceptor.evictionrequest.coordination.k8s.io/priority_"
 
 	// EvictionInterceptorMaxPriority is the highest priority; the lowest is 0. Interceptors of a

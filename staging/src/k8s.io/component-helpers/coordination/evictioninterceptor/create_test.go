@@ -64,7 +64,6 @@ func TestCreate(t *testing.T) {
 	terminating := errTerminating()
 	tests := map[string]struct {
 		spec      []string
-		group     *v1.PodSchedulingGroup
 		answers   []error
 		wantNames []int
 		wantErr   error
@@ -79,12 +78,12 @@ func TestCreate(t *testing.T) {
 		"the namespace terminates":                {answers: []error{terminating}, wantNames: []int{1}, wantErr: terminating},
 		"the author has named it":                 {spec: []string{name}, answers: []error{errForbidden}, wantNames: []int{1}, wantErr: errForbidden},
 		"interceptors of the author are kept":     {spec: []string{"user.example.com"}, answers: []error{errForbidden}, wantNames: []int{2, 1}},
-		"cannot be added":                         {group: &v1.PodSchedulingGroup{}, wantNames: []int{0}},
-		"cannot be added, and the pod is refused": {group: &v1.PodSchedulingGroup{}, answers: []error{errForbidden}, wantNames: []int{0}, wantErr: errForbidden},
+		"cannot be added":                         {spec: numbered("i", MaxOnPod), wantNames: []int{MaxOnPod}},
+		"cannot be added, and the pod is refused": {spec: numbered("i", MaxOnPod), answers: []error{errForbidden}, wantNames: []int{MaxOnPod}, wantErr: errForbidden},
 	}
 	for testName, test := range tests {
 		t.Run(testName, func(t *testing.T) {
-			template := &v1.PodTemplateSpec{Spec: v1.PodSpec{EvictionInterceptors: interceptorsNamed(test.spec), SchedulingGroup: test.group}}
+			template := &v1.PodTemplateSpec{Spec: v1.PodSpec{EvictionInterceptors: interceptorsNamed(test.spec)}}
 			before := template.DeepCopy()
 			a := &attempts{answers: test.answers}
 			creator := NewCreator(testingclock.NewFakePassiveClock(time.Now()))
@@ -146,7 +145,7 @@ func TestCreateSaysWhatIsLeftOut(t *testing.T) {
 	}
 	registered := named(13)
 	registered.Annotations = map[string]string{coordinationv1alpha1.EvictionInterceptorAnnotationPrefix + "annotated.example.com": "1"}
-	grouped := named(0)
+	grouped := named(14)
 	grouped.Spec.SchedulingGroup = &v1.PodSchedulingGroup{}
 	for name, test := range map[string]struct {
 		template *v1.PodTemplateSpec
@@ -159,7 +158,7 @@ func TestCreateSaysWhatIsLeftOut(t *testing.T) {
 		"no room, and not created":   {template: named(14), answers: []error{errUnavailable}},
 		"refused":                    {template: named(0), answers: []error{errForbidden}, want: []string{"the API server refuses them: " + errForbidden.Error()}},
 		"refused, also without them": {template: named(0), answers: []error{errQuota, errQuota}},
-		"in a scheduling group":      {template: grouped},
+		"in a scheduling group":      {template: grouped, want: []string{"the pod template names 14 interceptors, and a pod has at most 15"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &attempts{answers: test.answers}

@@ -49,7 +49,7 @@ func AddTo(template *v1.PodTemplateSpec, controllers ...string) bool {
 	if len(missing) == 0 {
 		return true
 	}
-	if template.Spec.SchedulingGroup != nil || inSpec.Union(registeredNames(template.Annotations)).Len() > MaxOnPod {
+	if inSpec.Union(registeredNames(template.Annotations)).Len() > MaxOnPod {
 		return false
 	}
 	earlier := firstSeen(namesBeforeControllers(template.Annotations), inSpec, MaxOnPod)

@@ -155,9 +155,11 @@ func TestAddTo(t *testing.T) {
 		},
 		"a scheduling group": {
 			group: inGroup, names: []string{deployment, replicaSet},
+			want: []string{deployment, replicaSet}, wantAll: true,
 		},
 		"a scheduling group and registered names": {
 			group: inGroup, annotations: annotated(map[string]string{user: "20000", deployment: "20000"}), names: []string{deployment},
+			want: []string{user, deployment}, wantAll: true,
 		},
 		"a scheduling group and both names": {
 			spec: []string{deployment, replicaSet}, group: inGroup, names: []string{deployment, replicaSet},

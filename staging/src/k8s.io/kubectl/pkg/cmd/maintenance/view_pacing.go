@@ -33,7 +33,7 @@ import (
 // its controller does so depends on a feature gate that kubectl cannot read, but pods name it only
 // if they were created with the gate.
 func (s *podSnapshot) leavesAlone(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) bool {
-	if pod.DeletionTimestamp != nil || !isReady(pod) {
+	if pod.DeletionTimestamp != nil || !isReady(pod) || s.isGrouped(pod) {
 		return false
 	}
 	own, paced := s.pacedLimit(pod)

@@ -23,7 +23,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -55,10 +57,16 @@ func TestLeavesAlone(t *testing.T) {
 		"opted out": {set: func(set *appsv1.StatefulSet) {
 			set.Annotations = map[string]string{"statefulset.kubernetes.io/eviction-pacing": "Disabled"}
 		}},
-		"on delete":                    {set: func(set *appsv1.StatefulSet) { set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType }},
-		"deleted":                      {set: func(set *appsv1.StatefulSet) { set.DeletionTimestamp = &now }},
-		"not ready":                    {pod: func(pod *corev1.Pod) { pod.Status.Conditions = nil }},
-		"terminating":                  {pod: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }},
+		"on delete":   {set: func(set *appsv1.StatefulSet) { set.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType }},
+		"deleted":     {set: func(set *appsv1.StatefulSet) { set.DeletionTimestamp = &now }},
+		"not ready":   {pod: func(pod *corev1.Pod) { pod.Status.Conditions = nil }},
+		"terminating": {pod: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }},
+		"in a group that leaves as one": {pod: func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("all")}
+		}},
+		"in a group": {pod: func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("single")}
+		}, want: true},
 		"does not name the set":        {pod: func(pod *corev1.Pod) { pod.Spec.EvictionInterceptors = nil }},
 		"a set that could not be read": {unknown: true},
 	}
@@ -79,7 +87,7 @@ func TestLeavesAlone(t *testing.T) {
 			if test.pod != nil {
 				test.pod(pod)
 			}
-			s := &podSnapshot{}
+			s := &podSnapshot{independent: sets.New(types.NamespacedName{Namespace: "default", Name: "single"})}
 			if !test.unknown {
 				s.addStatefulSets([]*appsv1.StatefulSet{set})
 			}

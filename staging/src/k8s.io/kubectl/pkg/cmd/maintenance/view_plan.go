@@ -259,6 +259,9 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 		Budgets:      budgetNames(budgets),
 		Remarks:      s.notesOf(pod),
 	}
+	if s.isGrouped(pod) {
+		p.Interceptors = evictioninterceptor.TargetNames(nil, nil, evictionrequest.DefaultInterceptors(pod)) // Those that it names never act.
+	}
 	if step := compiled.EntryFor(pod); step < compiled.Len() {
 		p.Step = step + 1
 	}

@@ -67,11 +67,12 @@ func (s *podSnapshot) anyPod(is func(*corev1.Pod) bool) bool {
 }
 
 // awaitsSurge reports whether the Deployment controller is an interceptor of the pod and has not
-// finished. The name of the interceptor is in the spec since the pod was created.
+// finished. The name of the interceptor is in the spec since the pod was created. In a group whose pods leave
+// together, none acts.
 func (s *podSnapshot) awaitsSurge(pod *corev1.Pod) bool {
 	const name = coordinationv1alpha1.EvictionInterceptorDeployment
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "ReplicaSet" || pod.DeletionTimestamp != nil {
+	if owner == nil || owner.Kind != "ReplicaSet" || pod.DeletionTimestamp != nil || s.isGrouped(pod) {
 		return false
 	}
 	request := s.requests[string(pod.UID)]

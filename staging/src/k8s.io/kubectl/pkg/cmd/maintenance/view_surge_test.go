@@ -28,7 +28,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -75,6 +77,11 @@ func TestSurgeOfPods(t *testing.T) {
 	canceled.request = gaveUp.request.DeepCopy()
 	canceled.requestCondition(coordinationv1alpha1.EvictionRequestConditionCanceled, coordinationv1alpha1.EvictionRequestReasonNoRequesters, 0)
 
+	grouped := func(pod podStory, group string) podStory {
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+		return pod
+	}
+
 	type result struct {
 		Blocked, Unreplaced string
 		Remarks             []podNote
@@ -109,16 +116,19 @@ func TestSurgeOfPods(t *testing.T) {
 		{"requested, and the Deployment is processed", gaveUp, []*appsv1.Deployment{newDeployment("web")}, onlyBlocked},
 		{"requested before the Deployment was an interceptor", earlier, []*appsv1.Deployment{newDeployment("web")}, onlyBlocked},
 		{"canceled after it was active", canceled, []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"in a group", grouped(replaced("web-0", "node-1"), "single"), []*appsv1.Deployment{newDeployment("web")}, replacedFirst},
+		{"in a group that leaves as one", grouped(replaced("web-0", "node-1", migrate), "all"), []*appsv1.Deployment{newDeployment("web")}, result{Blocked: refusal, Remarks: []podNote{noteSchedulingGroup}}},
 		{"terminating", replaced("web-0", "node-1").terminatingSince(0), []*appsv1.Deployment{newDeployment("web")}, result{Remarks: []podNote{noteTerminating}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := snapshotOf(newNode("node-1"), tc.pod, newBudget("web", "web", 0))
 			s.setDeployments(tc.deployments)
+			s.independent = sets.New(types.NamespacedName{Namespace: "default", Name: "single"})
 			pod := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods[0]
 			if diff := cmp.Diff(tc.want, result{pod.Blocked, pod.BlockedUnreplaced, pod.Remarks}); diff != "" {
 				t.Errorf("(-want, +got):\n%s", diff)
 			}
-			if !slices.Contains(pod.Interceptors, last) {
+			if !slices.Contains(pod.Interceptors, last) || slices.Contains(pod.Remarks, noteSchedulingGroup) && len(pod.Interceptors) > 1 {
 				t.Errorf("interceptors %v", pod.Interceptors)
 			}
 		})
