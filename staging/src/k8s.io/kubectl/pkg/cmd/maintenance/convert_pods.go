@@ -55,6 +55,7 @@ const (
 	interceptorsField = "evictionInterceptors"
 	respondersField   = "evictionResponders"
 	annotationsField  = "annotations"
+	groupField        = "schedulingGroup"
 )
 
 // Limits and priorities of responders.
@@ -252,6 +253,12 @@ type interceptor struct {
 func (p *podConversion) toResponders() {
 	kept := p.ownInterceptors(p.readInterceptors())
 	delete(p.spec, interceptorsField)
+	if _, grouped := p.spec[groupField]; grouped {
+		for _, dropped := range kept {
+			p.add(isLost, p.where, withValue(dropped.path, dropped.name), "1.37 refuses responders of a pod that has a %s: the pod is evicted without it", groupField)
+		}
+		return
+	}
 	if len(kept) > maxResponders {
 		for _, dropped := range kept[maxResponders:] {
 			p.add(isLost, p.where, withValue(dropped.path, dropped.name), "a pod has at most %d responders in 1.37, so this one, which acts late, does not act: let another one do its work", maxResponders)

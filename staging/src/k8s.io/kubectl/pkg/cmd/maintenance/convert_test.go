@@ -381,8 +381,13 @@ func TestConvertReports(t *testing.T) {
 			to: "lifecycle.k8s.io/v1alpha1", said: "spec.requesters: is empty: no one requests the eviction"},
 		"a pod that is being deleted": {text: "{apiVersion: v1, kind: Pod, metadata: {name: a, deletionTimestamp: '2026-11-21T13:05:00Z'}, spec: {containers: []}}", said: "metadata.deletionTimestamp: the object is being deleted, so nothing is written for it"},
 		"only reserved responders":    {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], evictionResponders: [{name: x.k8s.io/y, priority: 0}]}}", said: "spec.evictionResponders=x.k8s.io/y: names in the domains", written: []string{"spec:\n  containers: []\n"}},
-		"the highest priority":        {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], evictionResponders: [{name: x.example.com/y, priority: 100000}]}}", said: "x.example.com/y (100000)", written: []string{"  evictionInterceptors:\n  - name: x.example.com/y\n"}},
-		"a pod without responders":    {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}", written: []string{"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers: []\n"}},
+		"interceptors in a scheduling group": {
+			text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], schedulingGroup: {podGroupName: g}, evictionInterceptors: [{name: x.example.com}]}}",
+			to:   "lifecycle.k8s.io/v1alpha1", said: "lost: in.yaml, document 1: Pod/a: spec.evictionInterceptors[0].name=x.example.com: 1.37 refuses responders of a pod that has a schedulingGroup",
+			written: []string{"spec:\n  containers: []\n  schedulingGroup:\n    podGroupName: g\n"},
+		},
+		"the highest priority":     {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [], evictionResponders: [{name: x.example.com/y, priority: 100000}]}}", said: "x.example.com/y (100000)", written: []string{"  evictionInterceptors:\n  - name: x.example.com/y\n"}},
+		"a pod without responders": {text: "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: []}}", written: []string{"apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers: []\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{}
