@@ -48,12 +48,21 @@ func evictionInterceptorsInUse(podSpec *api.PodSpec) bool {
 // KeepEvictionInterceptors keeps the interceptors of a pod where an update omits them, with a warning: the list is
 // immutable, and clients that are built with other types than ours drop it when they replace a pod.
 func KeepEvictionInterceptors(ctx context.Context, pod, oldPod *api.Pod) {
-	if len(pod.Spec.EvictionInterceptors) > 0 || !evictionInterceptorsInUse(&oldPod.Spec) {
+	keepEvictionInterceptors(ctx, &pod.Spec, &oldPod.Spec, "spec.evictionInterceptors", "the list of a pod is immutable")
+}
+
+// KeepEvictionInterceptorsOfJob does the same for the pod template of a Job. That is immutable, too, but for what a
+// suspended Job may change of it, of which its interceptors are no part.
+func KeepEvictionInterceptorsOfJob(ctx context.Context, template, oldTemplate *api.PodTemplateSpec) {
+	keepEvictionInterceptors(ctx, &template.Spec, &oldTemplate.Spec, "spec.template.spec.evictionInterceptors", "the template of a Job is immutable")
+}
+
+func keepEvictionInterceptors(ctx context.Context, podSpec, oldPodSpec *api.PodSpec, path, reason string) {
+	if len(podSpec.EvictionInterceptors) > 0 || !evictionInterceptorsInUse(oldPodSpec) {
 		return
 	}
-	pod.Spec.EvictionInterceptors = slices.Clone(oldPod.Spec.EvictionInterceptors)
-	warning.AddWarning(ctx, "", "spec.evictionInterceptors: kept, although the update omits it, because the list of a pod is immutable: "+
-		"use a patch, or a client that knows the field")
+	podSpec.EvictionInterceptors = slices.Clone(oldPodSpec.EvictionInterceptors)
+	warning.AddWarning(ctx, "", fmt.Sprintf("%s: kept, although the update omits it, because %s: use a patch, or a client that knows the field", path, reason))
 }
 
 // warningsForEvictionInterceptors warns of what the author of a pod template may not expect of its interceptors.

@@ -108,6 +108,18 @@ func testPodsOfJobs(t *testing.T, c *cluster) {
 	if pod.Spec.SchedulingGroup == nil || len(interceptorNames(&pod.Spec)) != 1 {
 		t.Fatalf("the pod is in the group %v, and has the interceptors %q", pod.Spec.SchedulingGroup, interceptorNames(&pod.Spec))
 	}
+	// A client with other types drops the field when it replaces the Job, whose template is immutable.
+	training, err := c.client.BatchV1().Jobs(c.namespace).Get(t.Context(), "training", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	training.Annotations, training.Spec.Template.Spec.EvictionInterceptors = map[string]string{"example.com/note": "x"}, nil
+	if training, err = c.client.BatchV1().Jobs(c.namespace).Update(t.Context(), training, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("replacing the Job without its interceptors: %v", err)
+	} else if names := interceptorNames(&training.Spec.Template.Spec); len(names) != 1 || training.Annotations["example.com/note"] != "x" {
+		t.Errorf("the Job has the interceptors %q and the annotations %v", names, training.Annotations)
+	}
+
 	c.expectWaits("a pod of a Job", c.evict(pod))
 	c.awaitRequest(pod, "the first interceptor to be active", active(first))
 }
