@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 )
@@ -266,6 +268,45 @@ func TestEvictionThatIsNotRequestedForLong(t *testing.T) {
 	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxContentionDelay {
 		t.Errorf("the next attempt is after %s, want at most %s", got, maxContentionDelay)
 	}
+}
+
+// What has blocked an eviction is written to the request as it is after the call, which may have taken seconds.
+func TestRequestChangesDuringTheEviction(t *testing.T) {
+	for name, evictErr := range map[string]error{
+		"conflicts":     apierrors.NewConflict(podResource, podName, errUnreachable),
+		"not requested": notRequested(),
+		"refused":       apierrors.NewForbidden(podResource, podName, errUnreachable),
+	} {
+		f := newFixture(t, newRequest(imperativeActive()), newPod())
+		f.imperative.conflicts.set(podUID, f.clock.Now().Add(-conflictTolerance))
+		f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
+			f.addToCache(t, newRequest(imperativeActive(), func(request *coordinationv1alpha1.EvictionRequest) { request.ResourceVersion = "later" }))
+			return evictErr
+		}
+		f.syncEviction(t, requestKeyOfPod)
+		var written []string
+		for _, action := range f.client.Actions() {
+			if update, ok := action.(clienttesting.UpdateAction); ok {
+				written = append(written, update.GetObject().(*coordinationv1alpha1.EvictionRequest).ResourceVersion)
+			}
+		}
+		if !slices.Equal(written, []string{"later"}) {
+			t.Errorf("%s: wrote to the versions %q of the request", name, written)
+		}
+	}
+}
+
+// Conflicts are not counted on for the next request of the pod.
+func TestConflictsEndWithTheRequest(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = notRequested()
+	f.syncEviction(t, requestKeyOfPod)
+	f.sendDelete(t, newRequest(imperativeActive()))
+	f.syncEviction(t, requestKeyOfPod)
+	f.sendUpdate(t, newRequest(imperativeActive()))
+	f.clock.Step(conflictTolerance)
+	f.syncEviction(t, requestKeyOfPod)
+	f.expectWrites(t)
 }
 
 // Who writes to a pod all the time cannot keep it.
