@@ -21,6 +21,7 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +59,7 @@ func testPodsOfGroups(t *testing.T, c *cluster) {
 	c.expectWaits("a pod of the mode single", c.evict(evicted))
 	c.awaitRequest(evicted, "the first interceptor to be active", active(first))
 	c.report(evicted, coordinationapply.InterceptorStatus().WithName(first).WithCompletionTime(metav1.Now()))
-	c.expectGone(evicted)
+	c.awaitRequest(evicted, "the eviction", is(coordinationv1alpha1.EvictionRequestConditionEvicted))
 
 	requested := newMember("requested", "single")
 	c.join(requested, drainer)

@@ -258,16 +258,16 @@ func testInPodGroup(c *cluster) {
 		c.T.Fatalf("creating a PodGroup: %v", err)
 	}
 	c.startController(true)
-	old := c.createSet(2, func(set *apps.StatefulSet) {
+	old := c.createSet(3, func(set *apps.StatefulSet) {
 		set.Spec.Template.Spec.SchedulingGroup = &v1.PodSchedulingGroup{PodGroupName: &group.Name}
 	})
+	c.requestEviction(old[2])
+	c.awaitState(old, "old", "old", "new unready")
 	c.requestEviction(old[1])
-	c.awaitState(old, "old", "new unready")
-	c.requestEviction(old[0])
-	c.awaitMessage(old[0], waitsFor("pod web-1 to become available"))
-	c.expectState(old, "old", "new unready")
-	c.makeReady("web-1", old[1].UID)
-	c.awaitState(old, "new unready", "new")
+	c.awaitMessage(old[1], waitsFor("pod web-2 to become available"))
+	c.expectState(old, "old", "old", "new unready")
+	c.makeReady("web-2", old[2].UID)
+	c.awaitState(old, "old", "new unready", "new")
 }
 
 // testGateOff evicts the pods without pacing.

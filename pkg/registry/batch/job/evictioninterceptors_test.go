@@ -17,6 +17,7 @@ limitations under the License.
 package job
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestUpdatesKeepEvictionInterceptors(t *testing.T) {
 		}},
 	} {
 		for _, enabled := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, gate on %t", name, enabled), func(t *testing.T) {
 				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.EvictionRequestAPI, true)
 				labels := map[string]string{"a": "b"}
 				old := &batch.Job{
