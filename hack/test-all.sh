@@ -32,6 +32,7 @@ declare -rA TARGETS=(
   [demos]='demo demo-evictionrequest demo-podpicker demo-fleet down down:fleet'
   [chaos]='test-chaos'
   [histories]='test-histories'
+  [defects]='test-defects'
   [surge]='test-surge'
   [cases]='test-cases'
   [upgrade]='test-upgrade'
@@ -52,7 +53,7 @@ declare -rA TARGETS=(
 )
 # down:fleet is make down NAME=fleet.
 readonly CLEANUP=(down down:fleet down-real local-down)
-readonly ORDER=(drain docs demos chaos histories surge cases upgrade upgrade-fork interop integration-upstream monitoring release
+readonly ORDER=(drain docs demos chaos histories defects surge cases upgrade upgrade-fork interop integration-upstream monitoring release
   node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 
 usage() {
