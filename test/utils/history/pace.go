@@ -64,6 +64,9 @@ func (p *pastWrites) check(_ *World, c *Change) string {
 		}
 	}
 	p.all[c.Key] = append(past, now)
+	if c.Key.Kind == "StatefulSet" || c.Key.Kind == "DaemonSet" {
+		returns = 0 // Their status has no times: it is the same again after each pod that is replaced.
+	}
 	if last, found := p.reported[c.Key]; found && c.Time.Sub(last) <= returnWindow || returns <= maxReturns && len(past) < maxWrites {
 		return ""
 	}

@@ -190,6 +190,12 @@ func isEvicted(pod *v1.Pod) bool {
 	})
 }
 
+// isIntercepted reports whether an eviction of the pod has to wait for a request: not for the controller of a DaemonSet,
+// which acts during maintenances only.
+func isIntercepted(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.EvictionInterceptors, func(i v1.EvictionInterceptor) bool { return i.Name != "daemonset.apps.k8s.io" })
+}
+
 // wantedRequests has the last revision at which each request wanted that its pod is evicted, and the one at which each
 // pod was marked. kube-apiserver marks the pod, reads the request, and deletes the pod: who withdraws after the reading
 // has come too late.
@@ -232,7 +238,7 @@ func (r *wantedRequests) check(_ *World, c *Change) string {
 		return ""
 	}
 	request := markOf(before)
-	if request == "" && isEvicted(before) {
+	if request == "" && isEvicted(before) && isIntercepted(before) {
 		return "it is evicted, and not for a request"
 	}
 	if request == "" || r.wanted[request] || r.until[request] >= r.marked[before.UID] {

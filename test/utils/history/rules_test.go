@@ -103,6 +103,14 @@ func mark(uid string) func(*v1.Pod) {
 	}
 }
 
+// evictedBy has the pod evicted for no request, which has this interceptor.
+func evictedBy(interceptor string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: interceptor}}
+		pod.Status.Conditions[1].Reason, pod.Status.Conditions[1].Message = "EvictionByEvictionAPI", "Eviction API: evicting"
+	}
+}
+
 func terminate(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 
 func (s *story) request(changes ...func(*coordinationv1alpha1.EvictionRequest)) {
@@ -601,11 +609,21 @@ func TestRules(t *testing.T) {
 
 		"evicted for no request": {func(s *story) {
 			s.evicting()
-			s.pod(mark(requestUID), func(pod *v1.Pod) {
-				pod.Status.Conditions[1].Reason, pod.Status.Conditions[1].Message = "EvictionByEvictionAPI", "Eviction API: evicting"
-			})
+			s.pod(mark(requestUID), evictedBy(migrate))
 			s.pod(terminate)
 		}, "it is evicted, and not for a request"},
+		"a pod of a DaemonSet is evicted for no request": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID), evictedBy("daemonset.apps.k8s.io"))
+			s.pod(terminate)
+		}, ""},
+		"a StatefulSet that replaces its pods": {func(s *story) {
+			for i := range int32(4 * maxReturns) {
+				change(s, "StatefulSet", &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "db"}}, func(set *appsv1.StatefulSet) {
+					set.Status.ReadyReplicas = i % 2
+				})
+			}
+		}, ""},
 		"evicted during a drain": {func(s *story) {
 			s.maintenance()
 			s.node(begun("m"))
