@@ -159,8 +159,8 @@ func (f *Fence) isFresh(request *coordinationv1alpha1.EvictionRequest) bool {
 	return request.Generation == 1 && age >= 0 && age < freshness
 }
 
-// IsRefusal reports whether the error is that of a Fence. Until the request changes, the same call is
-// refused again.
+// IsRefusal reports whether the error is that of a Fence. Until the request changes, or its node is drained again,
+// the same call is refused again.
 func IsRefusal(err error) bool {
 	return apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotRequestedCause)
 }

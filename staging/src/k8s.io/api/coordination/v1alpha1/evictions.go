@@ -111,7 +111,8 @@ const (
 	// marked the pod with the condition DisruptionTarget, before it deletes it. It refuses with the
 	// status 409 and a cause of the type EvictionNotRequestedCause if the request has another UID or
 	// does not exist, is finished, has no requesters or is being deleted (unless it cannot be
-	// canceled), if another interceptor is active, or if the pod terminates already.
+	// canceled), if another interceptor is active, or if the pod terminates already; and, when admission
+	// is done, if only NodeMaintenanceRequester requests it, and the node is not drained (any more).
 	EvictionRequestUIDAnnotation = "coordination.k8s.io/eviction-request-uid"
 
 	// EvictionActingInterceptorAnnotation, in the metadata of an Eviction, is the name of the interceptor
@@ -119,6 +120,6 @@ const (
 	EvictionActingInterceptorAnnotation = "coordination.k8s.io/acting-interceptor"
 
 	// EvictionNotRequestedCause is the type of the cause in the details of that status. Who gets it
-	// waits for a change of the request.
+	// waits for a change of the request; a maintenance that does not drain the node withdraws its own.
 	EvictionNotRequestedCause = "EvictionNotRequested"
 )
