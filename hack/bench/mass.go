@@ -27,6 +27,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,7 +126,7 @@ func (c *cluster) connectEtcd() (*clientv3.Client, error) {
 
 func (m *mass) measure(ctx context.Context) (err error) {
 	nothing := func(context.Context, int) ([]result, error) { return []result{}, nil }
-	if err := m.drain(ctx, massCompared, comparedPods, nothing); err != nil {
+	if err := m.drain(ctx, massCompared, comparedPods, 0, nothing); err != nil {
 		return fmt.Errorf("%s: %w", massCompared, err)
 	}
 	// Only now: what the first drain makes the process load stays loaded.
@@ -135,7 +136,7 @@ func (m *mass) measure(ctx context.Context) (err error) {
 	if err := m.measureBare(ctx); err != nil {
 		return fmt.Errorf("%s: %w", massBare, err)
 	}
-	if err := m.drain(ctx, massDrain, m.opts.massPods, m.disturb); err != nil {
+	if err := m.drain(ctx, massDrain, m.opts.massPods, fewNodes+1, m.disturb); err != nil {
 		return fmt.Errorf("%s: %w", massDrain, err)
 	}
 	after, err := m.heapAfterEnd(ctx)
@@ -144,7 +145,7 @@ func (m *mass) measure(ctx context.Context) (err error) {
 	}
 	m.table.derive(massDrain, result{Name: heapAfter, digits: 2, Value: after})
 	restart := func(ctx context.Context, _ int) ([]result, error) { return []result{}, m.restartManager(ctx) }
-	if err := m.drain(ctx, massRestart, restartedPods, restart); err != nil {
+	if err := m.drain(ctx, massRestart, restartedPods, 0, restart); err != nil {
 		return fmt.Errorf("%s: %w", massRestart, err)
 	}
 	return m.sampleKubectl(ctx)
@@ -170,8 +171,8 @@ func (m *mass) heapAfterEnd(ctx context.Context) (times float64, err error) {
 }
 
 // drain creates the pods, at most all, drains their nodes by a maintenance, and removes what is left.
-// middle is called when a third of the pods is gone.
-func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx context.Context, nodes int) ([]result, error)) (err error) {
+// middle is called when a third of the pods is gone, and creates requests for others pods.
+func (m *mass) drain(ctx context.Context, name string, pods, others int, middle func(ctx context.Context, nodes int) ([]result, error)) (err error) {
 	pods = min(pods, m.opts.massPods)
 	fmt.Printf("%s: creating %d pods\n", name, pods)
 	if err := m.createMassPods(ctx, pods); err != nil {
@@ -197,23 +198,33 @@ func (m *mass) drain(ctx context.Context, name string, pods int, middle func(ctx
 		return fmt.Errorf("creating a maintenance: %w", err)
 	}
 	started := time.Now()
+	// The status is observed meanwhile too: without a sample, it would be as far behind as middle takes.
+	disturbing, ctxOfAll := errgroup.WithContext(ctx)
 	var more []result
-	err = wait.PollUntilContextTimeout(ctx, time.Second, massTimeout, true, func(ctx context.Context) (bool, error) {
+	begun := false
+	err = wait.PollUntilContextTimeout(ctxOfAll, time.Second, massTimeout, true, func(ctx context.Context) (bool, error) {
 		drained, err := watched.observe(ctx)
-		if err == nil && more == nil && watched.left < pods*2/3 {
-			if more, err = middle(ctx, nodes); len(more) > 0 {
-				watched.others = fewNodes + 1
-			}
+		if err == nil && !begun && watched.left < pods*2/3 {
+			begun = true
+			watched.others = others
+			disturbing.Go(func() (err error) {
+				more, err = middle(ctxOfAll, nodes)
+				return err
+			})
 		}
 		if err == nil && watched.left <= inFlight {
 			err = m.endTerminating(ctx)
 		}
 		return drained, err
 	})
+	took := time.Since(started)
+	// An error of middle ends the waiting too, and says why.
+	if failed := disturbing.Wait(); failed != nil {
+		return failed
+	}
 	if err != nil {
 		return fmt.Errorf("waiting for the maintenance to be drained: %w", err)
 	}
-	took := time.Since(started)
 	fmt.Printf("%s: drained after %.1f s; status behind at most %s\n", name, took.Seconds(), watched.when)
 	after, err := m.settledMetrics(ctx)
 	if err != nil {
