@@ -37,7 +37,7 @@ usage: hack/test.sh PHASE [PACKAGE...] ...
 Phases:
   tools        the tools of this repository; that upstream's types read what this fork stores
   unit         packages that hold one of our files or patches, our gates off
-  unit-gates   the same, our gates on
+  unit-gates   the same, our gates on, for packages that have feature gates
   integration  our integration tests, and upstream's that a patch touches; upstream's of evictions, our gates on
   integration-upstream, integration-upstream-gates
                upstream's integration tests of what the patches change, our gates off or on
@@ -60,6 +60,13 @@ packages() {
         *) echo "k8s.io/kubernetes/${dir}" ;;
       esac
     done
+}
+
+# The packages whose tests have the feature gates of Kubernetes. For all others, such as the staging
+# modules, a run with our gates on would be the same again.
+gated() {
+  GOWORK='' go list -C "${TREE}" -test -f '{{.ImportPath}} {{join .Deps " "}} ' "$@" |
+    sed -n 's#^\([^ ]*\)\.test .*k8s\.io/kubernetes/pkg/features .*#\1#p'
 }
 
 # The feature gates that our patches name.
@@ -130,6 +137,8 @@ run_phase() {
       ;;
     unit-gates)
       select_packages "${UNIT_DIRS}" "$@"
+      mapfile -t PACKAGES < <(gated "${PACKAGES[@]}")
+      [[ ${#PACKAGES[@]} -gt 0 ]] || return 0
       run unit-gates "${TREE}" -skip "${DEFAULT_GATES_TESTS}" \
         -ldflags "-X k8s.io/kubernetes/pkg/features.enabledByDefault=$(gates)" "${PACKAGES[@]}"
       ;;
