@@ -42,6 +42,7 @@ Phases:
   integration-upstream, integration-upstream-gates
                upstream's integration tests of what the patches change, our gates off or on
   e2e          the demos and the tutorial, on clusters of their own
+  histories    three histories with fixed seeds
   all          all of these, in this order
   race         tests of ours under the race detector, unit and integration; no part of all
   simulation   the simulations alone, with SIMULATION_SEEDS random seeds each; no part of all
@@ -163,6 +164,9 @@ run_phase() {
       # Their clusters have names of their own, so that one that is in use stays.
       SYSTEM_TEST_OUTPUT=${ROOT}/_output run e2e "${TREE}" -count 1 -timeout 20m -run '^(TestDemo.*|TestTutorial.*)$' ./test/system
       ;;
+    histories)
+      HISTORY_SEED=1 HISTORY_COUNT=3 SYSTEM_TEST_OUTPUT=${ROOT}/_output run histories "${TREE}" -count 1 -timeout 20m -run '^TestHistories$' ./test/system
+      ;;
     race) run_race "$@" ;;
   esac
 }
@@ -244,12 +248,12 @@ main() {
   # What components log in integration tests, a file for each package.
   export INTEGRATION_TEST_LOGS=${RESULTS}
   case ${phase} in
-    all) for phase in tools unit unit-gates integration e2e; do run_phase "${phase}"; done ;;
+    all) for phase in tools unit unit-gates integration e2e histories; do run_phase "${phase}"; done ;;
     simulation)
       run_simulations "$@"
       return
       ;;
-    tools | unit | unit-gates | integration | integration-upstream | integration-upstream-gates | e2e | race) run_phase "${phase}" "$@" ;;
+    tools | unit | unit-gates | integration | integration-upstream | integration-upstream-gates | e2e | histories | race) run_phase "${phase}" "$@" ;;
     *) usage; exit 2 ;;
   esac
   totals

@@ -204,15 +204,26 @@ type wantedRequests struct {
 	until   map[types.UID]int64
 	marked  map[types.UID]int64
 	markFor map[types.UID]types.UID
+	// of has the request that wants, or wanted last, that a pod is evicted, by the UID of the pod.
+	of map[types.UID]types.UID
 }
 
 func newWantedRequests() *wantedRequests {
-	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}}
+	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}, of: map[types.UID]types.UID{}}
 }
 
 func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
 	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil && !isFinished(request) &&
 		slices.Equal(request.Status.ActiveInterceptors, []string{imperative})
+}
+
+// requestOf returns the UID of the request for which the pod is evicted. Whoever calls when its interceptors have acted is
+// admitted as well.
+func (r *wantedRequests) requestOf(pod *v1.Pod) types.UID {
+	if request := markOf(pod); request != "" || !isEvicted(pod) || !isIntercepted(pod) {
+		return request
+	}
+	return r.of[pod.UID]
 }
 
 func (r *wantedRequests) check(_ *World, c *Change) string {
@@ -221,7 +232,7 @@ func (r *wantedRequests) check(_ *World, c *Change) string {
 			r.wanted[before.UID], r.until[before.UID] = false, c.Revision-1
 		}
 		if after != nil && wantsEviction(after) {
-			r.wanted[after.UID] = true
+			r.wanted[after.UID], r.of[types.UID(after.Name)] = true, after.UID
 		}
 		return ""
 	}
@@ -230,14 +241,14 @@ func (r *wantedRequests) check(_ *World, c *Change) string {
 		return ""
 	}
 	if after != nil {
-		if request := markOf(after); request != r.markFor[after.UID] {
+		if request := r.requestOf(after); request != r.markFor[after.UID] {
 			r.marked[after.UID], r.markFor[after.UID] = c.Revision, request
 		}
 	}
 	if before == nil || before.DeletionTimestamp != nil || after != nil && after.UID == before.UID && after.DeletionTimestamp == nil {
 		return ""
 	}
-	request := markOf(before)
+	request := r.requestOf(before)
 	if request == "" && isEvicted(before) && isIntercepted(before) {
 		return "it is evicted, and not for a request"
 	}

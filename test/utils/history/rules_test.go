@@ -608,10 +608,22 @@ func TestRules(t *testing.T) {
 		}, ""},
 
 		"evicted for no request": {func(s *story) {
-			s.evicting()
+			s.pod()
+			s.request(activate(migrate))
 			s.pod(mark(requestUID), evictedBy(migrate))
 			s.pod(terminate)
 		}, "it is evicted, and not for a request"},
+		"evicted by a caller when its interceptors have acted": {func(s *story) {
+			s.evicting()
+			s.pod(mark(requestUID), evictedBy(migrate))
+			s.pod(terminate)
+		}, ""},
+		"evicted by a caller after the eviction was withdrawn": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.pod(mark(requestUID), evictedBy(migrate))
+			s.pod(terminate)
+		}, "did not want that since revision 4"},
 		"a pod of a DaemonSet is evicted for no request": {func(s *story) {
 			s.evicting()
 			s.pod(mark(requestUID), evictedBy("daemonset.apps.k8s.io"))
