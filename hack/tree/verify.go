@@ -98,7 +98,7 @@ func (w *workspace) runVerify() (string, error) {
 	if err == nil && !bytes.Equal(index.data, renderIndex(set)) {
 		err = fmt.Errorf("%s: is not current: run make index", patchIndex)
 	}
-	return "the repository is complete", errors.Join(checkHeaders(set), err, w.checkRefreshed())
+	return "the repository is complete", errors.Join(checkHeaders(set), err, w.checkRefreshed(), w.checkNames())
 }
 
 // gateField is what follows "Gate:". The tests with the gates on take the names from there.

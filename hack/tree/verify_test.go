@@ -65,6 +65,33 @@ func TestVerify(t *testing.T) {
 	f.ok("verify")
 }
 
+func TestVerifyNamesOfFiles(t *testing.T) {
+	f := newFixture(t)
+	f.repo("pkg/ours/x.go", "package ours\n")
+	f.repo("pkg/ours/x_test.go", "package ours\n")
+	f.repo("pkg/ours/zz_generated.x.go", "package ours\n")
+	f.repo("pkg/ours/doc.go", "// Package ours is ours, see y.go, pkg/a/b.go and *.go.\npackage ours\n")
+	f.repo("docs/guide.md", "`pkg/a/a.go`, ours/x.go, x*.go and https://example.com/gone.go exist.\nours/a.go and pkg/a/c.go do not.\n")
+	f.ok("tree")
+	f.ok("index")
+	f.fails([]string{"pkg/ours/doc.go:1: names y.go", "docs/guide.md:2: names ours/a.go", "docs/guide.md:2: names pkg/a/c.go"}, "verify")
+	if count := strings.Count(f.err, ": names "); count != 3 {
+		t.Errorf("%d names are not found, want 3: %s", count, f.err)
+	}
+
+	f.repo("docs/guide.md", "")
+	f.repo("pkg/ours/y.go", "package ours\n")
+	f.repo("pkg/ours/doc.go", "// Package ours is ours.\n//\n//\tx.go  the first\npackage ours\n")
+	f.ok("tree")
+	f.fails([]string{"pkg/ours/doc.go: does not list y.go"}, "verify")
+	if strings.Count(f.err, "does not list") != 1 {
+		t.Errorf("other files are not listed as well: %s", f.err)
+	}
+	f.repo("pkg/ours/doc.go", "// Package ours is ours.\n//\n//\tx.go, y.go  both\npackage ours\n")
+	f.ok("tree")
+	f.ok("verify")
+}
+
 // A patch that git does not know yet must not stand elsewhere than after the commit.
 func TestIndexDoesNotDependOnGit(t *testing.T) {
 	f := newFixture(t)

@@ -61,7 +61,7 @@ limitations under the License.
 //   - No decision uses a request that is older than this controller's last write.
 //   - Requests that wait for an event are also synced from the caches every few minutes.
 //   - Of the pods that a budget allows, those that are not ready are evicted first, then the oldest:
-//     one at a time, or up to 32 while the API server answers quickly.
+//     two at a time, or up to 32 while the API server answers quickly.
 //   - However many pods wait for a budget that allows nothing, the API server is asked about one of
 //     them, and what a request says about that is written once.
 //   - Of two writes of one version of a request, this controller tries only one.
@@ -75,6 +75,8 @@ limitations under the License.
 //	event_handlers.go              which event enqueues which request
 //	sync.go                        one request: read, decide, write
 //	status.go                      the desired status; pure functions
+//	deletions.go                   whether a deletion may be under way, so that nothing is canceled
+//	pod_groups.go                  which pods of PodGroups are evicted one by one
 //	label_pace.go                  when labels of the pod that others change are copied again
 //	calls.go                       when callers of pods/eviction have given up
 //	deadlines.go, outages.go       when an interceptor times out, and when it must not

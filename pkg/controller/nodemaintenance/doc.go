@@ -120,18 +120,26 @@ limitations under the License.
 //	node_sync.go                   one node: its phases, in order, and the writes to it
 //	node_facts.go                  what the caches say about it and its pods
 //	node_view.go, node_status.go   what is decided, and the status that says so
-//	cordon.go                      when it is cordoned and uncordoned
+//	node_admission.go              when a maintenance has begun with it, drained it, and is done
+//	cordon.go, taint.go            when it is cordoned and uncordoned, and has the taint planned
 //	request_sync.go                one pod: request its eviction, or withdraw
 //	live_claims.go                 whether the API server agrees that the node is released
 //	live_drains.go                 whether the API server agrees that it is to leave
+//	contests.go, returns.go        when to ask again for pods whose requests others withdraw, or that
+//	                               come back
+//	owners.go                      whether the template of a pod's owner brings the next one back
 //	request_queue.go               which of these writes is next, with shares for maintenances and
 //	                               namespaces
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
 //	maintenance_status.go          its desired status; pure functions
 //	policies.go, absences.go       which pods stay: policies skip them, or nobody stops them
 //	conditions.go                  Reconciling, Stalled and Completed, for tools that know no maintenances
+//	rollout_status.go              the part of its status about a rollout
 //	plan.go                        positions, targets and messages; pure functions
 //	order.go                       what a maintenance asks for
+//	limits.go, current_limits.go   which maintenances may not begin with nodes by themselves, and whether
+//	                               the cache has all budgets that say so
+//	admissions.go, admission/      with which nodes the others begin next
 //	progress.go, summary.go        how far it is, and the sums of its status; without clients
 //	progress_store.go              the progress of all maintenances, under a lock
 //	progress_index.go              which maintenances have a node, or may select it
