@@ -43,7 +43,7 @@ var (
 		    NodeMaintenance  maintenance.nvidia.com/v1alpha1     NVIDIA's maintenance-operator
 		    EvictionRequest  lifecycle.k8s.io/v1alpha1           Kubernetes 1.37
 		    pods and workloads with spec.evictionResponders      Kubernetes 1.37
-		    kubectl drain    in a script, or after "--"
+		    kubectl drain    after "--"
 
 		With --to=lifecycle.k8s.io/v1alpha1, it converts EvictionRequests, and pods and workloads with
 		spec.evictionInterceptors, to the API of Kubernetes 1.37.
@@ -55,9 +55,7 @@ var (
 		    changed  its effect is expressed in another way
 		    ignored  nothing is to be written for it
 
-		A file that ends in .sh, or begins with "#!", is a script. It is read and not run: a drain
-		command with a variable or a substitution is an error. Nothing is written if anything is not
-		understood: an unknown kind, version, field or flag.
+		Nothing is written if anything is not understood: an unknown kind, version, field or flag.
 
 		The command needs no server, and changes nothing. Exit codes: 0 done, also if fields are lost,
 		unless --fail-on-loss is given; 1 after an error.`))
@@ -72,8 +70,8 @@ var (
 		# Convert a drain command
 		kubectl maintenance convert -- kubectl drain foo --ignore-daemonsets --timeout=5m
 
-		# Convert the drain commands of a script, and fail if the effect of a flag is lost
-		kubectl maintenance convert -f upgrade.sh --fail-on-loss
+		# Fail if the effect of a flag is lost
+		kubectl maintenance convert --fail-on-loss -- kubectl drain foo --grace-period=30
 
 		# Convert a Deployment with interceptors to the API of Kubernetes 1.37
 		kubectl maintenance convert -f deployment.yaml --to=lifecycle.k8s.io/v1alpha1
@@ -113,8 +111,8 @@ func newCmdConvert(env *environment) *cobra.Command {
 			checkErr(o.run())
 		},
 	}
-	cmdutil.AddJsonFilenameFlag(cmd.Flags(), &o.Filenames, "Files and directories with objects, and scripts with drain commands. '-' is stdin.")
-	cmdutil.CheckErr(cmd.MarkFlagFilename("filename", "json", "yaml", "yml", "sh", "bash"))
+	cmdutil.AddJsonFilenameFlag(cmd.Flags(), &o.Filenames, "Files and directories with objects. '-' is stdin.")
+	cmdutil.CheckErr(cmd.MarkFlagFilename("filename", "json", "yaml", "yml"))
 	cmd.Flags().BoolVarP(&o.Recursive, "recursive", "R", o.Recursive, "Read the directories of --filename recursively.")
 	cmd.Flags().StringVar(&o.to, "to", o.to, fmt.Sprintf("Version of the API to convert to. One of: %v.", convertTarget))
 	cmd.Flags().BoolVar(&o.failOnLoss, "fail-on-loss", o.failOnLoss, "If true, write no object if anything is lost, and exit with 1.")

@@ -18,7 +18,6 @@ package maintenance
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -46,16 +45,11 @@ func (c *converter) addCommand(args []string) {
 		c.fail(source{object: strings.Join(args, " ")}, "", "is not \"kubectl drain\": write the whole command after \"--\", such as: kubectl drain NODE --ignore-daemonsets")
 		return
 	}
-	c.convertDrain(where, args[1:], false)
-}
-
-// convertDrain converts the arguments that follow "kubectl".
-func (c *converter) convertDrain(where source, args []string, conditional bool) {
 	if c.to != ours {
 		c.fail(where, "", "cannot be converted to %s: %s", c.to, noMaintenanceIn137)
 		return
 	}
-	flags, nodes, err := parseDrain(args)
+	flags, nodes, err := parseDrain(args[1:])
 	if err != nil {
 		c.fail(where, "", "%v", err)
 		return
@@ -72,10 +66,6 @@ func (c *converter) convertDrain(where source, args []string, conditional bool) 
 		}
 		nm.Spec.DrainPlan = plan
 	}
-	repeated := c.drainsAgain(nm)
-	if conditional {
-		c.add(isLost, where, "if, for, while, && or ||", "the condition or the loop is not part of the object: create the object where the command was")
-	}
 	if len(nodes) > 1 || flags.Changed("selector") {
 		c.add(isChanged, where, "order of the nodes", "kubectl drains one node after the other; a maintenance drains all of its nodes at the same time, or so many as spec.rollout says. Create one for each node to keep the order")
 	}
@@ -84,10 +74,6 @@ func (c *converter) convertDrain(where source, args []string, conditional bool) 
 	}
 	c.reportStaying(where, "static pods", nm)
 	c.reportFlags(where, flags, nm)
-	if repeated {
-		c.add(isChanged, where, "NODE", "the command has the same object as another one before it, so it is written once")
-		return
-	}
 	c.writeMaintenance(where, nm)
 }
 
@@ -170,24 +156,6 @@ func maintenanceOfDrain(flags *pflag.FlagSet, nodes []string) (*coordinationv1al
 	return nm, nil
 }
 
-// drainsAgain gives the maintenance a name of its own, and reports whether it is already among the
-// objects to write: scripts repeat drains.
-func (c *converter) drainsAgain(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	spec := nm.Spec.String()
-	if name, found := c.drainNames[spec]; found {
-		nm.Name = name
-		return true
-	}
-	base := nm.Name
-	for c.drainNumbers[nm.Name] > 0 {
-		c.drainNumbers[base]++
-		nm.Name = fmt.Sprintf("%s-%d", base, c.drainNumbers[base])
-	}
-	c.drainNumbers[nm.Name] = 1
-	c.drainNames[spec] = nm.Name
-	return false
-}
-
 // flagReport says what becomes of a flag that is given.
 type flagReport struct {
 	verdict verdict
@@ -263,29 +231,4 @@ func selectorOf(text string) (*metav1.LabelSelector, error) {
 	// Numbers are compared in selectors of nodes only.
 	_, err = metav1.LabelSelectorAsSelector(selector)
 	return selector, err
-}
-
-// firstArgument returns the first of the arguments of kubectl that is no flag, and no value of a
-// flag.
-func firstArgument(args []string) string {
-	flags := newDrainCommand().Flags()
-	for len(args) > 0 {
-		switch arg := args[0]; {
-		case !strings.HasPrefix(arg, "-"):
-			return arg
-		case arg == "--" || strings.Contains(arg, "="):
-		default:
-			name := strings.TrimLeft(arg, "-")
-			flag := flags.Lookup(name)
-			if !strings.HasPrefix(arg, "--") {
-				flag = flags.ShorthandLookup(name[:min(1, len(name))])
-			}
-			takesNext := flag != nil && flag.NoOptDefVal == "" && (strings.HasPrefix(arg, "--") || len(name) == 1)
-			if takesNext && len(args) > 1 {
-				args = args[1:]
-			}
-		}
-		args = args[1:]
-	}
-	return ""
 }

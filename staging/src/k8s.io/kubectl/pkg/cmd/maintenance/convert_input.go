@@ -39,21 +39,15 @@ import (
 // cluster fits.
 const maxInputSize = 64 << 20
 
-// shellExtensions are those of files with drain commands.
-var shellExtensions = []string{".sh", ".bash", ".ksh", ".zsh"}
-
-// directoryExtensions are those of the files that are read of a directory.
-var directoryExtensions = slices.Concat(cliresource.FileExtensions, shellExtensions)
-
 // input is a file to convert.
 type input struct {
 	name string
 	data []byte
 }
 
-// isScript reports whether the file has drain commands, and not objects.
+// isScript reports whether the file looks like one with commands, and not objects.
 func (in *input) isScript() bool {
-	return slices.Contains(shellExtensions, filepath.Ext(in.name)) || bytes.HasPrefix(in.data, []byte("#!"))
+	return filepath.Ext(in.name) == ".sh" || bytes.HasPrefix(in.data, []byte("#!"))
 }
 
 // readInputs reads files, the files in directories, and standard input, without a server.
@@ -107,7 +101,7 @@ func filesNamed(name string, recursive bool) ([]string, error) {
 	}
 	files, err := filesIn(name, recursive)
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("the directory has no file that ends in %s", strings.Join(directoryExtensions, ", "))
+		err = fmt.Errorf("the directory has no file that ends in %s", strings.Join(cliresource.FileExtensions, ", "))
 	}
 	return files, err
 }
@@ -120,7 +114,7 @@ func filesIn(directory string, recursive bool) ([]string, error) {
 			return err
 		case entry.IsDir() && path != directory && !recursive:
 			return filepath.SkipDir
-		case !entry.IsDir() && slices.Contains(directoryExtensions, filepath.Ext(path)):
+		case !entry.IsDir() && slices.Contains(cliresource.FileExtensions, filepath.Ext(path)):
 			files = append(files, path)
 		}
 		return nil
@@ -192,8 +186,7 @@ func (in *input) documents() ([]document, error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s, document %d: %w", in.name, number, err))
 		case !isObject:
-			errs = append(errs, fmt.Errorf("%s, document %d: is no object. A file with drain commands needs a name that ends in %s, or the first line #!/bin/sh",
-				in.name, number, shellExtensions[0]))
+			errs = append(errs, fmt.Errorf("%s, document %d: is no object", in.name, number))
 		default:
 			documents = append(documents, document{number: number, object: object})
 		}

@@ -45,10 +45,6 @@ type converter struct {
 	// renamed are the keys of rename that were found.
 	renamed sets.Set[string]
 	objects []convertedObject
-	// drainNames are the names of the maintenances of drain commands, by their specs. drainNumbers
-	// has the last number that was added to a name.
-	drainNames   map[string]string
-	drainNumbers map[string]int
 	// requests are EvictionRequests of 1.37: those of one pod become one object.
 	requests []*foundRequest
 }
@@ -60,7 +56,7 @@ type convertedObject struct {
 }
 
 func newConverter(env *environment, to string, rename map[string]string) *converter {
-	return &converter{environment: env, to: to, rename: rename, renamed: sets.New[string](), drainNames: map[string]string{}, drainNumbers: map[string]int{}}
+	return &converter{environment: env, to: to, rename: rename, renamed: sets.New[string]()}
 }
 
 // conversion converts one kind. It adds what it writes to the converter.
@@ -89,7 +85,7 @@ var conversions = map[schema.GroupVersionKind]conversion{
 
 func (c *converter) addInput(in *input) {
 	if in.isScript() {
-		c.addScript(in)
+		c.fail(source{file: in.name}, "", "is a script, and convert reads objects: write each drain command after \"--\", such as: kubectl maintenance convert -- kubectl drain NODE")
 		return
 	}
 	documents, err := in.documents()

@@ -46,21 +46,17 @@ const maxValueShown = 80
 type source struct {
 	// file is empty for a command that was given as arguments.
 	file string
-	// document is the number of a document, line that of a line of a script. One of them is 0.
+	// document is the number of a document; 0 is the whole file.
 	document int
-	line     int
 	// object is the kind and name of an object, or a command.
 	object string
 }
 
 func (s source) String() string {
 	var where string
-	switch {
-	case s.line > 0:
-		where = fmt.Sprintf("%s:%d", s.file, s.line)
-	case s.document > 0:
+	if s.document > 0 {
 		where = fmt.Sprintf("%s, document %d", s.file, s.document)
-	default:
+	} else {
 		where = s.file
 	}
 	if s.object != "" && where != "" {

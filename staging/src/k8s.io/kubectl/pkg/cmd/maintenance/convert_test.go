@@ -87,7 +87,6 @@ func TestConvertGolden(t *testing.T) {
 	}{
 		{"medik8s", []string{"-f", "medik8s.yaml"}},
 		{"nvidia", []string{"-f", "nvidia.yaml"}},
-		{"script", []string{"-f", "upgrade.sh"}},
 		{"from-lifecycle", []string{"-f", "lifecycle-requests.yaml", "-f", "lifecycle-pods.yaml"}},
 		{"to-lifecycle", []string{"-f", "requests.yaml", "-f", "pods.yaml", "--to=lifecycle.k8s.io/v1alpha1"}},
 	} {
@@ -187,8 +186,9 @@ func TestConvertRefuses(t *testing.T) {
 		"two of a name":           {text: medik8s + medik8s, want: []string{`document 2: NodeMaintenance/a: metadata.name: "a" is also the name of the object from in.yaml, document 1`}},
 		"no apiVersion":           {text: "{kind: NodeMaintenance}", want: []string{"in.yaml, document 1: apiVersion: is missing"}},
 		"no kind":                 {text: "{apiVersion: v1, kind: 5}", want: []string{"kind: is missing"}},
-		"no object":               {text: "- a\n- b\n", want: []string{"document 1: is no object", "ends in .sh"}},
-		"a script by mistake":     {text: "kubectl drain foo", want: []string{"document 1: is no object", "ends in .sh"}},
+		"no object":               {text: "- a\n- b\n", want: []string{"document 1: is no object"}},
+		"a script":                {file: "a.sh", text: "kubectl drain $NODE", want: []string{"a.sh: is a script", "kubectl maintenance convert -- kubectl drain NODE"}},
+		"a script in a pipe":      {text: "#!/bin/sh\nkubectl drain a", want: []string{"in.yaml: is a script"}},
 		"nothing":                 {text: "# only a comment\n---\n", want: []string{"in.yaml: has no object"}},
 		"item that is no object":  {text: "{apiVersion: v1, kind: List, items: [1]}", want: []string{"items[0]: is no object"}},
 		"field of a list":         {text: "{apiVersion: v1, kind: List, item: 1, items: []}", want: []string{"item: unknown field of a list"}},
@@ -236,23 +236,6 @@ func TestConvertRefuses(t *testing.T) {
 		"request of no pod":     {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: " + uid + "}, spec: {target: {}}}", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.target.pod: is missing"}},
 		"request of no UID":     {text: "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: x}, spec: {target: {pod: {name: A, uid: x}}}}", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"spec.target.pod.name=A: ", "spec.target.pod.uid: Invalid value"}},
 		"NVIDIA without a node": {text: "{apiVersion: maintenance.nvidia.com/v1alpha1, kind: NodeMaintenance, metadata: {name: a}, spec: {requestorID: a}}", want: []string{"spec.nodeName: is missing"}},
-
-		"variable":             {file: "a.sh", text: "set -e\nkubectl drain $NODE", want: []string{`a.sh:2: kubectl drain: "$NODE" is replaced when the script runs`, `after "--"`}},
-		"substitution":         {file: "a.sh", text: "kubectl drain $(cat nodes) --force", want: []string{`"$(cat nodes)" is replaced`}},
-		"pattern":              {file: "a.sh", text: "kubectl drain node-[12]", want: []string{`"node-[12]" is replaced`}},
-		"braces":               {file: "a.sh", text: "kubectl drain node-{1,2}", want: []string{`"node-{1,2}" is replaced`}},
-		"xargs":                {file: "a.sh", text: "kubectl get nodes -o name | xargs -n1 kubectl drain --force", want: []string{"a.sh:1: xargs -n1 kubectl drain --force: runs \"kubectl drain\" through other words"}},
-		"another shell":        {file: "a.sh", text: "ssh master 'kubectl drain node-1'", want: []string{"what it drains is known only when it runs"}},
-		"variable for kubectl": {file: "a.sh", text: "$KUBECTL drain node-1", want: []string{"what it drains is known only when it runs"}},
-		"unknown flag":         {file: "a.sh", text: "kubectl drain node-1 --delete-local", want: []string{"a.sh:1: kubectl drain: unknown flag: --delete-local"}},
-		"wrong value":          {file: "a.sh", text: "kubectl drain node-1 --timeout=5", want: []string{"a.sh:1: kubectl drain: invalid argument \"5\" for \"--timeout\""}},
-		"no nodes":             {file: "a.sh", text: "kubectl drain --force", want: []string{"names no node"}},
-		"nodes and selector":   {file: "a.sh", text: "kubectl drain a -l b=c", want: []string{"has nodes and --selector"}},
-		"node name":            {file: "a.sh", text: "kubectl drain 'a;b'", want: []string{`"a;b" is no name of a node`}},
-		"no drain":             {file: "a.sh", text: "kubectl get nodes", want: []string{`has no command "kubectl drain"`}},
-		"open quote":           {file: "a.sh", text: "echo\nkubectl drain 'a", want: []string{"line 2: ' is not closed"}},
-		"script without end":   {file: "a.sh", text: strings.Repeat("$(", 100) + strings.Repeat(")", 100), want: []string{"more than 50 substitutions"}},
-		"script for 1.37":      {file: "a.sh", text: "kubectl drain a", args: []string{"--to=lifecycle.k8s.io/v1alpha1"}, want: []string{"Kubernetes 1.37 has no NodeMaintenance"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.file == "" {
@@ -294,12 +277,20 @@ func TestConvertCommandRefuses(t *testing.T) {
 		{"kubectl drain a --dry-run=often", `Invalid dry-run value`},
 		{"kubectl drain --selector=", "is empty"},
 		{"kubectl drain $NODE", `"$NODE" is no name of a node`},
+		{"kubectl drain node-1 --delete-local", "kubectl drain: unknown flag: --delete-local"},
+		{"kubectl drain node-1 --timeout=5", `kubectl drain: invalid argument "5" for "--timeout"`},
+		{"kubectl drain --force", "names no node"},
+		{"kubectl drain a -l b=c", "has nodes and --selector"},
 	} {
-		s := newConvertServer(t)
-		if out := s.run(t, append([]string{"convert", "--"}, strings.Fields(tc.command)...)...); out != "" || s.code != 1 {
+		out, said, s := convertCommand(t, tc.command)
+		if out != "" || s.code != 1 {
 			t.Errorf("%s: exit code %d, wrote %q", tc.command, s.code, out)
 		}
-		contains(t, s.failure, tc.want)
+		contains(t, said, tc.want)
+	}
+	_, said, s := convertCommand(t, "kubectl drain a", "--to=lifecycle.k8s.io/v1alpha1")
+	if contains(t, said, "Kubernetes 1.37 has no NodeMaintenance"); s.code != 1 {
+		t.Errorf("exit code %d", s.code)
 	}
 }
 
@@ -331,8 +322,8 @@ func TestConvertReadsDirectories(t *testing.T) {
 		return names
 	}
 	for _, tc := range []struct{ args, want []string }{
-		{[]string{"-f", directory}, []string{"node-1", "node-2", "drain-node-5"}},
-		{[]string{"-R", "-f", directory}, []string{"node-1", "node-2", "node-4", "drain-node-5"}},
+		{[]string{"-f", directory}, []string{"node-1", "node-2"}},
+		{[]string{"-R", "-f", directory}, []string{"node-1", "node-2", "node-4"}},
 		{[]string{"-f", filepath.Join(directory, "*.txt")}, []string{"node-3"}},
 	} {
 		if got := nodes(tc.args...); !slices.Equal(got, tc.want) {
@@ -428,27 +419,6 @@ func TestPriorities(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
-}
-
-// TestConvertNames checks that drains of other nodes with names alike get names of their own, and
-// that the same drain is written once.
-func TestConvertNames(t *testing.T) {
-	script := "kubectl drain a b\nkubectl drain a c\nkubectl drain b a\nkubectl drain a b --force\nkubectl drain a-and-1-more-2\n"
-	written, said, s := convertText(t, "a.sh", script)
-	if s.code != 0 {
-		t.Fatal(said)
-	}
-	var names []string
-	for _, line := range strings.Split(written, "\n") {
-		if name, found := strings.CutPrefix(line, "  name: "); found {
-			names = append(names, name)
-		}
-	}
-	want := []string{"drain-a-and-1-more", "drain-a-and-1-more-2", "drain-b-and-1-more", "drain-a-and-1-more-2-2"}
-	if !slices.Equal(names, want) {
-		t.Errorf("names %v, want %v", names, want)
-	}
-	contains(t, said, "a.sh:4: kubectl drain: NODE: the command has the same object as another one before it")
 }
 
 // TestConvertHostile converts input that was made to do harm.

@@ -26,8 +26,8 @@ limitations under the License.
 //   - all other files: the commands, and the wait for their end (follow.go).
 //
 // "convert" (convert*.go) stands apart: it needs no server, and converts objects of other projects,
-// drain commands (convert_drain.go, convert_script.go, convert_shell.go), and those of Kubernetes
-// 1.37 (convert_lifecycle.go, convert_pods.go). What it cannot express is in a report
+// drain commands (convert_drain.go), and those of Kubernetes 1.37 (convert_lifecycle.go,
+// convert_pods.go). What it cannot express is in a report
 // (convert_report.go).
 package maintenance
 
