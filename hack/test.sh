@@ -193,6 +193,8 @@ run_race() {
     for dir in ${UNIT_DIRS} test/integration; do dirs+=("${dir}/*_test.go"); done
     mapfile -t PACKAGES < <(packages "${dirs[@]}")
   fi
+  # With -p 1, as for integration tests, packages would be compiled one after the other as well.
+  (cd "${TREE}" && go list -race "${TEST_FLAGS[@]:0:3}" -export -deps -test "${PACKAGES[@]}" >/dev/null)
   SIMULATION_SEEDS=0 run race "${TREE}" -race -count 1 -p 1 -timeout 60m "${PACKAGES[@]}"
 }
 
