@@ -128,5 +128,10 @@ func (c *Controller) readDrain(ctx context.Context, node *v1.Node, orders []orde
 	if stored.UID != node.UID {
 		return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, errors.New("it is another node"))
 	}
+	for i := range orders {
+		if o := &orders[i]; o.drains() && maintenance.IsGivenBack(stored, o.uid) {
+			return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, fmt.Errorf("NodeMaintenance %s has given the node back", o.name))
+		}
+	}
 	return storedTargets(stored), nil
 }

@@ -68,7 +68,12 @@ func TestRequestsAreConfirmed(t *testing.T) {
 		"the maintenance is being deleted": func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) { m.DeletionTimestamp = ptr.To(metav1.Now()) },
 		"it is another maintenance":        func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) { m.UID = "other" },
 		"it is another node":               func(_ *coordinationv1alpha1.NodeMaintenance, node *v1.Node) { node.UID = "other" },
-		"the targets are gone":             func(_ *coordinationv1alpha1.NodeMaintenance, node *v1.Node) { node.Status.MaintenanceStatus = nil },
+		"the node was given back": func(_ *coordinationv1alpha1.NodeMaintenance, node *v1.Node) {
+			for i := range maintenance.Admissions(node) {
+				node.Status.MaintenanceStatus.Admissions[i].ReturningTime = ptr.To(metav1.Now())
+			}
+		},
+		"the targets are gone": func(_ *coordinationv1alpha1.NodeMaintenance, node *v1.Node) { node.Status.MaintenanceStatus = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

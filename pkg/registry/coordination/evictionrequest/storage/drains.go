@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
+	apistorage "k8s.io/apiserver/pkg/storage"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -49,6 +50,8 @@ import (
 type Drains struct {
 	nodes, maintenances, namespaces *reader
 	pods                            *targets
+	// admits is whether the maintenances that have begun with a node have admissions, but for those of shutdowns.
+	admits bool
 }
 
 // NewDrains returns nil if the feature gate DeclarativeNodeMaintenance is off: nodes may then lack their drain targets.
@@ -60,7 +63,7 @@ func NewDrains(optsGetter generic.RESTOptionsGetter) (*Drains, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Drains{pods: pods}
+	d := &Drains{pods: pods, admits: utilfeature.DefaultFeatureGate.Enabled(features.NodeMaintenanceBudgets)}
 	for _, r := range []struct {
 		reader        **reader
 		resource      schema.GroupResource
@@ -167,10 +170,11 @@ func isForDrain(request *coordination.EvictionRequest) bool {
 }
 
 // against returns what speaks against a drain that wants the pod to leave: the targets of its node do not take it, the
-// maintenances that have begun with the node are over, or a policy of one of them keeps the pod. The node says which
-// have begun, unless a feature gate is off. Then its targets decide alone, which may be those of a maintenance before.
+// maintenances that have begun with the node are over or have given it back, or a policy of one of them keeps the pod. The
+// node says which have begun, unless a feature gate is off. Then its targets decide alone, which may be those of a
+// maintenance before.
 func (d *Drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
-	node, err := d.nodeOf(ctx, pod)
+	node, err := d.nodes.nodeOf(ctx, pod)
 	if err != nil {
 		return "", err
 	}
@@ -186,6 +190,10 @@ func (d *Drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
 	ended, drained := "", false
 	for _, admission := range maintenance.Admissions(node) {
 		if admission.DoneTime != nil {
+			continue
+		}
+		if maintenance.IsGivenBack(node, admission.MaintenanceUID) {
+			ended = admission.MaintenanceName
 			continue
 		}
 		m, err := d.draining(ctx, node, admission.MaintenanceName)
@@ -205,24 +213,61 @@ func (d *Drains) against(ctx context.Context, pod *v1.Pod) (string, error) {
 			return fmt.Sprintf("spec.podPolicies of NodeMaintenance %q, which drains its node %q, keeps the pod", m.Name, node.Name), nil
 		}
 	}
-	if ended == "" || drained {
+	if drained || ended == "" && !d.admits {
 		return "", nil
 	}
 	// That of a shutdown has no admission.
-	shutdown, err := d.draining(ctx, node, maintenance.ShutdownName(node.Name))
-	if err != nil || shutdown != nil {
+	shutdown, exists, err := d.shutdownOf(ctx, node)
+	switch {
+	case err != nil:
 		return "", err
+	case shutdown != nil, ended == "" && !exists:
+		return "", nil
+	case ended == "":
+		// Its targets are those of the shutdown, unless one has begun that an admission should name.
+		others, err := d.anyDrains(ctx, node)
+		if others || err != nil {
+			return "", err
+		}
+		ended = maintenance.ShutdownName(node.Name)
 	}
 	return fmt.Sprintf("NodeMaintenance %q does not drain its node %q (any more)", ended, node.Name), nil
 }
 
+// shutdownOf returns the NodeMaintenance of a shutdown that drains the node, or nil, and whether there is one that does or
+// did.
+func (d *Drains) shutdownOf(ctx context.Context, node *v1.Node) (m *coordinationv1alpha1.NodeMaintenance, exists bool, err error) {
+	stored := &coordination.NodeMaintenance{}
+	if exists, err = d.maintenances.readUnscoped(ctx, maintenance.ShutdownName(node.Name), stored); !exists || err != nil {
+		return nil, false, err
+	}
+	m, err = drainingOf(node, stored)
+	return m, true, err
+}
+
+// anyDrains reports whether there is a NodeMaintenance that drains the node. All of them are read, which is only done for
+// a node that has been shut down and whose admissions do not say it.
+func (d *Drains) anyDrains(ctx context.Context, node *v1.Node) (bool, error) {
+	list := &coordination.NodeMaintenanceList{}
+	err := d.maintenances.objects.GetList(ctx, d.maintenances.prefix+"/", apistorage.ListOptions{Predicate: apistorage.Everything, Recursive: true}, list)
+	if err != nil {
+		return false, err
+	}
+	for i := range list.Items {
+		if m, err := drainingOf(node, &list.Items[i]); m != nil || err != nil {
+			return m != nil, err
+		}
+	}
+	return false, nil
+}
+
 // nodeOf returns the node of the pod, an empty one if it does not exist.
-func (d *Drains) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
+func (r *reader) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
 	stored, node := &api.Node{}, &v1.Node{}
 	if pod.Spec.NodeName == "" {
 		return node, nil
 	}
-	if found, err := d.nodes.readUnscoped(ctx, pod.Spec.NodeName, stored); !found || err != nil {
+	if found, err := r.readUnscoped(ctx, pod.Spec.NodeName, stored); !found || err != nil {
 		return node, err
 	}
 	return node, corev1.Convert_core_Node_To_v1_Node(stored, node, nil)
@@ -230,10 +275,16 @@ func (d *Drains) nodeOf(ctx context.Context, pod *v1.Pod) (*v1.Node, error) {
 
 // draining returns the NodeMaintenance with this name, or nil if none drains the node.
 func (d *Drains) draining(ctx context.Context, node *v1.Node, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
-	stored, m := &coordination.NodeMaintenance{}, &coordinationv1alpha1.NodeMaintenance{}
+	stored := &coordination.NodeMaintenance{}
 	if found, err := d.maintenances.readUnscoped(ctx, name, stored); !found || err != nil {
 		return nil, err
 	}
+	return drainingOf(node, stored)
+}
+
+// drainingOf returns a stored NodeMaintenance, or nil if it does not drain the node.
+func drainingOf(node *v1.Node, stored *coordination.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	m := &coordinationv1alpha1.NodeMaintenance{}
 	if err := internalv1alpha1.Convert_coordination_NodeMaintenance_To_v1alpha1_NodeMaintenance(stored, m, nil); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -351,12 +352,17 @@ func draining(name string, uid types.UID, policies ...coordination.NodeMaintenan
 // nobody clears them as long as no controller leads.
 func TestDrainsByMaintenances(t *testing.T) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true,
+		features.EvictionRequestAPI: true, features.DeclarativeNodeMaintenance: true, features.NodeMaintenanceBudgets: true,
 	})
 	const mine = maintenanceUID
 	ended := func(change func(*coordination.NodeMaintenance)) *coordination.NodeMaintenance {
 		m := draining("m", mine)
 		change(m)
+		return m
+	}
+	completed := func(name string) *coordination.NodeMaintenance {
+		m := draining(name, "completed")
+		m.Spec.Stage = coordination.NodeMaintenanceStageComplete
 		return m
 	}
 	skip := func(key, value string) coordination.NodeMaintenancePodPolicy {
@@ -370,6 +376,8 @@ func TestDrainsByMaintenances(t *testing.T) {
 	}
 	done := begun("done", "done-uid")
 	done.DoneTime = &metav1.Time{Time: time.Unix(2, 0)}
+	returning := begun("m", mine)
+	returning.ReturningTime = &metav1.Time{Time: time.Unix(2, 0)}
 	c := newCluster(t, 0)
 	c.createPod(t, func(pod *api.Pod) { pod.Spec.NodeName, pod.Spec.Priority = "n1", new(int32) })
 	prod := &api.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{"env": "prod"}}}
@@ -378,18 +386,30 @@ func TestDrainsByMaintenances(t *testing.T) {
 		maintenances []*coordination.NodeMaintenance
 		// orphaned is whether the namespace of the pod is unknown.
 		orphaned bool
-		refused  string
+		// givenBack is the value of the annotation that says for which maintenance the work on the node is done.
+		givenBack string
+		refused   string
 	}{
-		"it drains":                      {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
-		"unknown":                        {},
-		"it is gone":                     {admissions: []api.MaintenanceAdmission{begun("m", mine)}, refused: "does not drain"},
-		"another one has its name":       {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", "another")}, refused: "does not drain"},
-		"it is done with the node":       {admissions: []api.MaintenanceAdmission{done}},
-		"it has ended, another one not":  {admissions: []api.MaintenanceAdmission{begun("gone", "gone-uid"), begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
-		"it has ended, the node shuts":   {admissions: []api.MaintenanceAdmission{begun("gone", "gone-uid")}, maintenances: []*coordination.NodeMaintenance{draining("graceful-shutdown-n1", "shutdown")}},
-		"it keeps other pods":            {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "y"), in("test"))}},
-		"it keeps the pod":               {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "x"))}, refused: "podPolicies"},
-		"it keeps pods of the namespace": {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, in("prod"))}, refused: "podPolicies"},
+		"it drains":                    {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
+		"unknown":                      {},
+		"it is gone":                   {admissions: []api.MaintenanceAdmission{begun("m", mine)}, refused: "does not drain"},
+		"another one has its name":     {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", "another")}, refused: "does not drain"},
+		"it is done with the node":     {admissions: []api.MaintenanceAdmission{done}},
+		"the node comes back":          {admissions: []api.MaintenanceAdmission{returning}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}, refused: "does not drain"},
+		"somebody gives the node back": {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}, givenBack: mine, refused: "does not drain"},
+		"it was given back before":     {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}, givenBack: "former"},
+		"given back, another one drains": {
+			admissions:   []api.MaintenanceAdmission{begun("n", "n-uid"), begun("m", mine)},
+			maintenances: []*coordination.NodeMaintenance{draining("m", mine), draining("n", "n-uid")}, givenBack: "n-uid",
+		},
+		"it has ended, another one not":   {admissions: []api.MaintenanceAdmission{begun("gone", "gone-uid"), begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine)}},
+		"it has ended, the node shuts":    {admissions: []api.MaintenanceAdmission{begun("gone", "gone-uid")}, maintenances: []*coordination.NodeMaintenance{draining("graceful-shutdown-n1", "shutdown")}},
+		"the shutdown goes on":            {maintenances: []*coordination.NodeMaintenance{draining("graceful-shutdown-n1", "shutdown")}},
+		"the shutdown has ended":          {maintenances: []*coordination.NodeMaintenance{completed("graceful-shutdown-n1")}, refused: `"graceful-shutdown-n1" does not drain`},
+		"one has begun without saying so": {maintenances: []*coordination.NodeMaintenance{completed("graceful-shutdown-n1"), draining("m", mine)}},
+		"it keeps other pods":             {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "y"), in("test"))}},
+		"it keeps the pod":                {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, skip("tier", "x"))}, refused: "podPolicies"},
+		"it keeps pods of the namespace":  {admissions: []api.MaintenanceAdmission{begun("m", mine)}, maintenances: []*coordination.NodeMaintenance{draining("m", mine, in("prod"))}, refused: "podPolicies"},
 		"it may keep pods of an unknown namespace": {
 			admissions:   []api.MaintenanceAdmission{begun("m", mine)},
 			maintenances: []*coordination.NodeMaintenance{draining("m", mine, in("test"))}, orphaned: true, refused: "podPolicies",
@@ -424,6 +444,9 @@ func TestDrainsByMaintenances(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := drainedNode(1000)
 			node.Status.MaintenanceStatus.Admissions = test.admissions
+			if test.givenBack != "" {
+				node.Annotations = map[string]string{coordinationv1alpha1.NodeDoneAnnotation: test.givenBack}
+			}
 			store := func(in *reader, key string, obj, none runtime.Object) {
 				t.Helper()
 				if err := in.objects.Create(t.Context(), key, obj, none.DeepCopyObject(), 0); err != nil {

@@ -30,13 +30,15 @@ limitations under the License.
 // A request that only a node maintenance wants is wanted as long as the node is drained: the
 // nodemaintenance-controller withdraws it when the maintenance ends, but may be down at that time, and its
 // successor evicts before it has come to all of them. So kube-apiserver reads the node and its maintenances,
-// too.
+// too. The same holds for one that only callers of pods/eviction want, who have given up the drain of the node.
 package evictionfence
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -66,6 +68,7 @@ import (
 type Fence struct {
 	get     func(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error)
 	drains  *requeststore.Drains
+	calls   *requeststore.Calls
 	clock   clock.PassiveClock
 	destroy func()
 }
@@ -89,7 +92,13 @@ func New(storage generic.RESTOptionsGetter) (*Fence, error) {
 		requests.Destroy()
 		return nil, err
 	}
-	return &Fence{get: requests.Get, drains: drains, clock: clock.RealClock{}, destroy: requests.Destroy}, nil
+	calls, err := requeststore.NewCalls(storage)
+	if err != nil {
+		requests.Destroy()
+		drains.Destroy()
+		return nil, err
+	}
+	return &Fence{get: requests.Get, drains: drains, calls: calls, clock: clock.RealClock{}, destroy: requests.Destroy}, nil
 }
 
 // Destroy closes the connections to etcd.
@@ -97,6 +106,7 @@ func (f *Fence) Destroy() {
 	if f != nil {
 		f.destroy()
 		f.drains.Destroy()
+		f.calls.Destroy()
 	}
 }
 
@@ -129,31 +139,47 @@ func (f *Fence) Enter(ctx context.Context, eviction *policy.Eviction) error {
 	return f.confirmDrain(ctx, c, request)
 }
 
-// confirmDrain returns an error if only the drain of the node wants the eviction, and it does not (any more).
+// confirmDrain returns an error if only those want the eviction who drain the node, and they do not (any more).
 func (f *Fence) confirmDrain(ctx context.Context, c call, request *coordinationv1alpha1.EvictionRequest) error {
-	if !isOnlyForDrain(request) || f.isFresh(request) {
+	if !isOnlyForDrains(request) || f.isFresh(request) {
 		return nil
 	}
-	against, err := f.drains.Against(ctx, request.Spec.Target.Pod.Name, c.podUID)
-	switch {
-	case err != nil:
-		return apierrors.NewServiceUnavailable(err.Error())
-	case against != "":
-		return refuse(c, "only "+coordinationv1alpha1.NodeMaintenanceRequester+" requests it, and "+against)
+	var names, reasons []string
+	for _, requester := range request.Spec.Requesters {
+		var against string
+		var err error
+		if requester.Name == coordinationv1alpha1.NodeMaintenanceRequester {
+			against, err = f.drains.Against(ctx, request.Spec.Target.Pod.Name, c.podUID)
+		} else {
+			against, err = f.calls.Against(ctx, request)
+		}
+		switch {
+		case err != nil:
+			return apierrors.NewServiceUnavailable(err.Error())
+		case against == "":
+			return nil
+		}
+		names, reasons = append(names, requester.Name), append(reasons, against)
 	}
-	return nil
+	verb := "requests"
+	if len(names) > 1 {
+		verb = "request"
+	}
+	return refuse(c, fmt.Sprintf("only %s %s it, and %s", strings.Join(names, " and "), verb, strings.Join(reasons, ", and ")))
 }
 
-// isOnlyForDrain reports whether nobody but the nodemaintenance-controller wants the eviction. A request that cannot be
-// canceled may have no requesters.
-func isOnlyForDrain(request *coordinationv1alpha1.EvictionRequest) bool {
-	return request.Spec.Target.Pod != nil && len(request.Spec.Requesters) == 1 &&
-		request.Spec.Requesters[0].Name == coordinationv1alpha1.NodeMaintenanceRequester &&
+// isOnlyForDrains reports whether nobody wants the eviction but the nodemaintenance-controller, or callers of pods/eviction,
+// who may be draining the node as well. A request that cannot be canceled may have no requesters.
+func isOnlyForDrains(request *coordinationv1alpha1.EvictionRequest) bool {
+	isOther := func(requester coordinationv1alpha1.Requester) bool {
+		return requester.Name != coordinationv1alpha1.NodeMaintenanceRequester && requester.Name != coordinationv1alpha1.EvictionRequesterEvictions
+	}
+	return request.Spec.Target.Pod != nil && len(request.Spec.Requesters) > 0 && !slices.ContainsFunc(request.Spec.Requesters, isOther) &&
 		request.Status.EvictionRequestCancellationPolicy != coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
 }
 
-// isFresh reports whether the request was created a moment ago, for the drain. The clock of the API server that created
-// it may be ahead.
+// isFresh reports whether the request was created a moment ago, for the drain, or by the first call. The clock of the API
+// server that created it may be ahead.
 func (f *Fence) isFresh(request *coordinationv1alpha1.EvictionRequest) bool {
 	age := f.clock.Since(request.CreationTimestamp.Time)
 	return request.Generation == 1 && age >= 0 && age < freshness

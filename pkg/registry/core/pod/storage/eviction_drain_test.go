@@ -114,7 +114,7 @@ func newDrainedPod(t *testing.T) *drainedPod {
 // storeNode has the node drained, or not.
 func (d *drainedPod) storeNode(t *testing.T, drained bool) {
 	t.Helper()
-	node := &api.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	node := &api.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "uid"}}
 	if drained {
 		node.Status.MaintenanceStatus = &api.MaintenanceStatus{DrainTargets: []api.DrainPlanEntry{{PodPriority: 1000, PodType: api.PodTypeDefault}}}
 	}
@@ -186,6 +186,47 @@ func TestFencedEvictionForDrain(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("callers have given up", func(t *testing.T) {
+		const calls = coordinationv1alpha1.EvictionRequesterEvictions
+		d.storeNode(t, false)
+		schedulable := &api.Node{}
+		if err := d.nodes.Get(t.Context(), "/minions/node-1", genericstorage.GetOptions{}, schedulable); err != nil {
+			t.Fatal(err)
+		}
+		for name, test := range map[string]struct {
+			cordon  string
+			request []func(*request)
+			refused string
+		}{
+			"the node is schedulable again":      {cordon: "uid/1", request: []func(*request){by(calls), aged(old)}, refused: `only eviction.k8s.io requests it, and its node "node-1" is schedulable again`},
+			"the drain has ended, too":           {cordon: "uid/1", request: []func(*request){by(calls, drain), aged(old)}, refused: "only eviction.k8s.io and nodemaintenance.k8s.io request it, and its node"},
+			"they have called a moment ago":      {cordon: "uid/1", request: []func(*request){by(calls), aged(0)}},
+			"the node was schedulable all along": {request: []func(*request){by(calls), aged(old)}},
+			"it was another node":                {cordon: "other/1", request: []func(*request){by(calls), aged(old)}},
+			"it was cordoned since":              {cordon: "uid/" + schedulable.ResourceVersion + "0", request: []func(*request){by(calls), aged(old)}},
+			"another one requests it, too":       {cordon: "uid/1", request: []func(*request){by(calls, "user.example.com"), aged(old)}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				d.write(contextOfEviction(), t, d.pod, func(request *request) {
+					request.Generation, request.Annotations = 1, nil
+					if test.cordon != "" {
+						request.Annotations = map[string]string{coordinationv1alpha1.EvictionCallCordonAnnotation: test.cordon}
+					}
+					for _, change := range test.request {
+						change(request)
+					}
+				})
+				err := d.fence.Enter(contextOfEviction(), evictionFor(d.pod))
+				switch {
+				case test.refused == "" && err != nil:
+					t.Errorf("refused: %v", err)
+				case test.refused != "" && (!evictionfence.IsRefusal(err) || !strings.Contains(err.Error(), test.refused)):
+					t.Errorf("got error %v, want a refusal with %s", err, test.refused)
+				}
+			})
+		}
+	})
 
 	t.Run("the node cannot be read", func(t *testing.T) {
 		d.write(contextOfEviction(), t, d.pod, func(request *request) { by(drain)(request); aged(old)(request) })

@@ -112,7 +112,8 @@ const (
 	// status 409 and a cause of the type EvictionNotRequestedCause if the request has another UID or
 	// does not exist, is finished, has no requesters or is being deleted (unless it cannot be
 	// canceled), if another interceptor is active, or if the pod terminates already; and, when admission
-	// is done, if only NodeMaintenanceRequester requests it, and the node is not drained (any more).
+	// is done, if only NodeMaintenanceRequester requests it, and the node is not drained (any more), or
+	// only EvictionRequesterEvictions, and the node was cordoned and is schedulable again.
 	EvictionRequestUIDAnnotation = "coordination.k8s.io/eviction-request-uid"
 
 	// EvictionActingInterceptorAnnotation, in the metadata of an Eviction, is the name of the interceptor

@@ -19,6 +19,7 @@ package maintenance
 import (
 	"slices"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -39,6 +40,14 @@ func AdmissionOf(node *v1.Node, uid types.UID) *v1.MaintenanceAdmission {
 		return nil
 	}
 	return &admissions[i]
+}
+
+// IsGivenBack reports whether the maintenance with this UID, which has begun with the node, drains it no more although it
+// goes on with others: its work there is done, or somebody who may maintain the node has said so.
+func IsGivenBack(node *v1.Node, uid types.UID) bool {
+	admission := AdmissionOf(node, uid)
+	return admission != nil && (admission.ReturningTime != nil || admission.DoneTime != nil ||
+		node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(uid))
 }
 
 // IsDrainedFor reports whether the node is drained for a maintenance without an admission: it has drain
