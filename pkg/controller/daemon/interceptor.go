@@ -291,6 +291,10 @@ func (i *Interceptor) delete(ctx context.Context, pod *v1.Pod, grace *int64, cau
 		// Usually the request is canceled a moment later.
 		return false, fmt.Errorf("the drain targets of node %s no longer include the pod", pod.Spec.NodeName)
 	}
+	if len(i.maintenancesOf(pod.Spec.NodeName)) == 0 {
+		// It has ended while no controller led: the targets go, and the request is withdrawn, in a moment.
+		return false, fmt.Errorf("no NodeMaintenance drains node %s any more", pod.Spec.NodeName)
+	}
 	// Before the deletion, because the next sync may follow immediately.
 	if ds := i.dsc.resolveControllerRef(pod.Namespace, metav1.GetControllerOf(pod)); ds != nil {
 		i.dsc.admitted.remember(ds, pod)
@@ -343,7 +347,8 @@ func (i *Interceptor) cause(nodeName string) string {
 	return "node maintenance " + strings.Join(names, ", ")
 }
 
-// maintenancesOf returns the maintenances that drain a node.
+// maintenancesOf returns the maintenances that drain a node, as far as the cache knows. Some may wait until they may
+// begin with it.
 func (i *Interceptor) maintenancesOf(nodeName string) []*coordinationv1alpha1.NodeMaintenance {
 	node, err := i.dsc.nodeLister.Get(nodeName)
 	if err != nil {
@@ -354,7 +359,8 @@ func (i *Interceptor) maintenancesOf(nodeName string) []*coordinationv1alpha1.No
 		return nil // Listing from a cache does not fail.
 	}
 	return slices.DeleteFunc(all, func(m *coordinationv1alpha1.NodeMaintenance) bool {
-		return m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !maintenance.SelectsNode(m.Spec.NodeSelector, node)
+		return m.DeletionTimestamp != nil || m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain ||
+			maintenance.IsGivenBack(node, m.UID) || !maintenance.SelectsNode(m.Spec.NodeSelector, node)
 	})
 }
 

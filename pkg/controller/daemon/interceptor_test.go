@@ -489,7 +489,7 @@ func (w *world) touchRequest() {
 func without(resource string, targets []v1.DrainPlanEntry) func() []runtime.Object {
 	return func() []runtime.Object {
 		pod := newAgentPod()
-		objects := []runtime.Object{agent(), requestFor(pod)}
+		objects := []runtime.Object{agent(), requestFor(pod), newMaintenance("m", "new disks", coordinationv1alpha1.NodeMaintenanceStageDrain, "node")}
 		if resource != "pods" {
 			objects = append(objects, pod)
 		}
@@ -573,6 +573,47 @@ func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.expectDeletes("uid")
 	})
+}
+
+// TestMaintenanceIsOverBeforeDeletion: the maintenance has ended while no controller led, so that nobody has cleared the
+// targets of the node, nor withdrawn the request.
+func TestMaintenanceIsOverBeforeDeletion(t *testing.T) {
+	const drain = coordinationv1alpha1.NodeMaintenanceStageDrain
+	for name, change := range map[string]func(*coordinationv1alpha1.NodeMaintenance, *v1.Node){
+		"completed": func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) {
+			m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageComplete
+		},
+		"deleted": func(m *coordinationv1alpha1.NodeMaintenance, _ *v1.Node) {
+			m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: time.Now()}, []string{"a"}
+		},
+		"given back": func(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) {
+			node.Annotations = map[string]string{coordinationv1alpha1.NodeDoneAnnotation: string(m.UID)}
+			node.Status.MaintenanceStatus.Admissions = []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, node := newMaintenance("m", "", drain, "node"), drained("node", targetsUpTo(1000))
+			m.UID = "m"
+			change(m, node)
+			objects := func() []runtime.Object {
+				pod := newAgentPod()
+				return []runtime.Object{agent(), pod, requestFor(pod), node, m}
+			}
+			inBubble(t, objects, func(t *testing.T, w *world) {
+				w.expectDeletes()
+				if entry := w.entry(); !strings.Contains(entry.Message, "no NodeMaintenance drains node node any more") {
+					t.Errorf("the report is %v, want it to wait", entry)
+				}
+				// Another one drains the node.
+				next := newMaintenance("next", "", drain, "node")
+				if _, err := w.client.CoordinationV1alpha1().NodeMaintenances().Create(t.Context(), next, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute)
+				w.expectDeletes("uid")
+			})
+		})
+	}
 }
 
 func TestCause(t *testing.T) {
