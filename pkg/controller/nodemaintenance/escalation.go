@@ -305,23 +305,23 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 	}
 }
 
-// confirmAct returns an error unless the API server agrees with what the caches say of a deletion: neither
-// a budget nor a withdrawal limits what a controller does that was suspended, and whose caches are old. If
-// a node is back that was out of service, it runs pods that their owners would start a second time.
+// confirmAct returns an error unless the API server agrees with what the caches say of an act: neither a budget nor a
+// withdrawal limits what a controller does that was suspended, and whose caches are old. A rollout goes on when it has
+// given the node back, and others may have requested the eviction of the pod as well, whose interceptors are not to be
+// passed over then. If a node is back that was out of service, it runs pods that their owners would start a second time.
 func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, pod *podFacts, node *v1.Node, orders []order) error {
-	if act == v1.MaintenanceEscalationSkipInterceptors {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stored, err := c.writer.requestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the node: %w", err)
 	}
+	isGivenBack := func(o order) bool { return o.drains() && maintenance.IsGivenBack(stored, o.uid) }
 	waits := func(a v1.MaintenanceAdmission) bool {
 		return a.ReturningTime == nil && (a.Escalation == "" || !maintenance.EscalatesTo(a.Escalation, act))
 	}
-	if stored.UID != node.UID || !mayAct(stored, orders, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) {
+	if stored.UID != node.UID || !mayAct(stored, orders, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) ||
+		slices.ContainsFunc(orders, isGivenBack) || act != v1.MaintenanceEscalationSkipInterceptors && !storedTargets(stored).Take(pod.Pod) {
 		return apierrors.NewConflict(nodeResource, node.Name, errors.New("spec.escalation does not apply to the node any more"))
 	}
 	if act == v1.MaintenanceEscalationForceDelete && !maintenance.IsOutOfService(stored) {

@@ -93,6 +93,12 @@ func TestEscalationForcesOnlyNow(t *testing.T) {
 // TestEscalationIsConfirmed has the administrator take an escalation back, or give the node back, which the
 // cache does not know yet: nothing else would keep the pod from being deleted.
 func TestEscalationIsConfirmed(t *testing.T) {
+	admitted := func(change func(*v1.Node, *v1.MaintenanceAdmission)) func(runtime.Object) {
+		return func(object runtime.Object) {
+			node := object.(*v1.Node)
+			change(node, &node.Status.MaintenanceStatus.Admissions[0])
+		}
+	}
 	for name, test := range map[string]struct {
 		resource string
 		change   func(runtime.Object)
@@ -100,7 +106,13 @@ func TestEscalationIsConfirmed(t *testing.T) {
 		"other steps":  {"nodemaintenances", func(object runtime.Object) { object.(*coordinationv1alpha1.NodeMaintenance).Generation++ }},
 		"another one":  {"nodemaintenances", func(object runtime.Object) { object.(*coordinationv1alpha1.NodeMaintenance).UID = "other" }},
 		"another node": {"nodes", func(object runtime.Object) { object.(*v1.Node).UID = "other" }},
-		"given back":   {"nodes", func(object runtime.Object) { object.(*v1.Node).Status.MaintenanceStatus = nil }},
+		"released":     {"nodes", func(object runtime.Object) { object.(*v1.Node).Status.MaintenanceStatus = nil }},
+		"to be given back": {"nodes", admitted(func(node *v1.Node, admission *v1.MaintenanceAdmission) {
+			node.Annotations = map[string]string{coordinationv1alpha1.NodeDoneAnnotation: string(admission.MaintenanceUID)}
+		})},
+		"coming back":   {"nodes", admitted(func(_ *v1.Node, admission *v1.MaintenanceAdmission) { admission.ReturningTime = ptr.To(metav1.Now()) })},
+		"given back":    {"nodes", admitted(func(_ *v1.Node, admission *v1.MaintenanceAdmission) { admission.DoneTime = ptr.To(metav1.Now()) })},
+		"other targets": {"nodes", func(object runtime.Object) { object.(*v1.Node).Status.MaintenanceStatus.DrainTargets = nil }},
 		"another maintenance waits": {"nodes", func(object runtime.Object) {
 			status := object.(*v1.Node).Status.MaintenanceStatus
 			status.Admissions = append(status.Admissions, v1.MaintenanceAdmission{MaintenanceName: "patient", MaintenanceUID: "patient"})
@@ -130,6 +142,34 @@ func TestEscalationIsConfirmed(t *testing.T) {
 			f.expectActs("the cache is right", pod, deletion(pod, "its grace period")...)
 		})
 	}
+}
+
+// TestPassingOverIsConfirmed has the node be given back, which the cache does not know yet. Others have requested the
+// eviction as well, for whom the interceptors go on, and nobody could take back that they are passed over.
+func TestPassingOverIsConfirmed(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	changed := false
+	f.client.PrependReactor("get", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		get := action.(clienttesting.GetAction)
+		object, err := f.tracker.Get(get.GetResource(), "", get.GetName())
+		if err != nil || !changed {
+			return err != nil, nil, err
+		}
+		node := object.(*v1.Node).DeepCopy()
+		node.Status.MaintenanceStatus.Admissions[0].ReturningTime = ptr.To(metav1.Now())
+		return true, node, nil
+	})
+	f.createEscalation("m", after(60, skipInterceptors))
+	f.run(time.Second)
+	f.intercept(pod, "slow.example.com")
+	changed = true
+	f.run(5 * time.Minute)
+	f.expectActs("the API server knows better", pod)
+	changed = false
+	f.run(5 * time.Minute)
+	f.expectActs("the cache is right", pod, "evictionrequests/status")
 }
 
 // TestEscalationIsConfirmedAfterItsMark has the maintenance end when the pod is marked. Its request may be canceled then,
