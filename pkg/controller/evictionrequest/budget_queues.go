@@ -34,7 +34,7 @@ type candidate struct {
 	created time.Time
 	// dueAt is when the back-off ends that the request says.
 	dueAt time.Time
-	// recordAfter is the time before which its status is not written again, because it could not be.
+	// recordAfter is the time before which its status is not written again: see imperativeInterceptor.
 	recordAfter time.Time
 
 	// healthy is whether the pod is ready, which is how budgets define healthy.

@@ -161,9 +161,14 @@ func (i *imperativeInterceptor) recordVerdict(ctx context.Context, now time.Time
 		i.queue.Add(itemOf(key))
 		return key, nil
 	}
-	status := e.request.Status.DeepCopy()
+	status, ofAnother := e.request.Status.DeepCopy(), isBlockedBy(&e.request.Status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget)
 	recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
-	if err := i.writer.setStatusSilently(ctx, e.request, status); err != nil {
+	err = i.writer.setStatusSilently(ctx, e.request, status)
+	switch {
+	case err == nil && ofAnother:
+		// Who replaces the budget again and again must not have all requests written as often.
+		i.recordAfter.set(e.pod.UID, now.Add(minRetryDelay))
+	case err != nil:
 		// The pod is evicted all the same when the budget allows it.
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to record why a pod is not evicted, will retry", "evictionRequest", key)
 		i.recordAfter.set(e.pod.UID, now.Add(i.backoff.When(key)))

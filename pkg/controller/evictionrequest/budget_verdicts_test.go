@@ -121,6 +121,34 @@ func TestOneProbeForAll(t *testing.T) {
 	s.check("soon", func(*eviction) bool { return false })
 }
 
+// TestBudgetIsReplacedAgainAndAgain: who owns the pods replaces their budget by one with another name, each second. The
+// requests say the name at once when it has changed, and then once a minute.
+func TestBudgetIsReplacedAgainAndAgain(t *testing.T) {
+	const pods, times = 50, 120
+	s := blockedCluster(t, pods)
+	s.pass(time.Minute)
+	budget, writes := s.budgets["web"], s.writes
+	for n := range times {
+		next := budget.DeepCopy()
+		next.Name = fmt.Sprintf("web-%d", n)
+		next.UID = types.UID(next.Name)
+		s.erase(budget)
+		s.store(next)
+		s.pass(time.Second)
+		budget = next
+	}
+	// Each of them is asked about once, and that is recorded.
+	if got, most := s.writes-writes, 3*pods+times; got > most {
+		t.Errorf("%d statuses written in two minutes, want at most %d", got, most)
+	}
+	s.pass(3 * time.Minute)
+	for _, request := range s.requests {
+		if reportOf(request, budget) != reportBudget {
+			t.Errorf("request %s does not say which budget it waits for: %v", request.Name, request.Status.Conditions)
+		}
+	}
+}
+
 // A controller that starts finds what the requests say. It asks when they say that it is time, and once.
 func TestRestartWithBlockedPods(t *testing.T) {
 	s := blockedCluster(t, 50)

@@ -113,8 +113,8 @@ type imperativeInterceptor struct {
 	retryAfter *podTimes
 	// conflicts holds the times since which the attempts for a pod end with conflicts.
 	conflicts *podTimes
-	// recordAfter holds the times before which it is not tried again to record a refusal, because
-	// that failed.
+	// recordAfter holds the times before which the verdict about a budget is not recorded (again), because that failed,
+	// or took the place of one about another budget.
 	recordAfter *podTimes
 	// changed holds the pods that have changed since the last attempt.
 	changed *podSet
