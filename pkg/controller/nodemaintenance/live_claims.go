@@ -45,8 +45,8 @@ type liveClaims struct {
 }
 
 // confirmRelease returns an error if the cache does not have a maintenance that claims the node, or not as it is now. It
-// precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets or its claim are
-// withdrawn, or a request is.
+// precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets, its claim or an
+// admission are withdrawn, or a request is.
 func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node) error {
 	maintenances, err := c.readClaims(ctx)
 	if err != nil {

@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"errors"
 	"testing"
 	"time"
 	"unsafe"
@@ -90,6 +91,54 @@ func TestReleaseIsConfirmed(t *testing.T) {
 			f.run(time.Minute)
 			if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || f.requested() != 0 {
 				t.Errorf("not released in the end: unschedulable %t, %d requests, status %+v", node.Spec.Unschedulable, f.requested(), node.Status)
+			}
+		})
+	}
+}
+
+// Nor does it forget that another leader has begun with the node for a maintenance, while the claim and the targets are
+// also those of another one.
+func TestAdmissionsAreKept(t *testing.T) {
+	for name, known := range map[string]func(m *coordinationv1alpha1.NodeMaintenance){
+		"it did not drain yet": func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stageCordon },
+		"it was planned":       func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stageIdle },
+		"it did not select the node yet": func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = "b"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createPods(1, "n", 0)
+			f.createMaintenance("other", stageDrain, "a", maintenance.StandardPlan()...)
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation = 2 })
+			f.run(10 * time.Second)
+			uid := f.maintenance("m").UID
+			if maintenance.AdmissionOf(f.node("n"), uid) == nil {
+				t.Fatalf("not begun: %+v", f.node("n").Status)
+			}
+			// As for all that is older than what is stored.
+			isOld := true
+			f.client.PrependReactor("update", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return isOld, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("it has changed"))
+			})
+			old := f.maintenance("m").DeepCopy()
+			old.Generation = 1
+			known(old)
+			deliver(f, f.maintenanceInformer, []*coordinationv1alpha1.NodeMaintenance{f.maintenance("other"), old}, nil)
+			// Something else is to be written.
+			f.changeNamed("n", func(node *v1.Node) { node.Status.MaintenanceStatus.DrainMessage = "Something else" })
+			f.deliverNodes()
+			f.runOnCaches(20 * time.Second)
+			if maintenance.AdmissionOf(f.node("n"), uid) == nil {
+				t.Errorf("forgotten: %+v", f.node("n").Status)
+			}
+			isOld = false
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage, m.Generation = stageComplete, 3 })
+			f.run(time.Minute)
+			if maintenance.AdmissionOf(f.node("n"), uid) != nil {
+				t.Errorf("not forgotten in the end: %+v", f.node("n").Status)
 			}
 		})
 	}

@@ -325,7 +325,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		c.nodes.AddAfter(node.Name, wait)
 		return nil
 	}
-	if withdraws(node, s.view) {
+	if withdraws(node, s.view) || forgets(node, s.view.admissions) {
 		if err := c.confirmRelease(ctx, node); err != nil {
 			return c.statusFailed(ctx, node, err)
 		}
@@ -346,6 +346,14 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 // does not.
 func withdraws(node *v1.Node, view *nodeView) bool {
 	return maintenance.IsClaimed(node) && !view.claimed() || !view.targets.Reaches(storedTargets(node))
+}
+
+// forgets reports whether the next admissions of a node lack one that is stored and not over: its maintenance has begun
+// with the node.
+func forgets(node *v1.Node, next []v1.MaintenanceAdmission) bool {
+	return slices.ContainsFunc(maintenance.Admissions(node), func(stored v1.MaintenanceAdmission) bool {
+		return stored.DoneTime == nil && !slices.ContainsFunc(next, func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == stored.MaintenanceUID })
+	})
 }
 
 // enqueueAfterWrite reconciles the node when the cache has what was just written. If another
