@@ -31,7 +31,9 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -595,6 +597,9 @@ func (s *sim) newRequest(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
 
 // skip has the interceptors of a request passed over, at any time of its life.
 func (s *sim) skip(request *coordinationv1alpha1.EvictionRequest) {
+	if meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped)) {
+		return // It stays so.
+	}
 	s.record("the interceptors of %s are skipped", request.Name)
 	skipped(&request.Status)
 	s.store(request)
@@ -645,21 +650,15 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 			}
 			return true, nil, conflict
 		}
-		s.writes++
-		s.checkStatus(current, updated)
-		written := current.DeepCopy()
-		written.Status = *updated.Status.DeepCopy()
-		if pod := s.pods[targetName(written)]; isWithdrawn(&written.Status) &&
-			pod != nil && string(pod.UID) == written.Name && pod.DeletionTimestamp != nil {
-			s.t.Errorf("request %s is canceled, but its pod %s terminates", written.Name, pod.Name)
-		}
-		s.store(written)
-		s.own[written.Name] = written.ResourceVersion
-		return true, written.DeepCopy(), nil
+		return true, s.storeStatus(current, updated), nil
 	case clienttesting.PatchAction:
 		current := s.requests[action.GetName()]
 		if current == nil {
 			return true, nil, apierrors.NewNotFound(evictionRequestResource, action.GetName())
+		}
+		if action.GetPatchType() == types.JSONPatchType {
+			written, err := s.patchStatus(current, action.GetPatch())
+			return true, written, err
 		}
 		var patch coordinationv1alpha1.EvictionRequest
 		if err := json.Unmarshal(action.GetPatch(), &patch); err != nil {
@@ -690,8 +689,55 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 		}
 		s.erase(current)
 		return true, nil, nil
+	case clienttesting.GetAction:
+		if current := s.requests[action.GetName()]; current != nil {
+			return true, current.DeepCopy(), nil
+		}
+		return true, nil, apierrors.NewNotFound(evictionRequestResource, action.GetName())
 	}
 	return true, nil, fmt.Errorf("unexpected %v", action)
+}
+
+// storeStatus stores the status of a request that the controller has written, and returns the request as it is then.
+func (s *sim) storeStatus(current, updated *coordinationv1alpha1.EvictionRequest) *coordinationv1alpha1.EvictionRequest {
+	s.writes++
+	s.checkStatus(current, updated)
+	written := current.DeepCopy()
+	written.Status = *updated.Status.DeepCopy()
+	if pod := s.pods[targetName(written)]; isWithdrawn(&written.Status) &&
+		pod != nil && string(pod.UID) == written.Name && pod.DeletionTimestamp != nil {
+		s.t.Errorf("request %s is canceled, but its pod %s terminates", written.Name, pod.Name)
+	}
+	s.store(written)
+	s.own[written.Name] = written.ResourceVersion
+	return written.DeepCopy()
+}
+
+// patchStatus stores the status that a JSON patch has, if its tests succeed: that is how the controller writes after
+// several conflicts in succession.
+func (s *sim) patchStatus(current *coordinationv1alpha1.EvictionRequest, patch []byte) (*coordinationv1alpha1.EvictionRequest, error) {
+	var operations []struct {
+		Op, Path string
+		Value    json.RawMessage
+	}
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		return nil, err
+	}
+	expected, updated := current.DeepCopy(), current.DeepCopy()
+	expected.Status, updated.Status = coordinationv1alpha1.EvictionRequestStatus{}, coordinationv1alpha1.EvictionRequestStatus{}
+	for _, operation := range operations {
+		into := map[string]any{
+			"test /metadata/uid": &expected.UID, "test /metadata/generation": &expected.Generation, "test /status": &expected.Status,
+			"replace /status": &updated.Status,
+		}[operation.Op+" "+operation.Path]
+		if err := json.Unmarshal(operation.Value, into); err != nil {
+			return nil, err
+		}
+	}
+	if !apiequality.Semantic.DeepEqual(expected, current) {
+		return nil, apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), current.Name, nil)
+	}
+	return s.storeStatus(current, updated), nil
 }
 
 // evictPod handles the eviction call of the controller. Other changes happen before it returns.
