@@ -68,9 +68,12 @@ func TestDeletionInFlight(t *testing.T) {
 		rs     *apps.ReplicaSet
 		want   bool
 	}{
-		"no interceptor that deletes":                   {owner: "ReplicaSet", rs: newOwner(podUID), want: true},
-		"the DaemonSet controller has begun":            {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0), reporting(started)}},
-		"the DaemonSet controller has not begun":        {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0)}, want: true},
+		"no interceptor that deletes":            {owner: "ReplicaSet", rs: newOwner(podUID), want: true},
+		"the DaemonSet controller has begun":     {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0), reporting(started)}},
+		"the DaemonSet controller has not begun": {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0)}, want: true},
+		"the DaemonSet controller has no entry": {status: []func(*coordinationv1alpha1.EvictionRequestStatus){
+			targets(daemonSetInterceptor), active(daemonSetInterceptor, 0), func(status *coordinationv1alpha1.EvictionRequestStatus) { status.Interceptors = nil },
+		}, want: true},
 		"the DaemonSet controller is done":              {status: []func(*coordinationv1alpha1.EvictionRequestStatus){targets(daemonSetInterceptor), active(daemonSetInterceptor, 0), reporting(completed)}, want: true},
 		"the ReplicaSet removes the pod":                {status: surged, owner: "ReplicaSet", rs: newOwner(podUID)},
 		"the ReplicaSet removed it, by an older record": {status: surged, owner: "ReplicaSet", rs: owner(func(rs *apps.ReplicaSet) { *rs = *newOwner(podUID); rs.Spec.Replicas = ptr.To[int32](9) })},
@@ -260,6 +263,19 @@ func TestNothingIsInheritedLater(t *testing.T) {
 	f.noteInherited()
 	if stays, err := f.confirmStays(t.Context(), newRequest(withoutRequesters, status)); err != nil || !stays {
 		t.Errorf("stays: %t, error %v", stays, err)
+	}
+}
+
+// What was inherited is forgotten with its request.
+func TestWhatIsInheritedIsForgotten(t *testing.T) {
+	f := newFixture(t, newRequest(having(targets(deploymentInterceptor), active(deploymentInterceptor, 0))), newPod())
+	f.noteInherited()
+	if !f.inherited.has(podUID) {
+		t.Error("it is not remembered")
+	}
+	f.forget(requestKeyOfPod)
+	if f.inherited.has(podUID) {
+		t.Error("it is not forgotten")
 	}
 }
 

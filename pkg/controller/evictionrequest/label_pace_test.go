@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -25,6 +26,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2/ktesting"
 )
@@ -118,6 +120,10 @@ func TestOverwrittenLabelsHaveAPace(t *testing.T) {
 			if got := c.goesOn(5*time.Minute, 5*time.Second, func() { act(c) }); got > 6 {
 				t.Errorf("wrote the labels %d times in 5 minutes, want once a minute at most", got)
 			}
+			// Labels that wait because they were refused are still a failure.
+			if refused := c.stored().Labels["app"] == "mine" && name == "and webhooks refuse"; c.failed != refused {
+				t.Errorf("the last sync has failed: %t, want %t", c.failed, refused)
+			}
 		})
 	}
 }
@@ -161,6 +167,49 @@ func TestOverwrittenLabelsAreSetAgain(t *testing.T) {
 	c.forget(requestKeyOfPod)
 	if len(c.labelWrites.requests) != 0 {
 		t.Error("they are not forgotten")
+	}
+}
+
+// The pause before the next write depends on how many count.
+func TestLabelPace(t *testing.T) {
+	const second = time.Second
+	for name, test := range map[string]struct {
+		// tried is how long ago writes were tried.
+		tried []time.Duration
+		want  time.Duration
+	}{
+		"none":                               {},
+		"two":                                {tried: []time.Duration{2 * second, second}},
+		"three":                              {tried: []time.Duration{3 * second, 2 * second, second}, want: 4 * second},
+		"three, and the pause is over":       {tried: []time.Duration{7 * second, 6 * second, 5 * second}},
+		"four":                               {tried: []time.Duration{4 * second, 3 * second, 2 * second, second}, want: 9 * second},
+		"six":                                {tried: []time.Duration{6 * second, 5 * second, 4 * second, 3 * second, 2 * second, second}, want: 39 * second},
+		"seven":                              {tried: []time.Duration{7 * second, 6 * second, 5 * second, 4 * second, 3 * second, 2 * second, second}, want: 59 * second},
+		"eight":                              {tried: []time.Duration{8 * second, 7 * second, 6 * second, 5 * second, 4 * second, 3 * second, 2 * second, second}, want: 59 * second},
+		"three, of which one just counts":    {tried: []time.Duration{labelWindow, 2 * second, second}, want: 4 * second},
+		"three, of which one counts no more": {tried: []time.Duration{labelWindow + 1, 2 * second, second}},
+		"four, of which one counts no more":  {tried: []time.Duration{labelWindow + 1, 3 * second, 2 * second, second}, want: 4 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLabelWrites()
+			for _, ago := range test.tried {
+				w.tried(requestKeyOfPod, start.Add(-ago), nil)
+			}
+			if got, err := w.wait(requestKeyOfPod, start); got != test.want || err != nil {
+				t.Errorf("waits for %v, error %v, want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+// A request that has changed meanwhile is looked at again. What was not written for that reason does not count.
+func TestLabelsOfAChangedRequest(t *testing.T) {
+	c := newLabelContest(t)
+	c.overwrites()
+	c.client.PrependReactor("patch", "evictionrequests", answering(apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), string(podUID), errors.New("another UID"))))
+	c.sync()
+	if next := c.decisions.after[requestKeyOfPod]; c.failed || next <= 0 || len(c.labelWrites.requests) > 0 {
+		t.Errorf("the sync has failed: %t; the next one is after %v; %d requests are remembered", c.failed, next, len(c.labelWrites.requests))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -101,6 +102,18 @@ func TestPodsOfGroups(t *testing.T) {
 				t.Error("the cached pod has lost its group")
 			}
 		})
+	}
+}
+
+// A group without a name is not known, so that its pods are not evicted on their own.
+func TestGroupWithoutAName(t *testing.T) {
+	pod := newPod()
+	pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{}
+	for name, request := range map[string]*coordinationv1alpha1.EvictionRequest{"new": newRequest(), "decided": newRequest(imperativeActive())} {
+		f := newFixture(t, request, pod)
+		if got, err := f.asIndividual(t.Context(), request, pod); err != nil || got.Spec.SchedulingGroup == nil {
+			t.Errorf("%s: got %v, error %v, want that it keeps its group", name, got, err)
+		}
 	}
 }
 
