@@ -292,6 +292,13 @@ func TestTimesOfNodeConditions(t *testing.T) {
 	if c := computeConditions(view, first, later)[0]; c.Status != v1.ConditionFalse || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(later) {
 		t.Errorf("another status: %+v", c)
 	}
+	view = &nodeView{claiming: []string{"m"}, draining: []string{"m"}}
+	view.state.left = true
+	first = computeConditions(view, nil, start)
+	view.state.left, view.state.detaching = false, true
+	if c := computeConditions(view, first, later)[2]; c.Reason != reasonVolumesAttached || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(start) {
+		t.Errorf("another reason: %+v", c)
+	}
 }
 
 func TestRecordonBackoff(t *testing.T) {

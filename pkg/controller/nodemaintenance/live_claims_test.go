@@ -172,9 +172,10 @@ func TestLiveClaims(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createNode("o", map[string]string{"b": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	reads, broken := 0, false
+	reads, broken, takes := 0, false, time.Duration(0)
 	f.client.PrependReactor("list", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
 		reads++
+		f.clock.Step(takes)
 		if !broken {
 			return false, nil, nil
 		}
@@ -186,6 +187,7 @@ func TestLiveClaims(t *testing.T) {
 		wait   time.Duration
 		node   string
 		broken bool
+		takes  time.Duration
 		reads  int
 		fails  bool
 	}{
@@ -196,9 +198,11 @@ func TestLiveClaims(t *testing.T) {
 		{name: "they cannot be read", wait: liveClaimsAge, node: "o", broken: true, reads: 1, fails: true},
 		{name: "they could not be read, for one that has waited", node: "o", fails: true},
 		{name: "they can be read again", wait: liveClaimsAge, node: "o", reads: 1},
+		{name: "reading them takes time", wait: liveClaimsAge, node: "o", takes: 600 * time.Millisecond, reads: 1},
+		{name: "they are as old as their reading", wait: liveClaimsAge - 600*time.Millisecond, node: "o", reads: 1},
 	} {
 		f.clock.Step(step.wait)
-		reads, broken = 0, step.broken
+		reads, broken, takes = 0, step.broken, step.takes
 		if err := f.confirmRelease(f.ctx, f.node(step.node)); (err != nil) != step.fails || reads != step.reads {
 			t.Errorf("%s: read %d times, want %d; error %v, want one: %t", step.name, reads, step.reads, err, step.fails)
 		}

@@ -310,6 +310,7 @@ func TestCordonOfOthersStays(t *testing.T) {
 		"merged, a taint without time":         {fields: []metav1.ManagedFieldsEntry{merged}, taint: &v1.Taint{Key: v1.TaintNodeUnschedulable}},
 		"merged before, by this controller":    {fields: []metav1.ManagedFieldsEntry{entry("ancient-changes", "", taints), entry(fieldManager, "", unschedulable)}, taint: tainted(-time.Hour)},
 		"merged, and by kubectl without taint": {fields: []metav1.ManagedFieldsEntry{merged, entry("kubectl-cordon", "", unschedulable)}, stays: true},
+		"by kubectl without taint, and merged": {fields: []metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable), merged}, stays: true},
 	} {
 		for _, restarts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restart %t", name, restarts), func(t *testing.T) {
@@ -368,6 +369,88 @@ func TestMergedCordonOfANodeThatWaited(t *testing.T) {
 	f.run(time.Minute)
 	if f.node("n").Spec.Unschedulable {
 		t.Errorf("still cordoned: %q", f.events)
+	}
+}
+
+// A node that a drain selects long after it has begun may have been cordoned in between by others.
+func TestMergedCordonOfANodeThatJoinedLate(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("first", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(2 * time.Hour)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.changeNamed("n", func(node *v1.Node) {
+		node.Spec.Unschedulable = true
+		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start.Add(time.Hour)}}}
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mergedManagers, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+	})
+	f.run(time.Minute)
+	f.complete("m")
+	f.run(time.Minute)
+	if !f.node("n").Spec.Unschedulable || f.node("first").Spec.Unschedulable {
+		t.Errorf("unschedulable: %t and %t, want only the one that joined: %q", f.node("n").Spec.Unschedulable, f.node("first").Spec.Unschedulable, f.events)
+	}
+}
+
+// Where the status of a node does not say since when it is claimed, because another client has overwritten that, the stage
+// Cordon does.
+func TestMergedCordonWithoutAClaimTime(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	for name, test := range map[string]struct {
+		tainted time.Duration
+		before  bool
+	}{
+		"by the maintenance": {tainted: 0},
+		"before":             {tainted: -time.Hour, before: true},
+	} {
+		node := f.node("n").DeepCopy()
+		node.Status.Conditions = nil
+		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start.Add(test.tainted)}}}
+		if got := f.cordonedBefore(node); (got != "") != test.before {
+			t.Errorf("%s: cordoned by %q", name, got)
+		}
+	}
+}
+
+// A node that was created after the stage Cordon, by clocks that may differ, was not cordoned by it.
+func TestNodesThatCameAfterTheStageCordon(t *testing.T) {
+	until := metav1.NewTime(start)
+	for name, test := range map[string]struct {
+		until   *metav1.Time
+		created time.Duration
+		want    bool
+	}{
+		"before":                {&until, -time.Hour, true},
+		"by a clock ahead":      {&until, maintenance.MaxClockDifference, true},
+		"after":                 {&until, maintenance.MaxClockDifference + time.Second, false},
+		"there was no such one": {nil, -time.Hour, false},
+	} {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(test.created))}}
+		if o := (&order{cordonedUntil: test.until}); o.hasCordoned(node) != test.want {
+			t.Errorf("%s: got %t", name, !test.want)
+		}
+	}
+}
+
+// While it cannot be read who has cordoned a node, it stays cordoned.
+func TestCordonOfUnknownClients(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(10 * time.Second)
+	unread := f.refuse("get", "nodes", "", webhook)
+	f.complete("m")
+	f.run(time.Minute)
+	unread.err = allowed
+	if !f.node("n").Spec.Unschedulable || len(unread.attempts) == 0 {
+		t.Errorf("unschedulable %t after %d attempts to read it", f.node("n").Spec.Unschedulable, len(unread.attempts))
+	}
+	f.run(5 * time.Minute)
+	if f.node("n").Spec.Unschedulable {
+		t.Error("still unschedulable when it can be read")
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -209,6 +210,30 @@ func TestForgedClaimTimes(t *testing.T) {
 	}
 }
 
+// Since when a node is claimed is what was read first, and not that of another node with its name.
+func TestClaimTimesAreRemembered(t *testing.T) {
+	r, never := newReturns(), time.Time{}
+	for _, step := range []struct {
+		name        string
+		uid         types.UID
+		since, want time.Time
+	}{
+		{"its status does not say it yet", "first", never, never},
+		{"it says so", "first", start, start},
+		{"others write it", "first", start.Add(time.Minute), start},
+		{"it does not say it any more", "first", never, start},
+		{"another node", "second", start.Add(time.Minute), start.Add(time.Minute)},
+	} {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: step.uid}}
+		if !step.since.IsZero() {
+			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(step.since)}}
+		}
+		if got := r.claimedSince(node, start.Add(time.Hour)); !got.Equal(step.want) {
+			t.Errorf("%s: got %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
 // Each owner has a pace of its own, but not each owner that a pod names.
 func TestPaceOfOwners(t *testing.T) {
 	r, node := newReturns(), &v1.Node{}
@@ -302,7 +327,7 @@ func TestLateReplacements(t *testing.T) {
 // empty for a while. What others create goes elsewhere.
 func TestTemplatesThatNameTheNode(t *testing.T) {
 	owner := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}
+		return metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name + "-uid")}
 	}
 	template := func(node string) v1.PodTemplateSpec { return v1.PodTemplateSpec{Spec: v1.PodSpec{NodeName: node}} }
 	job := func(name, node string) func(f *fixture) error {
@@ -327,6 +352,11 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 		"a ReplicaSet":                  {"ReplicaSet", replicaSet("n"), lateSettled},
 		"a ReplicaSet of any node":      {"ReplicaSet", replicaSet(""), 0},
 		"another kind of the same name": {"Job", replicaSet("n"), 0},
+		"another Job of that name": {"Job", func(f *fixture) error {
+			another := owner("owner")
+			another.UID = "another"
+			return f.owners.Jobs.Informer().GetStore().Add(&batchv1.Job{ObjectMeta: another, Spec: batchv1.JobSpec{Template: template("n")}})
+		}, 0},
 		"a ReplicationController": {"ReplicationController", func(f *fixture) error {
 			named := template("n")
 			return f.owners.ReplicationControllers.Informer().GetStore().Add(&v1.ReplicationController{ObjectMeta: owner("owner"), Spec: v1.ReplicationControllerSpec{Template: &named}})
@@ -347,7 +377,7 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.createReadyNode("n", map[string]string{"ours": ""})
-			pods := f.createPods(1, "n", 0, ownedBy("owner"), func(pod *v1.Pod) {
+			pods := f.createPods(1, "n", 0, ownedBy("owner-uid"), func(pod *v1.Pod) {
 				pod.OwnerReferences[0].Kind, pod.OwnerReferences[0].Name = test.kind, "owner"
 			})
 			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
@@ -367,6 +397,21 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 				t.Errorf("not drained in the end: %+v", m.Status)
 			}
 		})
+	}
+}
+
+// No pod is decided on before all kinds of owners are known, where they are.
+func TestOwnersAreAwaited(t *testing.T) {
+	f := newFixture(t)
+	awaited := f.owners.synced()
+	if len(awaited) != 4 || slices.ContainsFunc(awaited, func(synced cache.InformerSynced) bool { return synced() }) {
+		t.Errorf("%d informers are awaited, want 4, none of which has synced", len(awaited))
+	}
+	var unknown *OwnerInformers
+	pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n"}}
+	ownedBy("owner")(pod)
+	if len(unknown.synced()) > 0 || unknown.nameNodeOf(pod) {
+		t.Error("owners that are not known name a node")
 	}
 }
 

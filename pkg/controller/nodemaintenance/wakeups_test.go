@@ -301,7 +301,7 @@ func (f *fixture) memoryOf(name string) []string {
 	var found []string
 	for what, has := range map[string]bool{
 		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": f.failures.nodes[name] != nil,
-		"hold-ups":    f.holdUps.nodes[name] != nil,
+		"claim times": f.returns.claims[name] != nodeClaim{}, "hold-ups": f.holdUps.nodes[name] != nil,
 		"live drains": f.liveDrains.nodes[name] != nil, "node writes": !f.nodeWrites.last[name].IsZero(), "own cordons": ownCordon, "progress": len(f.progress.byNode[name]) > 0,
 		"conditions": conditions, "restorations": f.restorations.nodes[name] != nil, "untaints": f.untaints.nodes[name] != nil,
 		"reclaims": f.reclaims.nodes[name] != nil, "recordons": f.recordons.nodes[name] != nil, "retaints": f.retaints.nodes[name] != nil, "returns": f.returns.nodes[name] != nil,
@@ -340,7 +340,7 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	f.nodeWrites.wrote("n", f.clock.Now())
 	f.ownCordons.Store("n", ownCordon{f.node("n").UID, true})
 	f.holdUps.nodes["n"] = &nodeHoldUps{uid: f.node("n").UID}
-	want := []string{"boots", "conditions", "contests", "failures", "hold-ups", "live drains", "node writes", "own cordons", "progress", "reclaims", "recordons", "restorations", "retaints", "returns", "unrecorded", "untaints"}
+	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node writes", "own cordons", "progress", "reclaims", "recordons", "restorations", "retaints", "returns", "unrecorded", "untaints"}
 	if diff := cmp.Diff(want, f.memoryOf("n")); diff != "" {
 		t.Errorf("memories before its end (-want, +got):\n%s", diff)
 	}
