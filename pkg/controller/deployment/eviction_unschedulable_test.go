@@ -26,6 +26,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -184,9 +185,45 @@ func TestOneReplacementCanBeScheduled(t *testing.T) {
 }
 
 // A pod that came to a node before it was released is a replacement when it is, and the Deployment looks again then: its
-// turns would wait for a minute otherwise.
+// turns would wait for a minute otherwise. It may be claimed again at once, by another maintenance.
 func TestNodeOfAReplacementIsReleased(t *testing.T) {
-	objects := []runtime.Object{
+	again := zoned("new", "a", true)
+	again.Status.Conditions[0].LastTransitionTime = metav1.NewTime(bubbleBegins.Add(30 * time.Second))
+	for name, released := range map[string]*v1.Node{"released": zoned("new", "a", false), "claimed again": again} {
+		t.Run(name, func(t *testing.T) {
+			withSurger(t, withReplacementOnClaimedNode(), func(t *testing.T, f *surgeFixture) {
+				defer f.intercept()()
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				f.forgetWoken()
+				heartbeat := zoned("new", "a", true)
+				heartbeat.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(bubbleBegins.Add(time.Minute))
+				f.put(heartbeat)
+				f.expectWoken(false)
+				f.put(released)
+				f.expectWoken(true)
+				if _, err := f.surge(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute) // Messages are reported with the next heartbeat.
+				if got, want := f.entry("a-uid").Message, "Surging 1/1: removing the replaced pod."; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				f.forgetWoken()
+				f.put(zoned("new", "a", true))
+				f.expectWoken(false) // It had come before.
+				if len(f.dc.surger.misplaced) > 0 {
+					t.Errorf("kept: %v", f.dc.surger.misplaced)
+				}
+			})
+		})
+	}
+}
+
+// withReplacementOnClaimedNode has a pod that is to leave, and its replacement, which came to a claimed node.
+func withReplacementOnClaimedNode() []runtime.Object {
+	return []runtime.Object{
 		web(), web1(sized(2, 1, 2), annotated(`{"surge":1,"of":2,"desired":1,"since":"1999-12-31T23:59:00Z"}`)), asks("a"),
 		webPod("a", func(p *v1.Pod) {
 			p.Spec.NodeName, p.CreationTimestamp = "old", metav1.NewTime(bubbleBegins.Add(-time.Hour))
@@ -194,30 +231,38 @@ func TestNodeOfAReplacementIsReleased(t *testing.T) {
 		webPod("r", func(p *v1.Pod) { p.Spec.NodeName, p.CreationTimestamp = "new", metav1.NewTime(bubbleBegins) }),
 		zoned("old", "a", true), zoned("new", "a", true),
 	}
-	withSurger(t, objects, func(t *testing.T, f *surgeFixture) {
+}
+
+// releasedNode is a node that is released when it was read once.
+type releasedNode struct {
+	corelisters.NodeLister
+	name  string
+	reads int
+}
+
+func (r *releasedNode) Get(name string) (*v1.Node, error) {
+	node, err := r.NodeLister.Get(name)
+	if err != nil || name != r.name {
+		return node, err
+	}
+	if r.reads++; r.reads > 1 {
+		node = node.DeepCopy()
+		node.Status.Conditions = nil
+	}
+	return node, nil
+}
+
+// A node that is released before it is noted that a replacement is on it wakes nobody up: it is read again after that.
+func TestNodeOfAReplacementIsReleasedUnseen(t *testing.T) {
+	withSurger(t, withReplacementOnClaimedNode(), func(t *testing.T, f *surgeFixture) {
 		defer f.intercept()()
-		if _, err := f.surge(); err != nil {
-			t.Fatal(err)
-		}
-		f.forgetWoken()
-		heartbeat := zoned("new", "a", true)
-		heartbeat.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(bubbleBegins.Add(time.Minute))
-		f.put(heartbeat)
-		f.expectWoken(false)
-		f.put(zoned("new", "a", false))
-		f.expectWoken(true)
+		f.dc.surger.nodeLister = &releasedNode{NodeLister: f.dc.surger.nodeLister, name: "new"}
 		if _, err := f.surge(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute) // Messages are reported with the next heartbeat.
 		if got, want := f.entry("a-uid").Message, "Surging 1/1: removing the replaced pod."; got != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-		f.forgetWoken()
-		f.put(zoned("new", "a", true))
-		f.expectWoken(false) // It had come before.
-		if len(f.dc.surger.misplaced) > 0 {
-			t.Errorf("kept: %v", f.dc.surger.misplaced)
 		}
 	})
 }
