@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -46,25 +47,30 @@ func TestPodsOfGroups(t *testing.T) {
 	atFirst := newRequest(processing(first, first, imperative))
 	evicted := newRequest(processing("", first, imperative), having(coordinationv1alpha1.EvictionRequestConditionEvicted))
 	refused := newRequest(having(coordinationv1alpha1.EvictionRequestConditionCanceled))
+	noGroups, noRequests := map[string]error{"podgroups": errors.New("broken")}, map[string]error{"evictionrequests": errors.New("broken")}
+	notServed := map[string]error{"evictionrequests": apierrors.NewGenericServerResponse(404, "get", requestResource, "", "404 page not found", 0, true)}
 	const readGroup, readRequest = "get podgroups", "get evictionrequests"
 	for name, test := range map[string]struct {
 		pod          *v1.Pod
 		objects      []runtime.Object
 		rights       rights
-		broken       bool
+		broken       map[string]error
 		want         string
 		wantRequests []string
 	}{
-		"single":                              {pod: pod, objects: []runtime.Object{single}, want: waits, wantRequests: []string{readGroup, "create evictionrequests"}},
-		"all":                                 {pod: pod, objects: []runtime.Object{all}, want: admitted, wantRequests: []string{readGroup, readRequest}},
-		"all, and the request was canceled":   {pod: pod, objects: []runtime.Object{all, refused}, want: admitted, wantRequests: []string{readGroup, readRequest}},
-		"all, and an earlier request is over": {pod: pod, objects: []runtime.Object{all, evicted}, want: admitted, wantRequests: []string{readGroup, readRequest}},
-		"no such group":                       {pod: pod, want: admitted, wantRequests: []string{readGroup, readRequest}},
-		"no name":                             {pod: nameless, want: admitted, wantRequests: []string{readRequest}},
+		"single":                                   {pod: pod, objects: []runtime.Object{single}, want: waits, wantRequests: []string{readGroup, "create evictionrequests"}},
+		"all":                                      {pod: pod, objects: []runtime.Object{all}, want: admitted, wantRequests: []string{readGroup, readRequest}},
+		"all, and the request was canceled":        {pod: pod, objects: []runtime.Object{all, refused}, want: admitted, wantRequests: []string{readGroup, readRequest}},
+		"all, and an earlier request is over":      {pod: pod, objects: []runtime.Object{all, evicted}, want: admitted, wantRequests: []string{readGroup, readRequest}},
+		"all, and requests are not served":         {pod: pod, objects: []runtime.Object{all}, broken: notServed, want: admitted, wantRequests: []string{readGroup, readRequest}},
+		"all, and no request can be read":          {pod: pod, objects: []runtime.Object{all}, broken: noRequests, want: "It is not known whether they do, because pod web-0 is in a PodGroup", wantRequests: []string{readGroup, readRequest}},
+		"all, and the request is undecided":        {pod: pod, objects: []runtime.Object{all, newRequest()}, want: admitted, wantRequests: []string{readGroup, readRequest}},
+		"no such group":                            {pod: pod, want: admitted, wantRequests: []string{readGroup, readRequest}},
+		"no name":                                  {pod: nameless, want: admitted, wantRequests: []string{readRequest}},
 		"the group has gone, and one acts already": {pod: pod, objects: []runtime.Object{atFirst}, want: waits, wantRequests: []string{readGroup, readRequest}},
-		"it cannot be read":                        {pod: pod, broken: true, want: "It is not known whether they do, because pod web-0 is in a PodGroup: reading PodGroup training: broken", wantRequests: []string{readGroup}},
-		"bypassed":                                 {pod: pod, rights: rights{verbs: []string{"bypass"}}, broken: true, want: admitted},
-		"no interceptors":                          {pod: plain, broken: true, want: admitted},
+		"it cannot be read":                        {pod: pod, broken: noGroups, want: "It is not known whether they do, because pod web-0 is in a PodGroup: reading PodGroup training: broken", wantRequests: []string{readGroup}},
+		"bypassed":                                 {pod: pod, rights: rights{verbs: []string{"bypass"}}, broken: noGroups, want: admitted},
+		"no interceptors":                          {pod: plain, broken: noGroups, want: admitted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{stored: append(test.objects, test.pod), cached: []runtime.Object{test.pod}, rights: test.rights}
@@ -74,8 +80,8 @@ func TestPodsOfGroups(t *testing.T) {
 				}
 			}
 			plugin, client := w.newPlugin(t)
-			if test.broken {
-				client.PrependReactor("get", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("broken") })
+			for resource, err := range test.broken {
+				client.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
 			}
 			ctx := admittedpod.NewContext(t.Context())
 			err := plugin.Validate(ctx, call("pods", "eviction", newEviction(nil)), nil)

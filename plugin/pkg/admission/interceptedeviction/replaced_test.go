@@ -82,6 +82,7 @@ func TestReplacedPods(t *testing.T) {
 	}
 	pod, successor := newPod(interceptedBy(first)), newPod(interceptedBy(first), withUID(successorUID))
 	plain, leaving := newPod(withUID(successorUID)), newPod(interceptedBy(first), terminating)
+	grouped := newPod(interceptedBy(first), func(pod *v1.Pod) { pod.Spec.SchedulingGroup = &v1.PodSchedulingGroup{} })
 	elsewhere := newPod(interceptedBy(first), withUID(successorUID), onNode("elsewhere"))
 	newNode := func(spec v1.NodeSpec) *v1.Node {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}, Spec: spec}
@@ -103,6 +104,7 @@ func TestReplacedPods(t *testing.T) {
 		"another caller":                         {{pod: pod, want: waits}, {pod: successor, user: "karpenter", want: waits}, {pod: successor, want: gone}},
 		"the pod was seen to leave":              {{pod: pod, want: waits}, {pod: leaving, want: admitted}, {pod: successor, want: waits}},
 		"the pod was evicted by the caller":      {{pod: pod, want: waits}, {pod: pod, done: true, want: admitted}, {pod: successor, want: waits}},
+		"the pod leaves with its group":          {{pod: pod, want: waits}, {pod: grouped, want: admitted}, {pod: successor, want: waits}},
 		"the pod was seen to be gone":            {{pod: pod, want: waits}, {want: admitted}, {pod: successor, want: waits}},
 		"the UID of the pod":                     {{pod: pod, uid: podUID, want: waits}, {pod: successor, want: waits}},
 		"the UID of the successor":               {{pod: pod, want: waits}, {pod: successor, uid: successorUID, want: waits}, {pod: successor, want: gone}},
