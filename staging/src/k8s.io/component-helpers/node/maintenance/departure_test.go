@@ -70,6 +70,9 @@ func TestClaimedSince(t *testing.T) {
 	}{
 		"claimed":               {claimed(v1.ConditionTrue, ReasonInProgress), now, since},
 		"not claimed any more":  {claimed(v1.ConditionFalse, "NoMaintenanceInProgress"), now, time.Time{}},
+		"not claimed, it says":  {claimed(v1.ConditionFalse, ReasonInProgress), now, time.Time{}},
+		"maybe claimed":         {claimed(v1.ConditionUnknown, ReasonInProgress), now, time.Time{}},
+		"another condition":     {havingConditions(v1.NodeCondition{Type: v1.NodeDrainInProgress, Status: v1.ConditionTrue, Reason: ReasonInProgress, LastTransitionTime: metav1.NewTime(since)}), now, time.Time{}},
 		"by another client":     {claimed(v1.ConditionTrue, "FirmwareUpgrade"), now, time.Time{}},
 		"by a clock ahead":      {claimed(v1.ConditionTrue, ReasonInProgress), since.Add(-MaxClockDifference), since},
 		"in the future":         {claimed(v1.ConditionTrue, ReasonInProgress), since.Add(-MaxClockDifference - time.Second), time.Time{}},

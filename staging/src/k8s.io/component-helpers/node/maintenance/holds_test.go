@@ -321,6 +321,7 @@ func TestExplainByNode(t *testing.T) {
 		"with finalizers":                       {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(30, "f"), ready(v1.ConditionUnknown), wayOut + "; finalizers: f"},
 		"that only finalizers keep":             {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(0, "f"), ready(v1.ConditionUnknown), "finalizers: f"},
 		"that was deleted without grace period": {Hold{Cause: HoldStuckTerminating}, deleted(0), ready(v1.ConditionUnknown), wayOut},
+		"with finalizers, maybe running":        {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: after(1), Finalizers: []string{"f"}}}, ready(v1.ConditionUnknown), wayOut + "; finalizers: f"},
 		"with finalizers, on a Ready node":      {Hold{Cause: HoldStuckTerminating, Message: "finalizers: f"}, deleted(30, "f"), ready(v1.ConditionTrue), "finalizers: f"},
 		"on a node that is Ready":               {Hold{Cause: HoldStuckTerminating}, deleted(30), ready(v1.ConditionTrue), ""},
 		"out of service":                        {Hold{Cause: HoldStuckTerminating}, deleted(30), ready(v1.ConditionFalse, v1.TaintNodeOutOfService), outOfService},
@@ -328,6 +329,9 @@ func TestExplainByNode(t *testing.T) {
 		"a pod that ends":                       {Hold{Cause: HoldTerminating}, deleted(30), ready(v1.ConditionFalse), ""},
 		"a static pod":                          {Hold{Cause: HoldInterceptorUnresponsive, Name: "kubelet.k8s.io"}, &v1.Pod{}, ready(v1.ConditionFalse), "node one is not Ready"},
 		"a static pod that was being stopped":   {Hold{Cause: HoldInterceptorUnresponsive, Name: "kubelet.k8s.io", Message: "Stopping."}, &v1.Pod{}, ready(v1.ConditionFalse), "node one is not Ready; Stopping."},
+		"a static pod that has its turn":        {Hold{Cause: HoldInterceptor, Name: "kubelet.k8s.io"}, &v1.Pod{}, ready(v1.ConditionFalse), "node one is not Ready"},
+		"the turn of another interceptor":       {Hold{Cause: HoldInterceptor, Name: "a.example.com"}, &v1.Pod{}, ready(v1.ConditionFalse), ""},
+		"a static pod on a Ready node":          {Hold{Cause: HoldInterceptor, Name: "kubelet.k8s.io"}, &v1.Pod{}, ready(v1.ConditionTrue), ""},
 		"a pod of another interceptor":          {Hold{Cause: HoldInterceptorUnresponsive, Name: "a.example.com"}, &v1.Pod{}, ready(v1.ConditionFalse), ""},
 		"a long message":                        {Hold{Cause: HoldStuckTerminating, Message: long}, deleted(30, "f"), ready(v1.ConditionFalse), (wayOut + "; " + long)[:maxForeignText-3] + "..."},
 	} {
