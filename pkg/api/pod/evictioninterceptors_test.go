@@ -105,7 +105,7 @@ func (w *warnings) AddWarning(_, text string) { w.texts = append(w.texts, text) 
 
 // TestKeepEvictionInterceptors: a client with other types omits the list when it replaces a pod.
 func TestKeepEvictionInterceptors(t *testing.T) {
-	some, others := []api.EvictionInterceptor{{Name: "migrate.example.com"}}, []api.EvictionInterceptor{{Name: "other.example.com"}}
+	some, others := []api.EvictionInterceptor{{Name: "migrate.example.com"}, {Name: "wait.example.com"}}, []api.EvictionInterceptor{{Name: "other.example.com"}}
 	for name, test := range map[string]struct {
 		old, update, want []api.EvictionInterceptor
 		warns             bool

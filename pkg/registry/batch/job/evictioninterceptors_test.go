@@ -42,7 +42,7 @@ func (r *recordedWarnings) AddWarning(_, text string) { r.texts = append(r.texts
 // TestUpdatesKeepEvictionInterceptors: a client with other types omits the list of the template, which no Job may change.
 // What it may change of the template of a suspended Job, it still may.
 func TestUpdatesKeepEvictionInterceptors(t *testing.T) {
-	some, others := []api.EvictionInterceptor{{Name: "migrate.example.com"}}, []api.EvictionInterceptor{{Name: "other.example.com"}}
+	some, others := []api.EvictionInterceptor{{Name: "migrate.example.com"}, {Name: "wait.example.com"}}, []api.EvictionInterceptor{{Name: "other.example.com"}}
 	running := func(job *batch.Job) { job.Status.StartTime, job.Status.Active = &metav1.Time{}, 1 }
 	suspended := func(job *batch.Job) { job.Spec.Suspend = ptr.To(true) }
 	for name, test := range map[string]struct {

@@ -90,11 +90,13 @@ func TestAnswers(t *testing.T) {
 	denied.ErrStatus.Message = `admission webhook "move.example.com" denied the request: the primary is being moved`
 	policy := apierrors.NewForbidden(pods, "db-0", errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"))
 	forbidden := apierrors.NewForbidden(pods, "db-0", errors.New(`User "a" cannot create resource "pods/eviction"`))
+	conflict := apierrors.NewConflict(pods, "db-0", errors.New("the UID differs"))
 	waits := apierrors.NewTooManyRequests("wait", 0)
 	for name, test := range map[string]struct {
 		answer  error
 		dryRun  cmdutil.DryRunStrategy
 		without bool // Without Requests, as in other programs.
+		noUIDs  bool
 		again   bool
 		want    error
 		printed string
@@ -106,7 +108,8 @@ func TestAnswers(t *testing.T) {
 		"a webhook denies, elsewhere":     {answer: denied, without: true, want: denied},
 		"a policy denies":                 {answer: policy, again: true},
 		"it is forbidden":                 {answer: forbidden, want: forbidden},
-		"the pod was replaced just":       {answer: apierrors.NewConflict(pods, "db-0", errors.New("the UID differs")), again: true},
+		"the pod was replaced just":       {answer: conflict, again: true},
+		"a conflict, without UIDs":        {answer: conflict, noUIDs: true, want: conflict},
 		"the pod is gone":                 {answer: apierrors.NewNotFound(pods, "db-0"), want: apierrors.NewNotFound(pods, "db-0")},
 		"a failure":                       {answer: errors.New("no route"), want: errors.New("no route")},
 		"a dry run that is denied":        {answer: forbidden, dryRun: cmdutil.DryRunServer, want: forbidden},
@@ -118,7 +121,11 @@ func TestAnswers(t *testing.T) {
 				helper.Requests = NewRequests(fake.NewClientset(), io.Discard)
 			}
 			out := &bytes.Buffer{}
-			_, err := evictAnswered(t, helper, podOn("1", "n1"), podOn("1", "n1"), test.answer, out)
+			pod := podOn("1", "n1")
+			if test.noUIDs {
+				pod.UID = ""
+			}
+			_, err := evictAnswered(t, helper, pod, pod, test.answer, out)
 			switch {
 			case test.again:
 				if !apierrors.IsTooManyRequests(err) {

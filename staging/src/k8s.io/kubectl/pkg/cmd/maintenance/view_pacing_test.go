@@ -64,6 +64,7 @@ func TestLeavesAlone(t *testing.T) {
 		"in a group that leaves as one": {pod: func(pod *corev1.Pod) {
 			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("all")}
 		}},
+		"in a group without a name": {pod: func(pod *corev1.Pod) { pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} }},
 		"in a group": {pod: func(pod *corev1.Pod) {
 			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("single")}
 		}, want: true},
