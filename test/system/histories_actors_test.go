@@ -20,8 +20,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -32,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/test/utils/history"
 	"k8s.io/utils/ptr"
 )
@@ -44,6 +47,15 @@ const (
 
 	// lookInterval is how often kubelets, the scheduler and the interceptor look at what there is.
 	lookInterval = 200 * time.Millisecond
+
+	// The machine of brokenNode breaks in half of the histories, and a person has quarantined quarantinedNode in half of
+	// them, until the end of the disturbances.
+	brokenNode      = "node-5"
+	quarantinedNode = "node-4"
+
+	// opposition is for how long somebody undoes what controllers do, and opposeInterval how often that is looked for.
+	opposition     = 4 * time.Second
+	opposeInterval = 30 * time.Millisecond
 )
 
 // historyActors are those who use a cluster. Each has a random source of its own, and each call goes to any API server.
@@ -51,10 +63,15 @@ const (
 type historyActors struct {
 	test      *historyTest
 	namespace string
+	// breaks and quarantines are whether a machine breaks, and a node is quarantined.
+	breaks, quarantines bool
+	// isBroken is whether the machine is broken now.
+	isBroken atomic.Bool
 }
 
 func newHistoryActors(test *historyTest, namespace string) *historyActors {
-	return &historyActors{test: test, namespace: namespace}
+	random := rand.New(rand.NewPCG(test.seed, 9))
+	return &historyActors{test: test, namespace: namespace, breaks: random.IntN(2) == 0, quarantines: random.IntN(2) == 0}
 }
 
 // actor acts at random moments.
@@ -62,6 +79,8 @@ type actor struct {
 	*historyActors
 	name   string
 	random *rand.Rand
+	// acts counts what the actor has done.
+	acts int
 }
 
 // role is what an actor does again and again, with pauses of at most this long.
@@ -78,6 +97,7 @@ var carriers = []role{
 	{"scheduler", 11, lookInterval, (*actor).bindPods},
 	{"interceptor", 12, lookInterval, (*actor).intercept},
 	{"technician", 13, 2 * time.Second, (*actor).maintainNodes},
+	{"mechanic", 14, 2 * time.Second, (*actor).repairMachine},
 }
 
 // deciders have interests of their own.
@@ -90,6 +110,9 @@ var deciders = []role{
 	{"another evictor", 25, 500 * time.Millisecond, (*actor).requestEvictions},
 	{"tenant", 26, time.Second, (*actor).interfere},
 	{"fleet manager", 27, 3 * time.Second, (*actor).manageFleet},
+	{"opponent", 28, 6 * time.Second, (*actor).oppose},
+	{"somebody who announces", 29, 5 * time.Second, (*actor).announce},
+	{"bad luck", 30, 4 * time.Second, (*actor).breakMachine},
 }
 
 // actorsNames are those of the actors that may be left out.
@@ -117,6 +140,7 @@ func (a *historyActors) loops(roles []role) []func(context.Context) {
 				case <-time.After(time.Duration(self.random.Int64N(int64(r.longest)))):
 				}
 				r.act(self, ctx)
+				self.acts++
 			}
 		})
 	}
@@ -141,17 +165,25 @@ func (a *actor) runPods(ctx context.Context) {
 	}
 	for i := range list.Items {
 		switch pod := &list.Items[i]; {
-		case pod.Spec.NodeName == "" || a.oneOf(4) == 0: // It takes its time.
+		case pod.Spec.NodeName == "" || pod.Spec.NodeName == brokenNode && a.isBroken.Load():
+		case a.oneOf(4) == 0: // It takes its time.
 		case pod.DeletionTimestamp != nil:
 			options := metav1.NewDeleteOptions(0)
 			options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
 			_ = pods.Delete(ctx, pod.Name, *options)
 		case pod.Status.Phase == v1.PodPending:
-			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`,
-				pod.UID, time.Now().UTC().Format(time.RFC3339))
-			_, _ = pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+			a.reportPod(ctx, pod, v1.ConditionFalse)
+		case pod.Status.Phase == v1.PodRunning && !podutil.IsPodReady(pod) && a.oneOf(6) == 0: // And its program as well.
+			a.reportPod(ctx, pod, v1.ConditionTrue)
 		}
 	}
+}
+
+// reportPod reports that a pod runs, and whether it is ready.
+func (a *actor) reportPod(ctx context.Context, pod *v1.Pod, ready v1.ConditionStatus) {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Running","conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`,
+		pod.UID, ready, time.Now().UTC().Format(time.RFC3339))
+	_, _ = a.client().CoreV1().Pods(a.namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 }
 
 func (a *actor) bindPods(ctx context.Context) {
@@ -165,7 +197,7 @@ func (a *actor) bindPods(ctx context.Context) {
 	}
 	var free []string
 	for i := range nodes.Items {
-		if !nodes.Items[i].Spec.Unschedulable {
+		if !nodes.Items[i].Spec.Unschedulable && maintenance.IsReady(&nodes.Items[i]) {
 			free = append(free, nodes.Items[i].Name)
 		}
 	}
@@ -326,7 +358,9 @@ func (a *actor) maintainNodes(ctx context.Context) {
 	}
 	for i := range nodes.Items {
 		for _, admission := range maintenance.Admissions(&nodes.Items[i]) {
-			if admission.DrainedTime == nil || admission.DoneTime != nil || !strings.HasPrefix(admission.MaintenanceName, "r-") || a.oneOf(2) == 0 {
+			// Some do not wait until the node is drained.
+			isPatient := admission.DrainedTime == nil && a.oneOf(40) > 0
+			if isPatient || admission.DoneTime != nil || !strings.HasPrefix(admission.MaintenanceName, "r-") || a.oneOf(2) == 0 {
 				continue
 			}
 			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, nodes.Items[i].UID, coordinationv1alpha1.NodeDoneAnnotation, admission.MaintenanceUID)
@@ -335,9 +369,144 @@ func (a *actor) maintainNodes(ctx context.Context) {
 	}
 }
 
+// cordonByHand cordons and uncordons nodes, with commands and with manifests.
 func (a *actor) cordonByHand(ctx context.Context) {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}},"spec":{"unschedulable":%t}}`, history.ByHand, a.random.Uint32(), a.oneOf(3) == 0)
-	_, _ = a.client().CoreV1().Nodes().Patch(ctx, a.node(), types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "by-hand"})
+	node, cordon, applies := a.node(), a.oneOf(3) == 0, a.oneOf(3) == 0
+	if a.quarantines && (a.acts == 0 || node == quarantinedNode) {
+		node, cordon = quarantinedNode, true
+	}
+	if applies {
+		a.applyByHand(ctx, node, cordon)
+		return
+	}
+	a.patchByHand(ctx, node, cordon)
+}
+
+func (a *actor) patchByHand(ctx context.Context, node string, unschedulable bool) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}},"spec":{"unschedulable":%t}}`, history.ByHand, a.random.Uint32(), unschedulable)
+	_, _ = a.client().CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "by-hand"})
+}
+
+func (a *actor) applyByHand(ctx context.Context, node string, unschedulable bool) {
+	patch := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,"annotations":{%q:"%d"}},"spec":{"unschedulable":%t}}`,
+		node, history.ByHand, a.random.Uint32(), unschedulable)
+	_, _ = a.client().CoreV1().Nodes().Patch(ctx, node, types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: history.Applier, Force: ptr.To(true)})
+}
+
+// announce says that a maintenance is planned for a node of which no controller says anything, as everybody may who
+// writes the status of nodes (KEP-5683).
+func (a *actor) announce(ctx context.Context) {
+	name := a.node()
+	node, err := a.client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeMaintenancePlanned }) {
+		return
+	}
+	_ = a.patchCondition(ctx, name, v1.NodeMaintenancePlanned, v1.ConditionTrue, history.Announced)
+}
+
+func (a *actor) patchCondition(ctx context.Context, node string, conditionType v1.NodeConditionType, status v1.ConditionStatus, reason string) error {
+	now := time.Now().UTC().Format(time.RFC3339)
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":%q,"lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, conditionType, status, reason, now, now)
+	_, err := a.client().CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
+// breakMachine breaks a machine once: its pods neither start nor end any more.
+func (a *actor) breakMachine(ctx context.Context) {
+	if a.breaks && !a.isBroken.Load() && a.patchCondition(ctx, brokenNode, v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown") == nil {
+		a.isBroken.Store(true)
+	}
+}
+
+// repairMachine is one of the carriers, for which all has come to its end only with a machine that works.
+func (a *actor) repairMachine(ctx context.Context) {
+	if !a.test.isCalm.Load() {
+		return
+	}
+	a.isBroken.Store(false)
+	node, err := a.client().CoreV1().Nodes().Get(ctx, brokenNode, metav1.GetOptions{})
+	if err == nil && !maintenance.IsReady(node) {
+		_ = a.patchCondition(ctx, brokenNode, v1.NodeReady, v1.ConditionTrue, "KubeletReady")
+	}
+}
+
+// oppose undoes for a few seconds what controllers do to one object, as often as they do it: two that want different things
+// would go on for ever.
+func (a *actor) oppose(ctx context.Context) {
+	undo := a.findOpposition(ctx)
+	for end := time.Now().Add(opposition); undo != nil && ctx.Err() == nil && time.Now().Before(end); time.Sleep(opposeInterval) {
+		undo(ctx)
+	}
+}
+
+// findOpposition returns what undoes something that controllers have done, or nil.
+func (a *actor) findOpposition(ctx context.Context) func(context.Context) {
+	client := a.test.clients[a.oneOf(len(a.test.clients))]
+	requests, nodes := client.CoordinationV1alpha1().EvictionRequests(a.namespace), client.CoreV1().Nodes()
+	switch kind := a.oneOf(4); kind {
+	case 0, 1:
+		list, err := requests.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil
+		}
+		// The younger ones may be over in a moment.
+		found := slices.DeleteFunc(list.Items, func(request coordinationv1alpha1.EvictionRequest) bool {
+			isForDrain := slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool {
+				return r.Name == coordinationv1alpha1.NodeMaintenanceRequester
+			})
+			return hasFinished(&request) || kind == 0 && !isForDrain || time.Since(request.CreationTimestamp.Time) < 2*time.Second
+		})
+		if len(found) == 0 {
+			return nil
+		}
+		name := found[a.oneOf(len(found))].Name
+		if kind == 0 {
+			return func(ctx context.Context) { _ = requests.Delete(ctx, name, metav1.DeleteOptions{}) }
+		}
+		return func(ctx context.Context) {
+			_, _ = requests.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, appLabel), metav1.PatchOptions{})
+		}
+	case 2:
+		name, found := a.oneNode(ctx, client, func(node *v1.Node) bool { return node.Spec.Unschedulable && node.Name != quarantinedNode })
+		if !found {
+			return nil
+		}
+		return func(ctx context.Context) {
+			if node, err := nodes.Get(ctx, name, metav1.GetOptions{}); err == nil && node.Spec.Unschedulable {
+				a.patchByHand(ctx, name, false)
+			}
+		}
+	default:
+		isPlanned := func(taint v1.Taint) bool { return taint.Key == coordinationv1alpha1.NodePlannedTaint }
+		name, found := a.oneNode(ctx, client, func(node *v1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isPlanned) })
+		if !found {
+			return nil
+		}
+		return func(ctx context.Context) {
+			if node, err := nodes.Get(ctx, name, metav1.GetOptions{}); err == nil && slices.ContainsFunc(node.Spec.Taints, isPlanned) {
+				node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isPlanned)
+				_, _ = nodes.Update(ctx, node, metav1.UpdateOptions{})
+			}
+		}
+	}
+}
+
+// oneNode returns the name of one of the nodes of a kind.
+func (a *actor) oneNode(ctx context.Context, client clientset.Interface, is func(*v1.Node) bool) (name string, found bool) {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", false
+	}
+	names := []string{}
+	for i := range list.Items {
+		if is(&list.Items[i]) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return "", false
+	}
+	return names[a.oneOf(len(names))], true
 }
 
 // anyPod returns one of the pods, nil if there is none.
@@ -370,10 +539,14 @@ func (a *actor) requestEvictions(ctx context.Context) {
 		_ = a.client().PolicyV1().Evictions(a.namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: pod.Name}})
 	case 3:
 		list, err := requests.List(ctx, metav1.ListOptions{})
-		if err != nil || len(list.Items) == 0 {
+		if err != nil {
 			return
 		}
-		request := &list.Items[a.oneOf(len(list.Items))]
+		open := slices.DeleteFunc(list.Items, func(request coordinationv1alpha1.EvictionRequest) bool { return hasFinished(&request) })
+		if len(open) == 0 {
+			return
+		}
+		request := &open[a.oneOf(len(open))]
 		request.Spec.Requesters = nil
 		_, _ = requests.Update(ctx, request, metav1.UpdateOptions{})
 	}

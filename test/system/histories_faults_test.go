@@ -40,18 +40,16 @@ type historyFault struct {
 type disturbance struct {
 	replica *controlplane.ControlPlane
 	release controlplane.Release
-	// long is up to 14 seconds, longer than a lease, and short up to three.
+	// long is four to 16 seconds, often longer than a lease, and short up to three.
 	long, short time.Duration
 }
 
 // historyFaults are chosen with the same probability. What matters more is there twice.
 var historyFaults = []historyFault{
-	{"suspend a controller manager", func(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
-		suspend(tCtx, d.replica, d.long, controlplane.ControllerManager)
-	}},
-	{"suspend an API server and its controller manager", func(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
-		suspend(tCtx, d.replica, d.long, controlplane.ControllerManager, controlplane.APIServer)
-	}},
+	{"suspend a controller manager", suspendControllerManager},
+	{"suspend a controller manager", suspendControllerManager},
+	{"suspend an API server and its controller manager", suspendBoth},
+	{"suspend an API server and its controller manager", suspendBoth},
 	{"kill a controller manager", killControllerManager},
 	{"kill a controller manager", killControllerManager},
 	{"kill an API server", restartAPIServer},
@@ -82,9 +80,13 @@ func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 	random := rand.New(rand.NewPCG(t.seed, 1))
 	pause := func(longest time.Duration) time.Duration { return time.Duration(random.Int64N(int64(longest))) }
 	for end := time.Now().Add(historyDuration); time.Now().Before(end); {
-		time.Sleep(pause(6 * time.Second))
+		select {
+		case <-t.found:
+			return
+		case <-time.After(pause(6 * time.Second)):
+		}
 		i, f := random.IntN(len(t.replicas)), historyFaults[random.IntN(len(historyFaults))]
-		d := disturbance{replica: t.replicas[i], release: t.releases[i], long: pause(14 * time.Second), short: pause(3 * time.Second)}
+		d := disturbance{replica: t.replicas[i], release: t.releases[i], long: 4*time.Second + pause(12*time.Second), short: pause(3 * time.Second)}
 		if t.without.Has(f.name) {
 			continue
 		}
@@ -101,6 +103,16 @@ func suspend(tCtx ktesting.TContext, replica *controlplane.ControlPlane, duratio
 	tCtx.ExpectNoError(replica.Suspend(components...))
 	time.Sleep(duration)
 	tCtx.ExpectNoError(replica.Resume(components...))
+}
+
+func suspendControllerManager(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	suspend(tCtx, d.replica, d.long, controlplane.ControllerManager)
+}
+
+func suspendBoth(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	suspend(tCtx, d.replica, d.long, controlplane.ControllerManager, controlplane.APIServer)
 }
 
 func killControllerManager(_ *historyTest, tCtx ktesting.TContext, d disturbance) {

@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,8 @@ const (
 	historyCountVariable   = "HISTORY_COUNT"
 	historyWithoutVariable = "HISTORY_WITHOUT"
 	historyShortenVariable = "HISTORY_SHORTEN"
+	// historyRuleVariable is a rule with which a history ends as soon as it is broken.
+	historyRuleVariable = "HISTORY_RULE"
 
 	// historyDuration is how long there are actors and faults, and calmDuration within what time afterwards all
 	// that was begun must have come to an end. It has the pauses of the last attempts, which double.
@@ -69,7 +72,12 @@ const (
 type historyTest struct {
 	seed uint64
 	// without are the names of the actors and faults that are left out.
-	without  sets.Set[string]
+	without sets.Set[string]
+	// enough are the rules with which the history ends when one is broken; found is closed then.
+	enough sets.Set[string]
+	found  chan struct{}
+	// isCalm is whether there are no faults any more.
+	isCalm   atomic.Bool
 	replicas []*controlplane.ControlPlane
 	releases []controlplane.Release
 	// clients are those of the API servers, any of which may not answer.
@@ -100,8 +108,12 @@ func testHistories(tCtx ktesting.TContext) {
 	if text := os.Getenv(historyWithoutVariable); text != "" {
 		without.Insert(strings.Split(text, ",")...)
 	}
+	enough := sets.New[string]()
+	if rule := os.Getenv(historyRuleVariable); rule != "" {
+		enough.Insert(rule)
+	}
 	for i := range uint64(count) {
-		broken := runHistory(tCtx, p, seed+i, without)
+		broken := runHistory(tCtx, p, seed+i, without, enough)
 		if len(broken) > 0 && os.Getenv(historyShortenVariable) != "" {
 			shortened := shortenHistory(tCtx, p, seed+i, without, broken)
 			tCtx.Logf("it is enough for that: make test-histories SEED=%d COUNT=1 WITHOUT='%s'", seed+i, strings.Join(sets.List(shortened), ","))
@@ -109,11 +121,11 @@ func testHistories(tCtx ktesting.TContext) {
 	}
 }
 
-// runHistory returns the rules that a history breaks.
-func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without sets.Set[string]) (broken sets.Set[string]) {
+// runHistory returns the rules that a history breaks, which ends when one of some rules is.
+func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without, enough sets.Set[string]) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
-		t := &historyTest{seed: seed, without: without, checker: history.NewChecker(history.AllRules())}
+		t := &historyTest{seed: seed, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules())}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
 				broken.Insert(violation.Rule)
@@ -124,14 +136,25 @@ func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without sets.Se
 	return broken
 }
 
-// shortenHistory leaves one actor or fault after the other out, as long as one of the rules is broken.
+// shortenHistory leaves out as many actors and faults as it can, half of them first, as long as one of the rules is broken.
 func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, without, broken sets.Set[string]) sets.Set[string] {
-	for _, name := range append(actorsNames(), faultNames()...) {
-		fewer := without.Clone().Insert(name)
-		if !without.Has(name) && runHistory(tCtx, p, seed, fewer).HasAny(sets.List(broken)...) {
+	var leaveOut func(names []string)
+	leaveOutEach := func(names []string) {
+		leaveOut(names[:len(names)/2])
+		leaveOut(names[len(names)/2:])
+	}
+	leaveOut = func(names []string) {
+		names = slices.DeleteFunc(slices.Clone(names), without.Has)
+		if len(names) == 0 {
+			return
+		}
+		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, fewer, broken).HasAny(sets.List(broken)...) {
 			without = fewer
+		} else if len(names) > 1 {
+			leaveOutEach(names)
 		}
 	}
+	leaveOutEach(append(faultNames(), actorsNames()...))
 	return without
 }
 
@@ -164,7 +187,10 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 	stopOthers := startLoops(tCtx, actors.loops(deciders)...)
 	t.causeFaults(tCtx)
 	stopOthers()
-	t.expectEnd(tCtx)
+	t.isCalm.Store(true)
+	if !t.isEnough() {
+		t.expectEnd(tCtx)
+	}
 }
 
 // report says what the history has been, and which rules it breaks. Nobody follows it any more.
@@ -176,6 +202,9 @@ func (t *historyTest) report(tCtx ktesting.TContext) {
 	}
 	tally := t.checker.Tally()
 	tCtx.Logf("seed %d: %d revisions, %d violations, %v", t.seed, t.checker.Revisions(), len(violations), tally)
+	if t.isEnough() {
+		return
+	}
 	for _, what := range []string{"EvictionRequest Evicted", "EvictionRequest Canceled", "Node Drained", "Node uncordoned", "Node begun with", "Node given back"} {
 		if tally[what] == 0 {
 			tCtx.Errorf("no %s: the history proves nothing about that", what)
@@ -206,13 +235,27 @@ func (t *historyTest) follow(tCtx ktesting.TContext, plane *controlplane.Control
 		tCtx.AssertNoError(history.Follow(ctx, t.etcd, "/registry/", 1, func(changes []history.Change) {
 			t.lock.Lock()
 			defer t.lock.Unlock()
-			t.checker.Add(changes)
+			for _, violation := range t.checker.Add(changes) {
+				if t.enough.Has(violation.Rule) && !t.isEnough() {
+					close(t.found)
+				}
+			}
 		}))
 	})
 	return sync.OnceFunc(func() {
 		end()
 		_ = t.etcd.Close() // Nothing is written.
 	})
+}
+
+// isEnough reports whether the rule is broken with which the history ends.
+func (t *historyTest) isEnough() bool {
+	select {
+	case <-t.found:
+		return true
+	default:
+		return false
+	}
 }
 
 // startComponents starts two API servers, and a controller manager of each.
@@ -289,13 +332,24 @@ func (t *historyTest) restartEnded(tCtx ktesting.TContext) {
 // for.
 func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 	tCtx.Helper()
+	left := []string{"the API servers answer"}
+	defer func() {
+		t.lock.Lock()
+		defer t.lock.Unlock()
+		if len(left) > 0 {
+			t.checker.Break(history.Liveness, strings.Join(left, "; "))
+		}
+	}()
 	awaitWithin(tCtx.WithValue(endedKey{}, func() error { return nil }), calmDuration, "all requests and maintenances to end", func(tCtx ktesting.TContext) {
 		t.restartEnded(tCtx)
 		requests, err := t.clients[0].CoordinationV1alpha1().EvictionRequests(tCtx.Namespace()).List(tCtx, metav1.ListOptions{})
 		tCtx.ExpectNoError(err)
+		t.lock.Lock()
+		left = t.checker.Unfinished()
+		t.lock.Unlock()
 		for i := range requests.Items {
 			if request := &requests.Items[i]; !hasEnded(request) {
-				tCtx.Errorf("request for pod %s goes on: %+v", request.Spec.Target.Pod.Name, request.Status.Conditions)
+				left = append(left, fmt.Sprintf("request for pod %s goes on: %+v", request.Spec.Target.Pod.Name, request.Status.Conditions))
 			}
 		}
 		maintenances, err := t.clients[0].CoordinationV1alpha1().NodeMaintenances().List(tCtx, metav1.ListOptions{})
@@ -303,11 +357,21 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 		for i := range maintenances.Items {
 			m := &maintenances.Items[i]
 			waits := m.Status.RolloutStatus != nil && len(m.Status.RolloutStatus.WaitingFor) > 0
-			if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !meta.IsStatusConditionTrue(m.Status.Conditions, "Drained") && len(m.Status.DrainStatus.Blockers) == 0 && !waits {
-				tCtx.Errorf("maintenance %s is not drained, and names neither a blocker nor what it waits for: %+v", m.Name, m.Status)
+			drained := meta.FindStatusCondition(m.Status.Conditions, "Drained")
+			isOver := drained != nil && (drained.Status == metav1.ConditionTrue || drained.Reason == coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped)
+			if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !isOver && len(m.Status.DrainStatus.Blockers) == 0 && !waits {
+				left = append(left, fmt.Sprintf("maintenance %s is not drained, and names neither a blocker nor what it waits for: %+v", m.Name, m.Status))
 			}
 		}
+		for _, text := range left {
+			tCtx.Error(text)
+		}
 	})
+}
+
+// hasFinished reports whether a request is finished.
+func hasFinished(request *coordinationv1alpha1.EvictionRequest) bool {
+	return meta.IsStatusConditionTrue(request.Status.Conditions, "Evicted") || meta.IsStatusConditionTrue(request.Status.Conditions, "Canceled")
 }
 
 // hasEnded reports whether a request is finished, or is blocked by what a person has to decide.

@@ -68,11 +68,13 @@ type Checker struct {
 	revisions  int
 	violations []Violation
 	tally      map[string]int
+	// byHand are the nodes that a person has cordoned.
+	byHand handCordons
 }
 
 // NewChecker returns a Checker with these rules, for a cluster without objects.
 func NewChecker(rules []Rule) *Checker {
-	return &Checker{world: NewWorld(), rules: rules, tally: map[string]int{}}
+	return &Checker{world: NewWorld(), rules: rules, tally: map[string]int{}, byHand: newHandCordons()}
 }
 
 // Add makes the changes of a revision, and returns the rules that they break.
@@ -91,6 +93,7 @@ func (c *Checker) Add(changes []Change) []Violation {
 	var found []Violation
 	for i := range changes {
 		c.world.observe(&changes[i])
+		c.byHand.check(c.world, &changes[i])
 		for _, what := range begins(&changes[i]) {
 			c.tally[what]++
 		}
@@ -201,6 +204,9 @@ func topics(c *Change) []string {
 // String returns the violation, the object before and after it, and how it came to that.
 func (v *Violation) String() string {
 	var text strings.Builder
+	if v.Change.Before == nil && v.Change.After == nil {
+		return fmt.Sprintf("revision %d breaks %q: %s", v.Change.Revision, v.Rule, v.Text)
+	}
 	fmt.Fprintf(&text, "revision %d breaks %q: %s: %s\n", v.Change.Revision, v.Rule, v.Change.Key, v.Text)
 	fmt.Fprintf(&text, "the object (-before, +after):\n%s\n", cmp.Diff(document(v.Change.Before), document(v.Change.After)))
 	fmt.Fprintf(&text, "the last changes of what it is about:\n")

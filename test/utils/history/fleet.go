@@ -172,7 +172,9 @@ func (f *fleetLimits) judgeBudgets(w *World, node *v1.Node, admission v1.Mainten
 			isBegun := len(begunWith(other)) > 0
 			// One that is cordoned already still runs its pods: it begins while fewer are begun with.
 			isCordoned := node.Spec.Unschedulable || other.Spec.Unschedulable && w.hasHeld(otherKey, isHeld, decision)
-			if selector.Match(other) && (isBegun || isCordoned && !node.Spec.Unschedulable) {
+			// So is one that is down, unless it has just broken.
+			isLost := isBroken(other) && w.hasHeld(otherKey, isDown, decision)
+			if selector.Match(other) && (isBegun || isLost || isCordoned && !node.Spec.Unschedulable) {
 				unavailable++
 			}
 			if selector.Match(other) && isBegun && budget.Spec.Topology != nil {

@@ -19,6 +19,7 @@ package history
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -34,6 +35,13 @@ import (
 const ByHand = "history.test/by-hand"
 
 const (
+	// Applier is the field manager with which a person applies whether a node is unschedulable, beside others who write that.
+	Applier = "by-hand-applied"
+	// Announced is the reason of a condition of a node that somebody else than the controllers writes (KEP-5683).
+	Announced = "AnnouncedBySomebodyElse"
+)
+
+const (
 	// settled is after what time everybody who runs has seen a change. It is far longer than a watch takes, and caches
 	// that are older than that lead to violations.
 	settled = 5 * time.Second
@@ -46,6 +54,7 @@ const (
 	isFree  = "is schedulable"
 	// isHeld is the opposite.
 	isHeld = "is unschedulable"
+	isDown = "is not ready"
 )
 
 // NodeRules are the rules of KEP-4212, for maintenances that drain all pods of their nodes.
@@ -56,6 +65,7 @@ func NodeRules() []Rule {
 		{"a node is uncordoned only when no maintenance claims it", uncordonedWhenFree},
 		{"a node stays cordoned that a person has cordoned", newHandCordons().check},
 		{"a maintenance that is drained has drained all its nodes", drainedMaintenance},
+		{"a condition stays that somebody else has written to a node without a maintenance", announcementStays},
 	}
 }
 
@@ -71,8 +81,9 @@ func (w *World) observe(c *Change) {
 	case *v1.Node:
 		w.note(c.Key, isFree, !after.Spec.Unschedulable)
 		w.note(c.Key, isHeld, after.Spec.Unschedulable)
+		w.note(c.Key, isDown, isBroken(after))
 	case nil:
-		for _, what := range []string{isOpen, isDrain, isBound, isFree, isHeld} {
+		for _, what := range []string{isOpen, isDrain, isBound, isFree, isHeld, isDown} {
 			w.note(c.Key, what, false)
 		}
 	}
@@ -175,13 +186,49 @@ func newHandCordons() handCordons { return handCordons{} }
 
 func (h handCordons) check(_ *World, c *Change) string {
 	before, after, ok := versions[*v1.Node](c)
-	if !ok || before == nil || after == nil || before.UID != after.UID || before.Spec.Unschedulable == after.Spec.Unschedulable {
+	if !ok || before == nil || after == nil || before.UID != after.UID {
 		return ""
 	}
-	if isByHand(before, after) {
-		h[after.UID] = after.Spec.Unschedulable
-	} else if h[after.UID] && !after.Spec.Unschedulable {
+	changes := before.Spec.Unschedulable != after.Spec.Unschedulable
+	switch {
+	case isByHand(before, after):
+		// Who applies what is so already becomes an owner of it, and who updates it does not.
+		if changes || isApplied(after) {
+			h[after.UID] = after.Spec.Unschedulable
+		}
+	case changes && h[after.UID] && !after.Spec.Unschedulable:
 		return "it is uncordoned, and a person has cordoned it"
+	}
+	return ""
+}
+
+// isApplied reports whether a person has applied whether the node is unschedulable, and nobody has written another value since.
+func isApplied(node *v1.Node) bool {
+	return slices.ContainsFunc(node.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == Applier && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil &&
+			strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:unschedulable"`)
+	})
+}
+
+// isBroken reports whether the kubelet of a node has said that it is not ready, or nobody hears of it.
+func isBroken(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool {
+		return condition.Type == v1.NodeReady && condition.Status != v1.ConditionTrue
+	})
+}
+
+// announcementStays checks that the controllers take no condition away that is not theirs. A maintenance of the node may
+// give it another reason.
+func announcementStays(_ *World, c *Change) string {
+	before, after, ok := versions[*v1.Node](c)
+	if !ok || before == nil || after == nil || before.UID != after.UID {
+		return ""
+	}
+	for _, condition := range before.Status.Conditions {
+		isLeft := slices.ContainsFunc(after.Status.Conditions, func(left v1.NodeCondition) bool { return left.Type == condition.Type })
+		if condition.Reason == Announced && !isLeft {
+			return fmt.Sprintf("somebody else has written %s, and it is gone", condition.Type)
+		}
 	}
 	return ""
 }
@@ -206,7 +253,15 @@ func drainedMaintenance(w *World, c *Change) string {
 	text := ""
 	each(w, func(node *v1.Node) {
 		key := Key{"Node", types.NamespacedName{Name: node.Name}}
-		isReturned := slices.ContainsFunc(admissionsOf(node), func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == after.UID && a.ReturningTime != nil })
+		isReturned, isSkipped := false, false
+		for _, a := range admissionsOf(node) {
+			if a.MaintenanceUID == after.UID && a.ReturningTime != nil {
+				isReturned, isSkipped = true, a.DrainedTime == nil
+			}
+		}
+		if selects(after, node) && isSkipped {
+			text = fmt.Sprintf("it becomes drained, and node %s was given back before it was drained", node.Name)
+		}
 		if !selects(after, node) || !w.hasHeld(key, exists, settled) || isReturned {
 			return
 		}

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -45,6 +46,8 @@ func RequestRules() []Rule {
 	return []Rule{
 		{"the end of a request is final", finalConditions},
 		{"one interceptor after the other acts, and only that one reports", interceptorsInOrder},
+		{"the interceptors of a pod come before its eviction", interceptorsOfPod},
+		{"an interceptor has its turn until it has completed or is silent for too long", wholeTurns},
 		{"who was evicted is gone", evictedIsTrue},
 		{"a pod stays whose request is canceled", canceledIsTrue},
 		{"a pod is evicted only while its request wants that", wanted.check},
@@ -116,6 +119,62 @@ func interceptorsInOrder(_ *World, c *Change) string {
 			!was.Interceptors[old].StartTime.Equal(entry.StartTime) || !was.Interceptors[old].CompletionTime.Equal(entry.CompletionTime)
 		if hasReported && !slices.Contains(was.ActiveInterceptors, entry.Name) {
 			return fmt.Sprintf("%s reports, and is not active: %v", entry.Name, was.ActiveInterceptors)
+		}
+	}
+	return ""
+}
+
+// interceptorsOfPod checks that a request names all interceptors of its pod.
+func interceptorsOfPod(w *World, c *Change) string {
+	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
+	if !ok || after == nil || len(after.Status.TargetInterceptors) == 0 || before != nil && before.UID == after.UID && len(before.Status.TargetInterceptors) > 0 {
+		return ""
+	}
+	pod, found := targetOf(w, after)
+	if !found {
+		return ""
+	}
+	for _, own := range pod.Spec.EvictionInterceptors {
+		if !slices.ContainsFunc(after.Status.TargetInterceptors, func(target coordinationv1alpha1.Interceptor) bool { return target.Name == own.Name }) {
+			return fmt.Sprintf("pod %s has interceptor %s, and the request has %v", describe(pod), own.Name, after.Status.TargetInterceptors)
+		}
+	}
+	return ""
+}
+
+// clockSlack is how far the clocks of programs may be apart, and times are in whole seconds.
+const clockSlack = 10 * time.Second
+
+// wholeTurns checks why the turn of an interceptor is over.
+func wholeTurns(_ *World, c *Change) string {
+	before, after, ok := sameRequest(c)
+	if !ok || isFinished(after) || meta.IsStatusConditionTrue(after.Status.Conditions, "InterceptorsSkipped") {
+		return ""
+	}
+	for _, name := range before.Status.ActiveInterceptors {
+		if slices.Contains(after.Status.ActiveInterceptors, name) {
+			continue
+		}
+		isEntry := func(entry coordinationv1alpha1.InterceptorStatus) bool { return entry.Name == name }
+		sign := before.CreationTimestamp.Time
+		if activated := before.Status.ActivationTime; activated != nil {
+			sign = activated.Time
+		}
+		if at := slices.IndexFunc(after.Status.Interceptors, isEntry); at >= 0 {
+			entry := &after.Status.Interceptors[at]
+			if entry.CompletionTime != nil {
+				continue
+			}
+			if entry.HeartbeatTime != nil && entry.HeartbeatTime.After(sign) {
+				sign = entry.HeartbeatTime.Time
+			}
+		}
+		limit := coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds * time.Second
+		if seconds := after.Spec.HeartbeatDeadlineSeconds; seconds != nil {
+			limit = time.Duration(*seconds) * time.Second
+		}
+		if silent := c.Time.Sub(sign); silent < limit-clockSlack {
+			return fmt.Sprintf("the turn of %s is over, which has not completed and was silent for %v, and not for %v", name, silent, limit)
 		}
 	}
 	return ""

@@ -18,6 +18,7 @@ package history
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,29 @@ func finish(conditionType string, status metav1.ConditionStatus) func(*coordinat
 	}
 }
 
+// requests creates a request for a requester again and again.
+func (s *story) requests(times int, requester string) {
+	for i := range times {
+		s.request(func(request *coordinationv1alpha1.EvictionRequest) {
+			request.UID, request.Spec.Requesters[0].Name = types.UID(strconv.Itoa(i)), requester
+		})
+		s.write(Key{"EvictionRequest", types.NamespacedName{Namespace: "prod", Name: podUID}}, nil)
+	}
+}
+
+// at is when the active interceptor was activated.
+func at(now time.Time) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.ActivationTime = &metav1.Time{Time: now}
+	}
+}
+
+func completedBy(name string) func(*coordinationv1alpha1.EvictionRequest) {
+	return func(request *coordinationv1alpha1.EvictionRequest) {
+		request.Status.Interceptors = []coordinationv1alpha1.InterceptorStatus{{Name: name, CompletionTime: &metav1.Time{Time: time.Unix(1, 0)}}}
+	}
+}
+
 func withdraw(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters = nil }
 
 // evicting is a request whose last interceptor is active.
@@ -177,6 +201,25 @@ func uncordoned(node *v1.Node) { node.Spec.Unschedulable = false }
 
 func byHand(n string) func(*v1.Node) {
 	return func(node *v1.Node) { node.Annotations = map[string]string{ByHand: n} }
+}
+
+// applied has a person apply whether the node is unschedulable.
+func applied(node *v1.Node) {
+	node.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: Applier, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`),
+	}}
+}
+
+func announced(node *v1.Node) {
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: Announced}}
+}
+
+func unready(node *v1.Node) {
+	node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionUnknown}}
+}
+
+func emptied(node *v1.Node) {
+	statusOf(node).Admissions[0].DrainedTime = &metav1.Time{Time: time.Unix(1, 0)}
 }
 
 func drained(status v1.ConditionStatus) func(*v1.Node) {
@@ -284,11 +327,18 @@ func (s *story) other(ready bool) {
 
 func (s *story) set(replicas int32, leaving ...string) {
 	change(s, "ReplicaSet", &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "web", Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "web", OwnerReferences: []metav1.OwnerReference{
+			{Kind: "Deployment", Name: "web", UID: "deployment", Controller: ptr.To(true)},
+		}, Annotations: map[string]string{
 			surgeAnnotation: `{"surge":0,"of":1,"leaving":["` + strings.Join(leaving, `","`) + `"]}`,
 		}},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas},
 	})
+}
+
+// deployment scales the Deployment of the set.
+func (s *story) deployment() {
+	change(s, "Deployment", &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "deployment", Generation: 1}})
 }
 
 func (s *story) budget(changes ...func(*policyv1.PodDisruptionBudget)) {
@@ -401,6 +451,48 @@ func TestRules(t *testing.T) {
 				request.UID, request.Status = "another", coordinationv1alpha1.EvictionRequestStatus{}
 			})
 		}, ""},
+		"an interceptor has completed": {func(s *story) {
+			s.request(activate(migrate), at(s.now))
+			s.request(completedBy(migrate), process(migrate), activate(imperative))
+		}, ""},
+		"an interceptor is silent": {func(s *story) {
+			s.request(activate(migrate), at(s.now))
+			s.wait(20 * time.Minute)
+			s.request(process(migrate), activate(imperative))
+		}, ""},
+		"an interceptor loses its turn": {func(s *story) {
+			s.request(activate(migrate), at(s.now))
+			s.wait(19 * time.Minute)
+			s.request(process(migrate), activate(imperative))
+		}, "the turn of migrate.example.com is over"},
+		"an interceptor loses its turn after a report": {func(s *story) {
+			s.request(activate(migrate), at(s.now))
+			s.wait(19 * time.Minute)
+			s.request(report(migrate, s.now.Unix()))
+			s.wait(19 * time.Minute)
+			s.request(process(migrate), activate(imperative))
+		}, "was silent for 19m0s, and not for 20m0s"},
+		"an interceptor with little time": {func(s *story) {
+			s.request(activate(migrate), at(s.now), func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.HeartbeatDeadlineSeconds = ptr.To[int32](600) })
+			s.wait(11 * time.Minute)
+			s.request(process(migrate), activate(imperative))
+		}, ""},
+		"interceptors are skipped": {func(s *story) {
+			s.request(activate(migrate), at(s.now))
+			s.request(process(migrate), activate(imperative), func(r *coordinationv1alpha1.EvictionRequest) {
+				r.Status.Conditions = []metav1.Condition{{Type: "InterceptorsSkipped", Status: metav1.ConditionTrue}}
+			})
+		}, ""},
+		"all interceptors of the pod": {func(s *story) {
+			s.pod(func(pod *v1.Pod) { pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: migrate}} })
+			s.request(activate(migrate))
+		}, ""},
+		"an interceptor of the pod is missing": {func(s *story) {
+			s.pod(func(pod *v1.Pod) {
+				pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "backup.example.com"}}
+			})
+			s.request(activate(migrate))
+		}, "pod web-0 (UID 6b2a37a5) has interceptor backup.example.com"},
 		"out of turn": {func(s *story) { s.request(activate(imperative)) }, "is not the next one"},
 		"twice":       {func(s *story) { s.request(process(migrate), activate(migrate)) }, "is not the next one"},
 		"two at once": {func(s *story) { s.request(activate(migrate, imperative)) }, "are active"},
@@ -546,6 +638,26 @@ func TestRules(t *testing.T) {
 			s.node(cordoned)
 			s.node(uncordoned)
 		}, ""},
+		"uncordoned against a person who has applied it as well": {func(s *story) {
+			s.node(cordoned)
+			s.node(byHand("1"), applied)
+			s.node(uncordoned)
+		}, "a person has cordoned it"},
+		"uncordoned after a person has applied that": {func(s *story) {
+			s.node(cordoned, byHand("1"), applied)
+			s.node(uncordoned, byHand("2"), applied)
+			s.node(cordoned)
+			s.node(uncordoned)
+		}, ""},
+		"a condition of somebody else goes": {func(s *story) {
+			s.node(announced)
+			s.node(func(node *v1.Node) { node.Status.Conditions = nil })
+		}, "somebody else has written MaintenancePlanned, and it is gone"},
+		"a maintenance overrules a condition": {func(s *story) {
+			s.node(announced)
+			s.node(func(node *v1.Node) { node.Status.Conditions[0].Reason = "MaintenancePlanned" })
+			s.node(func(node *v1.Node) { node.Status.Conditions = nil })
+		}, ""},
 		"targets step back": {func(s *story) {
 			s.maintenance()
 			s.node(cordoned, begun("m"), aimedAt(1000))
@@ -602,10 +714,16 @@ func TestRules(t *testing.T) {
 		}, ""},
 		"a rollout is drained, and a node has been given back": {func(s *story) {
 			s.maintenance(inTurn(1))
-			s.node(begun("m"), returning, done)
+			s.node(begun("m"), emptied, returning, done)
 			s.wait(time.Minute)
 			s.maintenance(sayDrained)
 		}, ""},
+		"a rollout is drained, and a node was given back before it was": {func(s *story) {
+			s.maintenance(inTurn(1))
+			s.node(begun("m"), returning, done)
+			s.wait(time.Minute)
+			s.maintenance(sayDrained)
+		}, "node n1 was given back before it was drained"},
 
 		"evicted for no request": {func(s *story) {
 			s.pod()
@@ -729,6 +847,20 @@ func TestRules(t *testing.T) {
 			s.wait(decision - time.Second)
 			s.node(begun("m"))
 		}, ""},
+		"another node is down": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.nodeNamed("n2", unready)
+			s.wait(decision)
+			s.node(begun("m"))
+		}, "2 nodes of budget b are unavailable, which allows 1"},
+		"another node is down since a moment ago": {func(s *story) {
+			s.limit(1)
+			s.maintenance()
+			s.nodeNamed("n2", unready)
+			s.wait(decision - time.Second)
+			s.node(begun("m"))
+		}, ""},
 		"a pool that was cordoned at once": {func(s *story) {
 			s.limit(1)
 			s.maintenance()
@@ -827,6 +959,28 @@ func TestRules(t *testing.T) {
 			s.other(false)
 			s.pod(terminate)
 		}, ""},
+		"gone when fewer have failed than are missing": {func(s *story) {
+			s.pod(ofSet)
+			s.set(2, podUID)
+			s.other(true)
+			s.other(false)
+			s.pod(terminate)
+		}, "0 of 2 replicas are ready without it"},
+		"gone when the Deployment was just scaled": {func(s *story) {
+			s.pod(ofSet)
+			s.deployment()
+			s.set(1, podUID)
+			s.other(false)
+			s.pod(terminate)
+		}, ""},
+		"gone long after the Deployment was scaled": {func(s *story) {
+			s.pod(ofSet)
+			s.deployment()
+			s.set(1, podUID)
+			s.other(false)
+			s.wait(settled)
+			s.pod(terminate)
+		}, "0 of 1 replicas are ready without it"},
 		"gone when its replacement has failed before": {func(s *story) {
 			s.pod(ofSet)
 			s.set(1, podUID)
@@ -848,6 +1002,30 @@ func TestRules(t *testing.T) {
 				s.node(uncordoned)
 			}
 		}, "it returned to the same state 21 times"},
+		"a fight by hand": {func(s *story) {
+			for i := range maxReturns + 2 {
+				s.node(cordoned)
+				s.wait(time.Second)
+				s.node(uncordoned, byHand(strconv.Itoa(i)))
+			}
+		}, "it returned to the same state 21 times"},
+		"a fight that the status reports": {func(s *story) {
+			for i := range maxReturns + 2 {
+				s.node(cordoned, aimedAt(int32(i)))
+				s.wait(time.Second)
+				s.node(uncordoned)
+			}
+		}, "it returned to the same state 21 times"},
+		"a status that changes": {func(s *story) {
+			for i := range 4 * maxReturns {
+				s.node(aimedAt(int32(i)))
+			}
+		}, ""},
+		"a request that is created again and again": {func(s *story) {
+			s.requests(maxCreations+1, drainRequester)
+		}, "it was created 21 times for a drain within"},
+		"a request that others create again and again": {func(s *story) { s.requests(maxCreations+1, "somebody.example.com") }, ""},
+		"a request that is created as often as may be": {func(s *story) { s.requests(maxCreations, drainRequester) }, ""},
 		"a slow fight": {func(s *story) {
 			for range 10 * maxReturns {
 				s.node(cordoned)
@@ -879,6 +1057,71 @@ func TestRules(t *testing.T) {
 				t.Errorf("got %q, want %q", s.broken, test.want)
 			}
 		})
+	}
+}
+
+// TestUnfinished tells histories that have come to an end, and expects what is left of them.
+func TestUnfinished(t *testing.T) {
+	idle := func(m *coordinationv1alpha1.NodeMaintenance) {
+		m.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageIdle
+	}
+	inProgress := func(node *v1.Node) {
+		node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue}}
+	}
+	planned := func(node *v1.Node) { node.Spec.Taints = []v1.Taint{{Key: plannedTaint}} }
+	forDrain := func(request *coordinationv1alpha1.EvictionRequest) { request.Spec.Requesters[0].Name = drainRequester }
+	for name, test := range map[string]struct {
+		tell func(s *story)
+		want string
+	}{
+		"a drain that goes on": {func(s *story) {
+			s.maintenance()
+			s.node(cordoned, begun("m"), aimedAt(1000), inProgress, planned)
+			s.pod()
+			s.request(forDrain)
+		}, ""},
+		"all is over": {func(s *story) {
+			s.maintenance(complete)
+			s.node(begun("m"))
+			s.pod()
+			s.request(forDrain, finish(canceled, metav1.ConditionTrue))
+		}, ""},
+		"cordoned by hand":     {func(s *story) { s.node(); s.node(cordoned, byHand("1")) }, ""},
+		"cordoned for ever":    {func(s *story) { s.maintenance(complete); s.node(); s.node(cordoned) }, "node n1 stays unschedulable"},
+		"planned":              {func(s *story) { s.maintenance(idle); s.node() }, ""},
+		"in progress for ever": {func(s *story) { s.maintenance(idle); s.node(inProgress) }, "node n1 says that a maintenance is in progress"},
+		"somebody else says so": {func(s *story) {
+			s.node(inProgress, func(node *v1.Node) { node.Status.Conditions[0].Reason = Announced })
+		}, ""},
+		"targets for ever": {func(s *story) { s.node(aimedAt(1000)) }, "node n1 has the drain targets map[Default:1000]"},
+		"a taint for ever": {func(s *story) { s.maintenance(complete); s.node(planned) }, "node n1 has the taint nodemaintenance.k8s.io/planned"},
+		"being deleted for ever": {func(s *story) {
+			s.maintenance(func(m *coordinationv1alpha1.NodeMaintenance) {
+				m.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+			})
+		}, "maintenance m is being deleted"},
+		"requested for ever":  {func(s *story) { s.node(); s.pod(); s.request(forDrain) }, "the eviction of pod web-0 (UID 6b2a37a5) is requested for a drain"},
+		"requested by others": {func(s *story) { s.node(); s.pod(); s.request() }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory()
+			test.tell(s)
+			left := s.checker.Unfinished()
+			if test.want == "" && len(left) > 0 || test.want != "" && (len(left) != 1 || !strings.Contains(left[0], test.want)) {
+				t.Errorf("got %q, want %q", left, test.want)
+			}
+		})
+	}
+}
+
+// TestBreak breaks a rule that is about no single object.
+func TestBreak(t *testing.T) {
+	s := newStory()
+	s.node()
+	s.checker.Break(Liveness, "it goes on")
+	violations := s.checker.Violations()
+	if want := `revision 1 breaks "everything comes to an end": it goes on`; len(violations) != 1 || violations[0].String() != want {
+		t.Errorf("got %v, want %s", violations, want)
 	}
 }
 

@@ -34,15 +34,34 @@ const surgeAnnotation = "deployment.kubernetes.io/eviction-surge"
 
 // WorkloadRules are those of Deployments that surge before their pods go.
 func WorkloadRules() []Rule {
-	losses := &podLosses{last: map[types.UID]time.Time{}}
+	losses := &podLosses{last: map[types.UID][]time.Time{}, changed: map[types.UID]time.Time{}}
 	return []Rule{{"a pod goes after a surge only if all replicas are ready without it", losses.check}}
 }
 
-// podLosses has when each owner has lost a pod last that was not to leave: who deletes it, or evicts it for no surge, may
-// do so in the moment in which the other one goes.
-type podLosses struct{ last map[types.UID]time.Time }
+// podLosses has when each owner has lost pods that were not to leave: who deletes one, or evicts it for no surge, may
+// do so in the moment in which the other one goes. changed is when each Deployment was scaled or rolled out last.
+type podLosses struct {
+	last    map[types.UID][]time.Time
+	changed map[types.UID]time.Time
+}
+
+func (p *podLosses) lose(owner types.UID, at time.Time) {
+	p.last[owner] = append(p.last[owner], at)
+}
+
+// countRecent returns how many pods the owner has lost a moment ago.
+func (p *podLosses) countRecent(owner types.UID, now time.Time) int32 {
+	p.last[owner] = slices.DeleteFunc(p.last[owner], func(at time.Time) bool { return now.Sub(at) >= settled })
+	return int32(len(p.last[owner]))
+}
 
 func (p *podLosses) check(w *World, c *Change) string {
+	if was, is, ok := versions[*appsv1.Deployment](c); ok {
+		if is != nil && (was == nil || was.Generation != is.Generation) {
+			p.changed[is.UID] = c.Time
+		}
+		return ""
+	}
 	before, after, ok := versions[*v1.Pod](c)
 	if !ok || before == nil || before.DeletionTimestamp != nil {
 		return ""
@@ -54,7 +73,7 @@ func (p *podLosses) check(w *World, c *Change) string {
 	}
 	if isLeft && after.DeletionTimestamp == nil {
 		if isReady(before) && !isReady(after) {
-			p.last[owner.UID] = c.Time
+			p.lose(owner.UID, c.Time)
 		}
 		return ""
 	}
@@ -66,7 +85,7 @@ func (p *podLosses) check(w *World, c *Change) string {
 		Leaving []types.UID `json:"leaving"`
 	}{}
 	if json.Unmarshal([]byte(set.Annotations[surgeAnnotation]), &surge) != nil || !slices.Contains(surge.Leaving, before.UID) || markOf(before) != "" {
-		p.last[owner.UID] = c.Time
+		p.lose(owner.UID, c.Time)
 		return ""
 	}
 	ready := int32(0)
@@ -75,7 +94,12 @@ func (p *podLosses) check(w *World, c *Change) string {
 			ready++
 		}
 	})
-	if lost, known := p.last[owner.UID]; ready >= *set.Spec.Replicas || known && c.Time.Sub(lost) < settled {
+	if deployment := metav1.GetControllerOf(set); deployment != nil {
+		if at, known := p.changed[deployment.UID]; known && c.Time.Sub(at) < settled {
+			return ""
+		}
+	}
+	if ready+p.countRecent(owner.UID, c.Time) >= *set.Spec.Replicas {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d replicas are ready without it", ready, *set.Spec.Replicas)

@@ -1,0 +1,86 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package history
+
+import (
+	"fmt"
+	"slices"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+)
+
+// Liveness is the rule that Unfinished evaluates when nobody disturbs the programs any more.
+const Liveness = "everything comes to an end"
+
+// plannedTaint is the key of the taint of nodes that come next.
+const plannedTaint = "nodemaintenance.k8s.io/planned"
+
+// Unfinished returns what is left of work that is over: nobody would ever do it. A request that is not finished, and a drain
+// that is not over, may wait for a person.
+func (c *Checker) Unfinished() []string {
+	w := c.world
+	var left []string
+	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
+	each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
+		if m.DeletionTimestamp != nil {
+			add("maintenance %s is being deleted, and never goes", m.Name)
+		}
+	})
+	each(w, func(node *v1.Node) {
+		claimed, drained := false, false
+		each(w, func(m *coordinationv1alpha1.NodeMaintenance) {
+			claimed = claimed || goesOn(m) && selects(m, node)
+			drained = drained || goesOn(m) && selects(m, node) && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+		})
+		status := node.Status.MaintenanceStatus
+		switch {
+		case !claimed && node.Spec.Unschedulable && !c.byHand[node.UID]:
+			add("node %s stays unschedulable, and no maintenance claims it", node.Name)
+		case !claimed && saysInProgress(node):
+			add("node %s says that a maintenance is in progress, and none is", node.Name)
+		case !drained && status != nil && len(status.DrainTargets) > 0:
+			add("node %s has the drain targets %v, and no maintenance drains it", node.Name, targets(status.DrainTargets))
+		case !drained && slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == plannedTaint }):
+			add("node %s has the taint %s, and no maintenance is to drain it", node.Name, plannedTaint)
+		}
+		if drained {
+			return
+		}
+		each(w, func(request *coordinationv1alpha1.EvictionRequest) {
+			pod, found := targetOf(w, request)
+			isForDrain := slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool { return r.Name == drainRequester })
+			if found && pod.Spec.NodeName == node.Name && isForDrain && !isFinished(request) {
+				add("the eviction of pod %s is requested for a drain, and no maintenance drains node %s", describe(pod), node.Name)
+			}
+		})
+	})
+	slices.Sort(left)
+	return left
+}
+
+// saysInProgress reports whether the controller, and nobody else, has written that a maintenance is in progress.
+func saysInProgress(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool {
+		return condition.Type == v1.NodeMaintenanceInProgress && condition.Status == v1.ConditionTrue && condition.Reason != Announced
+	})
+}
+
+// Break records that a rule is broken that is about all objects.
+func (c *Checker) Break(rule, text string) {
+	c.violations = append(c.violations, Violation{Rule: rule, Text: text, start: c.start, Change: Change{Revision: c.world.Revision}})
+}
