@@ -112,7 +112,7 @@ var deciders = []role{
 	{"fleet manager", 27, 3 * time.Second, (*actor).manageFleet},
 	{"opponent", 28, 6 * time.Second, (*actor).oppose},
 	{"somebody who announces", 29, 5 * time.Second, (*actor).announce},
-	{"bad luck", 30, 4 * time.Second, (*actor).breakMachine},
+	{"bad luck", 30, 500 * time.Millisecond, (*actor).breakMachines},
 }
 
 // actorsNames are those of the actors that may be left out.
@@ -372,8 +372,8 @@ func (a *actor) maintainNodes(ctx context.Context) {
 // cordonByHand cordons and uncordons nodes, with commands and with manifests.
 func (a *actor) cordonByHand(ctx context.Context) {
 	node, cordon, applies := a.node(), a.oneOf(3) == 0, a.oneOf(3) == 0
-	if a.quarantines && (a.acts == 0 || node == quarantinedNode) {
-		node, cordon = quarantinedNode, true
+	if a.quarantines && node == quarantinedNode {
+		cordon = true
 	}
 	if applies {
 		a.applyByHand(ctx, node, cordon)
@@ -411,8 +411,11 @@ func (a *actor) patchCondition(ctx context.Context, node string, conditionType v
 	return err
 }
 
-// breakMachine breaks a machine once: its pods neither start nor end any more.
-func (a *actor) breakMachine(ctx context.Context) {
+// breakMachines has a node quarantined at the beginning, and breaks a machine: its pods neither start nor end any more.
+func (a *actor) breakMachines(ctx context.Context) {
+	if a.quarantines && a.acts == 0 {
+		a.patchByHand(ctx, quarantinedNode, true)
+	}
 	if a.breaks && !a.isBroken.Load() && a.patchCondition(ctx, brokenNode, v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown") == nil {
 		a.isBroken.Store(true)
 	}

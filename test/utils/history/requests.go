@@ -263,12 +263,12 @@ type wantedRequests struct {
 	until   map[types.UID]int64
 	marked  map[types.UID]int64
 	markFor map[types.UID]types.UID
-	// of has the request that wants, or wanted last, that a pod is evicted, by the UID of the pod.
-	of map[types.UID]types.UID
+	// lastWanted is when the eviction of each pod was wanted last.
+	lastWanted map[types.UID]time.Time
 }
 
 func newWantedRequests() *wantedRequests {
-	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}, of: map[types.UID]types.UID{}}
+	return &wantedRequests{wanted: map[types.UID]bool{}, until: map[types.UID]int64{}, marked: map[types.UID]int64{}, markFor: map[types.UID]types.UID{}, lastWanted: map[types.UID]time.Time{}}
 }
 
 func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
@@ -276,22 +276,16 @@ func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
 		slices.Equal(request.Status.ActiveInterceptors, []string{imperative})
 }
 
-// requestOf returns the UID of the request for which the pod is evicted. Whoever calls when its interceptors have acted is
-// admitted as well.
-func (r *wantedRequests) requestOf(pod *v1.Pod) types.UID {
-	if request := markOf(pod); request != "" || !isEvicted(pod) || !isIntercepted(pod) {
-		return request
-	}
-	return r.of[pod.UID]
-}
-
-func (r *wantedRequests) check(_ *World, c *Change) string {
+func (r *wantedRequests) check(w *World, c *Change) string {
 	if before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c); ok {
+		if before != nil && wantsEviction(before) || after != nil && wantsEviction(after) {
+			r.lastWanted[types.UID(c.Key.Name)] = c.Time
+		}
 		if before != nil && r.wanted[before.UID] && (after == nil || after.UID != before.UID || !wantsEviction(after)) {
 			r.wanted[before.UID], r.until[before.UID] = false, c.Revision-1
 		}
 		if after != nil && wantsEviction(after) {
-			r.wanted[after.UID], r.of[types.UID(after.Name)] = true, after.UID
+			r.wanted[after.UID] = true
 		}
 		return ""
 	}
@@ -300,15 +294,21 @@ func (r *wantedRequests) check(_ *World, c *Change) string {
 		return ""
 	}
 	if after != nil {
-		if request := r.requestOf(after); request != r.markFor[after.UID] {
+		if request := markOf(after); request != r.markFor[after.UID] {
 			r.marked[after.UID], r.markFor[after.UID] = c.Revision, request
 		}
 	}
 	if before == nil || before.DeletionTimestamp != nil || after != nil && after.UID == before.UID && after.DeletionTimestamp == nil {
 		return ""
 	}
-	request := r.requestOf(before)
+	request := markOf(before)
 	if request == "" && isEvicted(before) && isIntercepted(before) {
+		// Who evicts without a request may do so when the interceptors are done, as of a moment ago.
+		present, found := get[*coordinationv1alpha1.EvictionRequest](w, "EvictionRequest", before.Namespace, string(before.UID))
+		last, known := r.lastWanted[before.UID]
+		if found && wantsEviction(present) || known && c.Time.Sub(last) <= drainSlack {
+			return ""
+		}
 		return "it is evicted, and not for a request"
 	}
 	if request == "" || r.wanted[request] || r.until[request] >= r.marked[before.UID] {

@@ -731,17 +731,27 @@ func TestRules(t *testing.T) {
 			s.pod(mark(requestUID), evictedBy(migrate))
 			s.pod(terminate)
 		}, "it is evicted, and not for a request"},
-		"evicted by a caller when its interceptors have acted": {func(s *story) {
+		"evicted for no request when the interceptors are done": {func(s *story) {
 			s.evicting()
+			s.wait(time.Hour)
 			s.pod(mark(requestUID), evictedBy(migrate))
 			s.pod(terminate)
 		}, ""},
-		"evicted by a caller after the eviction was withdrawn": {func(s *story) {
+		"evicted for no request just after the interceptors were done": {func(s *story) {
 			s.evicting()
+			s.wait(time.Hour)
 			s.request(withdraw)
+			s.wait(drainSlack)
 			s.pod(mark(requestUID), evictedBy(migrate))
 			s.pod(terminate)
-		}, "did not want that since revision 4"},
+		}, ""},
+		"evicted for no request long after the interceptors were done": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.wait(drainSlack + time.Second)
+			s.pod(mark(requestUID), evictedBy(migrate))
+			s.pod(terminate)
+		}, "it is evicted, and not for a request"},
 		"a pod of a DaemonSet is evicted for no request": {func(s *story) {
 			s.evicting()
 			s.pod(mark(requestUID), evictedBy("daemonset.apps.k8s.io"))

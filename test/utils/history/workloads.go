@@ -24,6 +24,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -38,8 +39,14 @@ func WorkloadRules() []Rule {
 	return []Rule{{"a pod goes after a surge only if all replicas are ready without it", losses.check}}
 }
 
-// podLosses has when each owner has lost pods that were not to leave: who deletes one, or evicts it for no surge, may
-// do so in the moment in which the other one goes. changed is when each Deployment was scaled or rolled out last.
+// needsPods reports whether a Deployment needs further pods since a change.
+func needsPods(was, is *appsv1.Deployment) bool {
+	return was.Spec.Replicas != nil && is.Spec.Replicas != nil && *was.Spec.Replicas < *is.Spec.Replicas ||
+		!equality.Semantic.DeepEqual(was.Spec.Template, is.Spec.Template)
+}
+
+// podLosses has when each owner has lost ready pods that were not to leave: who deletes one, or evicts it for no surge, may
+// do so in the moment in which the other one goes. changed is when each Deployment has needed further pods last.
 type podLosses struct {
 	last    map[types.UID][]time.Time
 	changed map[types.UID]time.Time
@@ -57,7 +64,7 @@ func (p *podLosses) countRecent(owner types.UID, now time.Time) int32 {
 
 func (p *podLosses) check(w *World, c *Change) string {
 	if was, is, ok := versions[*appsv1.Deployment](c); ok {
-		if is != nil && (was == nil || was.Generation != is.Generation) {
+		if is != nil && (was == nil || was.UID != is.UID || needsPods(was, is)) {
 			p.changed[is.UID] = c.Time
 		}
 		return ""
@@ -85,7 +92,9 @@ func (p *podLosses) check(w *World, c *Change) string {
 		Leaving []types.UID `json:"leaving"`
 	}{}
 	if json.Unmarshal([]byte(set.Annotations[surgeAnnotation]), &surge) != nil || !slices.Contains(surge.Leaving, before.UID) || markOf(before) != "" {
-		p.lose(owner.UID, c.Time)
+		if isReady(before) {
+			p.lose(owner.UID, c.Time)
+		}
 		return ""
 	}
 	ready := int32(0)
