@@ -53,7 +53,7 @@ var historyFaults = []historyFault{
 	{"kill a controller manager", killControllerManager},
 	{"kill a controller manager", killControllerManager},
 	{"kill an API server", restartAPIServer},
-	{"kill an API server, which returns without the lane", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+	{"kill an API server that returns without the lane", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 		d.release.FeatureGates = strings.Replace(d.release.FeatureGates, "EvictionLane=true", "EvictionLane=false", 1)
 		restartAPIServer(t, tCtx, d)
 	}},
