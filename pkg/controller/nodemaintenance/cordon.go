@@ -159,7 +159,7 @@ func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cord
 // uncordon makes the node schedulable, unless another client has cordoned it.
 func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
 	node := s.node
-	if err := c.confirmRelease(ctx, node); err != nil {
+	if err := c.confirmRelease(ctx, node, s.orders); err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
 	manager, err := c.writer.cordonedBy(ctx, node)

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,21 +45,26 @@ type liveClaims struct {
 	err          error
 }
 
-// confirmRelease returns an error if the cache does not have a maintenance that claims the node, or not as it is now. It
+// confirmRelease returns an error if a maintenance claims the node that is not among the orders on which it was decided to
+// release it, or not as it is now: the cache may have it already, and its progress not yet, which other workers record. It
 // precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets, its claim or an
 // admission are withdrawn, or a request is.
-func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node) error {
+func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, orders []order) error {
 	maintenances, err := c.readClaims(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the NodeMaintenances before the node is released: %w", err)
 	}
 	for i := range maintenances {
 		m := &maintenances[i]
+		// What was read may be a moment old, and older than the cache.
+		if known, err := c.maintenanceLister.Get(m.Name); err == nil && known.UID == m.UID && known.Generation > m.Generation {
+			m = known
+		}
 		if m.DeletionTimestamp != nil || !claimsInStage(m.Spec.Stage) || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
 			continue
 		}
-		if known, err := c.maintenanceLister.Get(m.Name); err != nil || known.UID != m.UID || known.Generation < m.Generation {
-			return apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and the cache does not have it as it is now"))
+		if !slices.ContainsFunc(orders, func(o order) bool { return o.uid == m.UID && o.generation >= m.Generation }) {
+			return apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
 		}
 	}
 	return nil

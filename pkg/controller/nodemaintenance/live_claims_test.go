@@ -203,7 +203,7 @@ func TestLiveClaims(t *testing.T) {
 	} {
 		f.clock.Step(step.wait)
 		reads, broken, takes = 0, step.broken, step.takes
-		if err := f.confirmRelease(f.ctx, f.node(step.node)); (err != nil) != step.fails || reads != step.reads {
+		if err := f.confirmRelease(f.ctx, f.node(step.node), nil); (err != nil) != step.fails || reads != step.reads {
 			t.Errorf("%s: read %d times, want %d; error %v, want one: %t", step.name, reads, step.reads, err, step.fails)
 		}
 	}
@@ -237,7 +237,7 @@ func TestReadingsBeforeASuspension(t *testing.T) {
 	}
 }
 
-// Only a maintenance that claims the node keeps it from being released, and only if the cache does not have it yet.
+// Only a maintenance that claims the node keeps it from being released, and only if the decision did not know of it yet.
 func TestClaimsThatPreventRelease(t *testing.T) {
 	stage := func(stage coordinationv1alpha1.NodeMaintenanceStage) func(*coordinationv1alpha1.NodeMaintenance) {
 		return func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stage }
@@ -247,30 +247,45 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		stored func(*coordinationv1alpha1.NodeMaintenance)
-		// cached is what the cache has, if it has the maintenance.
+		// known are on what it was decided. The cache has the maintenance as it is, or as cached says.
+		known  []order
 		cached func(*coordinationv1alpha1.NodeMaintenance)
 		fails  bool
 	}{
-		"it drains":                    {stored: stage(stageDrain), fails: true},
-		"it cordons":                   {stored: stage(stageCordon), fails: true},
-		"it has not begun":             {stored: stage(stageIdle)},
-		"it is complete":               {stored: stage(stageComplete)},
-		"it is being deleted":          {stored: func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }},
-		"the cache has it":             {stored: generation(2), cached: generation(2)},
-		"the cache has an earlier one": {stored: generation(2), cached: generation(1), fails: true},
-		"the cache has a later one":    {stored: generation(2), cached: generation(3)},
+		"it drains":               {stored: stage(stageDrain), fails: true},
+		"it cordons":              {stored: stage(stageCordon), fails: true},
+		"it has not begun":        {stored: stage(stageIdle)},
+		"it is complete":          {stored: stage(stageComplete)},
+		"it is being deleted":     {stored: func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }},
+		"it is known":             {stored: generation(2), known: []order{{uid: "m", generation: 2}}},
+		"an earlier one is known": {stored: generation(2), known: []order{{uid: "m", generation: 1}}, fails: true},
+		"a later one is known":    {stored: generation(2), known: []order{{uid: "m", generation: 3}}},
+		"another one is known":    {stored: generation(2), known: []order{{uid: "other", generation: 2}}, fails: true},
+		"only the cache has it":   {stored: generation(2), fails: true},
+		"the cache is newer, and it is complete": {stored: generation(2), cached: func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Generation, m.Spec.Stage = 3, stageComplete
+		}},
+		"the cache is newer, and it drains": {stored: generation(2), cached: generation(3), known: []order{{uid: "m", generation: 2}}, fails: true},
+		"the cache is older, and it is complete": {stored: generation(2), cached: func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Generation, m.Spec.Stage = 1, stageComplete
+		}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.createNode("n", map[string]string{"a": ""})
 			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 			f.change("m", test.stored)
-			if test.cached != nil {
-				m := f.maintenance("m").DeepCopy()
-				test.cached(m)
-				deliver(f, f.maintenanceInformer, []*coordinationv1alpha1.NodeMaintenance{m}, nil)
+			for i := range test.known {
+				if test.known[i].uid == "m" {
+					test.known[i].uid = f.maintenance("m").UID
+				}
 			}
-			if err := f.confirmRelease(f.ctx, f.node("n")); (err != nil) != test.fails || err != nil && !apierrors.IsConflict(err) {
+			cached := f.maintenance("m").DeepCopy()
+			if test.cached != nil {
+				test.cached(cached)
+			}
+			deliver(f, f.maintenanceInformer, []*coordinationv1alpha1.NodeMaintenance{cached}, nil)
+			if err := f.confirmRelease(f.ctx, f.node("n"), test.known); (err != nil) != test.fails || err != nil && !apierrors.IsConflict(err) {
 				t.Errorf("got error %v, want a conflict: %t", err, test.fails)
 			}
 		})

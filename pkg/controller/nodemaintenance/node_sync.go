@@ -326,7 +326,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		return nil
 	}
 	if withdraws(node, s.view) || forgets(node, s.view.admissions) {
-		if err := c.confirmRelease(ctx, node); err != nil {
+		if err := c.confirmRelease(ctx, node, s.orders); err != nil {
 			return c.statusFailed(ctx, node, err)
 		}
 	}

@@ -74,7 +74,7 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 	case w.withdraw && (len(draining) == 0 || !verdict.wanted) && facts.needsWithdrawal():
 		return func(ctx context.Context) error {
 			if node != nil {
-				if err := c.confirmRelease(ctx, node); err != nil {
+				if err := c.confirmRelease(ctx, node, orders); err != nil {
 					return err
 				}
 			}
