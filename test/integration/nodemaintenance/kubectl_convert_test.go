@@ -60,8 +60,12 @@ func TestConvertedObjectsAreAccepted(t *testing.T) {
 	client, mapper := dynamic.NewForConfigOrDie(config), mapperOf(t, config)
 	created := 0
 	for _, args := range [][]string{
-		{"-f", "medik8s.yaml"}, {"-f", "nvidia.yaml"}, {"-f", "upgrade.sh"}, {"-f", "lifecycle-requests.yaml"}, {"-f", "lifecycle-pods.yaml"},
+		{"-f", "medik8s.yaml"}, {"-f", "nvidia.yaml"}, {"-f", "lifecycle-requests.yaml"}, {"-f", "lifecycle-pods.yaml"},
 		{"--", "kubectl", "drain", "foo", "--pod-selector=app=web"},
+		{"--", "kubectl", "drain", "node-1", "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=10m"},
+		{"--", "kubectl", "--context=prod", "drain", "node-2", "node-3", "--ignore-daemonsets"},
+		{"--", "kubectl", "drain", "--selector=pool=batch,gpu", "--pod-selector=app=training"},
+		{"--", "kubectl", "drain", "node-4", "--dry-run=server"},
 	} {
 		if args[0] == "-f" {
 			args[1] = filepath.Join(convertFiles, args[1])

@@ -109,10 +109,18 @@ func TestConvertGolden(t *testing.T) {
 
 func TestConvertCommand(t *testing.T) {
 	t.Chdir(convertDirectory)
-	s := newConvertServer(t)
-	written := s.mustRun(t, "convert", "--", "kubectl", "drain", "node/foo", "--ignore-daemonsets", "--timeout=5m", "-v4")
-	goldenConversion(t, "command.out.yaml", written)
-	goldenConversion(t, "command.err.txt", s.errOut.String())
+	for name, command := range map[string]string{
+		"command":          "kubectl drain node/foo --ignore-daemonsets --timeout=5m -v4",
+		"command-nodes":    "kubectl --context=prod drain node-2 node-3 --ignore-daemonsets",
+		"command-selector": "kubectl drain --selector=pool=batch,gpu --pod-selector=app=training --grace-period=30 --disable-eviction --skip-wait-for-delete-timeout=20 --chunk-size=100",
+		"command-dry-run":  "kubectl drain node-4 --dry-run=server",
+	} {
+		t.Run(name, func(t *testing.T) {
+			written, said, _ := convertCommand(t, command)
+			goldenConversion(t, name+".out.yaml", written)
+			goldenConversion(t, name+".err.txt", said)
+		})
+	}
 }
 
 func TestConvertFailOnLoss(t *testing.T) {
