@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -33,8 +34,8 @@ import (
 type Evictions struct {
 	// Accepted are the times at which the accepted calls came in.
 	Accepted []time.Time
-	// Unanswered is the number of calls without a recorded answer: their API server was killed.
-	// They may have been accepted too.
+	// Unanswered is the number of calls without an answer that says what they did: their API server was
+	// killed, or their caller, or they took too long. They may have been accepted too.
 	Unanswered int
 }
 
@@ -83,8 +84,11 @@ func (e *Evictions) addAnswered(event *auditv1.Event) error {
 	if options := eviction.DeleteOptions; options == nil || options.Preconditions == nil || options.Preconditions.UID == nil {
 		return fmt.Errorf("the eviction of pod %s at %v has no UID as precondition", event.ObjectRef.Name, event.RequestReceivedTimestamp)
 	}
-	if isAccepted(event) {
+	switch {
+	case isAccepted(event):
 		e.Accepted = append(e.Accepted, event.RequestReceivedTimestamp.Time)
+	case event.ResponseStatus != nil && event.ResponseStatus.Code == http.StatusGatewayTimeout:
+		e.Unanswered++
 	}
 	return nil
 }

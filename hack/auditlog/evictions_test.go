@@ -72,6 +72,10 @@ func TestCheckOnce(t *testing.T) {
 			logs: []string{received(1, "a") + "\n"},
 		},
 		{
+			name: "its caller was killed after the eviction",
+			logs: []string{received(1, "a") + "\n" + answered(1, "a", 504, "Failure") + "\n"},
+		},
+		{
 			name: "interrupted before the eviction, then accepted",
 			logs: []string{received(0, "a") + "\n", received(1, "b") + "\n" + answered(1, "b", 201, "Success") + "\n"},
 		},
