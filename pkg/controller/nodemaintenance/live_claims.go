@@ -63,7 +63,11 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, orders [
 		if m.DeletionTimestamp != nil || !claimsInStage(m.Spec.Stage) || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
 			continue
 		}
-		if !slices.ContainsFunc(orders, func(o order) bool { return o.uid == m.UID && o.generation >= m.Generation }) {
+		if slices.ContainsFunc(orders, func(o order) bool { return o.uid == m.UID && o.generation >= m.Generation }) {
+			continue
+		}
+		// An invalid one is ignored, and never among the orders.
+		if _, err := newOrder(m); err == nil {
 			return apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
 		}
 	}

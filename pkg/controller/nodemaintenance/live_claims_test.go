@@ -262,6 +262,9 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 		"a later one is known":    {stored: generation(2), known: []order{{uid: "m", generation: 3}}},
 		"another one is known":    {stored: generation(2), known: []order{{uid: "other", generation: 2}}, fails: true},
 		"only the cache has it":   {stored: generation(2), fails: true},
+		"it is invalid": {stored: func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Spec.DrainPlan[0].PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "no value!"}}
+		}},
 		"the cache is newer, and it is complete": {stored: generation(2), cached: func(m *coordinationv1alpha1.NodeMaintenance) {
 			m.Generation, m.Spec.Stage = 3, stageComplete
 		}},
