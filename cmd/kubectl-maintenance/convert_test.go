@@ -125,9 +125,12 @@ func (r texts) ownPod() string {
 		r.oneOf("0", "5000", "100000", "100001", "x"), r.participant(), r.participant())
 }
 
-func (r texts) script() string {
-	return fmt.Sprintf("kubectl drain '%s' --timeout=%s --dry-run=%s\nkubectl drain -l '%s' --pod-selector='%s' %s\n",
-		r.name(), r.oneOf("5m", "0", "-1s"), r.oneOf("none", "client"), r.selector(), r.selector(), r.oneOf("--force", "--grace-period=3", ""))
+func (r texts) drainOfNode() []string {
+	return []string{"kubectl", "drain", r.name(), "--timeout=" + r.oneOf("5m", "0", "-1s"), "--dry-run=" + r.oneOf("none", "client")}
+}
+
+func (r texts) drainOfSelector() []string {
+	return []string{"kubectl", "drain", "-l", r.selector(), "--pod-selector=" + r.selector(), r.oneOf("--force", "--grace-period=3", "--disable-eviction")}
 }
 
 // TestConvertWritesValidObjects validates what is written for random input as the API server does.
@@ -137,25 +140,35 @@ func TestConvertWritesValidObjects(t *testing.T) {
 	for name, input := range map[string]struct {
 		generate func(texts) string
 		args     []string
+		command  func(texts) []string
 	}{
-		"medik8s.yaml":     {generate: texts.medik8s},
-		"nvidia.yaml":      {generate: texts.nvidia},
-		"request.yaml":     {generate: texts.request},
-		"pod.yaml":         {generate: texts.pod},
-		"drain.sh":         {generate: texts.script},
-		"own-request.yaml": {generate: texts.ownRequest, args: toLifecycle},
-		"own-pod.yaml":     {generate: texts.ownPod, args: toLifecycle},
+		"medik8s":          {generate: texts.medik8s},
+		"nvidia":           {generate: texts.nvidia},
+		"request":          {generate: texts.request},
+		"pod":              {generate: texts.pod},
+		"drain of a node":  {command: texts.drainOfNode},
+		"drain of several": {command: texts.drainOfSelector},
+		"own-request":      {generate: texts.ownRequest, args: toLifecycle},
+		"own-pod":          {generate: texts.ownPod, args: toLifecycle},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), name)
+			file := filepath.Join(t.TempDir(), "input.yaml")
 			random := texts{rand.New(rand.NewPCG(37, 36))}
 			written, refused := 0, 0
 			for range conversions {
-				text := input.generate(random)
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
+				var text string
+				var args []string
+				if input.command != nil {
+					args = append([]string{"--"}, input.command(random)...)
+					text = fmt.Sprintf("%q", args)
+				} else {
+					text = input.generate(random)
+					if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					args = append([]string{"-f", file}, input.args...)
 				}
-				out, succeeded := runConvert(t, append([]string{"-f", file}, input.args...)...)
+				out, succeeded := runConvert(t, args...)
 				if !succeeded {
 					refused++
 					if out != "" {
