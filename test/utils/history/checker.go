@@ -99,7 +99,7 @@ func (c *Checker) Add(changes []Change) []Violation {
 		}
 		for _, rule := range c.rules {
 			if text := rule.check(c.world, &changes[i]); text != "" {
-				found = append(found, Violation{Rule: rule.Name, Change: changes[i], Text: text, related: c.related(&changes[i]), start: c.start})
+				found = append(found, Violation{Rule: rule.Name, Change: changes[i], Text: text, related: c.related(&changes[i], text), start: c.start})
 			}
 		}
 	}
@@ -174,9 +174,15 @@ func (c *Checker) Violations() []Violation { return c.violations }
 // World returns all objects as of the last revision.
 func (c *Checker) World() *World { return c.world }
 
-// related returns the last changes of the objects that have to do with this one.
-func (c *Checker) related(change *Change) []Change {
+// related returns the last changes of the objects that have to do with this one, or that a text names.
+func (c *Checker) related(change *Change, text string) []Change {
 	wanted := topics(change)
+	named := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,:", r) })
+	for i := range c.recent {
+		if key := c.recent[i].Key; slices.Contains(named, key.Name) || slices.Contains(named, key.NamespacedName.String()) {
+			wanted = append(wanted, key.String())
+		}
+	}
 	var related []Change
 	for i := len(c.recent) - 1; i >= 0 && len(related) < maxRelated; i-- {
 		if slices.ContainsFunc(topics(&c.recent[i]), func(topic string) bool { return slices.Contains(wanted, topic) }) {

@@ -1171,3 +1171,20 @@ func TestViolation(t *testing.T) {
 		}
 	}
 }
+
+// It also shows how the objects came to be as they are that it names.
+func TestViolationOfNamedObject(t *testing.T) {
+	s := newStory()
+	s.write(Key{"Node", types.NamespacedName{Name: "n2"}}, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}})
+	s.node()
+	s.maintenance()
+	s.wait(time.Minute)
+	s.maintenance(sayDrained)
+	violations := s.checker.Violations()
+	if len(violations) != 1 {
+		t.Fatalf("%d violations, want 1", len(violations))
+	}
+	if text := violations[0].String(); !strings.Contains(text, "node n1 is schedulable") || !strings.Contains(text, "Node/n1: created") || strings.Contains(text, "Node/n2") {
+		t.Errorf("the node is not shown:\n%s", text)
+	}
+}
