@@ -68,11 +68,17 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, orders [
 		}
 		// An invalid one is ignored, and never among the orders.
 		if _, err := newOrder(m); err == nil {
-			return apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
+			return unknownClaim{apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))}
 		}
 	}
 	return nil
 }
+
+// unknownClaim is a conflict with a maintenance that the decision did not know. Another attempt finds the same until the
+// maintenances are read again, or the cache has them.
+type unknownClaim struct{ *apierrors.StatusError }
+
+func isUnknownClaim(err error) bool { return errors.As(err, new(unknownClaim)) }
 
 func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain

@@ -36,9 +36,10 @@ import (
 func (f *fixture) runOnCaches(duration time.Duration) {
 	f.t.Helper()
 	for end := f.clock.Now().Add(duration); f.clock.Now().Before(end); f.advanceTo(f.clock.Now().Add(time.Second)) {
-		for range 1000 {
-			if !f.step() {
-				break
+		steps := 0
+		for f.step() {
+			if steps++; steps > 100 {
+				f.t.Fatalf("the controller does not wait; queues: %v", f.queues())
 			}
 		}
 	}
