@@ -226,16 +226,16 @@ func (c *Controller) leaveCordoned(s *nodeSync, write *cordonWrite, manager stri
 
 // cordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
 // returns errors that say nothing about that: the node has changed or is gone, or the controller
-// stops. The log gets the error once. A claim that was not known is no blocker before that has gone
-// on for a while.
+// stops. The log gets the error once. What the cache does not have yet is no blocker before that has
+// gone on for a while.
 func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, write writeKey, err error) error {
-	if ctx.Err() != nil || isOutdated(err) && !isUnknownClaim(err) {
+	if ctx.Err() != nil || isOutdated(err) && !isUnseen(err) {
 		return err
 	}
 	if c.failures.failed(node.Name, write, err, c.earlierSince(node.Name, write.kind, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to cordon or uncordon the node, will retry", "node", klog.KObj(node))
 	}
-	if failed, _ := c.failures.get(node.Name, write); !isUnknownClaim(err) || failed.blocks() {
+	if failed, _ := c.failures.get(node.Name, write); !isUnseen(err) || failed.blocks() {
 		c.events.cordonFailed(node, err)
 	}
 	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, write, c.clock.Now()))

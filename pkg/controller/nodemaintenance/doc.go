@@ -89,7 +89,8 @@ limitations under the License.
 //   - A request is never withdrawn while a maintenance drains the node, or if its interceptor
 //     forbids cancellation.
 //   - Drained is True only if no pod is left on any selected node, all of them are stored as
-//     unschedulable, and at least one is selected. It is about the generation that it names.
+//     unschedulable, and at least one is selected, which kube-apiserver is asked before, because
+//     caches may be minutes behind. It is about the generation that it names.
 //   - What the API server rejects is a blocker in the status, in each stage that waits for it, and
 //     retried within 30 seconds. A completion also names what it waits for on nodes that it does
 //     not select any more, or that are gone. A node that cannot be cordoned keeps its targets, and
@@ -125,6 +126,7 @@ limitations under the License.
 //	request_sync.go                one pod: request its eviction, or withdraw
 //	live_claims.go                 whether the API server agrees that the node is released
 //	live_drains.go                 whether the API server agrees that it is to leave
+//	live_drained.go                whether the API server agrees that all have left
 //	contests.go, returns.go        when to ask again for pods whose requests others withdraw, or that
 //	                               come back
 //	owners.go                      whether the template of a pod's owner brings the next one back

@@ -199,10 +199,7 @@ func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, nod
 
 // nodeChanged emits an event for a node that has become drained.
 func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) {
-	drained := func(c v1.NodeCondition) bool {
-		return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue
-	}
-	if slices.ContainsFunc(conditions, drained) && !slices.ContainsFunc(node.Status.Conditions, drained) {
+	if completesDrain(node.Status.Conditions, conditions) {
 		w.node(node, v1.EventTypeNormal, reasonNodeDrained, "Drain", "Drained the node: no pod is left")
 	}
 }

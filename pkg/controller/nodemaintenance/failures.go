@@ -118,8 +118,8 @@ func (f *failures) wait(node string, write writeKey, now time.Time) time.Duratio
 
 // failed records that a write has failed, and reports whether it is a blocker from now on. earlier is since when a
 // process before has found that; zero if it has not. After a conflict the next attempt is due at once, until the
-// conflicts are a blocker; but an escalation, a request that the drain does not want, or a release that contradicts a
-// claim waits until the cache has what it contradicts.
+// conflicts are a blocker; but an escalation, a request that the drain does not want, or what contradicts what the cache
+// does not have yet, waits until it has that.
 func (f *failures) failed(node string, write writeKey, err error, earlier, now time.Time) (blocks bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -136,7 +136,7 @@ func (f *failures) failed(node string, write writeKey, err error, earlier, now t
 	latest.retryAt = now.Add(retryAfter(latest.attempts))
 	latest.attempts++
 	// kube-apiserver has seen more than the cache has: another attempt at once would be refused as well.
-	waits := write.kind == writeEscalation || isUnknownClaim(err) || apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotDrainedCause)
+	waits := write.kind == writeEscalation || isUnseen(err) || apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotDrainedCause)
 	if apierrors.IsConflict(err) && !latest.blocks() && !waits {
 		latest.retryAt = now
 	}

@@ -169,8 +169,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestRetries verifies that an escalation waits after a conflict, and a request that its drain does not want, until the
-// cache has what it contradicts, and that no write waits longer because it has failed for long.
+// TestRetries verifies that an escalation waits after a conflict, and so do a request that its drain does not want and
+// what the cache does not have yet, until the cache has it, and that no write waits longer because it has failed for long.
 func TestRetries(t *testing.T) {
 	f, conflict := newFailures(), apierrors.NewConflict(nodeResource, "n", errors.New("changed"))
 	f.failed("n", writeKey{writeStatus, "a"}, conflict, time.Time{}, start)
@@ -190,6 +190,10 @@ func TestRetries(t *testing.T) {
 	f.failed("n", writeKey{writeRequest, "b"}, fmt.Errorf("requesting: %w", unwanted), time.Time{}, start)
 	if wait := f.wait("n", writeKey{writeRequest, "b"}, start); wait != firstRetry {
 		t.Errorf("the request that is not wanted waits %v", wait)
+	}
+	f.failed("n", writeKey{writeUncordon, "a"}, fmt.Errorf("releasing: %w", newUnseen(maintenanceResource, "m", errors.New("claims"))), time.Time{}, start)
+	if wait := f.wait("n", writeKey{writeUncordon, "a"}, start); wait != firstRetry {
+		t.Errorf("the release that contradicts an unknown claim waits %v", wait)
 	}
 	for _, earlier := range []int{10, 100} {
 		if wait := retryAfter(earlier); wait != maxRetry {

@@ -28,6 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -68,17 +69,21 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, orders [
 		}
 		// An invalid one is ignored, and never among the orders.
 		if _, err := newOrder(m); err == nil {
-			return unknownClaim{apierrors.NewConflict(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))}
+			return newUnseen(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
 		}
 	}
 	return nil
 }
 
-// unknownClaim is a conflict with a maintenance that the decision did not know. Another attempt finds the same until the
-// maintenances are read again, or the cache has them.
-type unknownClaim struct{ *apierrors.StatusError }
+// unseen is a conflict with what the API server has, and the cache has not. Another attempt finds the same until the
+// cache has it, or until that is read again.
+type unseen struct{ *apierrors.StatusError }
 
-func isUnknownClaim(err error) bool { return errors.As(err, new(unknownClaim)) }
+func newUnseen(resource schema.GroupResource, name string, err error) error {
+	return unseen{apierrors.NewConflict(resource, name, err)}
+}
+
+func isUnseen(err error) bool { return errors.As(err, new(unseen)) }
 
 func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain

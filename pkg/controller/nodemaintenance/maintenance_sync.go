@@ -248,6 +248,14 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}
+	if isDrained(status) && !isDrained(&m.Status) {
+		if err := c.confirmDrained(ctx, m); isUnseen(err) {
+			c.maintenances.AddAfter(m.Name, firstRetry)
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 	if !c.writer.beginStatus(m, c.maintenanceLister) {
 		c.maintenances.AddAfter(m.Name, staleInterval)
 		return nil

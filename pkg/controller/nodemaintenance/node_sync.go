@@ -330,6 +330,11 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
+	if completesDrain(node.Status.Conditions, needed.conditions) {
+		if err := c.confirmEmpty(ctx, node); err != nil {
+			return c.statusFailed(ctx, node, err)
+		}
+	}
 	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions)); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
@@ -340,6 +345,12 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 	c.events.nodeChanged(node, needed.conditions)
 	c.events.admissionsChanged(node, needed.maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
 	return nil
+}
+
+// completesDrain reports whether the condition Drained of a node becomes True.
+func completesDrain(before, after []v1.NodeCondition) bool {
+	isDrained := func(c v1.NodeCondition) bool { return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue }
+	return slices.ContainsFunc(after, isDrained) && !slices.ContainsFunc(before, isDrained)
 }
 
 // withdraws reports whether the stored status of a node says that it is claimed, or drained further, and the next one

@@ -1,0 +1,110 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/component-helpers/node/maintenance"
+)
+
+// maxSingleReads is up to how many nodes are read one by one; all nodes of the cluster are listed for more.
+const maxSingleReads = 20
+
+// confirmEmpty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
+// Drained of the node, for which machines are switched off: the watch of a cache may have been interrupted for minutes.
+func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	selector := fields.OneTermEqualSelector("spec.nodeName", node.Name).String()
+	pods, err := c.writer.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	if err != nil {
+		return fmt.Errorf("reading the pods of the node before it is drained: %w", err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName != node.Name || !maintenance.IsLeft(pod) {
+			continue
+		}
+		if cached, err := c.podLister.Pods(pod.Namespace).Get(pod.Name); err != nil || cached.UID != pod.UID || cached.Spec.NodeName != node.Name {
+			return newUnseen(nodeResource, node.Name, fmt.Errorf("it has pod %s/%s, which was not known when it was found to be drained", pod.Namespace, pod.Name))
+		}
+	}
+	return nil
+}
+
+// confirmDrained returns an error if the API server has nodes of the maintenance that are schedulable, and the cache has
+// not. It precedes the condition Drained of the maintenance. What is on its nodes was confirmed before theirs.
+func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+	o, err := newOrder(m)
+	if err != nil {
+		return err
+	}
+	check := func(node *v1.Node) error {
+		if node.Spec.Unschedulable || !o.selector.Matches(node) {
+			return nil
+		}
+		if cached, err := c.nodeLister.Get(node.Name); err != nil || cached.UID != node.UID || cached.Spec.Unschedulable || !o.selector.Matches(cached) {
+			return newUnseen(maintenanceResource, m.Name, fmt.Errorf("node %s is schedulable, which was not known when its pods were found to have left", node.Name))
+		}
+		return nil // It was given back, for example.
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var selected []string
+	for _, node := range c.listNodes() {
+		if o.selector.Matches(node) {
+			selected = append(selected, node.Name)
+		}
+	}
+	if len(selected) <= maxSingleReads {
+		return c.checkNodes(ctx, selected, check)
+	}
+	nodes := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
+		return c.writer.client.CoreV1().Nodes().List(ctx, options)
+	}))
+	err = nodes.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error { return check(object.(*v1.Node)) })
+	if err != nil && !isUnseen(err) {
+		return fmt.Errorf("reading the nodes before they are drained: %w", err)
+	}
+	return err
+}
+
+// checkNodes reads nodes one by one. It returns the first error.
+func (c *Controller) checkNodes(ctx context.Context, names []string, check func(*v1.Node) error) error {
+	for _, name := range names {
+		node, err := c.writer.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // It is not waited for.
+		}
+		if err != nil {
+			return fmt.Errorf("reading a node before it is drained: %w", err)
+		}
+		if err := check(node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
