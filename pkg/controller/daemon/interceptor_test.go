@@ -134,6 +134,13 @@ func (w *world) receiveDelete(action clienttesting.Action) (bool, runtime.Object
 	return true, nil, w.client.Tracker().Update(action.GetResource(), pod, pod.Namespace)
 }
 
+// prependReactor adds a reactor while the client is used.
+func (w *world) prependReactor(verb, resource string, reaction clienttesting.ReactionFunc) {
+	w.client.Lock()
+	defer w.client.Unlock()
+	w.client.PrependReactor(verb, resource, reaction)
+}
+
 func (w *world) answerDeletes(err error) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -344,7 +351,7 @@ func TestDeletedPodIsNotCreatedAgain(t *testing.T) {
 func TestCreatedPodsAreIntercepted(t *testing.T) {
 	inBubble(t, func() []runtime.Object { return []runtime.Object{agent()} }, func(t *testing.T, w *world) {
 		var created [][]v1.EvictionInterceptor
-		w.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		w.prependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			pod := action.(clienttesting.CreateAction).GetObject().(*v1.Pod)
 			created = append(created, pod.Spec.EvictionInterceptors)
 			if len(created) == 2 {
@@ -545,7 +552,7 @@ func TestPodOfNoDaemonSetIsPassedOn(t *testing.T) {
 func TestTargetsAreGoneBeforeDeletion(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
 		free := true
-		w.client.PrependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		w.prependReactor("patch", "evictionrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			var request coordinationv1alpha1.EvictionRequest
 			if err := json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), &request); err != nil {
 				t.Errorf("reading a patch: %v", err)
@@ -732,10 +739,10 @@ func TestDeletionIsNotRepeatedForPodThatStays(t *testing.T) {
 				w.lock.Unlock()
 				stored := requestFor(newAgentPod())
 				change(stored)
-				w.client.PrependReactor("get", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				w.prependReactor("get", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, stored.DeepCopy(), nil
 				})
-				w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+				w.prependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 					if stored.UID != "request" {
 						return true, nil, apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), stored.Name, errors.New("another UID"))
 					}
@@ -808,7 +815,7 @@ func TestTerminationByTombstone(t *testing.T) {
 // TestPodGoesBeforeItsTurn removes the pod between the acceptance and the start of its turn.
 func TestPodGoesBeforeItsTurn(t *testing.T) {
 	inBubble(t, withTargets(targetsUpTo(999)), func(t *testing.T, w *world) {
-		w.client.PrependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.prependReactor("patch", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 			_ = w.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), work, "agent-x") // Once.
 			time.Sleep(time.Second)                                                                    // Let the cache catch up.
 			return false, nil, nil

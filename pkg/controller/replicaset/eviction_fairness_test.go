@@ -150,15 +150,18 @@ func TestManyTenantsThatHang(t *testing.T) {
 						"friendly": answersAfter(100*time.Millisecond, http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
 					},
 				}
+				var hanging []string
+				for i := range 12 {
+					hanging = append(hanging, fmt.Sprintf("hanging-%d", i))
+					server.answers[hanging[i]] = neverAnswers
+				}
 				before := map[string]int{}
 				if test.known {
 					before["friendly"] = 1
 				}
 				client := runTurns(t, server, before)
 				time.Sleep(time.Minute)
-				for i := range 12 {
-					name := fmt.Sprintf("hanging-%d", i)
-					server.answers[name] = neverAnswers
+				for _, name := range hanging {
 					createTurns(t, client, turns(name, 0, 10))
 				}
 				time.Sleep(time.Second) // They have all the places that they may have.

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,8 @@ type recordingStore struct {
 	stored  []coordinationv1alpha1.NodeMaintenanceBudget
 	version string
 	errors  map[string]error
+	// lock is held while a call is recorded: nodes are admitted in parallel.
+	lock    sync.Mutex
 	calls   []string
 	budget  *coordinationv1alpha1.NodeMaintenanceBudget
 	rollout *coordinationv1alpha1.NodeMaintenanceRolloutStatus
@@ -56,6 +59,8 @@ type recordingStore struct {
 
 func (s *recordingStore) call(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	s.calls = append(s.calls, call)
 	if took := s.took[call]; took > 0 {
 		s.clock.SetTime(s.clock.Now().Add(took))

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +36,12 @@ import (
 )
 
 // countingStore stores nothing, and counts the writes.
-type countingStore struct{ written, admitted int }
+type countingStore struct {
+	written int
+	// lock is held while admitted is changed: nodes are admitted in parallel.
+	lock     sync.Mutex
+	admitted int
+}
 
 func (s *countingStore) ListBudgets(context.Context) ([]coordinationv1alpha1.NodeMaintenanceBudget, error) {
 	return nil, nil
@@ -52,6 +58,8 @@ func (s *countingStore) WriteMaintenance(context.Context, *coordinationv1alpha1.
 }
 
 func (s *countingStore) Admit(context.Context, *v1.Node, []v1.MaintenanceAdmission, time.Time) (bool, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	s.admitted++
 	return true, nil
 }
@@ -112,10 +120,10 @@ func TestPaceOfReservations(t *testing.T) {
 				return after
 			}
 			sync(test.first)
-			if want := (countingStore{1, 1}); *store != want {
-				t.Fatalf("first: %+v", *store)
+			if store.written != 1 || store.admitted != 1 {
+				t.Fatalf("first: %d written, %d admitted", store.written, store.admitted)
 			}
-			*store, now = countingStore{}, now.Add(test.pause)
+			store.written, store.admitted, now = 0, 0, now.Add(test.pause)
 			after := sync(test.second)
 			if diff := cmp.Diff([]any{test.written, test.admitted, test.after}, []any{store.written, store.admitted, after}); diff != "" {
 				t.Errorf("written, admitted, after (-want, +got):\n%s", diff)

@@ -186,7 +186,9 @@ func (s *sim) run() {
 
 // sleep lets time pass. Odd durations, because two timers of the same time race.
 func (s *sim) sleep(d time.Duration) {
+	s.lock.Lock()
 	s.step++
+	s.lock.Unlock()
 	time.Sleep(d + 137*time.Microsecond)
 	synctest.Wait()
 	s.observe()
