@@ -30,7 +30,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// maxSingleReads is up to how many nodes are read one by one; all nodes of the cluster are listed for more.
+// maxSingleReads is up to how many nodes are read one by one. For more, the schedulable nodes of the cluster are listed.
 const maxSingleReads = 20
 
 // confirmEmpty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
@@ -85,7 +85,8 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 	nodes := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
 		return c.writer.client.CoreV1().Nodes().List(ctx, options)
 	}))
-	err = nodes.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error { return check(object.(*v1.Node)) })
+	schedulable := fields.OneTermEqualSelector("spec.unschedulable", "false").String()
+	err = nodes.EachListItem(ctx, metav1.ListOptions{FieldSelector: schedulable}, func(object runtime.Object) error { return check(object.(*v1.Node)) })
 	if err != nil && !isUnseen(err) {
 		return fmt.Errorf("reading the nodes before they are drained: %w", err)
 	}

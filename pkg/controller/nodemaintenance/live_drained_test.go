@@ -122,16 +122,26 @@ func TestDrainedMaintenanceIsConfirmed(t *testing.T) {
 			}
 			test.change(f)
 			gets, lists := 0, 0
-			f.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { lists++; return false, nil, nil })
+			f.client.PrependReactor("list", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				// The fixture lists all.
+				if action.(clienttesting.ListAction).GetListRestrictions().Fields.String() == "spec.unschedulable=false" {
+					lists++
+				}
+				return false, nil, nil
+			})
 			f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { gets++; return false, nil, nil })
 			for range 20 {
 				f.deliverMaintenances()
+				for range 3 {
+					f.maintenanceQueue.Add("m") // Whatever happens on its nodes does that.
+					f.step()
+				}
 				f.runOnCaches(time.Second)
 			}
 			if got := isDrained(&f.maintenance("m").Status); got != test.want {
 				t.Errorf("drained: %t, want %t", got, test.want)
 			}
-			if (lists > 0) != (test.nodes > maxSingleReads) || lists > 20 || (gets > 0) != (test.nodes <= maxSingleReads) {
+			if (lists > 0) != (test.nodes > maxSingleReads) || lists > 25 || (gets > 0) != (test.nodes <= maxSingleReads) || gets > 25*test.nodes {
 				t.Errorf("%d nodes were read, and %d times all", gets, lists)
 			}
 			f.run(20 * time.Second)

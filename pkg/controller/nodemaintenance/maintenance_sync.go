@@ -250,6 +250,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	}
 	if isDrained(status) && !isDrained(&m.Status) {
 		if err := c.confirmDrained(ctx, m); isUnseen(err) {
+			c.maintenanceWrites.wrote(m.Name, now) // Nothing is written, but what it asks has the pace of writes.
 			c.maintenances.AddAfter(m.Name, firstRetry)
 			return nil
 		} else if err != nil {
