@@ -337,8 +337,12 @@ func (s *story) set(replicas int32, leaving ...string) {
 }
 
 // deployment scales the Deployment of the set.
-func (s *story) deployment() {
-	change(s, "Deployment", &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "deployment", Generation: 1}})
+func (s *story) deployment(changes ...func(*appsv1.Deployment)) {
+	change(s, "Deployment", &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "deployment", Generation: 1}}, changes...)
+}
+
+func replicas(count int32) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Replicas = &count }
 }
 
 func (s *story) budget(changes ...func(*policyv1.PodDisruptionBudget)) {
@@ -983,6 +987,23 @@ func TestRules(t *testing.T) {
 			s.other(false)
 			s.pod(terminate)
 		}, ""},
+		"gone when the Deployment was scaled down during a surge": {func(s *story) {
+			s.pod(ofSet)
+			s.deployment(replicas(2))
+			s.other(true)
+			s.wait(settled)
+			s.deployment(replicas(1))
+			s.set(2, podUID)
+			s.pod(terminate)
+		}, ""},
+		"gone when the Deployment wants more": {func(s *story) {
+			s.pod(ofSet)
+			s.deployment(replicas(2))
+			s.other(true)
+			s.wait(settled)
+			s.set(2, podUID)
+			s.pod(terminate)
+		}, "1 of 2 replicas are ready without it"},
 		"gone long after the Deployment was scaled": {func(s *story) {
 			s.pod(ofSet)
 			s.deployment()

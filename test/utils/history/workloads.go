@@ -103,13 +103,18 @@ func (p *podLosses) check(w *World, c *Change) string {
 			ready++
 		}
 	})
-	if deployment := metav1.GetControllerOf(set); deployment != nil {
-		if at, known := p.changed[deployment.UID]; known && c.Time.Sub(at) < settled {
+	wanted := *set.Spec.Replicas
+	if by := metav1.GetControllerOf(set); by != nil {
+		if at, known := p.changed[by.UID]; known && c.Time.Sub(at) < settled {
 			return ""
 		}
+		// The set may have replacements that are not ready yet, and the Deployment be scaled down meanwhile.
+		if deployment, found := get[*appsv1.Deployment](w, by.Kind, set.Namespace, by.Name); found && deployment.UID == by.UID && deployment.Spec.Replicas != nil {
+			wanted = min(wanted, *deployment.Spec.Replicas)
+		}
 	}
-	if ready+p.countRecent(owner.UID, c.Time) >= *set.Spec.Replicas {
+	if ready+p.countRecent(owner.UID, c.Time) >= wanted {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d replicas are ready without it", ready, *set.Spec.Replicas)
+	return fmt.Sprintf("%d of %d replicas are ready without it", ready, wanted)
 }
