@@ -14,10 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package nodemaintenance cordons nodes, requests the eviction of their pods, and releases the
-// nodes, as NodeMaintenances specify (KEP-4212).
+// Package nodemaintenance cordons nodes, requests the eviction of their pods, and releases the nodes, as
+// NodeMaintenances specify (KEP-4212).
 //
-// # States
+// # Stages
 //
 // A maintenance is in the stage of its spec, which administrators only move forward:
 //
@@ -26,93 +26,209 @@ limitations under the License.
 //	Drain     In addition, the eviction of their pods is requested, in the order of the plan.
 //	Complete  Requests are withdrawn, and nodes that no other maintenance claims are schedulable.
 //
-// Any stage but Idle begins with the finalizer. A maintenance that is deleted becomes Complete
-// first. When all nodes are released in Complete, the finalizer is removed, and the maintenance is
-// over: whoever cordons one of its nodes after that is another client.
+// Any stage but Idle begins with the finalizer. A maintenance that is deleted becomes Complete first. When all
+// nodes are released in Complete, and all requests are withdrawn that may be canceled and that no other
+// maintenance wants, the finalizer is removed, and the maintenance is over: whoever cordons one of its nodes after
+// that is another client.
 //
-// A maintenance in the stage Cordon or Drain claims the nodes that it selects. A node goes through
-// these steps, each of which waits until the one before is stored:
+// A maintenance in the stage Cordon or Drain claims the nodes that it selects. A node goes through these steps,
+// each of which waits until the one before is stored, so that a crash in between leaves nothing that a new process
+// does not find:
 //
 //	cordon   spec.unschedulable is set.
 //	targets  status.maintenanceStatus says which of its pods have to leave.
 //	request  Each of those pods has an EvictionRequest with this controller as a requester.
 //	release  When no maintenance claims the node: schedulable, status cleared, requests withdrawn.
 //
+// With the gate NodeMaintenanceBudgets, a maintenance in the stage Drain may have to wait before it begins with a
+// node. The phases of a node follow from its status.maintenanceStatus.admissions (limits.go). For cordons,
+// targets, requests and releases, each phase is like a stage:
+//
+//	waiting    like Idle. Until package admission has admitted the node; if it is marked as done by then and
+//	           not claimed, it is done at once.
+//	admitted   Until it is marked as done by an annotation, or was rebooted after its drain: bootID is another
+//	           one, and it has been Ready for 30 seconds.
+//	returning  like Cordon. Until it is Ready without startup taints, and its pods of DaemonSets are ready, or
+//	           another maintenance claims it that does not give it back as well. A node without pods is
+//	           released in the same write.
+//	done       like a node that is not selected, until the maintenance ends. What cannot be made schedulable
+//	           keeps its place.
+//
+// A maintenance without a rollout begins at once with nodes that no budget selects. That is recorded as an
+// admission as well (begunNow), so a budget that is created later undoes nothing. Its stage Drain has no effect
+// before the cache has the budgets that the API server has (current_limits.go). Maintenances of kubelets that shut
+// down never wait. From its announcement until it is free, a node of a rollout is written nine times, and once
+// more when the maintenance ends: TestWritesToANodeOfARollout lists the writes.
+//
 // # Drain targets
 //
-// In the stage Drain a maintenance has a position: the first entry of its plan of which a pod is
-// left on any of its nodes. On a node it allows all that the plan includes up to there; on a node
-// that joined late, up to the first entry with a pod there. The targets of a node are the least
-// that one of its maintenances allows, and at least those that the node has stored. If these
-// include no pod that is left, they are raised to what the maintenance with the least progress
-// allows, so that plans that contradict each other do not wait for each other forever. A
-// maintenance advances when the pods of its entry have left all of its nodes, including those that
-// another maintenance limits.
+// In the stage Drain a maintenance has a position: the first entry of its plan of which a pod is left on any of
+// its nodes. On a node it allows all that the plan includes up to there; on a node that joined late or that had to
+// be admitted, up to the first entry with a pod there. The targets of a node are, per pod type and selector, the
+// least that one of its maintenances allows, and at least those that the node has stored. If these include no pod
+// that is left, they are raised to what the maintenance with the least progress allows, so that plans that
+// contradict each other do not wait for each other forever (nodeTargets has the proof). A maintenance advances
+// when the pods of its entry have left all of its nodes, including those that another maintenance limits.
 //
-// The drain of a node does not start while another maintenance in the stage Drain that selects it
-// awaits its finalizer, unless an attempt to store that has failed. So which maintenance goes first
-// follows from the objects, and not from which finalizer is stored first. The controller does not
-// wait for maintenances that may be created later, because that would delay every drain: they find
-// the drain of a node as it is.
+// The drain of a node does not start while another maintenance in the stage Drain that selects it awaits its
+// finalizer, unless an attempt to store that has failed. So which maintenance goes first follows from the objects,
+// and not from which finalizer is stored first. Maintenances that are created later find the drain of a node as it
+// is.
 //
-// # Who writes what
+// # What this controller writes
 //
-//	spec                                   administrators; the stage Complete on
-//	                                       deletion, and the finalizer, this controller
-//	status of a NodeMaintenance            this controller
-//	node.spec.unschedulable                this controller, while the node is claimed
-//	node.spec.taints                       its own, nodemaintenance.k8s.io/planned
-//	node.status.maintenanceStatus          this controller
-//	its four node.status.conditions        this controller
-//	status of a NodeMaintenanceBudget      this controller
-//	evictionrequest.spec.requesters        its own entry: nodemaintenance.k8s.io
-//	evictionrequest.status.conditions      InterceptorsSkipped, for an escalation
-//	pod.status.conditions, its deletion    DisruptionTarget, and only for an escalation
+//	NodeMaintenance        status; the stage Complete on deletion; its finalizer
+//	NodeMaintenanceBudget  status
+//	Node                   spec.unschedulable, while the node is claimed
+//	                       spec.taints: nodemaintenance.k8s.io/planned, while it waits
+//	                       status.maintenanceStatus
+//	                       status.conditions: MaintenancePlanned, MaintenanceInProgress, DrainInProgress, Drained
+//	EvictionRequest        spec.requesters: its own entry, nodemaintenance.k8s.io
+//	                       status.conditions: InterceptorsSkipped, for an escalation
+//	Pod                    for an escalation: the condition DisruptionTarget, and the deletion
+//
+// # Workers
+//
+//	syncNode         counts the pods of one node and decides on it, without any API call
+//	writeNode        cordons it and writes its taint and status; decides again before; ten workers, like syncNode
+//	refreshNode      writes its status where only counts of pods are outdated: one node each 100 ms
+//	writeRequests    requests, withdrawals and what escalations do: 80 workers
+//	syncMaintenance  writes finalizer, stage and status of one maintenance, from sums
+//	syncAdmissions   decides which nodes are next, and writes the statuses of budgets and rollouts; one worker
+//
+// Nodes and maintenances, requests, and events each have a client with limits of its own.
 //
 // # Invariants
 //
-//   - Nothing is changed before the finalizer is stored, so nothing stays behind. A maintenance
-//     without it only keeps nodes from being uncordoned, and delays drains until its first attempt
-//     to store it has ended.
+// Order of writes:
+//   - Nothing is changed before the finalizer is stored, so nothing stays behind. A maintenance without it only
+//     keeps nodes from being uncordoned, and delays drains until its first attempt to store it has ended.
 //   - A position never decreases. It is stored in status.drainStatus.drainPlanPosition.
-//   - The targets of a node never step back while a maintenance drains it. They are stored in the
-//     node, and written with its resourceVersion as a precondition. After a conflict they are only
-//     written again if the API server has what the decision was based on.
-//   - The eviction of a pod is requested only if the stored targets of its node include it, and
-//     never because of a maintenance whose finalizer is removed.
-//   - A slow admission webhook of a namespace delays only requests in this namespace: no sync
-//     writes a request.
-//   - Progress is current: the sync of a node makes no API call, so that neither the status of a
-//     maintenance nor the metrics wait for the writes that thousands of nodes need.
-//   - A maintenance of few nodes does not wait for one of thousands: in each queue of nodes and of
-//     requests, maintenances have equal shares.
-//   - A request is never withdrawn while a maintenance drains the node, or if its interceptor
-//     forbids cancellation.
-//   - Drained is True only if no pod is left on any selected node, all of them are stored as
-//     unschedulable, and at least one is selected, which kube-apiserver is asked before, because
-//     caches may be minutes behind. It is about the generation that it names.
-//   - What the API server rejects is a blocker in the status, in each stage that waits for it, and
-//     retried within 30 seconds. A completion also names what it waits for on nodes that it does
-//     not select any more, or that are gone. A node that cannot be cordoned keeps its targets, and
-//     no further eviction of its pods is requested.
-//   - A node is uncordoned only when the last maintenance that claims it ends, and only if this
-//     controller has cordoned it, which the managed fields of the node say. A claimed node that someone has uncordoned is cordoned again only as it
-//     was read: a controller that knows more may have released it.
-//   - A node that is deselected before its status was written is not overruled either: it is not
-//     cordoned before all nodes are counted, and its status follows the cordon.
-//   - An event costs the same with any number of other nodes, and of maintenances that select none
-//     of its nodes by name or by the value of a label. Nothing lists all pods.
-//   - The status of an object is written at most once a second, and only if it has changed.
+//   - The targets of a node never step back while a maintenance drains it. They are stored in the node, and
+//     written with its resourceVersion as a precondition. After a conflict they are only written again if the API
+//     server has what the decision was based on. The same is true of cordons and uncordons, unless ten attempts in
+//     a row end with a conflict: a process that has lost its lease does not cordon a node that was released since.
+//   - The eviction of a pod is requested only if the stored targets of its node include it, and never because of a
+//     maintenance whose finalizer is removed.
+//   - A request is never withdrawn while a maintenance drains the node, or if its interceptor forbids
+//     cancellation.
+//   - A node is released, and its targets are cleared, when no request for its pods is waiting or in flight and
+//     the cache has all writes. A write whose answer was lost is found by its watch event, and withdrawn.
+//
+// Result:
+//   - Drained is True only if no pod is left on any selected node, all of them are stored as unschedulable, and at
+//     least one is selected. It is about the generation that it names: while a drain has not counted all nodes of
+//     a new selector, the stored status stays, with its generation.
+//   - A node is uncordoned only when the last maintenance that claims it ends, and only if this controller has
+//     cordoned it. A claimed node that someone has uncordoned is cordoned again only as it was read: a controller
+//     that knows more may have released it.
+//   - A node that is deselected before its status was written is not cordoned before all nodes are counted, and
+//     its status follows the cordon.
+//   - What the API server rejects is a blocker in the status, in each stage that waits for it, and retried within
+//     30 seconds. A completion also names what it waits for on nodes that it does not select any more, or that are
+//     gone. A node that cannot be cordoned keeps its targets, and no further eviction of its pods is requested. A
+//     taint delays only the end of its maintenance.
+//   - Messages change only when something happens: names are sorted and truncated, times are absolute. They name
+//     the maintenances that keep a node below what its oldest one allows.
+//
+// Cost:
+//   - Progress is current: neither the status of a maintenance nor the metrics wait for the writes that thousands
+//     of nodes need.
+//   - A maintenance of few nodes does not wait for one of thousands: in each queue of nodes and of requests,
+//     maintenances have equal shares. A node of several is in the share of the one with the fewest nodes.
+//   - A slow admission webhook of a namespace delays only requests in this namespace. Withdrawals of a namespace
+//     go before its new requests. A request that takes longer than 5 seconds is given up and retried, a deletion
+//     after 35; if that repeats, it is the blocker RequestFailed.
+//   - An event costs the same with any number of other nodes, and of maintenances that select none of its nodes by
+//     name or by the value of a label (progress_index.go). Nothing lists all pods.
+//   - The status of an object is written at most once a second, and only if it has changed. Where only counts of
+//     pods change on a node that was admitted, and none is blocked, it is every ten seconds.
+//
+// # What the API server is asked before
+//
+// A process that was suspended goes on with old caches before it knows that it no longer leads.
+//
+//	a request         whether the maintenances still drain the node and its targets take the pod; what was
+//	                  read serves all pods of the node for a second (live_drains.go)
+//	a withdrawal, an uncordon, or the end of a claim, of targets or of an admission
+//	                  whether the cache has the maintenances that claim the node; once a second for all
+//	                  nodes (live_claims.go)
+//	an uncordon       which field manager has set spec.unschedulable: that of others stays. If that is only
+//	                  known to be one of the oldest of more than ten clients, the node stays cordoned if its
+//	                  taint node.kubernetes.io/unschedulable is older than the claim
+//	Drained           whether the cache has the pods and nodes, because machines are switched off then
+//	                  (live_drained.go)
+//	an escalation     whether node and maintenances are as decided, and what time it is (escalation.go)
+//
+// # What others undo
+//
+// Contests have a pace: at first the controller acts at once, later less often, with a blocker and an event.
+//
+//	requests that others withdraw         two at once, then after 5 s, doubling up to a minute, for as long as
+//	                                      requests of the last ten minutes count. The blocker says who withdraws
+//	requests that it has withdrawn itself ten at once: a label that flaps is such a contest
+//	                                      (contests.go)
+//	pods that come back to the node       all at once, then after 10 s, doubling up to 5 minutes, per owner and
+//	                                      node, ten owners per namespace. The node is drained when it was empty
+//	                                      for 5 s, or 30 s if pods have come back or are likely to (returns.go)
+//	cordons, taints, conditions,          three in ten minutes at once, then one a minute (pace.go)
+//	finalizers, and labels that select
+//
+// Events of one reason about one object that differ in their texts would be taken for repetitions of the first
+// one. regarding.fieldPath tells up to four texts apart (event_notes.go).
+//
+// # Pods that stay
+//
+// A policy is looked up for each pod when its node is counted (policies.go).
+//   - Of the policies of several maintenances, the most cautious decides: Skip, then WaitCompleted, then Drain,
+//     because a pod that is evicted for one is gone for all. What a maintenance skips is not left for it. What
+//     others skip is left, is a blocker that names them, and holds up no entry of its plan.
+//   - Where a pod is skipped, the pods of DaemonSets and the static pods stay as well.
+//   - A policy that selects namespaces whose labels are not known applies.
+//   - The maintenance of a shutdown skips nothing, holds up nobody, and does not wait for what others skip:
+//     whoever has the machine can write it, and the machine goes down with these pods.
+//   - Pods that nobody stops are like skipped ones to each maintenance, as with kubectl drain --ignore-daemonsets
+//     (absences.go). Kubelets declare in status.declaredFeatures that they stop static pods; those of the fork on
+//     v1.36.3 cannot declare anything, and are asked.
+//   - spec.drainedWhen waits for VolumeAttachments but those of pods that stay, since emptiedTime in the status of
+//     the node. The condition Drained of a node is True when it is drained for all of its maintenances.
+//
+// # Escalation
+//
+// spec.escalation says when the drain of a node stops waiting: interceptors are passed over, pods are deleted
+// whatever their budgets allow, or pods of a node that is out of service are removed from the API.
+//   - The clock of a node begins with its admission, so an escalation needs a rollout, which may be empty. It
+//     stands still while no pod may leave because of other maintenances (waitingTime, waitedSeconds of the
+//     admission).
+//   - A pod is acted on when all maintenances that drain its node have come to this or a stronger action for it.
+//     One that never escalates holds up the others, and so does one that skips the pod; WaitCompleted does not.
+//     Blockers and an event name it.
+//   - Before an action begins, there are five minutes, or as long as its step says if that is less, after the
+//     start of a controller (nobody evicted before), after the end of a maintenance that has held it up, and after
+//     the end of a policy that has skipped the pod.
+//   - The time is that of kube-apiserver (pkg/controller/util/serverclock), which does not depend on the leader's
+//     clock.
+//   - The admission says which action has begun before the first pod is acted on. It never gets weaker.
+//   - IgnoreBudgets deletes a pod one grace period before the time of the step. Such a pod is within the drain
+//     targets, wherever the plan has it, so its DaemonSet does not replace it. It gets the condition
+//     DisruptionTarget first.
+//   - ForceDelete needs the taint node.kubernetes.io/out-of-service and a node that is not Ready, as for the
+//     garbage collector of pods: otherwise the pod may still run.
+//   - InterceptorsSkipped is a condition and no field of the spec, which any requester could set. Interceptors
+//     that alone can stop a pod stay active.
 //
 // # Memory
 //
-// The objects are the memory: they store position, targets and stages. The progress of maintenances
-// is derived from them and from the caches: for every maintenance, how many pods are left on its
-// nodes for each entry of its plan. A node that changes is counted again, and the sums change by
-// the difference. After a restart nothing is decided on a node until all nodes of its maintenances
-// are counted. Failed writes are kept to delay the next attempts and to publish them; after a
-// restart they are retried at once, and since when they fail, the statuses say. Which maintenance has claimed a node that none selects any more
-// is not stored: after a restart all that are in Complete wait for it.
+// The objects are the memory: they store position, targets and stages. The progress of maintenances is derived
+// from them and from the caches: for every maintenance, how many pods are left on its nodes for each entry of its
+// plan. A node that changes is counted again, and the sums change by the difference. After a restart nothing is
+// decided on a node until all nodes of its maintenances are counted.
+//
+// What is only in memory delays writes: failures, contests, pods that come back. After a restart they are retried
+// at once. Since when writes fail, the statuses say: a new process leaves a status as it is until they have failed
+// again, for half a minute at most (resume.go). A node whose drain had begun has to be empty for as long again.
+// Which maintenance has claimed a node that none selects any more is not stored: all that are in Complete wait for
+// nodes whose status or pods show that one did.
 //
 // # Reading order
 //
@@ -156,6 +272,6 @@ limitations under the License.
 //	events.go, metrics/            events and metrics
 //	event_notes.go                 which events with the same reason are not the same
 //
-// k8s.io/component-helpers/node/maintenance has what the controller shares with others: the
-// standard plan, which entry includes a pod, node selectors, targets, and blockers.
+// k8s.io/component-helpers/node/maintenance has what the controller shares with others: the standard plan, which
+// entry includes a pod, node selectors, targets, and blockers.
 package nodemaintenance
