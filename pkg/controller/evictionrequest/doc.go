@@ -14,12 +14,12 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest implements the controller that takes each EvictionRequest through its
-// interceptors until the pod is gone or the request is canceled (KEP-4563).
+// Package evictionrequest implements the controller that takes each EvictionRequest through its interceptors until
+// the pod is gone or the request is canceled (KEP-4563).
 //
 // # States
 //
-// A request is in one of these states. They are derived from its status alone:
+// A request is in one of these states. They are derived from its status alone; kubectl prints them as STATE:
 //
 //	Pending       not processed yet, or all interceptors are processed and the pod still runs.
 //	Intercepting  an interceptor of the pod is active.
@@ -28,46 +28,105 @@ limitations under the License.
 //	Evicted       condition Evicted is True: the pod is gone. Final.
 //	Canceled      condition Canceled is True: no interceptor acts any more. Final.
 //
-// One write takes a request from Pending to Intercepting, or to Evicting if the pod has no
-// interceptor of its own. This write records all interceptors and activates the first one. The next
-// interceptor becomes active when the active one completes or sends no heartbeat for
-// spec.heartbeatDeadlineSeconds. The last one is always imperative-eviction.k8s.io, which this
-// package implements: it evicts the pod through the pods/eviction subresource, within its
-// PodDisruptionBudgets, and retries without a limit. Any request that is not final becomes Evicted
-// when the pod is gone, whatever removed it, and Canceled when the last requester leaves. A
-// finished request is deleted after a TTL. A canceled one is deleted immediately when a requester
-// is added to it.
+// One write takes a request from Pending to Intercepting, or to Evicting if the pod has no interceptor of its own;
+// then kube-apiserver has usually done so on creation. This write records all interceptors and activates the first
+// one. The next interceptor becomes active when the active one completes or sends no heartbeat for
+// spec.heartbeatDeadlineSeconds. The last one is always imperative-eviction.k8s.io, which this package implements:
+// it evicts the pod through the pods/eviction subresource, within its PodDisruptionBudgets, and retries without a
+// limit; for pods of DaemonSets and static pods, it completes at once. Any request that is not final becomes
+// Evicted when the pod is gone, whatever removed it, and Canceled when the last requester leaves or the request is
+// deleted, when there is no such pod, or when the pod leaves with its scheduling group only.
 //
-// # Writers of each field
+// When the active interceptor has completed and the pod is terminating, the request waits for its end. An
+// interceptor that is the only way to stop a pod has no deadline (client-go/tools/evictionrequest has the rule).
 //
-//	spec                                 requesters; this controller withdraws eviction.k8s.io
-//	status.interceptors[own entry]       the active interceptor
-//	status.evictionRequestCancellationPolicy  the active interceptor
-//	status.conditions of their own names  interceptors
-//	everything else in the status        this controller
-//	metadata.labels, those of the pod    this controller
+// etcd removes finished requests, with a lease that the last write sets
+// (pkg/registry/coordination/evictionrequest). This controller deletes those without a lease, after a TTL of its
+// own flag; and at once those that are in the way of another request: canceled ones to which a requester was
+// added, those whose target is not the pod with this UID, and those that are Evicted although the pod runs, as
+// after a restore of etcd.
+//
+// # What this controller writes
+//
+// ARCHITECTURE.md has the writers of the other fields.
+//
+//	spec.requesters                      withdraws eviction.k8s.io, and removes the annotations about calls
+//	metadata.labels                      those of the pod; kube-apiserver sets them on creation
+//	status.targetInterceptors            once, from the pod
+//	status.activeInterceptors            at most one
+//	status.processedInterceptors         in the order of targetInterceptors
+//	status.interceptors                  creates the entries; writes that of imperative-eviction.k8s.io
+//	status.conditions                    Evicted, Canceled, Blocked, InterceptorUnresponsive
+//	status.observedGeneration
 //
 // # Invariants
 //
-//   - The object holds the state from which deadlines are computed. A restart shortens no deadline
-//     and extends one by at most five minutes.
-//   - A pod is identified by its UID, which is the name of its request. A pod of the same name with
-//     another UID is another pod. Every eviction has the UID as a precondition.
-//   - A pod is evicted only if its stored request wants that: the API server asks it. Canceled is
-//     written only for a pod that stays, as the API server says.
-//   - A pod that is missing from the cache counts as gone only if the cache had it before, or if
-//     the API server confirms it: the cache can be stale.
-//   - An idle request causes no API calls.
-//   - No decision uses a request that is older than this controller's last write.
-//   - Requests that wait for an event are also synced from the caches every few minutes.
-//   - Of the pods that a budget allows, those that are not ready are evicted first, then the oldest:
-//     two at a time, or up to 32 while the API server answers quickly.
-//   - However many pods wait for a budget that allows nothing, the API server is asked about one of
-//     them, and what a request says about that is written once.
-//   - Of two writes of one version of a request, this controller tries only one.
-//   - No interceptor times out right after this controller lost contact with the API server, or
-//     while it cannot write the request.
-//   - One namespace uses at most three quarters of the workers, and every call has a timeout.
+// Decisions:
+//   - sync.go reads one request and its pod from caches, computeStatus computes the status from (now, request,
+//     pod), and one writer updates it if it differs. The clock is read once per sync.
+//   - The object holds the state from which deadlines are computed: activationTime, heartbeatTime, retries. A
+//     restart shortens no deadline and extends one by at most five minutes.
+//   - A pod is identified by its UID, which is the name of its request. A pod of the same name with another UID is
+//     another pod. Every eviction has the UID as a precondition.
+//   - A pod that is missing from the cache counts as gone only if the cache had it before, or if the API server
+//     confirms it: the cache can be stale.
+//   - No decision uses a request that is older than this controller's last write. Of two writes of one version of
+//     a request, it tries only one: both queues write the same requests (pending_writes.go).
+//   - A pod is evicted only if its stored request wants that: the API server asks it. Canceled is written only for
+//     a pod that stays, as the API server says.
+//   - Events and metrics follow from the difference between two statuses (changes.go), so they cannot contradict
+//     the object.
+//   - Requests that wait for an event are also synced from the caches every five minutes, by one timer for all
+//     (sweep.go).
+//
+// Timeouts:
+//   - For five minutes after the controller has started, after a watch was interrupted and after a read has
+//     failed, no interceptor times out: it may have been unable to report. While one is active and no write has
+//     succeeded for 30 seconds, a read tests whether the API server serves, because informers are silent while
+//     connections are refused.
+//   - If the status of a request cannot be written, its interceptor does not time out for ten minutes, or five
+//     after an attempt that succeeds. This applies to that request only: a tenant's webhooks can refuse any write
+//     in its namespace.
+//   - Outages extend a turn by the time that they have taken and half an hour at most, so that a load balancer
+//     that resets all watches every few minutes does not keep a silent interceptor for ever. They are in memory; a
+//     new process begins at zero (outages.go).
+//   - A timeout is written over the version of the request that was read, so a report that the cache lacks makes
+//     the write fail with a conflict.
+//
+// Budgets:
+//   - A pod with one PodDisruptionBudget waits in the queue of that budget. Those that are not ready are evicted
+//     first, then the oldest: two at a time, or up to 32 while the API server answers quickly (pace.go), as with
+//     the gate EvictionLane. Without it, each eviction writes the status of the budget, and the loser of two
+//     writes waits half a second. Pods without a budget, or with several, which the API server never evicts, are
+//     evicted independently.
+//   - However many pods wait for a budget that allows nothing, the API server is asked about one of them, and what
+//     a request says about that is written once. The next question follows after 1, 2, 4, 8, then every 15 minutes
+//     (budget_verdicts.go). A pod leaves when the cached budget allows it.
+//   - If the API server contradicts the cached budget, its queue rests until the cache has a newer version, for
+//     one second, or ten if that happens repeatedly.
+//   - Other refusals are about one pod. They follow the same schedule, and are retried when the pod changes, after
+//     5 seconds, doubling to a minute. A conflict is retried within two seconds: who writes to a pod must not be
+//     able to keep it. After half a minute of conflicts only, the condition Blocked says so.
+//   - If an eviction gets no response, the pod is read from the API server before the next attempt.
+//   - The budgets of a pod are looked up by its labels in one index for all controllers of a process (index.go in
+//     component-helpers/apps/poddisruptionbudget). An index function of the cache records what has changed while
+//     the cache stores it: an event handler would be too late, because other handlers may know of a budget before
+//     it.
+//
+// Fairness and cost:
+//   - An idle request causes no API calls. A pod without interceptors costs three: create, evict, record the end.
+//     Requests share the memory of labels, names and reasons (ShareMemory in client-go/tools/evictionrequest).
+//   - Status writes, evictions and events have a client each. Evictions have a queue of their own, because they
+//     wait in the API server.
+//   - Failures delay only their own request, from one second to 15 minutes for evictions and 5 minutes for status
+//     writes.
+//   - In both queues, each node drain has the same share of the workers, and so have all other requests together
+//     (owners.go); in each, namespaces take turns, then requesters. Which drain it is, the admissions in the
+//     status of the node say, which kubelets cannot write. Where none are stored, all node drains have one share,
+//     in which the nodes take turns.
+//   - One namespace uses at most three quarters of the workers (client-go/util/fairshare), and every call has a
+//     timeout: 35 seconds, and 45 for an eviction. That is more than a slow webhook takes, and less than the
+//     minute of the API server.
 //
 // # Reading order
 //

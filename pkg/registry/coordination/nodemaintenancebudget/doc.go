@@ -14,5 +14,5 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package nodemaintenance implements the strategies of the API server for NodeMaintenances.
+// Package nodemaintenancebudget implements the strategies of the API server for NodeMaintenanceBudgets.
 package nodemaintenancebudget

@@ -20,6 +20,15 @@ limitations under the License.
 //
 // It also authorizes changes of the fields of the status: an interceptor may change only its own
 // fields, see k8s.io/api/coordination/v1alpha1.EvictionInterceptVerb.
+//
+// # Reserved names of requesters
+//
+// Requesters are equal: whoever may delete a pod may request its eviction, and withdraw the request of another
+// one. So that a drain is not called off by the owner of a pod, nor kept out by a full list, names in k8s.io have
+// ten places of their own (validation), and adding or removing them, or deleting an unfinished request that has
+// one, needs the verb "request" on the virtual resource evictionrequesters, in all namespaces, because tenants may
+// have all permissions in one (requesters.go). A pod that terminates protects nothing any more. The controller
+// withdraws eviction.k8s.io with its verb "control".
 package evictionrequest
 
 import (

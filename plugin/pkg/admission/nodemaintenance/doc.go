@@ -36,10 +36,9 @@ limitations under the License.
 // each stage, and for a deletion as well, because nothing says which nodes they select.
 //
 // These changes need no such permission, because they do not change what happens to any node:
-//   - labels and annotations, and the removal of owners. Exceptions are the annotations by which a kubelet
-//     knows the maintenance of its shutdowns: without them, it would not end it. The addition of an owner is different: if
-//     the owner does not exist, the garbage collector deletes the maintenance with its own
-//     permissions;
+//   - labels and annotations, and the removal of owners. Exceptions are the annotations by which a kubelet knows
+//     the maintenance of its shutdowns: without them, it would not end it. The addition of an owner is different:
+//     if the owner does not exist, the garbage collector deletes the maintenance with its own permissions;
 //   - the finalizer of the controller, added in any stage but Idle, and removed in the stage
 //     Complete, or in the stage Idle while the maintenance is being deleted;
 //   - the stage Complete on a maintenance that is being deleted;

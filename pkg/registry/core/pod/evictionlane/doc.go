@@ -24,8 +24,8 @@ limitations under the License.
 // decided in one write, in the order of their arrival and by unchanged rules: checkAndDecrement of
 // the eviction storage, called for each.
 //
-// Where a namespace has many budgets, they are not listed for each eviction, but looked up in memory (tracker.go), once
-// etcd has said that they are current.
+// Where a namespace has many budgets, they are not listed for each eviction, but looked up in memory (tracker.go),
+// once etcd has said that they are current.
 //
 // The lane has no other state beyond the calls that are waiting. Several API servers, with and without a
 // lane, may evict under one budget: each write depends on the version of the budget that it read.
