@@ -16,6 +16,17 @@ limitations under the License.
 
 package replicaset
 
+// What the ReplicaSet controller does about evictions (KEP-4563) and about the choice of pods for scale-downs:
+//
+//	eviction.go                 how it takes part, with the gate DeploymentPodSurge
+//	eviction_injection.go       the names of the Deployment and ReplicaSet controllers on new pods
+//	eviction_order.go           which pods a scale-down deletes first
+//	eviction_surplus.go         no pod for an extra replica that is not needed any more
+//	eviction_interceptor.go     the interceptor replicaset.apps.k8s.io: one attempt to evict, within budgets
+//	eviction_grace_period.go    the grace period that callers of pods/eviction have asked for
+//	departing_nodes.go          pods on nodes that are to go are preferred
+//	downscale_pod_picker.go     the sync asks a picker: see package podpicker
+
 import (
 	"context"
 	"fmt"
