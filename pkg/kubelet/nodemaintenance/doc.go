@@ -35,8 +35,8 @@ limitations under the License.
 //	                      process as the end: the pod is stopped again for its new mirror pod
 //	any      -> running   the drain targets of the node no longer take the pod
 //
-// A stop that has begun goes on whatever becomes of the request: the report of the interceptor says that it has begun, and
-// the evictionrequest-controller does not cancel the request meanwhile.
+// A stop that has begun goes on whatever becomes of the request: the report of the interceptor says that it has
+// begun, and the evictionrequest-controller does not cancel the request meanwhile.
 //
 // While a pod is stopping, ended or held, the kubelet does not see it: package config omits it from
 // the updates of its source. So the kubelet stops the pod with its grace period, deletes the mirror
@@ -87,13 +87,13 @@ limitations under the License.
 //	draining   -> asking      that one has ended
 //	any        -> called off  another client has ended the maintenance of the shutdown
 //
-// If the node is not draining for too long, pods are terminated as without a maintenance, in order
-// of their priorities, until it is. Drain returns when no pod is left, or only pods that stay in maintenances, at the
-// limit of the delay, or when the shutdown is canceled.
+// If the node is not draining for too long, pods are terminated as without a maintenance, in order of their
+// priorities, until it is. Drain returns when no pod is left, or only pods that stay in maintenances, at the limit
+// of the delay, or when the shutdown is canceled.
 //
-// In each graceful shutdown, also without a drain, the node has the condition GracefulNodeShutdownInProgress, whose
-// reason says who ends the pods. While a machine shuts down, the lock that delays this is also in the file descriptor
-// store of systemd, so that a kubelet that restarts has it again.
+// In each graceful shutdown, also without a drain, the node has the condition GracefulNodeShutdownInProgress,
+// whose reason says who ends the pods. While a machine shuts down, the lock that delays this is also in the file
+// descriptor store of systemd, so that a kubelet that restarts has it again.
 //
 // The maintenance must end afterwards. Its record says so: a file which is written before the
 // maintenance is created, and names the boot. A kubelet in another boot ends the maintenance. In the
@@ -101,4 +101,23 @@ limitations under the License.
 // to end it, and Drain stops the current one before it creates a maintenance of the same name.
 // Without a shutdown, the API server is called only by a kubelet that starts without a record while
 // a maintenance drains the node: that may be the maintenance of a lost record.
+//
+// # Reading order
+//
+//	manager.go                       the type, and what it does with each static pod
+//	holds.go                         the states of static pods
+//	interceptor.go                   the interceptors of mirror pods
+//	checkpoint.go, sync_unix.go,
+//	sync_windows.go                  the checkpoint
+//	shutdown.go, shutdown_drain.go   the drain of a node that shuts down
+//	shutdown_keeper.go               how its maintenance is kept while the shutdown takes
+//	shutdown_maintenance.go          the maintenance
+//	shutdown_end.go                  how it ends, also after the next boot
+//	shutdown_record.go               what is stored about it
+//	shutdown_condition.go            the condition GracefulNodeShutdownInProgress
+//	events.go, metrics/              events and metrics
+//
+// pkg/kubelet/config/withhold.go keeps pods from the kubelet, pkg/kubelet/kubelet_nodemaintenance.go and
+// kubelet_nodeshutdown.go start this package, and pkg/kubelet/nodeshutdown/drain_linux.go, inhibit_locks_linux.go
+// and systemd_store_linux.go are the side of systemd.
 package nodemaintenance

@@ -20,4 +20,21 @@ limitations under the License.
 //
 // The controllers of node maintenances and DaemonSets, validation, admission and kubectl use it.
 // All functions are pure.
+//
+// # Files
+//
+//	plan.go                          the standard plan, and which entry of a plan takes a pod
+//	targets.go                       drain targets, and which pods they take
+//	nodeselector.go                  node selectors, ready for many nodes
+//	nodeorder.go                     in which order nodes of a rollout begin
+//	holds.go                         what delays an eviction: causes, which need an intervention, groups
+//	blockers.go, holdmessage.go      the same as blockers of a status, and as sentences
+//	wait.go                          what nodes wait for, as sentences
+//	admission.go                     the admissions of a node
+//	podpolicy.go, escalation.go      spec.podPolicies, spec.escalation
+//	participation.go                 which kubelets stop static pods
+//	comesback.go                     pods that come back to a cordoned node
+//	removal.go, departure.go         nodes that others remove, and nodes whose pods have to leave
+//	startup.go, shutdown.go          startup taints, and shutdowns of kubelets
+//	authorization.go                 the verb for status.maintenanceStatus of nodes
 package maintenance
