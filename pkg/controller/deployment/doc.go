@@ -46,7 +46,7 @@ limitations under the License.
 //   - nextSurge is pure: a second sync, or one after a restart, changes nothing. A pod leaves when more pods are
 //     available than are wanted.
 //   - A pod whose request was withdrawn keeps its extra replica until status.observedGeneration says that the
-//     deletions are over that were sent before it was taken out of the record. Only then the request is canceled.
+//     deletions are over that were sent before it was taken out of the record. Only then is the request canceled.
 //   - A rollout comes first, and takes over the extra replicas, which upstream counts within maxSurge. While a
 //     Deployment is paused in a rollout, pods are passed on as far as it has its replicas without them.
 //   - A replacement that came to a node after a maintenance has claimed it is none (isMisplaced). When its

@@ -72,8 +72,8 @@ limitations under the License.
 //     confirms it: the cache can be stale.
 //   - No decision uses a request that is older than this controller's last write. Of two writes of one version of
 //     a request, it tries only one: both queues write the same requests (pending_writes.go).
-//   - A pod is evicted only if its stored request wants that: the API server asks it. Canceled is written only for
-//     a pod that stays, as the API server says.
+//   - A pod is evicted only if its stored request wants that: the API server reads it before (package
+//     evictionfence). Canceled is written only for a pod that stays, as the API server says.
 //   - Events and metrics follow from the difference between two statuses (changes.go), so they cannot contradict
 //     the object.
 //   - Requests that wait for an event are also synced from the caches every five minutes, by one timer for all

@@ -44,15 +44,15 @@ limitations under the License.
 // node. The phases of a node follow from its status.maintenanceStatus.admissions (limits.go). For cordons,
 // targets, requests and releases, each phase is like a stage:
 //
-//	waiting    like Idle. Until package admission has admitted the node; if it is marked as done by then and
-//	           not claimed, it is done at once.
-//	admitted   Until it is marked as done by an annotation, or was rebooted after its drain: bootID is another
-//	           one, and it has been Ready for 30 seconds.
-//	returning  like Cordon. Until it is Ready without startup taints, and its pods of DaemonSets are ready, or
-//	           another maintenance claims it that does not give it back as well. A node without pods is
-//	           released in the same write.
-//	done       like a node that is not selected, until the maintenance ends. What cannot be made schedulable
-//	           keeps its place.
+//	waiting    is like the stage Idle. It ends when package admission has admitted the node. A node that is
+//	           marked as done by then, and that nobody claims, is done at once.
+//	admitted   is like the stage of the maintenance. It ends when the node is marked as done by an annotation,
+//	           or was rebooted after its drain: its bootID has changed, and it has been Ready for 30 seconds.
+//	returning  is like the stage Cordon. It ends when the node is Ready without startup taints and its pods of
+//	           DaemonSets are ready, or when another maintenance claims it and does not give it back as well. It
+//	           is skipped where no pod is on the node and it is healthy.
+//	done       is like a node that is not selected, until the maintenance ends. A node that cannot be made
+//	           schedulable keeps its place in the rollout.
 //
 // A maintenance without a rollout begins at once with nodes that no budget selects. That is recorded as an
 // admission as well (begunNow), so a budget that is created later undoes nothing. Its stage Drain has no effect
@@ -96,13 +96,12 @@ limitations under the License.
 //	syncMaintenance  writes finalizer, stage and status of one maintenance, from sums
 //	syncAdmissions   decides which nodes are next, and writes the statuses of budgets and rollouts; one worker
 //
-// Nodes and maintenances, requests, and events each have a client with limits of its own.
-//
 // # Invariants
 //
 // Order of writes:
-//   - Nothing is changed before the finalizer is stored, so nothing stays behind. A maintenance without it only
-//     keeps nodes from being uncordoned, and delays drains until its first attempt to store it has ended.
+//   - Nothing is changed before the finalizer is stored, so a maintenance that is deleted leaves nothing behind.
+//     One without it only keeps nodes from being uncordoned, and delays drains until its first attempt to store it
+//     has ended.
 //   - A position never decreases. It is stored in status.drainStatus.drainPlanPosition.
 //   - The targets of a node never step back while a maintenance drains it. They are stored in the node, and
 //     written with its resourceVersion as a precondition. After a conflict they are only written again if the API
@@ -110,8 +109,8 @@ limitations under the License.
 //     a row end with a conflict: a process that has lost its lease does not cordon a node that was released since.
 //   - The eviction of a pod is requested only if the stored targets of its node include it, and never because of a
 //     maintenance whose finalizer is removed.
-//   - A request is never withdrawn while a maintenance drains the node, or if its interceptor forbids
-//     cancellation.
+//   - A request is never withdrawn while a maintenance that drains the node wants the pod to leave, or if its
+//     interceptor forbids cancellation.
 //   - A node is released, and its targets are cleared, when no request for its pods is waiting or in flight and
 //     the cache has all writes. A write whose answer was lost is found by its watch event, and withdrawn.
 //
@@ -153,16 +152,15 @@ limitations under the License.
 //	a withdrawal, an uncordon, or the end of a claim, of targets or of an admission
 //	                  whether the cache has the maintenances that claim the node; once a second for all
 //	                  nodes (live_claims.go)
-//	an uncordon       which field manager has set spec.unschedulable: that of others stays. If that is only
-//	                  known to be one of the oldest of more than ten clients, the node stays cordoned if its
-//	                  taint node.kubernetes.io/unschedulable is older than the claim
+//	an uncordon       which field manager has set spec.unschedulable: cordons of others stay (cordon.go)
 //	Drained           whether the cache has the pods and nodes, because machines are switched off then
 //	                  (live_drained.go)
 //	an escalation     whether node and maintenances are as decided, and what time it is (escalation.go)
 //
-// # What others undo
+// # Changes that others revert
 //
-// Contests have a pace: at first the controller acts at once, later less often, with a blocker and an event.
+// If other clients keep reverting what the controller writes, it acts at once a few times, then less often, with a
+// blocker and an event:
 //
 //	requests that others withdraw         two at once, then after 5 s, doubling up to a minute, for as long as
 //	                                      requests of the last ten minutes count. The blocker says who withdraws
@@ -174,22 +172,20 @@ limitations under the License.
 //	cordons, taints, conditions,          three in ten minutes at once, then one a minute (pace.go)
 //	finalizers, and labels that select
 //
-// Events of one reason about one object that differ in their texts would be taken for repetitions of the first
-// one. regarding.fieldPath tells up to four texts apart (event_notes.go).
-//
 // # Pods that stay
 //
 // A policy is looked up for each pod when its node is counted (policies.go).
 //   - Of the policies of several maintenances, the most cautious decides: Skip, then WaitCompleted, then Drain,
-//     because a pod that is evicted for one is gone for all. What a maintenance skips is not left for it. What
-//     others skip is left, is a blocker that names them, and holds up no entry of its plan.
+//     because a pod that is evicted for one is gone for all. A pod that a maintenance skips does not count as left
+//     for it. For the others it counts as left, and is a blocker that names that maintenance, but it holds up no
+//     entry of their plans.
 //   - Where a pod is skipped, the pods of DaemonSets and the static pods stay as well.
 //   - A policy that selects namespaces whose labels are not known applies.
 //   - The maintenance of a shutdown skips nothing, holds up nobody, and does not wait for what others skip:
 //     whoever has the machine can write it, and the machine goes down with these pods.
 //   - Pods that nobody stops are like skipped ones to each maintenance, as with kubectl drain --ignore-daemonsets
 //     (absences.go). Kubelets declare in status.declaredFeatures that they stop static pods; those of the fork on
-//     v1.36.3 cannot declare anything, and are asked.
+//     an older base cannot declare it, and are assumed to.
 //   - spec.drainedWhen waits for VolumeAttachments but those of pods that stay, since emptiedTime in the status of
 //     the node. The condition Drained of a node is True when it is drained for all of its maintenances.
 //
