@@ -140,8 +140,10 @@ limitations under the License.
 //     after 35; if that repeats, it is the blocker RequestFailed.
 //   - An event costs the same with any number of other nodes, and of maintenances that select none of its nodes by
 //     name or by the value of a label (progress_index.go). Nothing lists all pods.
-//   - The status of an object is written at most once a second, and only if it has changed. Where only counts of
-//     pods change on a node that was admitted, and none is blocked, it is every ten seconds.
+//   - The status of an object is written at most once a second, and only if it has changed; the start of a stage
+//     and the condition Completed do not wait. Where only counts of pods change on a node that was admitted, and
+//     none is blocked, it is every ten seconds. While nodes wait, syncMaintenance writes every two seconds,
+//     because syncAdmissions writes the same status (beginStatus lets one go after the other).
 //
 // # What the API server is asked before
 //
