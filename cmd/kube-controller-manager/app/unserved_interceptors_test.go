@@ -20,6 +20,8 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,10 +79,10 @@ func TestUnservedInterceptors(t *testing.T) {
 // of a moment.
 func TestWatchDaemonSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, allowed := fake.NewClientset(), false
+		client, allowed := fake.NewClientset(), atomic.Bool{}
 		client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
-			review.Status.Allowed = allowed
+			review.Status.Allowed = allowed.Load()
 			return true, review, nil
 		})
 		absences := nodemaintenance.NewAbsences(nil)
@@ -97,7 +99,7 @@ func TestWatchDaemonSets(t *testing.T) {
 		expect("denied for a moment", "")
 		time.Sleep(2 * permissionCheckInterval)
 		expect("denied", "feature gate NodeMaintenanceAwareDaemonSet of the kube-apiserver is off")
-		allowed = true
+		allowed.Store(true)
 		time.Sleep(permissionCheckInterval)
 		expect("allowed", "")
 		stop()
@@ -109,11 +111,13 @@ func TestWatchDaemonSets(t *testing.T) {
 // a kubelet declares that it stops them.
 func TestWatchKubelets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, allowed, asked := fake.NewClientset(), false, []authorizationv1.SubjectAccessReviewSpec(nil)
+		client, allowed, lock, asked := fake.NewClientset(), atomic.Bool{}, sync.Mutex{}, []authorizationv1.SubjectAccessReviewSpec(nil)
 		client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			lock.Lock()
+			defer lock.Unlock()
 			review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
 			asked = append(asked, review.Spec)
-			review.Status.Allowed = allowed
+			review.Status.Allowed = allowed.Load()
 			return true, review, nil
 		})
 		nodes := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes()
@@ -130,6 +134,8 @@ func TestWatchKubelets(t *testing.T) {
 		expect := func(when, want string, reviews int) {
 			t.Helper()
 			synctest.Wait()
+			lock.Lock()
+			defer lock.Unlock()
 			if got, _ := absences.Get(coordinationv1alpha1.EvictionInterceptorKubelet); got.Why != want || len(asked) != reviews {
 				t.Errorf("%s: %q after %d reviews, want %q after %d", when, got.Why, len(asked), want, reviews)
 			}
@@ -141,7 +147,7 @@ func TestWatchKubelets(t *testing.T) {
 		expect("denied for a moment", "", permissionChecks-1)
 		time.Sleep(permissionCheckInterval)
 		expect("denied", "feature gate NodeMaintenanceAwareKubelet of the kube-apiserver is off", permissionChecks)
-		allowed = true
+		allowed.Store(true)
 		time.Sleep(permissionCheckInterval)
 		expect("allowed", "", permissionChecks+1)
 		time.Sleep(time.Hour)

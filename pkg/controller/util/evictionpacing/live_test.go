@@ -96,6 +96,7 @@ func TestLiveReleasesAreShared(t *testing.T) {
 		if lists != 3 || answers[`"c", <nil>`] != 1 {
 			t.Errorf("%d lists and the answers %v for another workload", lists, answers)
 		}
+		synctest.Wait() // The answers come before the reader ends.
 		if len(live.next) > 0 {
 			t.Errorf("%v is left", live.next)
 		}
