@@ -73,7 +73,8 @@ limitations under the License.
 //	           pods, and a pool that was cordoned at once must not be drained at once
 //	down       at any number after deadAfter (5 minutes), because that changes no count: nodes that are broken
 //	           can be repaired although they use up the budget. Before that, and in an outage of most nodes
-//	           (55 percent, and three or more: see Fleet.isOutage), it is like an available one
+//	           (55 percent, and three or more: see Fleet.isOutage), it is like an available one, but has its
+//	           own place already
 //	removed    never: it is being deleted, or has a taint by which others announce that. It is disrupted, as is
 //	           one that is out of service, which has its own place while it is Ready
 //
