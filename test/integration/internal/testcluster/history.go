@@ -28,6 +28,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
 // Kind is a kind of objects that can be watched.
@@ -61,13 +63,29 @@ type Change struct {
 	Object  runtime.Object
 }
 
-// Watch records all changes until the test ends.
+// Watch records all changes until the test ends. An API server ends the watch of a client that is slow: it goes on
+// where it was.
 func (c *Cluster) Watch(kinds ...Kind) *History {
 	c.T.Helper()
 	h := &History{kinds: kinds, seen: make([]map[string]Change, len(kinds))}
 	for i, kind := range kinds {
 		h.seen[i] = map[string]Change{}
-		watcher, err := kind.watch(c.T.Context(), metav1.ListOptions{})
+		list, err := kind.list(c.T.Context())
+		if err != nil {
+			c.T.Fatalf("listing: %v", err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			c.T.Fatalf("reading a list: %v", err)
+		}
+		for _, object := range items {
+			h.add(i, watch.Event{Type: watch.Added, Object: object})
+		}
+		read, err := meta.ListAccessor(list)
+		if err != nil {
+			c.T.Fatalf("reading a list: %v", err)
+		}
+		watcher, err := watchtools.NewRetryWatcherWithContext(c.T.Context(), read.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: kind.watch})
 		if err != nil {
 			c.T.Fatalf("watching: %v", err)
 		}
