@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 )
 
 const (
@@ -104,12 +105,12 @@ func TestStartCreates(t *testing.T) {
 	}{
 		{
 			"one node", []string{"node-1", "--reason=why"},
-			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("node-1-", ""), Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName([]string{"node-1"}), Stage: drain, Reason: "why"}},
+			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("node-1-", ""), Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodeselection.ByName([]string{"node-1"}), Stage: drain, Reason: "why"}},
 			"nodemaintenance.coordination.k8s.io/node-1-x7k2p created\n",
 		},
 		{
 			"nodes, one of them twice, a name, a stage", []string{"node-1", "node-2", "node-1", "--name=rack", "--stage=cordon", "-o", "name"},
-			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("", "rack"), Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName([]string{"node-1", "node-2"}), Stage: cordon}},
+			coordinationv1alpha1.NodeMaintenance{ObjectMeta: named("", "rack"), Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodeselection.ByName([]string{"node-1", "node-2"}), Stage: cordon}},
 			"nodemaintenance.coordination.k8s.io/rack\n",
 		},
 		{
@@ -781,35 +782,6 @@ func TestParseDrainPlan(t *testing.T) {
 	} {
 		if plan, err := parseDrainPlan([]byte(text)); err == nil {
 			t.Errorf("%s: %v", name, plan)
-		}
-	}
-}
-
-func TestNamePrefixes(t *testing.T) {
-	for _, tc := range []struct {
-		nodes []string
-		want  string
-	}{
-		{[]string{"node-1"}, "node-1-"},
-		{[]string{"node-1", "node-2", "node-3"}, "node-1-and-2-more-"},
-		{[]string{strings.Repeat("a", 39) + ".example.com"}, strings.Repeat("a", 39) + "-"},
-	} {
-		if got := prefixForNodes(tc.nodes); got != tc.want {
-			t.Errorf("%v: %q, want %q", tc.nodes, got, tc.want)
-		}
-	}
-	for selector, want := range map[string]string{
-		"topology.kubernetes.io/zone=A_1": "zone-a-1-",
-		"!spot":                           "nodes-",
-		"gpu":                             "gpu-",
-		"a=":                              "a-",
-	} {
-		nodes, err := nodesByLabels(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := prefixForLabels(nodes); got != want {
-			t.Errorf("%s: %q, want %q", selector, got, want)
 		}
 	}
 }

@@ -28,10 +28,10 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	kubectldrain "k8s.io/kubectl/pkg/cmd/drain"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
@@ -143,15 +143,15 @@ func maintenanceOfDrain(flags *pflag.FlagSet, nodes []string) (*coordinationv1al
 		nm.Spec.Stage = coordinationv1alpha1.NodeMaintenanceStageCordon
 	}
 	if len(nodes) > 0 {
-		nm.Name = "drain-" + strings.TrimSuffix(prefixForNodes(nodes), "-")
-		nm.Spec.NodeSelector = nodesByName(nodes)
+		nm.Name = "drain-" + strings.TrimSuffix(nodeselection.PrefixForNodes(nodes), "-")
+		nm.Spec.NodeSelector = nodeselection.ByName(nodes)
 		return nm, nil
 	}
-	selector, err := nodesByLabels(valueOf(flags, "selector"))
+	selector, err := nodeselection.ByLabels(valueOf(flags, "selector"))
 	if err != nil {
 		return nil, err
 	}
-	nm.Name = "drain-" + strings.TrimSuffix(prefixForLabels(selector), "-")
+	nm.Name = "drain-" + strings.TrimSuffix(nodeselection.PrefixForLabels(selector), "-")
 	nm.Spec.NodeSelector = selector
 	return nm, nil
 }
@@ -216,17 +216,15 @@ func (c *converter) reportFlags(where source, flags *pflag.FlagSet, nm *coordina
 // selectorOf returns the label selector that a text stands for. Unlike ParseToLabelSelector, it
 // loses no requirement if a label has two of them.
 func selectorOf(text string) (*metav1.LabelSelector, error) {
-	requirements, err := labels.ParseToRequirements(text)
+	requirements, err := nodeselection.Requirements(text)
 	if err != nil {
 		return nil, err
 	}
 	selector := &metav1.LabelSelector{}
-	for _, requirement := range requirements {
-		expression := metav1.LabelSelectorRequirement{Key: requirement.Key(), Operator: metav1.LabelSelectorOperator(nodeOperators[requirement.Operator()])}
-		if requirement.Values().Len() > 0 {
-			expression.Values = requirement.Values().List()
-		}
-		selector.MatchExpressions = append(selector.MatchExpressions, expression)
+	for _, r := range requirements {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values,
+		})
 	}
 	// Numbers are compared in selectors of nodes only.
 	_, err = metav1.LabelSelectorAsSelector(selector)

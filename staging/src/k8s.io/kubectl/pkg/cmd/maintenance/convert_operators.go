@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 )
 
 // Kinds of operators that drain nodes. Their types here have the fields that their CRDs have.
@@ -98,7 +99,7 @@ func (c *converter) maintenanceOfNode(where source, metadata *metav1.ObjectMeta,
 	}
 	nm := &coordinationv1alpha1.NodeMaintenance{
 		ObjectMeta: c.metadataOf(where, metadata),
-		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName([]string{node}), Stage: stage},
+		Spec:       coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodeselection.ByName([]string{node}), Stage: stage},
 	}
 	c.dropNamespace(where, nm)
 	c.reportStaying(where, "pods of DaemonSets, static pods", nm)

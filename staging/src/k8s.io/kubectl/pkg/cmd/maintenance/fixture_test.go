@@ -47,6 +47,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdtesting "k8s.io/kubectl/pkg/cmd/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
@@ -73,7 +74,7 @@ func newMaintenance(name string, stage coordinationv1alpha1.NodeMaintenanceStage
 			Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7", Generation: 1,
 			Finalizers: []string{coordinationv1alpha1.NodeMaintenanceFinalizer},
 		},
-		Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodesByName(nodes), Stage: stage},
+		Spec: coordinationv1alpha1.NodeMaintenanceSpec{NodeSelector: nodeselection.ByName(nodes), Stage: stage},
 	}}
 }
 

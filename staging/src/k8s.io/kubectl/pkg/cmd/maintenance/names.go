@@ -31,6 +31,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 )
@@ -169,7 +170,7 @@ func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand st
 		return "", err
 	}
 	names := namesOf(maintenances)
-	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodesByName([]string{node})) {
+	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodeselection.ByName([]string{node})) {
 		return names[0], nil
 	}
 	switch {

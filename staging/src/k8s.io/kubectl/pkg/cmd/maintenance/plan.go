@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -212,9 +213,9 @@ func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (
 	case o.filename != "":
 		return o.readManifest()
 	case o.selector != "":
-		nm.Spec.NodeSelector, err = nodesByLabels(o.selector)
+		nm.Spec.NodeSelector, err = nodeselection.ByLabels(o.selector)
 	default:
-		nm.Spec.NodeSelector = nodesByName(o.args)
+		nm.Spec.NodeSelector = nodeselection.ByName(o.args)
 		existing, err := existingNodes(ctx, client, o.args)
 		if err != nil {
 			// A typo would select nothing without notice.

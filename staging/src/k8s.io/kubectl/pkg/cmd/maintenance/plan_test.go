@@ -34,6 +34,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	"k8s.io/utils/ptr"
 )
 
@@ -121,7 +122,7 @@ func busyNodes() []any {
 
 func mustPlan(t *testing.T, s *podSnapshot, name string, entries []corev1.DrainPlanEntry, nodes ...string) *plan {
 	t.Helper()
-	p, err := planOf(s, name, s.selectedNodes(nodesByName(nodes)), entries)
+	p, err := planOf(s, name, s.selectedNodes(nodeselection.ByName(nodes)), entries)
 	if err != nil {
 		t.Fatal(err)
 	}

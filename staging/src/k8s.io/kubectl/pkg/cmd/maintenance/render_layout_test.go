@@ -25,6 +25,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	"k8s.io/utils/ptr"
 )
 
@@ -186,7 +187,7 @@ func TestManyNodesAreRenderedQuickly(t *testing.T) {
 		})
 	}
 	rack.Status.DrainStatus.BlockerCount = nodes
-	byLabel, err := nodesByLabels("pool=a")
+	byLabel, err := nodeselection.ByLabels("pool=a")
 	if err != nil {
 		t.Fatal(err)
 	}

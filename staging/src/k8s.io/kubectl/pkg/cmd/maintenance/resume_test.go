@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 )
 
 func (m maintenanceStory) created(before time.Duration) maintenanceStory {
@@ -49,7 +50,7 @@ func pooled(name, pool string) *corev1.Node {
 // TestStartTwice verifies that start resumes and names the open maintenance of the same nodes.
 func TestStartTwice(t *testing.T) {
 	const resumed = " of these nodes is open and is resumed. To start another one, use --name.\n"
-	forPoolA, err := nodesByLabels("pool=a")
+	forPoolA, err := nodeselection.ByLabels("pool=a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/scheme"
 	"k8s.io/kubectl/pkg/util/completion"
@@ -238,7 +239,7 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 	}
 	if o.selector != "" {
 		var err error
-		if nm.Spec.NodeSelector, err = nodesByLabels(o.selector); err != nil {
+		if nm.Spec.NodeSelector, err = nodeselection.ByLabels(o.selector); err != nil {
 			return nil, err
 		}
 		if !o.allowNoNodes {
@@ -247,7 +248,7 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 			}
 		}
 		if nm.Name == "" {
-			nm.GenerateName = prefixForLabels(nm.Spec.NodeSelector)
+			nm.GenerateName = nodeselection.PrefixForLabels(nm.Spec.NodeSelector)
 		}
 		return nm, nil
 	}
@@ -271,9 +272,9 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 	default:
 		return nil, notFound(o.args, existing)
 	}
-	nm.Spec.NodeSelector = nodesByName(o.args)
+	nm.Spec.NodeSelector = nodeselection.ByName(o.args)
 	if nm.Name == "" {
-		nm.GenerateName = prefixForNodes(o.args)
+		nm.GenerateName = nodeselection.PrefixForNodes(o.args)
 	}
 	return nm, nil
 }

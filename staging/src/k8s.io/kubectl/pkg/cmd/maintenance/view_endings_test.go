@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	"k8s.io/utils/ptr"
 )
 
@@ -487,17 +488,17 @@ func TestEndingsWithoutNodes(t *testing.T) {
 		code    int
 		failure string
 	}{
-		{"deleted", nodesByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: deleteNode}, false, false, 1, byName},
+		{"deleted", nodeselection.ByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: deleteNode}, false, false, 1, byName},
 		{"deleted, selected by label", pool, map[int]func(*testing.T, *server){10: deleteNode}, false, false, 1, byLabel},
-		{"deleted before", nodesByName([]string{"node-1"}), nil, true, false, 1, byName},
-		{"one that comes back", nodesByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: deleteNode, 30: func(t *testing.T, s *server) {
+		{"deleted before", nodeselection.ByName([]string{"node-1"}), nil, true, false, 1, byName},
+		{"one that comes back", nodeselection.ByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: deleteNode, 30: func(t *testing.T, s *server) {
 			if err := s.Tracker().Create(nodes, node(), ""); err != nil {
 				t.Error(err)
 			}
 		}}, false, false, exitTimedOut, "timed out; "},
 		{"none has the label yet", pool, nil, true, false, exitTimedOut, "timed out; "},
-		{"no right to list nodes", nodesByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: func(t *testing.T, s *server) {
-			gone := rack(nodesByName([]string{"node-1"}))
+		{"no right to list nodes", nodeselection.ByName([]string{"node-1"}), map[int]func(*testing.T, *server){10: func(t *testing.T, s *server) {
+			gone := rack(nodeselection.ByName([]string{"node-1"}))
 			gone.Status.SelectedNodes = 0
 			s.update(t, gone)
 		}}, false, true, 1, byName},

@@ -37,6 +37,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
+	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	"k8s.io/utils/ptr"
 )
 
@@ -82,7 +83,7 @@ func youngNode(name string, after time.Duration) *corev1.Node {
 // nodeBudget selects nodes by names, or all of the pool.
 func nodeBudget(name, maxUnavailable string, names ...string) *coordinationv1alpha1.NodeMaintenanceBudget {
 	value := intstr.Parse(maxUnavailable)
-	selector := nodesByName(names)
+	selector := nodeselection.ByName(names)
 	if len(names) == 0 {
 		selector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpExists}}}}
 	}
