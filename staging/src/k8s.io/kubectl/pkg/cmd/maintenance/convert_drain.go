@@ -113,8 +113,22 @@ func parseDrain(args []string) (*pflag.FlagSet, []string, error) {
 	if _, err := cmdutil.GetDryRunStrategy(cmd); err != nil {
 		return nil, nil, err
 	}
-	nodes := bareNames(flags.Args()[1:])
+	nodes := nodeNames(flags.Args()[1:])
 	return flags, nodes, validateDrain(flags, nodes)
+}
+
+// nodeNames returns the names in arguments, each once. Like kubectl, it takes "node/foo" for "foo".
+func nodeNames(args []string) []string {
+	var names []string
+	for _, name := range args {
+		if prefix, rest, found := strings.Cut(name, "/"); found && slices.Contains([]string{"no", "node", "nodes"}, prefix) {
+			name = rest
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func validateDrain(flags *pflag.FlagSet, nodes []string) error {

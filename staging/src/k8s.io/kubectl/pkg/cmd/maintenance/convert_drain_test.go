@@ -44,6 +44,14 @@ func TestConvertDryRun(t *testing.T) {
 	}
 }
 
+// A node is drained once, with and without its type.
+func TestConvertNodeNames(t *testing.T) {
+	written, said, s := convertCommand(t, "kubectl drain node/a no/b a nodes/c")
+	if s.code != 0 || !strings.Contains(written, "  name: drain-a-and-2-more\n") || strings.Count(written, "key: metadata.name") != 3 {
+		t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
+	}
+}
+
 // A flag whose value says what kubectl does without it is not reported.
 func TestConvertNeutralFlags(t *testing.T) {
 	for _, flag := range []string{"--timeout=0s", "--grace-period=-1", "--skip-wait-for-delete-timeout=0", "--dry-run=none", "--disable-eviction=false"} {

@@ -285,6 +285,7 @@ func TestConvertCommandRefuses(t *testing.T) {
 		{"kubectl drain a --dry-run=often", `Invalid dry-run value`},
 		{"kubectl drain --selector=", "is empty"},
 		{"kubectl drain $NODE", `"$NODE" is no name of a node`},
+		{"kubectl drain nm/a", `"nm/a" is no name of a node`},
 		{"kubectl drain node-1 --delete-local", "kubectl drain: unknown flag: --delete-local"},
 		{"kubectl drain node-1 --timeout=5", `kubectl drain: invalid argument "5" for "--timeout"`},
 		{"kubectl drain --force", "names no node"},
