@@ -17,20 +17,22 @@ limitations under the License.
 package maintenance
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/component-helpers/plaintext"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
+	"sigs.k8s.io/yaml"
 )
 
 var (
@@ -80,15 +82,17 @@ var (
 		kubectl maintenance convert -f pod.yaml --to=lifecycle.k8s.io/v1alpha1 --rename=example.com=example.com/migrate`))
 )
 
-// The values of --to.
+// The values of --to and --output.
 var (
 	ours          = coordinationv1alpha1.SchemeGroupVersion.String()
 	theirs        = lifecycleVersion
 	convertTarget = []string{ours, theirs}
+
+	outputFormats = []string{"json", "yaml"}
 )
 
 type convertOptions struct {
-	*environment
+	genericiooptions.IOStreams
 	cliresource.FilenameOptions
 	command    []string
 	to         string
@@ -97,8 +101,10 @@ type convertOptions struct {
 	rename     map[string]string
 }
 
-func newCmdConvert(env *environment) *cobra.Command {
-	o := &convertOptions{environment: env, to: ours, output: "yaml"}
+// newCmdConvert returns the command "convert", which writes plain text.
+func newCmdConvert(streams genericiooptions.IOStreams) *cobra.Command {
+	streams.Out, streams.ErrOut = plaintext.NewWriter(streams.Out), plaintext.NewWriter(streams.ErrOut)
+	o := &convertOptions{IOStreams: streams, to: ours, output: "yaml"}
 	cmd := &cobra.Command{
 		Use:                   "convert (-f FILENAME | -- kubectl drain ARGUMENT...) [--to=VERSION] [--fail-on-loss]",
 		DisableFlagsInUseLine: true,
@@ -107,8 +113,8 @@ func newCmdConvert(env *environment) *cobra.Command {
 		Example:               convertExample,
 		Run: func(cmd *cobra.Command, args []string) {
 			o.command = args
-			checkErr(o.validate(cmd))
-			checkErr(o.run())
+			cmdutil.CheckErr(plain(o.validate(cmd)))
+			cmdutil.CheckErr(plain(o.run()))
 		},
 	}
 	cmdutil.AddJsonFilenameFlag(cmd.Flags(), &o.Filenames, "Files and directories with objects. '-' is stdin.")
@@ -118,7 +124,7 @@ func newCmdConvert(env *environment) *cobra.Command {
 	cmd.Flags().BoolVar(&o.failOnLoss, "fail-on-loss", o.failOnLoss, "If true, write no object if anything is lost, and exit with 1.")
 	cmd.Flags().StringToStringVar(&o.rename, "rename", o.rename, "New names of interceptors and requesters, such as --rename=old.example.com=example.com/new.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Output format: yaml, as a stream of documents, or json, as a List if there are several objects.")
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp)))
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(convertTarget, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -133,12 +139,22 @@ func (o *convertOptions) validate(cmd *cobra.Command) error {
 		return fmt.Errorf("--to=%q: must be one of %v", o.to, convertTarget)
 	case o.output == "":
 		o.output = "yaml"
+	case !slices.Contains(outputFormats, o.output):
+		return fmt.Errorf("--output=%q: must be one of %v", o.output, outputFormats)
 	}
-	return validateOutput(o.output)
+	return nil
+}
+
+// plain returns an error that is safe for a terminal: it may repeat what a file says.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(plaintext.Escape(err.Error()))
 }
 
 func (o *convertOptions) run() error {
-	c := newConverter(o.environment, o.to, o.rename)
+	c := newConverter(o.to, o.rename)
 	if len(o.command) > 0 {
 		c.addCommand(o.command)
 	} else {
@@ -159,8 +175,14 @@ func (o *convertOptions) run() error {
 			return err
 		}
 	}
-	if lost := c.report.countLost(); lost > 0 && o.failOnLoss {
-		return failed("--fail-on-loss: %s lost, nothing is written", counted(lost, "field is", "fields are"))
+	if o.failOnLoss {
+		switch lost := c.report.countLost(); lost {
+		case 0:
+		case 1:
+			return errors.New("--fail-on-loss: 1 field is lost, nothing is written")
+		default:
+			return fmt.Errorf("--fail-on-loss: %d fields are lost, nothing is written", lost)
+		}
 	}
 	if len(objects) == 0 {
 		_, err := fmt.Fprintln(o.ErrOut, "no object is written")
@@ -176,32 +198,45 @@ func writeObjects(out io.Writer, format string, objects []map[string]any) error 
 		if len(objects) > 1 {
 			object = map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}
 		}
-		return printStructured(out, format, object)
-	}
-	for i, object := range objects {
-		var text strings.Builder
-		format := formatFor(object)
-		if i > 0 || format == "json" {
-			text.WriteString("---\n") // Without it, the stream would be taken for one of JSON.
-		}
-		if err := printStructured(&text, format, object); err != nil {
+		text, err := encodeJSON(object)
+		if err != nil {
 			return err
 		}
+		_, err = io.WriteString(out, text)
+		return err
+	}
+	for i, object := range objects {
+		text, isJSON, err := encode(object)
+		if err != nil {
+			return err
+		}
+		if i > 0 || isJSON {
+			text = "---\n" + text // Without it, the stream would be taken for one of JSON.
+		}
 		// In one piece: the writer escapes each write by itself.
-		if _, err := io.WriteString(out, text.String()); err != nil {
+		if _, err := io.WriteString(out, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// formatFor returns json for an object whose YAML would have characters that are escaped on the way
-// to a terminal: outside of quotes, YAML would not read the escapes as these characters. JSON is
-// also YAML.
-func formatFor(object map[string]any) string {
-	var text strings.Builder
-	if printStructured(&text, "yaml", object) != nil || plaintext.Escape(text.String()) != text.String() {
-		return "json"
+// encode returns an object as YAML. It returns JSON, which is also YAML, if the YAML would have
+// characters that are escaped on the way to a terminal: outside of quotes, YAML would not read the
+// escapes as these characters.
+func encode(object map[string]any) (text string, isJSON bool, err error) {
+	asYAML, err := yaml.Marshal(object)
+	if err != nil {
+		return "", false, err
 	}
-	return "yaml"
+	if text = string(asYAML); plaintext.Escape(text) == text {
+		return text, false, nil
+	}
+	text, err = encodeJSON(object)
+	return text, true, err
+}
+
+func encodeJSON(object any) (string, error) {
+	text, err := json.MarshalIndent(object, "", "    ")
+	return string(text) + "\n", err
 }

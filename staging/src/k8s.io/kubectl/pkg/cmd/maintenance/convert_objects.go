@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -38,7 +39,6 @@ import (
 
 // converter converts objects and commands, and reports what is not written as it was.
 type converter struct {
-	*environment
 	report
 	to     string
 	rename map[string]string
@@ -55,8 +55,8 @@ type convertedObject struct {
 	object map[string]any
 }
 
-func newConverter(env *environment, to string, rename map[string]string) *converter {
-	return &converter{environment: env, to: to, rename: rename, renamed: sets.New[string]()}
+func newConverter(to string, rename map[string]string) *converter {
+	return &converter{to: to, rename: rename, renamed: sets.New[string]()}
 }
 
 // conversion converts one kind. It adds what it writes to the converter.
@@ -408,7 +408,7 @@ func (c *converter) podsFirst(where source, path, text string) ([]corev1.DrainPl
 // finish returns the objects to write. No two of them may have the same name.
 func (c *converter) finish() []map[string]any {
 	c.mergeRequests()
-	for _, name := range sortedNames(c.rename) {
+	for _, name := range slices.Sorted(maps.Keys(c.rename)) {
 		if !c.renamed.Has(name) {
 			c.fail(source{}, "", "--rename=%s=%s: no interceptor or requester has the name %s", name, c.rename[name], name)
 		}

@@ -145,7 +145,7 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd.AddCommand(newCmdPause(env, resumes))
 	cmd.AddCommand(newCmdEnd(env, completing))
 	cmd.AddCommand(newCmdEnd(env, canceling))
-	cmd.AddCommand(newCmdConvert(env))
+	cmd.AddCommand(newCmdConvert(base.IOStreams))
 	return cmd
 }
 

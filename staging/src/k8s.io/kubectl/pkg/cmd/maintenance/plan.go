@@ -277,8 +277,8 @@ func (o *planOptions) readManifest() (*coordinationv1alpha1.NodeMaintenance, err
 	}
 	// First, because the NodeMaintenances of other projects have other fields.
 	var found metav1.TypeMeta
-	if err := yaml.Unmarshal(data, &found); err == nil && found.Kind == "NodeMaintenance" && found.APIVersion != ours {
-		return nil, fmt.Errorf("--filename=%s: is a NodeMaintenance of %q, and not of %s: convert it with \"kubectl maintenance convert -f %s\"", name, found.APIVersion, ours, name)
+	if version := coordinationv1alpha1.SchemeGroupVersion.String(); yaml.Unmarshal(data, &found) == nil && found.Kind == "NodeMaintenance" && found.APIVersion != version {
+		return nil, fmt.Errorf("--filename=%s: is a NodeMaintenance of %q, and not of %s: convert it with \"kubectl maintenance convert -f %s\"", name, found.APIVersion, version, name)
 	}
 	nm := &coordinationv1alpha1.NodeMaintenance{}
 	if err := yaml.UnmarshalStrict(data, nm); err != nil {
