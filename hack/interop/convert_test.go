@@ -49,7 +49,7 @@ import (
 
 const (
 	tree      = "../../_output/kubernetes"
-	goldenDir = "../../staging/src/k8s.io/kubectl/pkg/cmd/maintenance/testdata/convert"
+	goldenDir = "../../staging/src/k8s.io/kubectl/pkg/cmd/maintenance/convert/testdata"
 
 	// seeds is the number of random lists of objects that go both ways.
 	seeds = 30

@@ -39,7 +39,7 @@ import (
 )
 
 // convertFiles are those of the tests of the command.
-const convertFiles = "../../../staging/src/k8s.io/kubectl/pkg/cmd/maintenance/testdata/convert"
+const convertFiles = "../../../staging/src/k8s.io/kubectl/pkg/cmd/maintenance/convert/testdata"
 
 // mapperOf returns what kubectl resolves the names of resources with.
 func mapperOf(t *testing.T, config *rest.Config) meta.RESTMapper {

@@ -37,6 +37,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 )
@@ -784,6 +785,18 @@ func TestParseDrainPlan(t *testing.T) {
 			t.Errorf("%s: %v", name, plan)
 		}
 	}
+}
+
+// TestConvertNeedsNoServer runs "convert" as a subcommand.
+func TestConvertNeedsNoServer(t *testing.T) {
+	s := newServer(t)
+	s.environment.factory = nil
+	s.environment.client = func() (kubernetes.Interface, error) {
+		t.Error("convert has asked for a server")
+		return s.Clientset, nil
+	}
+	contains(t, s.mustRun(t, "convert", "--", "kubectl", "drain", "foo"), "name: drain-foo")
+	contains(t, s.errOut.String(), "kubectl drain: wait: ")
 }
 
 func TestBareNames(t *testing.T) {

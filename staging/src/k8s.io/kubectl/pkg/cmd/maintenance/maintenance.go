@@ -25,10 +25,8 @@ limitations under the License.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, and the wait for their end (follow.go).
 //
-// "convert" (convert*.go) stands apart: it needs no server, and converts objects of other projects,
-// drain commands (convert_drain.go), and those of Kubernetes 1.37 (convert_lifecycle.go,
-// convert_pods.go). What it cannot express is in a report
-// (convert_report.go).
+// "convert" is a package of its own: it needs no server. Both select nodes by the package
+// nodeselection.
 package maintenance
 
 import (
@@ -45,6 +43,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/plaintext"
+	"k8s.io/kubectl/pkg/cmd/maintenance/convert"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -145,7 +144,7 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd.AddCommand(newCmdPause(env, resumes))
 	cmd.AddCommand(newCmdEnd(env, completing))
 	cmd.AddCommand(newCmdEnd(env, canceling))
-	cmd.AddCommand(newCmdConvert(base.IOStreams))
+	cmd.AddCommand(convert.NewCmdConvert(base.IOStreams))
 	return cmd
 }
 

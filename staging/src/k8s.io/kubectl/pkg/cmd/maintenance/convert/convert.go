@@ -14,7 +14,13 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package maintenance
+// Package convert implements "kubectl maintenance convert".
+//
+// It needs no server, and converts objects of other projects (operators.go), drain commands
+// (drain.go), and objects of Kubernetes 1.37 (lifecycle.go, pods.go, names.go). input.go reads them,
+// objects.go selects the conversion of each and checks what is written. What cannot be expressed is
+// in a report (report.go).
+package convert
 
 import (
 	"encoding/json"
@@ -91,7 +97,7 @@ var (
 	outputFormats = []string{"json", "yaml"}
 )
 
-type convertOptions struct {
+type options struct {
 	genericiooptions.IOStreams
 	cliresource.FilenameOptions
 	command    []string
@@ -101,10 +107,10 @@ type convertOptions struct {
 	rename     map[string]string
 }
 
-// newCmdConvert returns the command "convert", which writes plain text.
-func newCmdConvert(streams genericiooptions.IOStreams) *cobra.Command {
+// NewCmdConvert returns the command "convert", which writes plain text.
+func NewCmdConvert(streams genericiooptions.IOStreams) *cobra.Command {
 	streams.Out, streams.ErrOut = plaintext.NewWriter(streams.Out), plaintext.NewWriter(streams.ErrOut)
-	o := &convertOptions{IOStreams: streams, to: ours, output: "yaml"}
+	o := &options{IOStreams: streams, to: ours, output: "yaml"}
 	cmd := &cobra.Command{
 		Use:                   "convert (-f FILENAME | -- kubectl drain ARGUMENT...) [--to=VERSION] [--fail-on-loss]",
 		DisableFlagsInUseLine: true,
@@ -129,7 +135,7 @@ func newCmdConvert(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-func (o *convertOptions) validate(cmd *cobra.Command) error {
+func (o *options) validate(cmd *cobra.Command) error {
 	switch {
 	case len(o.Filenames) > 0 && len(o.command) > 0:
 		return cmdutil.UsageErrorf(cmd, "either --filename or a drain command is converted, not both")
@@ -153,7 +159,7 @@ func plain(err error) error {
 	return errors.New(plaintext.Escape(err.Error()))
 }
 
-func (o *convertOptions) run() error {
+func (o *options) run() error {
 	c := newConverter(o.to, o.rename)
 	if len(o.command) > 0 {
 		c.addCommand(o.command)

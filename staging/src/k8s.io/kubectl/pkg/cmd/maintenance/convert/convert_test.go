@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package maintenance
+package convert
 
 import (
 	"encoding/json"
@@ -28,59 +28,15 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"k8s.io/client-go/kubernetes"
 	plaintexttesting "k8s.io/component-helpers/plaintext/testing"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/yaml"
 )
 
-const convertDirectory = "testdata/convert"
-
-// newConvertServer returns a server that fails the test if it is used: convert needs none.
-func newConvertServer(t *testing.T) *server {
-	t.Helper()
-	s := newServer(t)
-	s.environment.client = func() (kubernetes.Interface, error) {
-		t.Error("convert has asked for a server")
-		return s.Clientset, nil
-	}
-	s.environment.factory = nil
-	return s
-}
-
-// convertText converts the content of a file. It returns what is written, and what is said.
-func convertText(t *testing.T, file, text string, args ...string) (written, said string, s *server) {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), file)
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s = newConvertServer(t)
-	written = s.run(t, append([]string{"convert", "-f", name}, args...)...)
-	return written, strings.ReplaceAll(s.errOut.String()+s.failure, filepath.Dir(name)+"/", ""), s
-}
-
-// goldenConversion compares a file of the directory of this test.
-func goldenConversion(t *testing.T, file, got string) {
-	t.Helper()
-	if os.Getenv(updateEnv) == "true" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want, +got):\n%s\nset %s=true to update it", file, diff, updateEnv)
-	}
-}
-
 // TestConvertGolden converts whole files. hack/interop decodes the results for and of 1.37 with the
 // types of that release.
 func TestConvertGolden(t *testing.T) {
-	t.Chdir(convertDirectory)
+	t.Chdir("testdata")
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -91,11 +47,11 @@ func TestConvertGolden(t *testing.T) {
 		{"to-lifecycle", []string{"-f", "requests.yaml", "-f", "pods.yaml", "--to=lifecycle.k8s.io/v1alpha1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newConvertServer(t)
-			written := s.mustRun(t, append([]string{"convert"}, tc.args...)...)
-			goldenConversion(t, tc.name+".out.yaml", written)
-			goldenConversion(t, tc.name+".err.txt", s.errOut.String())
-			asJSON := s.mustRun(t, append([]string{"convert", "-o", "json"}, tc.args...)...)
+			inv := &invocation{}
+			written := inv.mustRun(t, tc.args...)
+			golden(t, tc.name+".out.yaml", written)
+			golden(t, tc.name+".err.txt", inv.errOut.String())
+			asJSON := inv.mustRun(t, append([]string{"-o", "json"}, tc.args...)...)
 			if again, _, _ := convertText(t, "list.json", asJSON, "--to=nothing"); again != "" {
 				t.Errorf("wrote %s", again)
 			}
@@ -108,7 +64,7 @@ func TestConvertGolden(t *testing.T) {
 }
 
 func TestConvertCommand(t *testing.T) {
-	t.Chdir(convertDirectory)
+	t.Chdir("testdata")
 	for name, command := range map[string]string{
 		"command":          "kubectl drain node/foo --ignore-daemonsets --timeout=5m -v4",
 		"command-nodes":    "kubectl --context=prod drain node-2 node-3 --ignore-daemonsets",
@@ -117,20 +73,20 @@ func TestConvertCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			written, said, _ := convertCommand(t, command)
-			goldenConversion(t, name+".out.yaml", written)
-			goldenConversion(t, name+".err.txt", said)
+			golden(t, name+".out.yaml", written)
+			golden(t, name+".err.txt", said)
 		})
 	}
 }
 
 func TestConvertFailOnLoss(t *testing.T) {
-	s := newConvertServer(t)
-	if out := s.run(t, "convert", "--fail-on-loss", "--", "kubectl", "drain", "foo"); out != "" || s.code != 1 {
-		t.Errorf("exit code %d, wrote %q", s.code, out)
+	inv := &invocation{}
+	if out := inv.run(t, "--fail-on-loss", "--", "kubectl", "drain", "foo"); out != "" || inv.code != 1 {
+		t.Errorf("exit code %d, wrote %q", inv.code, out)
 	}
-	contains(t, s.failure, "--fail-on-loss: 3 fields are lost, nothing is written")
-	harmless := []string{"convert", "--fail-on-loss", "--", "kubectl", "drain", "foo", "--force", "--ignore-daemonsets", "--delete-emptydir-data"}
-	if out := s.mustRun(t, harmless...); !strings.Contains(out, "name: drain-foo") {
+	contains(t, inv.failure, "--fail-on-loss: 3 fields are lost, nothing is written")
+	harmless := []string{"--fail-on-loss", "--", "kubectl", "drain", "foo", "--force", "--ignore-daemonsets", "--delete-emptydir-data"}
+	if out := inv.mustRun(t, harmless...); !strings.Contains(out, "name: drain-foo") {
 		t.Errorf("wrote %q", out)
 	}
 }
@@ -249,10 +205,10 @@ func TestConvertRefuses(t *testing.T) {
 			if tc.file == "" {
 				tc.file = "in.yaml"
 			}
-			written, said, s := convertText(t, tc.file, tc.text, tc.args...)
+			written, said, inv := convertText(t, tc.file, tc.text, tc.args...)
 			contains(t, said, tc.want...)
-			if written != "" || s.code != cmdutil.DefaultErrorExitCode {
-				t.Errorf("exit code %d, wrote %q", s.code, written)
+			if written != "" || inv.code != cmdutil.DefaultErrorExitCode {
+				t.Errorf("exit code %d, wrote %q", inv.code, written)
 			}
 		})
 	}
@@ -291,15 +247,15 @@ func TestConvertCommandRefuses(t *testing.T) {
 		{"kubectl drain --force", "names no node"},
 		{"kubectl drain a -l b=c", "has nodes and --selector"},
 	} {
-		out, said, s := convertCommand(t, tc.command)
-		if out != "" || s.code != 1 {
-			t.Errorf("%s: exit code %d, wrote %q", tc.command, s.code, out)
+		out, said, inv := convertCommand(t, tc.command)
+		if out != "" || inv.code != 1 {
+			t.Errorf("%s: exit code %d, wrote %q", tc.command, inv.code, out)
 		}
 		contains(t, said, tc.want)
 	}
-	_, said, s := convertCommand(t, "kubectl drain a", "--to=lifecycle.k8s.io/v1alpha1")
-	if contains(t, said, "Kubernetes 1.37 has no NodeMaintenance"); s.code != 1 {
-		t.Errorf("exit code %d", s.code)
+	_, said, inv := convertCommand(t, "kubectl drain a", "--to=lifecycle.k8s.io/v1alpha1")
+	if contains(t, said, "Kubernetes 1.37 has no NodeMaintenance"); inv.code != 1 {
+		t.Errorf("exit code %d", inv.code)
 	}
 }
 
@@ -323,7 +279,7 @@ func TestConvertReadsDirectories(t *testing.T) {
 	}
 	nodes := func(args ...string) []string {
 		var names []string
-		for _, line := range strings.Split(newConvertServer(t).mustRun(t, append([]string{"convert"}, args...)...), "\n") {
+		for _, line := range strings.Split((&invocation{}).mustRun(t, args...), "\n") {
 			if name, found := strings.CutPrefix(line, "  name: "); found {
 				names = append(names, name)
 			}
@@ -339,12 +295,11 @@ func TestConvertReadsDirectories(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", tc.args, got, tc.want)
 		}
 	}
-	s := newConvertServer(t)
-	s.environment.In = strings.NewReader("{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {generateName: a-}, spec: {nodeName: a}}")
-	contains(t, s.mustRun(t, "convert", "-f", "-"), "generateName: a-")
+	inv := &invocation{in: "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {generateName: a-}, spec: {nodeName: a}}"}
+	contains(t, inv.mustRun(t, "-f", "-"), "generateName: a-")
 	empty := t.TempDir()
-	s.run(t, "convert", "-f", empty)
-	contains(t, s.failure, "the directory has no file that ends in .json, .yaml, .yml")
+	inv.run(t, "-f", empty)
+	contains(t, inv.failure, "the directory has no file that ends in .json, .yaml, .yml")
 }
 
 func TestConvertRenames(t *testing.T) {
@@ -394,9 +349,9 @@ func TestConvertReports(t *testing.T) {
 			if tc.to != "" {
 				args = append(args, "--to="+tc.to)
 			}
-			written, said, s := convertText(t, "in.yaml", tc.text, args...)
-			if s.code != 0 || (written == "") != (len(tc.written) == 0) || strings.Contains(written, "evictionInterceptors: []") {
-				t.Errorf("exit code %d, wrote %q, said %q", s.code, written, said)
+			written, said, inv := convertText(t, "in.yaml", tc.text, args...)
+			if inv.code != 0 || (written == "") != (len(tc.written) == 0) || strings.Contains(written, "evictionInterceptors: []") {
+				t.Errorf("exit code %d, wrote %q, said %q", inv.code, written, said)
 			}
 			contains(t, said, tc.said)
 			contains(t, written, tc.written...)
@@ -448,9 +403,9 @@ func TestConvertHostile(t *testing.T) {
 		"lists":    strings.Repeat("{apiVersion: v1, kind: List, items: [", 1000) + strings.Repeat("]}", 1000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			written, said, s := convertText(t, "in.yaml", text)
-			if name != "lists" && (s.code == 0 || written != "") {
-				t.Errorf("exit code %d, wrote %d bytes", s.code, len(written))
+			written, said, inv := convertText(t, "in.yaml", text)
+			if name != "lists" && (inv.code == 0 || written != "") {
+				t.Errorf("exit code %d, wrote %d bytes", inv.code, len(written))
 			}
 			plaintexttesting.Check(t, name, said)
 		})
@@ -462,9 +417,9 @@ func TestConvertHostile(t *testing.T) {
 	if err := os.Truncate(large, maxInputSize+1); err != nil {
 		t.Fatal(err)
 	}
-	s := newConvertServer(t)
-	s.run(t, "convert", "-f", large)
-	contains(t, s.failure, "large.yaml: is larger than 64 MiB: split it")
+	inv := &invocation{}
+	inv.run(t, "-f", large)
+	contains(t, inv.failure, "large.yaml: is larger than 64 MiB: split it")
 }
 
 // TestConvertKeepsCharacters checks that values reach the server unchanged, although the output is
@@ -476,9 +431,9 @@ func TestConvertKeepsCharacters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, _, s := convertText(t, "in.yaml", "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: b, reason: "+string(quoted)+"}}")
-		if s.code != 0 {
-			t.Fatal(s.failure)
+		written, _, inv := convertText(t, "in.yaml", "{apiVersion: nodemaintenance.medik8s.io/v1beta1, kind: NodeMaintenance, metadata: {name: a}, spec: {nodeName: b, reason: "+string(quoted)+"}}")
+		if inv.code != 0 {
+			t.Fatal(inv.failure)
 		}
 		plaintexttesting.Check(t, "output", written)
 		in := &input{name: "out.yaml", data: []byte(written)}

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package maintenance
+package convert
 
 import (
 	"bufio"
@@ -38,6 +38,9 @@ import (
 // maxInputSize is the size in bytes of the largest file that is read. A list of all pods of a large
 // cluster fits.
 const maxInputSize = 64 << 20
+
+// stdin is the file name for standard input.
+const stdin = "-"
 
 // input is a file to convert.
 type input struct {
