@@ -122,9 +122,6 @@ func (o *endOptions) printStillHeld(ctx context.Context, client kubernetes.Inter
 	}
 }
 
-// maxHeldNodes is how many of the nodes that the same maintenances claim are named.
-const maxHeldNodes = 5
-
 // stillHeld names nodes that stay cordoned, in a line for each set of maintenances that claim them.
 func (v *view) stillHeld() []string {
 	nodes := map[string][]string{}

@@ -26,7 +26,6 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -59,10 +58,6 @@ func drained(reached func(v *view) bool) goal {
 func released(reached func(v *view) bool) goal {
 	return goal{reached, "the nodes will be released anyway", "no node is released before a controller acts", "the nodes of the others will be released anyway", "status", false}
 }
-
-// controllerPatience is how long the controller may take to act on a maintenance before a notice
-// asks to check that it runs.
-const controllerPatience = 30 * time.Second
 
 // follower shows maintenances until each of them has reached the goal.
 type follower struct {
@@ -275,14 +270,6 @@ func (f *follower) findNodeless(views []view, now time.Time) {
 	}
 }
 
-// selectsByName reports whether all terms of the selector name a node.
-func (v *view) selectsByName() bool {
-	return v.selector != nil && !slices.ContainsFunc(v.selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		_, named := maintenance.NamedNode(&term)
-		return !named
-	})
-}
-
 // unobservedText names maintenances on which the controller has not acted for long.
 func (f *follower) unobservedText(views []view, now time.Time) string {
 	var names []string
@@ -297,11 +284,6 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s: %s", strings.Join(names, ", "), duration.HumanDuration(controllerPatience), inactiveText(names[0])))
 }
 
-// inactiveText says why no controller acts on a maintenance, usually.
-func inactiveText(name string) string {
-	return "kube-controller-manager does not run, its feature gate DeclarativeNodeMaintenance is off, or the API server refuses its writes. See the events: kubectl describe nodemaintenance " + name
-}
-
 // uncordonedText names nodes that are not cordoned for long and have no blocker: that another
 // client keeps uncordoning a node is none.
 func (f *follower) uncordonedText(views []view, now time.Time) string {
@@ -314,35 +296,6 @@ func (f *follower) uncordonedText(views []view, now time.Time) string {
 		return ""
 	}
 	return uncordonedText("Not cordoned for "+duration.HumanDuration(controllerPatience), names)
-}
-
-// uncordonedText says where to see why nodes are not cordoned: no object but their events says that another client
-// keeps uncordoning them.
-func uncordonedText(what string, names []string) string {
-	return plaintext.Line(fmt.Sprintf("%s: %s. For the reason, see the events: kubectl describe node %s",
-		what, listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
-}
-
-// unexplained names the nodes that are not cordoned and that no blocker concerns. A blocker names
-// one node and counts the others. It may concern nodes that are not selected any more.
-func (v *view) unexplained() []string {
-	var names []string
-	for i := range v.Nodes {
-		if v.isUncordoned(&v.Nodes[i]) {
-			names = append(names, v.Nodes[i].Name)
-		}
-	}
-	for i := range v.Blockers {
-		b := &v.Blockers[i]
-		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
-			continue
-		}
-		if len(names) <= b.Nodes {
-			return nil
-		}
-		names = slices.DeleteFunc(names, b.isOfNode)
-	}
-	return names
 }
 
 // interrupted returns an error with an exit code of its own if ctx has ended.
@@ -463,4 +416,21 @@ func (f *follower) timedOut() error {
 	}
 	lines := slices.Concat([]string{text}, blockers, others, f.shown.notices())
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}
+}
+
+// undrained returns an error with exit code 1 that names the maintenances that are not drained at
+// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected all
+// the time have no pod left and stay cordoned, but for those that were given back one by one.
+func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
+	var reasons []string
+	for _, nm := range maintenances {
+		v := last[nm.Name]
+		if reason := undrainedReason(&v, nm.Spec.NodeSelector); reason != "" {
+			reasons = append(reasons, plaintext.Line("NodeMaintenance "+nm.Name+" "+reason))
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return failed("%w", errors.New(strings.Join(reasons, "\n")))
 }

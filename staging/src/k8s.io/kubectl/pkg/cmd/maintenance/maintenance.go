@@ -17,11 +17,13 @@ limitations under the License.
 // Package maintenance implements "kubectl maintenance", which plans, starts, watches and ends
 // NodeMaintenances.
 //
-// It has three parts, and each uses only those before it:
+// Its files are three parts, and each uses only those before it:
 //
-//   - read*.go, view_*.go: snapshots of objects, and pure functions that make views of them. "status"
-//     and "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
-//     their status. Its lease says whether it runs (read_lease.go), by the clock of the API server (server_time.go). Only "plan" (read_pods.go, view_plan.go) reads pods, because there is no drain yet.
+//   - read*.go, view_*.go: snapshots of objects, and views that are made of them. "status" and
+//     "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
+//     their status. Its lease says whether it runs (read_lease.go), by the clock of the API server
+//     (read_server_time.go). "plan" also reads pods (read_pods.go, view_plan.go), because there is
+//     no drain yet; what only one view of a plan needs, the file of that view reads.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, and the wait for their end (follow.go).
 //
@@ -156,6 +158,15 @@ func newClient(f cmdutil.Factory, server *serverTime) (kubernetes.Interface, err
 	config = clientConfig(config)
 	config.Wrap(server.observe)
 	return kubernetes.NewForConfig(config)
+}
+
+// servedClient returns a client, if the server serves NodeMaintenances.
+func (e *environment) servedClient() (kubernetes.Interface, error) {
+	client, err := e.client()
+	if err != nil {
+		return nil, err
+	}
+	return client, requireServed(client)
 }
 
 // clientConfig allows more requests per second than the default, because a plan of many nodes reads

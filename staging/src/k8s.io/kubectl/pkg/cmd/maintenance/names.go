@@ -19,7 +19,6 @@ package maintenance
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -69,10 +68,6 @@ func getMaintenances(ctx context.Context, client kubernetes.Interface, names []s
 		found = append(found, nm)
 	}
 	return found, joined(errs)
-}
-
-func sortedNames[T any](byName map[string]T) []string {
-	return slices.Sorted(maps.Keys(byName))
 }
 
 // findMaintenances reads maintenances by their names. For the name of a node, it returns the open

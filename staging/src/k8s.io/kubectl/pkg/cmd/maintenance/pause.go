@@ -244,3 +244,31 @@ func resumeReport(before *coordinationv1alpha1.NodeMaintenance, failed failedNod
 		plaintext.Line(fmt.Sprintf("Not repaired: %s. %s.", failed.names(), stay)),
 	}
 }
+
+// maxAcknowledged is how many nodes spec.rollout.acknowledgedNodeUIDs may have.
+const maxAcknowledged = 1000
+
+// readFailed returns the failed nodes of a halted rollout that is to go on.
+func (p *pausing) readFailed(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (failedNodes, error) {
+	if p != resumes || !isHalted(nm) {
+		return nil, nil
+	}
+	s := &snapshot{}
+	if err := s.readNodes(ctx, client); err != nil {
+		return nil, err
+	}
+	if !s.readable("nodes") {
+		return nil, failed("NodeMaintenance %q is halted, and to acknowledge the nodes that have failed takes the permission to list nodes. "+
+			"Without it, raise spec.rollout.maxFailedNodes, which is %d", nm.Name, ptr.Deref(nm.Spec.Rollout.MaxFailedNodes, 0))
+	}
+	found := failedNodesOf(nm, s.nodes)
+	if len(found) > maxAcknowledged {
+		return nil, failed("%d nodes of NodeMaintenance %q have failed, and at most %d can be acknowledged: raise spec.rollout.maxFailedNodes", len(found), nm.Name, maxAcknowledged)
+	}
+	return found, nil
+}
+
+// notStored says that the API server has dropped the field.
+func (f failedNodes) notStored(name string) error {
+	return fmt.Errorf("kube-apiserver is of an older version, which does not store spec.rollout.acknowledgedNodeUIDs of NodeMaintenance %q: raise spec.rollout.maxFailedNodes to %d", name, len(f))
+}

@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -123,4 +124,8 @@ func pointers[T any](items []T) []*T {
 		all = append(all, &items[i])
 	}
 	return all
+}
+
+func sortedNames[T any](byName map[string]T) []string {
+	return slices.Sorted(maps.Keys(byName))
 }

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -37,6 +36,10 @@ const controllerLease = "kube-controller-manager"
 
 // defaultLeaseSeconds is for a lease without a duration. It is the default of kube-controller-manager.
 const defaultLeaseSeconds = 15
+
+// controllerPatience is how long the controller may take to act on a maintenance before a notice
+// asks to check that it runs.
+const controllerPatience = 30 * time.Second
 
 // silence is that kube-controller-manager does not renew its lease.
 type silence struct {
@@ -114,6 +117,10 @@ func (w *leaseWatch) see(lease *coordinationv1.Lease, now time.Time) *silence {
 // maxLeaseGap is how much of the time between two reads of the lease counts.
 const maxLeaseGap = 2 * probeInterval
 
+// seeLease says how to see whether kube-controller-manager runs. Without the format, kubectl prints only who
+// held the lease last.
+const seeLease = "see renewTime of its lease: kubectl get lease -n kube-system kube-controller-manager -o yaml"
+
 // silenceText says that nothing goes on; empty if the controller runs, or if that is unknown. A drain looks as
 // before if its controller dies.
 func silenceText(s *silence, now time.Time) string {
@@ -125,9 +132,4 @@ func silenceText(s *silence, now time.Time) string {
 		condition = ", if its clock and that of this command agree"
 	}
 	return fmt.Sprintf("kube-controller-manager has not renewed its lease for %s%s, so it may not run, and nothing goes on; %s", duration.HumanDuration(now.Sub(s.since)), condition, seeLease)
-}
-
-// needsController reports whether the controller has to act for the maintenance to go on.
-func (v *view) needsController() bool {
-	return v.Outcome == "" && (v.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle || !v.observed) || v.Deleting
 }

@@ -49,17 +49,6 @@ var noteTexts = map[podNote]string{
 	noteStaysWithSkipped: "stays: spec.podPolicies skips a pod of this node",
 }
 
-// hinders reports whether a drain does not remove the pod from its node, or not for good. Whether the
-// DaemonSet controller and the kubelet do so depends on feature gates that kubectl cannot read.
-func (n podNote) hinders() bool {
-	return n == noteSchedulingGroup || n == noteComesBack || n == noteForeignDaemonSet
-}
-
-// replaces reports whether the pod is replaced and then deleted, without an eviction.
-func (n podNote) replaces() bool {
-	return n == noteReplacedFirst || n == noteMayBeReplaced
-}
-
 // renderPlan returns the text of a plan.
 func renderPlan(plan *plan, width int, now time.Time) string {
 	p := &page{width: width}

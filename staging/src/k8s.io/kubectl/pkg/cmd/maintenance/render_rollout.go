@@ -83,10 +83,6 @@ func (v *view) isAbandoned() bool { return v.isGone() || v.Deleting }
 // it is not released. The controller needs 30 seconds after a reboot.
 const unreleasedPatience = time.Minute
 
-// seeLease says how to see whether kube-controller-manager runs. Without the format, kubectl prints only who
-// held the lease last.
-const seeLease = "see renewTime of its lease: kubectl get lease -n kube-system kube-controller-manager -o yaml"
-
 // overdueText says where to look if nodes were rebooted and are not released; empty if all are in time.
 // Their phases look normal while no controller acts on them.
 func (v *view) overdueText(now time.Time) string {

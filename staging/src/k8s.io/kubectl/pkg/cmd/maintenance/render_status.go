@@ -29,7 +29,6 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -227,6 +226,11 @@ func (p *page) addHead(v *view, now time.Time, layout layout) {
 	if v.ETA != nil && !v.ETA.Time.Before(now) {
 		p.field("ETA", timeAndRemainder(now, *v.ETA))
 	}
+}
+
+// inactiveText says why no controller acts on a maintenance, usually.
+func inactiveText(name string) string {
+	return "kube-controller-manager does not run, its feature gate DeclarativeNodeMaintenance is off, or the API server refuses its writes. See the events: kubectl describe nodemaintenance " + name
 }
 
 // field appends a line of the head, unless the text is empty.
@@ -431,17 +435,6 @@ func nodeState(v *view, node *nodeView) string {
 	return "Schedulable"
 }
 
-// isUncordoned reports whether the controller has acted, and the node is still not cordoned: the
-// API server refuses it, or another client keeps uncordoning the node. One that waits for its
-// admission, or that was given back, is schedulable.
-func (v *view) isUncordoned(node *nodeView) bool {
-	if node.Phase == phaseWaiting || node.Phase == phaseDone {
-		return false
-	}
-	cordons := v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
-	return cordons && v.StageStarted != nil && v.observed && !node.Cordoned
-}
-
 // bar shows the pods of a node: # gone, ! blocked, > evicting, . pending. It is full of # when the
 // node is drained, and empty while nothing is known.
 func bar(node *nodeView, width int) string {
@@ -503,6 +496,13 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 		p.add("")
 		p.wrapped("  ", fmt.Sprintf("Without the permission to list %s, they are not shown.", strings.Join(v.Unreadable, ", ")))
 	}
+}
+
+// uncordonedText says where to see why nodes are not cordoned: no object but their events says that another client
+// keeps uncordoning them.
+func uncordonedText(what string, names []string) string {
+	return plaintext.Line(fmt.Sprintf("%s: %s. For the reason, see the events: kubectl describe node %s",
+		what, listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
 }
 
 // listBlockers appends some of the blockers, and counts the others. What a drain consists of is no blocker: it
@@ -632,45 +632,4 @@ func (b *blockerView) names(n int) string {
 		return listPods([]string{b.Object}, b.Nodes)
 	}
 	return ""
-}
-
-// listPods joins the first names, and counts the others.
-func listPods(first []string, pods int) string {
-	text := strings.Join(first, ", ")
-	if more := pods - len(first); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-// elapsed is never negative: the clock of the writer of the time may be ahead.
-func elapsed(now time.Time, at metav1.Time) string {
-	return duration.HumanDuration(max(0, now.Sub(at.Time)))
-}
-
-// timeAndRemainder is a time and how far away it is, with the date unless it is today.
-func timeAndRemainder(now time.Time, at metav1.Time) string {
-	return formatTime(now, at, time.TimeOnly)
-}
-
-// windowTime is timeAndRemainder with the time zone, because people in several zones agree upon windows, which
-// open at full minutes.
-func windowTime(now time.Time, at metav1.Time) string { return formatTime(now, at, "15:04 MST") }
-
-func formatTime(now time.Time, at metav1.Time, format string) string {
-	local := at.In(now.Location())
-	if local.YearDay() != now.YearDay() || local.Year() != now.Year() {
-		format = time.DateOnly + " " + format
-	}
-	if remainder := at.Sub(now); remainder >= 0 {
-		return fmt.Sprintf("%s, in %s", local.Format(format), duration.HumanDuration(remainder))
-	}
-	return fmt.Sprintf("%s, %s ago", local.Format(format), elapsed(now, at))
 }

@@ -18,32 +18,14 @@ package maintenance
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/component-helpers/plaintext"
+	"k8s.io/component-helpers/node/maintenance"
 )
-
-// undrained returns an error with exit code 1 that names the maintenances that are not drained at
-// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected all
-// the time have no pod left and stay cordoned, but for those that were given back one by one.
-func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
-	var reasons []string
-	for _, nm := range maintenances {
-		v := last[nm.Name]
-		if reason := undrainedReason(&v, nm.Spec.NodeSelector); reason != "" {
-			reasons = append(reasons, plaintext.Line("NodeMaintenance "+nm.Name+" "+reason))
-		}
-	}
-	if len(reasons) == 0 {
-		return nil
-	}
-	return failed("%w", errors.New(strings.Join(reasons, "\n")))
-}
 
 // undrainedReason says why the nodes of a maintenance do not count as drained; empty if they do.
 // The selector is that at the start of the command.
@@ -98,4 +80,12 @@ func (r *rolloutView) incompleteReason(nodes int) string {
 		return ""
 	}
 	return fmt.Sprintf("was completed when %d of %s were done: the others are released", r.DoneNodes, counted(nodes, "node", "nodes"))
+}
+
+// selectsByName reports whether all terms of the selector name a node.
+func (v *view) selectsByName() bool {
+	return v.selector != nil && !slices.ContainsFunc(v.selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		_, named := maintenance.NamedNode(&term)
+		return !named
+	})
 }

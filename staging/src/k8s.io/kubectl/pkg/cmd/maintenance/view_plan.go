@@ -148,6 +148,17 @@ const (
 	noteTerminating podNote = "Terminating"
 )
 
+// hinders reports whether a drain does not remove the pod from its node, or not for good. Whether the
+// DaemonSet controller and the kubelet do so depends on feature gates that kubectl cannot read.
+func (n podNote) hinders() bool {
+	return n == noteSchedulingGroup || n == noteComesBack || n == noteForeignDaemonSet
+}
+
+// replaces reports whether the pod is replaced and then deleted, without an eviction.
+func (n podNote) replaces() bool {
+	return n == noteReplacedFirst || n == noteMayBeReplaced
+}
+
 // budgetPlan is a budget and how many of the pods it selects.
 type budgetPlan struct {
 	Name               string `json:"name"`

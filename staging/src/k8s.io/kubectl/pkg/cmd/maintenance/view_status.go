@@ -155,6 +155,11 @@ func (v *view) isHeld() bool {
 	return slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return node.Cordoned })
 }
 
+// needsController reports whether the controller has to act for the maintenance to go on.
+func (v *view) needsController() bool {
+	return v.Outcome == "" && (v.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle || !v.observed) || v.Deleting
+}
+
 func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
 
 // blockerView is a blocker that the controller publishes.
@@ -364,6 +369,9 @@ func (v *view) addDrainedButForOthers(nodes []*corev1.Node, most int) int {
 	return len(found)
 }
 
+// maxHeldNodes is how many of the nodes that the same maintenances claim are named.
+const maxHeldNodes = 5
+
 // holdersOfNodes returns, by node, the maintenances that keep it cordoned.
 func holdersOfNodes(s *snapshot) map[string][]string {
 	holders := map[string][]string{}
@@ -446,6 +454,39 @@ func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) blockerView {
 
 // isOfNode reports whether the blocker names the node as its object.
 func (b *blockerView) isOfNode(name string) bool { return b.Object == "Node "+name }
+
+// isUncordoned reports whether the controller has acted, and the node is still not cordoned: the
+// API server refuses it, or another client keeps uncordoning the node. One that waits for its
+// admission, or that was given back, is schedulable.
+func (v *view) isUncordoned(node *nodeView) bool {
+	if node.Phase == phaseWaiting || node.Phase == phaseDone {
+		return false
+	}
+	cordons := v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
+	return cordons && v.StageStarted != nil && v.observed && !node.Cordoned
+}
+
+// unexplained names the nodes that are not cordoned and that no blocker concerns. A blocker names
+// one node and counts the others. It may concern nodes that are not selected any more.
+func (v *view) unexplained() []string {
+	var names []string
+	for i := range v.Nodes {
+		if v.isUncordoned(&v.Nodes[i]) {
+			names = append(names, v.Nodes[i].Name)
+		}
+	}
+	for i := range v.Blockers {
+		b := &v.Blockers[i]
+		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
+			continue
+		}
+		if len(names) <= b.Nodes {
+			return nil
+		}
+		names = slices.DeleteFunc(names, b.isOfNode)
+	}
+	return names
+}
 
 // key identifies a blocker of a maintenance.
 func (b *blockerView) key() string { return string(b.Cause) + " " + b.Name }

@@ -18,44 +18,18 @@ package maintenance
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
 
-// maxAcknowledged is how many nodes spec.rollout.acknowledgedNodeUIDs may have.
-const maxAcknowledged = 1000
-
 // failedNodes are the nodes of a rollout that did not come back in time, by name. The status of the maintenance has
 // only the first names: a node that was created again has the name of one that has failed.
 type failedNodes []*corev1.Node
-
-// readFailed returns the failed nodes of a halted rollout that is to go on.
-func (p *pausing) readFailed(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (failedNodes, error) {
-	if p != resumes || !isHalted(nm) {
-		return nil, nil
-	}
-	s := &snapshot{}
-	if err := s.readNodes(ctx, client); err != nil {
-		return nil, err
-	}
-	if !s.readable("nodes") {
-		return nil, failed("NodeMaintenance %q is halted, and to acknowledge the nodes that have failed takes the permission to list nodes. "+
-			"Without it, raise spec.rollout.maxFailedNodes, which is %d", nm.Name, ptr.Deref(nm.Spec.Rollout.MaxFailedNodes, 0))
-	}
-	found := failedNodesOf(nm, s.nodes)
-	if len(found) > maxAcknowledged {
-		return nil, failed("%d nodes of NodeMaintenance %q have failed, and at most %d can be acknowledged: raise spec.rollout.maxFailedNodes", len(found), nm.Name, maxAcknowledged)
-	}
-	return found, nil
-}
 
 // failedNodesOf returns those of the nodes that have failed to come back to the maintenance.
 func failedNodesOf(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) failedNodes {
@@ -98,8 +72,3 @@ func (f failedNodes) names() string {
 
 // maxFailedNames is how many failed nodes are named, as in the status of a maintenance.
 const maxFailedNames = 10
-
-// notStored says that the API server has dropped the field.
-func (f failedNodes) notStored(name string) error {
-	return fmt.Errorf("kube-apiserver is of an older version, which does not store spec.rollout.acknowledgedNodeUIDs of NodeMaintenance %q: raise spec.rollout.maxFailedNodes to %d", name, len(f))
-}

@@ -42,15 +42,6 @@ var errNotServed = errors.New(`the server does not serve NodeMaintenance (coordi
 	`enable its feature gates EvictionRequestAPI and DeclarativeNodeMaintenance in kube-apiserver and kube-controller-manager, ` +
 	`and --runtime-config=coordination.k8s.io/v1alpha1=true in kube-apiserver, or use "kubectl drain"`)
 
-// servedClient returns a client, if the server serves NodeMaintenances.
-func (e *environment) servedClient() (kubernetes.Interface, error) {
-	client, err := e.client()
-	if err != nil {
-		return nil, err
-	}
-	return client, requireServed(client)
-}
-
 // requireServed returns an error unless the server serves NodeMaintenances. If the user may not read
 // the discovery document, the next request will fail if the API is not served.
 func requireServed(client kubernetes.Interface) error {
