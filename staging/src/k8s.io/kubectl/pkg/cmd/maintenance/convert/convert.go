@@ -31,7 +31,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/component-helpers/plaintext"
@@ -90,10 +89,7 @@ var (
 
 // The values of --to and --output.
 var (
-	ours          = coordinationv1alpha1.SchemeGroupVersion.String()
-	theirs        = lifecycleVersion
-	convertTarget = []string{ours, theirs}
-
+	targets       = []string{ours, theirs}
 	outputFormats = []string{"json", "yaml"}
 )
 
@@ -126,12 +122,12 @@ func NewCmdConvert(streams genericiooptions.IOStreams) *cobra.Command {
 	cmdutil.AddJsonFilenameFlag(cmd.Flags(), &o.Filenames, "Files and directories with objects. '-' is stdin.")
 	cmdutil.CheckErr(cmd.MarkFlagFilename("filename", "json", "yaml", "yml"))
 	cmd.Flags().BoolVarP(&o.Recursive, "recursive", "R", o.Recursive, "Read the directories of --filename recursively.")
-	cmd.Flags().StringVar(&o.to, "to", o.to, fmt.Sprintf("Version of the API to convert to. One of: %v.", convertTarget))
+	cmd.Flags().StringVar(&o.to, "to", o.to, fmt.Sprintf("Version of the API to convert to. One of: %v.", targets))
 	cmd.Flags().BoolVar(&o.failOnLoss, "fail-on-loss", o.failOnLoss, "If true, write no object if anything is lost, and exit with 1.")
 	cmd.Flags().StringToStringVar(&o.rename, "rename", o.rename, "New names of interceptors and requesters, such as --rename=old.example.com=example.com/new.")
 	cmd.Flags().StringVarP(&o.output, "output", "o", o.output, "Output format: yaml, as a stream of documents, or json, as a List if there are several objects.")
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp)))
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(convertTarget, cobra.ShellCompDirectiveNoFileComp)))
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(targets, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -141,8 +137,8 @@ func (o *options) validate(cmd *cobra.Command) error {
 		return cmdutil.UsageErrorf(cmd, "either --filename or a drain command is converted, not both")
 	case len(o.Filenames) == 0 && len(o.command) == 0:
 		return cmdutil.UsageErrorf(cmd, "--filename, or a drain command after \"--\", is required")
-	case !slices.Contains(convertTarget, o.to):
-		return fmt.Errorf("--to=%q: must be one of %v", o.to, convertTarget)
+	case !slices.Contains(targets, o.to):
+		return fmt.Errorf("--to=%q: must be one of %v", o.to, targets)
 	case o.output == "":
 		o.output = "yaml"
 	case !slices.Contains(outputFormats, o.output):

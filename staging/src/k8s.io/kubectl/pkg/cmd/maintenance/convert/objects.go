@@ -37,6 +37,12 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
+// The versions to which objects are converted.
+var (
+	ours   = coordinationv1alpha1.SchemeGroupVersion.String()
+	theirs = lifecycleVersion
+)
+
 // converter converts objects and commands, and reports what is not written as it was.
 type converter struct {
 	report
