@@ -187,17 +187,6 @@ func (o *endOptions) completeNodes(ctx context.Context, client kubernetes.Interf
 	return joined(errs)
 }
 
-// validateNodesOf refuses maintenances whose nodes cannot be completed one by one.
-func validateNodesOf(nm *coordinationv1alpha1.NodeMaintenance) error {
-	switch {
-	case nm.DeletionTimestamp != nil || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
-		return failed("NodeMaintenance %q has ended, which releases all its nodes", nm.Name)
-	case nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain:
-		return failed("NodeMaintenance %q is in stage %s and drains no node: kubectl maintenance start %s", nm.Name, nm.Spec.Stage, nm.Name)
-	}
-	return nil
-}
-
 // completeNode annotates a node. The annotation has the UID of the maintenance, and the patch that of
 // the node: another one of the same name may have been created since.
 func (o *endOptions) completeNode(ctx context.Context, client kubernetes.Interface, named *namedNodes, name string) error {

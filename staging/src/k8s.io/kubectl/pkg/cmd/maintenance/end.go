@@ -18,16 +18,13 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/exec"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
@@ -156,20 +153,4 @@ func (o *endOptions) endAll(ctx context.Context, client kubernetes.Interface) er
 		o.ending.finish(o, ctx, client, ended)
 	}
 	return joined(errs)
-}
-
-// joined returns a single error as it is, so that kubectl recognizes the status of the server in
-// it. Several of them have the exit code of the wait that has ended early, if there is one.
-func joined(errs []error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-	all := errors.Join(errs...)
-	for _, err := range errs {
-		if exit, ok := err.(exec.CodeExitError); ok && exit.Code != cmdutil.DefaultErrorExitCode {
-			return exec.CodeExitError{Err: all, Code: exit.Code}
-		}
-	}
-	return all
 }

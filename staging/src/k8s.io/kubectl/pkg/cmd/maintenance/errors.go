@@ -19,6 +19,7 @@ package maintenance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,4 +94,20 @@ func statusesIn(err error) []*apierrors.StatusError {
 // failed returns an error that is printed unchanged and ends the program with exit code 1.
 func failed(format string, args ...any) error {
 	return exec.CodeExitError{Err: fmt.Errorf("error: "+format, args...), Code: cmdutil.DefaultErrorExitCode}
+}
+
+// joined returns a single error as it is, so that kubectl recognizes the status of the server in
+// it. Several of them have the exit code of the wait that has ended early, if there is one.
+func joined(errs []error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	all := errors.Join(errs...)
+	for _, err := range errs {
+		if exit, ok := err.(exec.CodeExitError); ok && exit.Code != cmdutil.DefaultErrorExitCode {
+			return exec.CodeExitError{Err: all, Code: exit.Code}
+		}
+	}
+	return all
 }

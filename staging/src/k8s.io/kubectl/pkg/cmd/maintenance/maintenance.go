@@ -25,46 +25,24 @@ limitations under the License.
 //     (read_server_time.go). "plan" also reads pods (read_pods.go, view_plan.go), because there is
 //     no drain yet; what only one view of a plan needs, the file of that view reads.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
-//   - all other files: the commands, and the wait for their end (follow.go).
+//   - all other files: the commands, what they need of their surroundings (environment.go), and the
+//     wait for their end (follow.go).
 //
 // "convert" is a package of its own: it needs no server. Both select nodes by the package
 // nodeselection.
 package maintenance
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"os/signal"
-	"syscall"
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubectl/pkg/cmd/maintenance/convert"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/utils/clock"
-)
-
-// Exit codes besides 0 and 1. They are part of the interface: the help documents them.
-const (
-	// exitTimedOut means that --timeout has passed while pods were being evicted, or nodes waited for
-	// something that ends by itself.
-	exitTimedOut = 2
-
-	// exitBlocked means that --timeout has passed while there was something that needs an
-	// intervention: blockers, a rollout that begins with no further node, or no controller that acts. The
-	// message names it.
-	exitBlocked = 3
-
-	// exitInterrupted is the exit code that shells expect after Ctrl-C.
-	exitInterrupted = 130
 )
 
 var (
@@ -99,19 +77,6 @@ var (
 		# Release the nodes
 		kubectl maintenance complete foo-x7k2p`))
 )
-
-// environment has the dependencies of all subcommands. Tests replace parts of it.
-type environment struct {
-	genericiooptions.IOStreams
-	factory cmdutil.Factory
-	client  func() (kubernetes.Interface, error)
-	clock   clock.WithTicker
-	// server is the clock of the API server; nil if it is unknown.
-	server *serverTime
-
-	// terminal is Out without the filter for plain text: a screen writes control sequences.
-	terminal io.Writer
-}
 
 // NewCmdMaintenance returns the command "maintenance" with its subcommands.
 func NewCmdMaintenance(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -148,52 +113,4 @@ func newCmdMaintenance(base *environment) *cobra.Command {
 	cmd.AddCommand(newCmdEnd(env, canceling))
 	cmd.AddCommand(convert.NewCmdConvert(base.IOStreams))
 	return cmd
-}
-
-func newClient(f cmdutil.Factory, server *serverTime) (kubernetes.Interface, error) {
-	config, err := f.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	config = clientConfig(config)
-	config.Wrap(server.observe)
-	return kubernetes.NewForConfig(config)
-}
-
-// servedClient returns a client, if the server serves NodeMaintenances.
-func (e *environment) servedClient() (kubernetes.Interface, error) {
-	client, err := e.client()
-	if err != nil {
-		return nil, err
-	}
-	return client, requireServed(client)
-}
-
-// clientConfig allows more requests per second than the default, because a plan of many nodes reads
-// the pods of each.
-func clientConfig(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 100
-	return config
-}
-
-// untilInterrupted returns a context that ends on Ctrl-C, and after the timeout unless it is 0.
-func untilInterrupted(cmd *cobra.Command, timeout time.Duration) (context.Context, context.CancelFunc) {
-	parent := cmd.Context()
-	if parent == nil {
-		parent = context.Background()
-	}
-	ctx, stop := signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
-	if timeout == 0 {
-		return ctx, stop
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	return ctx, func() { cancel(); stop() }
-}
-
-func validateTimeout(timeout time.Duration) error {
-	if timeout < 0 {
-		return fmt.Errorf("--timeout=%s: must not be negative; 0 waits without end", timeout)
-	}
-	return nil
 }

@@ -213,3 +213,14 @@ func namesOf(maintenances []*coordinationv1alpha1.NodeMaintenance) []string {
 	}
 	return names
 }
+
+// validateNodesOf refuses maintenances whose nodes cannot be completed one by one.
+func validateNodesOf(nm *coordinationv1alpha1.NodeMaintenance) error {
+	switch {
+	case nm.DeletionTimestamp != nil || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return failed("NodeMaintenance %q has ended, which releases all its nodes", nm.Name)
+	case nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain:
+		return failed("NodeMaintenance %q is in stage %s and drains no node: kubectl maintenance start %s", nm.Name, nm.Spec.Stage, nm.Name)
+	}
+	return nil
+}
