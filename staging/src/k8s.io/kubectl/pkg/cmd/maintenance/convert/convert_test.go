@@ -420,6 +420,9 @@ func TestConvertHostile(t *testing.T) {
 	inv := &invocation{}
 	inv.run(t, "-f", large)
 	contains(t, inv.failure, "large.yaml: is larger than 64 MiB: split it")
+	inv.run(t, "-f", "\x1b[2J.yaml")
+	contains(t, inv.failure, "no such file")
+	plaintexttesting.Check(t, "name of a file", inv.failure)
 }
 
 // TestConvertKeepsCharacters checks that values reach the server unchanged, although the output is
