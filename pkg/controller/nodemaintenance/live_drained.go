@@ -19,6 +19,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -32,6 +33,10 @@ import (
 
 // maxSingleReads is up to how many nodes are read one by one. For more, the schedulable nodes of the cluster are listed.
 const maxSingleReads = 20
+
+// drainedTimeout bounds the reads of the nodes of a maintenance together. They share a rate limit with the writes of nodes,
+// and wait there behind those of other drains: with the timeout of one request, a maintenance would never be drained then.
+const drainedTimeout = 30 * time.Second
 
 // confirmEmpty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
 // Drained of the node, for which machines are switched off: the watch of a cache may have been interrupted for minutes.
@@ -71,7 +76,7 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 		}
 		return nil // It was given back, for example.
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, drainedTimeout)
 	defer cancel()
 	var selected []string
 	for _, node := range c.listNodes() {
