@@ -34,8 +34,12 @@ type Calls struct {
 	pods  *targets
 }
 
-// NewCalls returns Calls that read from etcd.
-func NewCalls(optsGetter generic.RESTOptionsGetter) (*Calls, error) {
+// NewCalls returns Calls that read from etcd, by the connections of drains if there are some, which are to be
+// destroyed after them.
+func NewCalls(optsGetter generic.RESTOptionsGetter, drains *Drains) (*Calls, error) {
+	if drains != nil {
+		return &Calls{nodes: drains.nodes.borrowed(), pods: &targets{drains.pods.borrowed()}}, nil
+	}
 	pods, err := newTargets(optsGetter)
 	if err != nil {
 		return nil, err
@@ -48,7 +52,7 @@ func NewCalls(optsGetter generic.RESTOptionsGetter) (*Calls, error) {
 	return &Calls{nodes: nodes, pods: pods}, nil
 }
 
-// Destroy closes the connections to etcd.
+// Destroy closes the connections to etcd, but for those of drains.
 func (c *Calls) Destroy() {
 	c.nodes.destroy()
 	c.pods.destroy()

@@ -315,7 +315,7 @@ func (u oneUnreadable) Get(ctx context.Context, key string, options genericstora
 	return u.Interface.Get(ctx, key, options, into)
 }
 
-// Each reader has a connection to etcd of its own.
+// Each connection to etcd is closed. The reader of targets, which has that of pods, is destroyed as well.
 func TestDestroyReaders(t *testing.T) {
 	c := newDrain(t, drainedNode(1000))
 	var destroyed []string

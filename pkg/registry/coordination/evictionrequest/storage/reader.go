@@ -50,6 +50,11 @@ func newReader(optsGetter generic.RESTOptionsGetter, resource schema.GroupResour
 	return &reader{objects: objects, prefix: prefix, destroy: destroy}, nil
 }
 
+// borrowed returns a reader with the same connection, which only the first one closes.
+func (r *reader) borrowed() *reader {
+	return &reader{objects: r.objects, prefix: r.prefix, destroy: func() {}}
+}
+
 // read reads the object with this key, and reports whether there is one.
 func (r *reader) read(ctx context.Context, key string, into runtime.Object) (found bool, err error) {
 	err = r.objects.Get(ctx, key, storage.GetOptions{}, into)

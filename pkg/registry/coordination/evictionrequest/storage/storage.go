@@ -66,14 +66,13 @@ var _ rest.Patcher = &StatusREST{}
 // NewREST returns the main and the status endpoint, which share one store. etcd removes finished requests
 // according to retention.
 func NewREST(optsGetter generic.RESTOptionsGetter, retention evictionrequest.Retention) (*REST, *StatusREST, error) {
-	targets, err := newTargets(optsGetter)
+	drains, err := NewDrains(optsGetter)
 	if err != nil {
 		return nil, nil, err
 	}
-	drains, err := NewDrains(optsGetter)
+	targets, err := newTargetsOf(drains, optsGetter)
 	if err != nil {
-		targets.destroy()
-		return nil, nil, err
+		return nil, nil, err // Without drains, there is nothing to close.
 	}
 	expiry := evictionrequest.NewExpiry(retention)
 	store, err := newStore(ownLeases{optsGetter}, func(store *genericregistry.Store) {

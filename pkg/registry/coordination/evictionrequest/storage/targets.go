@@ -35,6 +35,14 @@ func newTargets(optsGetter generic.RESTOptionsGetter) (*targets, error) {
 	return &targets{pods}, err
 }
 
+// newTargetsOf returns targets that are read by the connection of drains, or by one of their own without drains.
+func newTargetsOf(drains *Drains, optsGetter generic.RESTOptionsGetter) (*targets, error) {
+	if drains != nil {
+		return &targets{drains.pods.borrowed()}, nil
+	}
+	return newTargets(optsGetter)
+}
+
 // get implements evictionrequest.TargetReader.
 func (t *targets) get(ctx context.Context, name string) (*v1.Pod, error) {
 	key, err := genericregistry.NamespaceKeyFunc(ctx, t.prefix, name)

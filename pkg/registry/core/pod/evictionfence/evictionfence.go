@@ -92,7 +92,7 @@ func New(storage generic.RESTOptionsGetter) (*Fence, error) {
 		requests.Destroy()
 		return nil, err
 	}
-	calls, err := requeststore.NewCalls(storage)
+	calls, err := requeststore.NewCalls(storage, drains)
 	if err != nil {
 		requests.Destroy()
 		drains.Destroy()
@@ -105,8 +105,8 @@ func New(storage generic.RESTOptionsGetter) (*Fence, error) {
 func (f *Fence) Destroy() {
 	if f != nil {
 		f.destroy()
-		f.drains.Destroy()
 		f.calls.Destroy()
+		f.drains.Destroy()
 	}
 }
 
