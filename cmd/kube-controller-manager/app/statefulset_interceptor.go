@@ -33,11 +33,5 @@ func interceptStatefulSetEvictions(controllerContext ControllerContext, controll
 	if err != nil {
 		return nil, err
 	}
-	return ssc.InterceptEvictions(
-		client,
-		controllerContext.InformerFactory.Core().V1().Pods(),
-		controllerContext.InformerFactory.Apps().V1().StatefulSets(),
-		controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
-		controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
-	)
+	return ssc.InterceptEvictions(client, controllerContext.InformerFactory)
 }

@@ -18,9 +18,7 @@ package deployment
 
 import (
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -31,77 +29,18 @@ import (
 	"k8s.io/component-helpers/scheduling/topologyspread"
 
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/util/schedulerverdict"
 )
-
-// What kube-scheduler says of nodes that a pod cannot run on. It has no other form than the message of the condition
-// PodScheduled, and does not name the pods that are in the way.
-const (
-	reasonCordoned    = "node(s) were unschedulable"
-	reasonTainted     = "node(s) had untolerated taint"
-	reasonAffinity    = "node(s) didn't match Pod's node affinity/selector"
-	reasonOncePod     = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
-	reasonVolumeNodes = "node(s) didn't match PersistentVolume's node affinity"
-	// reasonVolumeConflict is what schedulers before 1.34 say instead of reasonVolumeNodes.
-	reasonVolumeConflict = "node(s) had volume node affinity conflict"
-	// These are what it says of all other nodes if a plugin, which is named in brackets, knows which ones may do.
-	reasonNoVolumePlugin   = "node(s) didn't satisfy plugin(s) [VolumeBinding]"
-	reasonNoAffinityPlugin = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-	reasonSpread           = "node(s) didn't match pod topology spread constraints"
-)
-
-var (
-	// neutralReasons are those of nodes that are not for the pod, whatever runs on them, such as those that are drained.
-	neutralReasons = []string{reasonCordoned, reasonTainted, reasonAffinity, reasonNoAffinityPlugin}
-	// volumeReasons do not end while the pod runs: its claim is in use, or its volume is on the node that is drained.
-	volumeReasons = []string{reasonOncePod, reasonVolumeNodes, reasonVolumeConflict, reasonNoVolumePlugin}
-
-	// reasonOfNodes is one reason, with the number of nodes.
-	reasonOfNodes = regexp.MustCompile(`^\d+ (.+)$`)
-)
-
-// schedulerReasons returns what kube-scheduler says of the nodes, or nothing if it says something else.
-func schedulerReasons(pod *v1.Pod) []string {
-	_, scheduled := podutil.GetPodCondition(&pod.Status, v1.PodScheduled)
-	if scheduled == nil || scheduled.Status != v1.ConditionFalse || scheduled.Reason != v1.PodReasonUnschedulable {
-		return nil
-	}
-	_, text, found := strings.Cut(scheduled.Message, " nodes are available: ")
-	if !found {
-		return nil
-	}
-	text, _, _ = strings.Cut(text, ". ") // What follows is about preemption.
-	var reasons []string
-	for _, part := range strings.Split(strings.TrimSuffix(text, "."), ", ") {
-		match := reasonOfNodes.FindStringSubmatch(part)
-		if match == nil {
-			return nil
-		}
-		reasons = append(reasons, match[1])
-	}
-	return reasons
-}
 
 // cannotBeScheduled reports whether a replacement waits for nothing but that the pods leave that it replaces. Other
 // reasons, such as a lack of resources, may end by themselves, above all where nodes are added. spreads answers for pods
 // that may be spread: see spreadWithoutAsked.
 func (s *surger) cannotBeScheduled(replacement *v1.Pod, spreads func(*v1.Pod) bool) bool {
-	caused, spread := false, false
-	for _, reason := range schedulerReasons(replacement) {
-		begins := func(known string) bool { return strings.HasPrefix(reason, known) }
-		switch {
-		case slices.ContainsFunc(neutralReasons, begins):
-		case slices.ContainsFunc(volumeReasons, begins):
-			caused = true
-		case begins(reasonSpread):
-			spread = true
-		default:
-			return false
-		}
-	}
-	if spread {
+	verdict := schedulerverdict.Of(replacement)
+	if verdict.Spread {
 		return spreads(replacement)
 	}
-	return caused
+	return verdict.Volumes
 }
 
 // spreadWithoutAsked reports whether the topologySpreadConstraints of a replacement let it run on a node if the pods

@@ -38,6 +38,9 @@ limitations under the License.
 //     for its replacement. Before it is released, it is read from the API server. That it was broken is in memory:
 //     a new process waits for its replacement, ten minutes at most. The replacement of a pod that was not broken
 //     counts until it was ready once.
+//   - A pod does not wait for one that is not bound and can only run on its node, or others, which are all cordoned
+//     (eviction_places.go): the cordon ends when the drain has ended, which waits for the pod. Pods of other nodes
+//     wait. A zone is no such place, because a node may be added.
 //   - Before a pod is released, the requests with the labels of the set are read from the API server. If the cache
 //     lacks a release, the pod waits (isBehind). So a process that was suspended, and no longer leads, releases no
 //     pod too many, unless it is suspended again between that read and its report.
@@ -54,6 +57,7 @@ limitations under the License.
 // # Reading order
 //
 //	eviction_plan.go       which pods of a set may leave; pure
+//	eviction_places.go     where a replacement may run
 //	eviction_pacer.go      the turns
 //	eviction.go            how the controller becomes an interceptor, and its event handlers
 //	eviction_injection.go  its name on new pods

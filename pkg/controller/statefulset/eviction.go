@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -62,16 +63,15 @@ const (
 // Run and before the informers start. The client needs the permissions of an interceptor.
 func (ssc *StatefulSetController) InterceptEvictions(
 	client clientset.Interface,
-	podInformer coreinformers.PodInformer,
-	setInformer appsinformers.StatefulSetInformer,
-	requestInformer coordinationinformers.EvictionRequestInformer,
-	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	factory informers.SharedInformerFactory,
 ) (run func(ctx context.Context), err error) {
 	control, ok := ssc.control.(*defaultStatefulSetControl)
 	if !ok {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: unexpected StatefulSet control of type %T", ssc.control)
 	}
-	pacer, err := newEvictionPacer(ssc, client, requestInformer, budgetInformer, clock.RealClock{})
+	requestInformer, budgetInformer := factory.Coordination().V1alpha1().EvictionRequests(), factory.Policy().V1().PodDisruptionBudgets()
+	places := placesOf(factory.Core().V1())
+	pacer, err := newEvictionPacer(ssc, client, requestInformer, budgetInformer, places, clock.RealClock{})
 	if err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
@@ -86,7 +86,7 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	if err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
-	if err := pacer.watch(podInformer, setInformer, requestInformer, budgetInformer); err != nil {
+	if err := pacer.watch(factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), requestInformer, budgetInformer); err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
 	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{}), control.podControl.recorder}
@@ -95,7 +95,7 @@ func (ssc *StatefulSetController) InterceptEvictions(
 		// With a part of the pods, the others would appear to be missing, and without the requests
 		// the leaving pods would be unknown. If the API server does not serve requests, there is
 		// nothing to decide either, and this function alone waits.
-		if !cache.WaitForNamedCacheSyncWithContext(ctx, ssc.podListerSynced, ssc.setListerSynced, requestsSynced, budgetsSynced) {
+		if !cache.WaitForNamedCacheSyncWithContext(ctx, append(places.synced, ssc.podListerSynced, ssc.setListerSynced, requestsSynced, budgetsSynced)...) {
 			return
 		}
 		var deciding sync.WaitGroup
@@ -112,6 +112,7 @@ func newEvictionPacer(
 	client clientset.Interface,
 	requestInformer coordinationinformers.EvictionRequestInformer,
 	budgetInformer policyinformers.PodDisruptionBudgetInformer,
+	places places,
 	clock clock.WithTicker,
 ) (*evictionPacer, error) {
 	budgets, err := poddisruptionbudget.IndexOf(budgetInformer.Informer().GetIndexer())
@@ -126,6 +127,7 @@ func newEvictionPacer(
 		ssc:           ssc,
 		client:        client,
 		live:          evictionpacing.NewLiveReleases(client, isReleasedRequest),
+		places:        places,
 		budgets:       budgets,
 		requestLister: requestInformer.Lister(),
 		requests:      requestInformer.Informer().GetIndexer(),

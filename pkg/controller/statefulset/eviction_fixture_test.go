@@ -198,7 +198,7 @@ func (p *pacing) restart() {
 		p.pacer.ssc = ssc
 		return
 	}
-	pacer, err := newEvictionPacer(ssc, p.client, requests, p.factory.Policy().V1().PodDisruptionBudgets(), p.clock)
+	pacer, err := newEvictionPacer(ssc, p.client, requests, p.factory.Policy().V1().PodDisruptionBudgets(), placesOf(p.factory.Core().V1()), p.clock)
 	if err != nil {
 		p.t.Fatalf("creating the pacer: %v", err)
 	}
@@ -210,7 +210,7 @@ func (p *pacing) restart() {
 // copyOfPacer returns a pacer with the caches of another one, but without its state.
 func copyOfPacer(old *evictionPacer) *evictionPacer {
 	return &evictionPacer{
-		client: old.client, live: old.live, budgets: old.budgets, requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
+		client: old.client, live: old.live, places: old.places, budgets: old.budgets, requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
 		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, results: map[string]map[types.UID]*evictionResult{},
 		broken: map[string]sets.Set[types.UID]{},
 	}
@@ -221,6 +221,12 @@ func (p *pacing) indexerOf(object runtime.Object) cache.Indexer {
 	switch object.(type) {
 	case *v1.Pod:
 		return p.factory.Core().V1().Pods().Informer().GetIndexer()
+	case *v1.Node:
+		return p.factory.Core().V1().Nodes().Informer().GetIndexer()
+	case *v1.PersistentVolumeClaim:
+		return p.factory.Core().V1().PersistentVolumeClaims().Informer().GetIndexer()
+	case *v1.PersistentVolume:
+		return p.factory.Core().V1().PersistentVolumes().Informer().GetIndexer()
 	case *apps.StatefulSet:
 		return p.factory.Apps().V1().StatefulSets().Informer().GetIndexer()
 	case *coordinationv1alpha1.EvictionRequest:

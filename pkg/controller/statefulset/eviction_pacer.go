@@ -88,6 +88,7 @@ type evictionPacer struct {
 	ssc           *StatefulSetController
 	client        clientset.Interface
 	live          *evictionpacing.LiveReleases
+	places        places
 	budgets       *poddisruptionbudget.Index
 	requestLister coordinationlisters.EvictionRequestLister
 	requests      cache.Indexer
@@ -411,12 +412,15 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		return evictionStageOf(p.requestOf(pod))
 	}
 	history := p.evictionHistory(key, now)
-	members := evictionMembers(set, pods, stageOf, history.before, now)
+	members := evictionMembers(set, pods, stageOf, history.before, p.places.onlyOn, now)
 	p.forgetBroken(key, members, history)
 	plan := evictionpacing.PlanEvictions(evictionLimitOf(set, pods, p.budgets), members, 0)
 	for _, member := range plan.Next {
 		message := fmt.Sprintf("Released: StatefulSet %s allows the eviction of the pod.", set.Name)
-		if member.Broken {
+		switch {
+		case len(member.NotAwaited) > 0:
+			message = fmt.Sprintf("Released: %s of StatefulSet %s cannot be scheduled before node %s, which the pod has to leave, is no longer cordoned.", podsNamed(member.NotAwaited), set.Name, member.Pod.Spec.NodeName)
+		case member.Broken:
 			message = fmt.Sprintf("Released: the pod has not been ready for %v, so it waits for no other pod of StatefulSet %s.", evictionturn.BrokenAfter, set.Name)
 		}
 		if p.decide(key, member.Pod.UID, metrics.EvictionReleased, message, now) && member.Broken {
@@ -650,6 +654,14 @@ func (p *evictionPacer) announce(ctx context.Context, set *apps.StatefulSet, req
 	case metrics.EvictionGivenUp:
 		p.recorder.Eventf(set, v1.EventTypeWarning, EvictionPacingGivenUpReason, "Released pod %s for eviction although too many pods are unavailable: %s", pod, result.message)
 	}
+}
+
+// podsNamed names some of the pods.
+func podsNamed(names []string) string {
+	if len(names) == 1 {
+		return "pod " + names[0]
+	}
+	return fmt.Sprintf("pod %s and %d more", names[0], len(names)-1)
 }
 
 func laterOf(a, b time.Time) time.Time {

@@ -77,10 +77,10 @@ func (w *evictionWorld) start() {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(w.t.Context())
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	pods, sets, requests := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), factory.Coordination().V1alpha1().EvictionRequests()
+	pods, sets := factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets()
 	w.ssc = NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), w.client)
 	w.ssc.control.(*defaultStatefulSetControl).podControl.recorder = w.recorder
-	run, err := w.ssc.InterceptEvictions(w.client, pods, sets, requests, factory.Policy().V1().PodDisruptionBudgets())
+	run, err := w.ssc.InterceptEvictions(w.client, factory)
 	if err != nil {
 		w.t.Fatalf("intercepting evictions: %v", err)
 	}

@@ -93,7 +93,7 @@ func (c *cluster) startController(gateOn bool) (stop func()) {
 	controller := statefulset.NewStatefulSetController(ctx, pods, sets, factory.Core().V1().PersistentVolumeClaims(), factory.Apps().V1().ControllerRevisions(), client)
 	work := []func(){func() { controller.Run(ctx, 2) }}
 	if gateOn {
-		intercept, err := controller.InterceptEvictions(client, pods, sets, factory.Coordination().V1alpha1().EvictionRequests(), factory.Policy().V1().PodDisruptionBudgets())
+		intercept, err := controller.InterceptEvictions(client, factory)
 		if err != nil {
 			c.T.Fatalf("creating the interceptor: %v", err)
 		}

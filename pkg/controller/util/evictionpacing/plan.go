@@ -57,6 +57,10 @@ type Member struct {
 	// Broken is true if the pod has not been ready for evictionturn.BrokenAfter and does not
 	// terminate. Started is true if it was ready before.
 	Broken, Started bool
+	// Only are the names of the only nodes that may ever run the pod, if it is not bound and all of them are cordoned.
+	Only []string
+	// NotAwaited are the names of the pods that would have to become available first, but cannot: see holds.
+	NotAwaited []string
 	Predecessors
 }
 
@@ -93,6 +97,13 @@ func (m *Member) leaving() bool {
 	return m.countsAsUnavailable() && (m.Stage == Released || m.Replaced)
 }
 
+// holds reports whether the member waits for that another one leaves: none but its node, and others that are cordoned, can
+// run the member. The cordon usually ends when the drain has, which waits for the other one. If each waited for the other,
+// only a timeout would end it.
+func (m *Member) holds(other *Member) bool {
+	return other.Pod != nil && other.Pod.Spec.NodeName != "" && slices.Contains(m.Only, other.Pod.Spec.NodeName)
+}
+
 // need returns what must happen before the member no longer counts as unavailable.
 func (m *Member) need() string {
 	switch {
@@ -104,6 +115,10 @@ func (m *Member) need() string {
 		return fmt.Sprintf("pod %s to terminate", m.Name)
 	case m.Stage == Released:
 		return fmt.Sprintf("pod %s to be evicted", m.Name)
+	case len(m.Only) == 1:
+		return fmt.Sprintf("pod %s to become available on node %s, which is cordoned", m.Name, m.Only[0])
+	case len(m.Only) > 1:
+		return fmt.Sprintf("pod %s to become available on one of %d nodes, which are cordoned", m.Name, len(m.Only))
 	}
 	return fmt.Sprintf("pod %s to become available", m.Name)
 }
@@ -114,6 +129,8 @@ type Plan struct {
 	Next, Waiting []*Member
 
 	members []*Member
+	// pinned are the members that only certain nodes may run: usually none.
+	pinned []*Member
 	// missing counts further members, of which nothing is known but that they do not exist.
 	missing int
 	limit   Limit
@@ -124,6 +141,7 @@ type Plan struct {
 // Unavailable pods leave first, because they do not serve, but also at most so many of them at a
 // time: they may be about to become available. A released pod counts toward that limit until its
 // replacement is available. Broken pods leave at once.
+// A pod does not wait for one that can only run on its own node, or others, when they are no longer cordoned.
 // Pods beyond the replicas of the workload count like the others until they are gone. Members are
 // named in messages in the given order. missing counts members that do not exist and replace no pod that has left:
 // an owner may want billions.
@@ -141,6 +159,9 @@ func PlanEvictions(limit Limit, members []*Member, missing int) Plan {
 		if member.Stage == Asked {
 			candidates = append(candidates, member)
 		}
+		if len(member.Only) > 0 {
+			plan.pinned = append(plan.pinned, member)
+		}
 	}
 	slices.SortStableFunc(candidates, func(a, b *Member) int {
 		if a.Available != b.Available {
@@ -156,14 +177,21 @@ func PlanEvictions(limit Limit, members []*Member, missing int) Plan {
 		if member.leaving() {
 			others--
 		}
+		held, heldLeaving := plan.heldBy(member)
 		switch {
 		case member.Broken:
 			// If it counts, because it is a replacement, it does so before and after.
 			member.WasBroken = true
-		case member.Available && unavailable < limit.Pods:
+		case member.Available && unavailable-len(held) < limit.Pods:
+			if unavailable >= limit.Pods {
+				member.NotAwaited = held
+			}
 			unavailable++
 			leaving++
-		case !member.Available && others < limit.Pods:
+		case !member.Available && others-heldLeaving < limit.Pods:
+			if others >= limit.Pods {
+				member.NotAwaited = held
+			}
 			leaving = others + 1
 		default:
 			plan.Waiting = append(plan.Waiting, member)
@@ -175,6 +203,20 @@ func PlanEvictions(limit Limit, members []*Member, missing int) Plan {
 	return plan
 }
 
+// heldBy returns the names of the members that count and wait for that this one leaves, and how many of them are leaving.
+func (p *Plan) heldBy(candidate *Member) (names []string, leaving int) {
+	for _, member := range p.pinned {
+		if member == candidate || !member.holds(candidate) || !member.countsAsUnavailable() {
+			continue
+		}
+		names = append(names, member.Name)
+		if member.leaving() {
+			leaving++
+		}
+	}
+	return names, leaving
+}
+
 // WaitingFor returns the message about what a pod waits for. owner is the kind and name of the workload,
 // and replicas how many pods it wants.
 func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member) string {
@@ -182,7 +224,7 @@ func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member) string {
 	more := p.missing
 	for _, member := range p.members {
 		switch {
-		case member == waiting || !member.countsAsUnavailable():
+		case member == waiting || !member.countsAsUnavailable() || member.holds(waiting):
 		case len(needs) < maxNamedPods:
 			needs = append(needs, member.need())
 		default:
