@@ -355,10 +355,10 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	if err := s.readDeployments(ctx, client); err != nil {
 		return nil, nil, err
 	}
-	if err := s.readObstacles(ctx, client); err != nil {
+	if err := s.readWorkloads(ctx, client); err != nil {
 		return nil, nil, err
 	}
-	if err := s.readWorkloads(ctx, client); err != nil {
+	if err := s.readObstacles(ctx, client); err != nil {
 		return nil, nil, err
 	}
 	for _, needed := range []string{"nodes", "pods"} {

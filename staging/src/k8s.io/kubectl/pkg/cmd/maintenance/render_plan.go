@@ -41,6 +41,7 @@ var noteTexts = map[podNote]string{
 	noteNeedsKubelet:     "not evicted: its kubelet stops it",
 	noteSchedulingGroup:  "not evicted: pods of a scheduling group are not evicted one by one",
 	noteOneByOne:         "its controller lets its pods leave one after another",
+	noteComesAfter:       "its replacement can run on no node outside this drain, and starts after it: pods of its StatefulSet on other nodes wait for it, up to ten minutes each",
 	noteTerminating:      "already terminating",
 
 	noteCannotBeReplaced: "evicted without a replacement, because none can start while it runs",

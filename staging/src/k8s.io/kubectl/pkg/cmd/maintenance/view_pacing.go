@@ -54,9 +54,8 @@ func (s *podSnapshot) pacedLimit(pod *corev1.Pod) (pods int, paced bool) {
 	if deployment := s.deploymentOf(pod); deployment != nil && s.awaitsSurge(pod) {
 		return maxUnavailable(deployment), isPacedDeployment(deployment)
 	}
-	own, owned := s.workloadOf(pod)
-	set := s.owners().statefulSets[own]
-	if !owned || set == nil || !isPacedSet(set) || !slices.Contains(evictioninterceptor.Targets(pod), coordinationv1alpha1.EvictionInterceptorStatefulSet) {
+	set := s.statefulSetOf(pod)
+	if set == nil || !isPacedSet(set) || !slices.Contains(evictioninterceptor.Targets(pod), coordinationv1alpha1.EvictionInterceptorStatefulSet) {
 		return 0, false
 	}
 	update := set.Spec.UpdateStrategy.RollingUpdate
@@ -68,6 +67,21 @@ func (s *podSnapshot) pacedLimit(pod *corev1.Pod) (pods int, paced bool) {
 		return 1, true
 	}
 	return limit, true
+}
+
+// statefulSetOf returns the StatefulSet that controls the pod, or nil if there is none, or it is unknown.
+func (s *podSnapshot) statefulSetOf(pod *corev1.Pod) *appsv1.StatefulSet {
+	own, owned := s.workloadOf(pod)
+	if !owned {
+		return nil
+	}
+	return s.owners().statefulSets[own]
+}
+
+// isOfPacedSet reports whether a pod is of a StatefulSet whose pods wait for each other.
+func (s *podSnapshot) isOfPacedSet(pod *corev1.Pod) bool {
+	_, paced := s.pacedLimit(pod)
+	return paced && s.statefulSetOf(pod) != nil
 }
 
 // isPacedDeployment reports whether pods of the Deployment wait for each other if they name it, by the rule of its

@@ -144,6 +144,9 @@ const (
 	noteStaysWithSkipped podNote = "StaysWithSkippedPods"
 	// noteOneByOne: its StatefulSet, or its Deployment, lets its pods leave one after another.
 	noteOneByOne podNote = "OneAfterAnother"
+	// noteComesAfter: its StatefulSet lets its pods leave one after another, but its replacement can only come to nodes that
+	// are drained.
+	noteComesAfter podNote = "ReplacedAfterDrain"
 	// noteTerminating: it is being deleted.
 	noteTerminating podNote = "Terminating"
 )
@@ -287,6 +290,9 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podP
 	}
 	if s.leavesAlone(pod, budgets) {
 		p.Remarks = append(p.Remarks, noteOneByOne)
+	}
+	if s.comesAfter(pod) {
+		p.Remarks = append(p.Remarks, noteComesAfter)
 	}
 	switch {
 	case p.Type != corev1.PodTypeDefault:

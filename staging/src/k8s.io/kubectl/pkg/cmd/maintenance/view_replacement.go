@@ -29,6 +29,7 @@ import (
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/scheduling/nodepin"
 	"k8s.io/component-helpers/scheduling/topologyspread"
 )
 
@@ -45,12 +46,14 @@ type obstacles struct {
 	drained map[int]sets.Set[string]
 }
 
-// readObstacles reads claims, volumes and the pods that topology spread constraints count, if a pod has some that would
-// be replaced first. Other plans do not need the permissions.
+// readObstacles reads claims and volumes, if a pod has some that would be replaced first, or whose like wait for its
+// replacement, and the pods that topology spread constraints count. Other plans do not need the permissions.
 func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Interface) error {
 	o := &obstacles{claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, attached: map[string]sets.Set[string]{}, pods: map[string][]*corev1.Pod{}}
 	s.obstacles = o
-	if s.anyPod(func(pod *corev1.Pod) bool { return s.awaitsSurge(pod) && len(claimsOf(pod)) > 0 }) {
+	if s.anyPod(func(pod *corev1.Pod) bool {
+		return len(claimsOf(pod)) > 0 && (s.awaitsSurge(pod) || s.isOfPacedSet(pod))
+	}) {
 		if err := s.readVolumes(ctx, client); err != nil {
 			return err
 		}
@@ -237,6 +240,23 @@ func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) s
 		}
 	}
 	return ""
+}
+
+// comesAfter reports whether the pods of the StatefulSet of a pod wait for each other, but its replacement can only come
+// to nodes that are drained or cordoned, when they are schedulable again. Its controller decides by the same nodes.
+func (s *podSnapshot) comesAfter(pod *corev1.Pod) bool {
+	if s.obstacles == nil || pod.DeletionTimestamp != nil || s.isGrouped(pod) || !s.isOfPacedSet(pod) {
+		return false
+	}
+	var volumes []*corev1.PersistentVolume
+	for _, name := range claimsOf(pod) {
+		if claim := s.obstacles.claims[pod.Namespace+"/"+name]; claim != nil && s.obstacles.volumes[claim.Spec.VolumeName] != nil {
+			volumes = append(volumes, s.obstacles.volumes[claim.Spec.VolumeName])
+		}
+	}
+	permitted, pinned := nodepin.Of(pod, volumes, s.nodes)
+	drained := s.obstacles.drained[s.batchOf(pod.Spec.NodeName)]
+	return pinned && !slices.ContainsFunc(permitted, func(node *corev1.Node) bool { return !node.Spec.Unschedulable && !drained.Has(node.Name) })
 }
 
 // isCrowded reports whether the pod has so many interceptors that its controller could not add its own.

@@ -172,6 +172,58 @@ func TestPlanOfAnObstacle(t *testing.T) {
 	}
 }
 
+// Pods of a StatefulSet wait for a replacement that can only come to nodes that are drained.
+func TestPlanOfReplacementsAfterTheDrain(t *testing.T) {
+	paced := func(node string) podStory {
+		pod := newPod("web-0", node, "statefulset.apps.k8s.io").ownedBy("StatefulSet")
+		pod.OwnerReferences[0].Name = "web"
+		return pod
+	}
+	at := func(p podStory, label, value string) podStory {
+		p.Spec.NodeSelector = map[string]string{label: value}
+		return p
+	}
+	of := func(node string) *corev1.PersistentVolume {
+		volume := volumeIn(node)
+		volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = corev1.LabelHostname
+		return volume
+	}
+	disabled := map[string]string{"statefulset.kubernetes.io/eviction-pacing": "Disabled"}
+	for name, test := range map[string]struct {
+		pod         podStory
+		objects     []runtime.Object
+		annotations map[string]string
+		want        bool
+	}{
+		"a hostname":                       {pod: at(paced("node-1"), corev1.LabelHostname, "node-1"), want: true},
+		"a volume of the node":             {pod: paced("node-1").claiming("data"), objects: []runtime.Object{claim(corev1.ReadWriteOnce), of("node-1")}, want: true},
+		"a volume of a zone":               {pod: paced("node-1").claiming("data"), objects: []runtime.Object{claim(corev1.ReadWriteOnce), volumeIn("a")}},
+		"a volume of another node":         {pod: paced("node-1").claiming("data"), objects: []runtime.Object{claim(corev1.ReadWriteOnce), of("node-2")}},
+		"a zone":                           {pod: at(paced("node-1"), "zone", "a")},
+		"anywhere":                         {pod: paced("node-1")},
+		"its pods do not wait":             {pod: at(paced("node-1"), corev1.LabelHostname, "node-1"), annotations: disabled},
+		"its controller is no interceptor": {pod: at(newPod("web-0", "node-1").ownedBy("StatefulSet"), corev1.LabelHostname, "node-1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := zonedNode("node-1", "a"), zonedNode("node-2", "b")
+			first.Labels[corev1.LabelHostname], second.Labels[corev1.LabelHostname] = "node-1", "node-2"
+			set := &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Annotations: test.annotations},
+				Spec:       appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}},
+			}
+			s := snapshotOf(first, second, test.pod)
+			s.addStatefulSets([]*appsv1.StatefulSet{set})
+			if err := s.readObstacles(t.Context(), fake.NewClientset(test.objects...)); err != nil {
+				t.Fatal(err)
+			}
+			pod := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods[0]
+			if got := slices.Contains(pod.Remarks, noteComesAfter); got != test.want {
+				t.Errorf("remarks %v, want %s: %t", pod.Remarks, noteComesAfter, test.want)
+			}
+		})
+	}
+}
+
 func TestPlanOfCrowdedPods(t *testing.T) {
 	var names []string
 	for i := range 15 {
