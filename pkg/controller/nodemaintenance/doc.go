@@ -67,7 +67,8 @@ limitations under the License.
 // be admitted, up to the first entry with a pod there. The targets of a node are, per pod type and selector, the
 // least that one of its maintenances allows, and at least those that the node has stored. If these include no pod
 // that is left, they are raised to what the maintenance with the least progress allows, so that plans that
-// contradict each other do not wait for each other forever (nodeTargets has the proof). A maintenance advances
+// contradict each other do not wait for each other forever (nodeTargets has the proof). The plan of a shutdown limits no
+// other maintenance, because whoever has the machine can write it. A maintenance advances
 // when the pods of its entry have left all of its nodes, including those that another maintenance limits.
 //
 // The drain of a node does not start while another maintenance in the stage Drain that selects it awaits its

@@ -764,6 +764,11 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 // Only a drain waits for finalizers. A pod type without entries is not done before the whole drain.
 func TestAwaitsFinalizers(t *testing.T) {
 	claim, drain, other := orderOf(t, "c", 1, stageDrain), orderOf(t, "d", 1, stageDrain, ours), orderOf(t, "o", 1, stageComplete, ours)
+	named := func(name string) order {
+		o := orderOf(t, "s", 1, stageDrain)
+		o.name = name
+		return o
+	}
 	begun := &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1)}}}}
 	for _, tc := range []struct {
 		name   string
@@ -776,6 +781,8 @@ func TestAwaitsFinalizers(t *testing.T) {
 		{"a drain alone", &v1.Node{}, []order{drain}, false},
 		{"a claim alone", &v1.Node{}, []order{claim}, false},
 		{"a completion and a claim", &v1.Node{}, []order{other, claim}, false},
+		{"a drain and a shutdown", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, []order{drain, named(maintenance.ShutdownName("n"))}, false},
+		{"that of another node", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, []order{drain, named(maintenance.ShutdownName("m"))}, true},
 	} {
 		if got := awaitsFinalizers(tc.node, tc.orders); got != tc.want {
 			t.Errorf("%s: got %t", tc.name, got)

@@ -34,6 +34,19 @@ type participant struct {
 	rank string
 	// allowed are the targets that the maintenance allows on this node now.
 	allowed maintenance.Targets
+	// shutdown is whether the kubelet of this node wrote the maintenance.
+	shutdown bool
+}
+
+// limiting returns the participants that keep others from going further. What a kubelet wrote does not: whoever has the
+// machine could keep its pods from being moved away with a plan that begins with one that never leaves. Alone, it has
+// its own order.
+func limiting(participants []participant) []participant {
+	others := slices.DeleteFunc(slices.Clone(participants), func(p participant) bool { return p.shutdown })
+	if len(others) == 0 {
+		return participants
+	}
+	return others
 }
 
 // awaitsFinalizers reports whether a drain may not start on the node yet, because other
@@ -41,7 +54,7 @@ type participant struct {
 // which finalizer is stored first. A drain that has started continues: targets never step back.
 func awaitsFinalizers(node *v1.Node, orders []order) bool {
 	return storedTargets(node).IsEmpty() && isDraining(orders) &&
-		slices.ContainsFunc(orders, func(o order) bool { return o.delaysDrains() })
+		slices.ContainsFunc(orders, func(o order) bool { return o.delaysDrains() && !o.isShutdownOf(node.Name) })
 }
 
 // allowedPosition is the entry of its plan up to which a maintenance drains a node. That is the
@@ -68,7 +81,7 @@ func nextPosition(position int, remaining []int) int {
 	return max(last, 0)
 }
 
-// nodeTargets are the drain targets of a node: the least that one of its participants allows, and
+// nodeTargets are the drain targets of a node: the least that one of its participants allows that limit others, and
 // at least those that the node had before, which are the floor.
 //
 // If no pod that is left is within them, the participant with the least progress gets what it
@@ -82,7 +95,7 @@ func nextPosition(position int, remaining []int) int {
 // takes reports whether a pod that is left is within targets.
 func nodeTargets(participants []participant, floor maintenance.Targets, takes func(maintenance.Targets) bool) maintenance.Targets {
 	allowed := make([]maintenance.Targets, 0, len(participants))
-	for _, p := range participants {
+	for _, p := range limiting(participants) {
 		allowed = append(allowed, p.allowed)
 	}
 	least := maintenance.LeastPowerful(allowed...).RaisedTo(floor)
@@ -105,7 +118,7 @@ func limitedBy(p participant, participants []participant, targets maintenance.Ta
 		return nil
 	}
 	var names []string
-	for _, other := range participants {
+	for _, other := range limiting(participants) {
 		if other.name != p.name && !other.allowed.Reaches(p.allowed) {
 			names = append(names, other.name)
 		}

@@ -240,6 +240,52 @@ func TestShutdownKeepsNothing(t *testing.T) {
 	}
 }
 
+// The plan of a shutdown holds up nobody else, whichever begins first, and neither does it before it has its finalizer.
+// Alone, it has its own order.
+func TestShutdownLimitsNobody(t *testing.T) {
+	for name, test := range map[string]struct{ shutdownFirst, together bool }{
+		"it begins first":     {shutdownFirst: true},
+		"it begins later":     {},
+		"both begin together": {together: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"ours": "", "all": ""})
+			f.createReadyNode("other", map[string]string{"all": ""})
+			stuck, web, db := f.createPods(1, "n", 0, ofApp("stuck"))[0], f.createPods(1, "n", 0, ofApp("web"))[0], f.createPods(1, "other", 5)[0]
+			shutdown := func() {
+				f.createMaintenance(maintenance.ShutdownName("n"), stageDrain, "ours", append(plan(entryFor("stuck", v1.PodTypeDefault, 0)), maintenance.StandardPlan()...)...)
+			}
+			if test.shutdownFirst || test.together {
+				shutdown()
+			}
+			if test.shutdownFirst {
+				f.settle()
+				if !f.asksFor(stuck) || f.asksFor(web) {
+					t.Errorf("alone, it asks the first pod of its plan %t, and another one %t", f.asksFor(stuck), f.asksFor(web))
+				}
+			}
+			f.createMaintenance("m", stageDrain, "all", plan(entryFor("web", v1.PodTypeDefault, 0), entry(v1.PodTypeDefault, 5))...)
+			f.settle()
+			if !test.shutdownFirst && !test.together {
+				shutdown()
+				f.settle()
+			}
+			if !f.asksFor(web) {
+				t.Errorf("a pod is not asked, because of the plan of a shutdown; targets %s", storedTargets(f.node("n")))
+			}
+			if message := f.maintenance("m").Status.DrainStatus.DrainMessage; message != "Draining" {
+				t.Errorf("message %q", message)
+			}
+			f.deletePods(web)
+			f.run(statusInterval)
+			if !f.asksFor(db) {
+				t.Errorf("another node is not drained, because of the plan of a shutdown")
+			}
+		})
+	}
+}
+
 // TestShutdownDoesNotWaitForKeptPods verifies that what another maintenance skips does not count for that of a shutdown:
 // the machine goes down with it, and would wait in vain.
 func TestShutdownDoesNotWaitForKeptPods(t *testing.T) {

@@ -255,7 +255,7 @@ func (s *progressStore) countPods(node string, orders []order, pods []podFacts, 
 				position = min(position, o.plan.LastOf(v1.PodTypeDefault))
 			}
 			allowed := o.plan.TargetsAt(allowedPosition(position, remaining))
-			result.participants = append(result.participants, participant{name: o.name, rank: o.rank, allowed: allowed})
+			result.participants = append(result.participants, participant{name: o.name, rank: o.rank, allowed: allowed, shutdown: o.isShutdownOf(node)})
 		}
 	}
 	return result
