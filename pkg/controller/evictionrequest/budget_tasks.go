@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -170,7 +171,9 @@ func (i *imperativeInterceptor) recordVerdict(ctx context.Context, now time.Time
 		i.recordAfter.set(e.pod.UID, now.Add(minRetryDelay))
 	case err != nil:
 		// The pod is evicted all the same when the budget allows it.
-		utilruntime.HandleErrorWithContext(ctx, err, "Failed to record why a pod is not evicted, will retry", "evictionRequest", key)
+		if !errors.As(err, new(*waitError)) {
+			utilruntime.HandleErrorWithContext(ctx, err, "Failed to record why a pod is not evicted, will retry", "evictionRequest", key)
+		}
 		i.recordAfter.set(e.pod.UID, now.Add(i.backoff.When(key)))
 		i.queue.Add(itemOf(key))
 	}

@@ -38,6 +38,7 @@ const (
 	changeCallsExpired
 	changeNodeUncordoned
 	changeLabelsContested
+	changeStatusFailed
 )
 
 // change is one change of a request. Events and metrics are derived from it.
@@ -47,7 +48,8 @@ type change struct {
 	interceptor string
 	// outcome is how a processed interceptor ended.
 	outcome string
-	// reason and message come from the condition that became True.
+	// reason and message come from the condition that became True; the message of a status that could not be written
+	// is the answer of the API server.
 	reason, message string
 }
 

@@ -119,7 +119,8 @@ limitations under the License.
 //   - Status writes, evictions and events have a client each. Evictions have a queue of their own, because they
 //     wait in the API server.
 //   - Failures delay only their own request, from one second to 15 minutes for evictions and 5 minutes for status
-//     writes.
+//     writes, or 10 seconds if something changes. Those of status writes are in statusfailures, where the
+//     nodemaintenance-controller finds them for its blockers, and after three an event says so.
 //   - In both queues, each node drain has the same share of the workers, and so have all other requests together
 //     (owners.go); in each, namespaces take turns, then requesters. Which drain it is, the admissions in the
 //     status of the node say, which kubelets cannot write. Where none are stored, all node drains have one share,
@@ -151,6 +152,7 @@ limitations under the License.
 //	budget_verdicts.go             when the API server is asked about a budget that allows nothing
 //	pace.go                        how many evictions under one budget are in flight
 //	owners.go                      for whom a request is processed: the queues are shared between them
+//	statusfailures                 which statuses cannot be written; shared with other controllers
 //	podeviction                    the eviction call and the classification of its response
 //	simulation_test.go             random histories, and the invariants of each
 package evictionrequest

@@ -51,6 +51,8 @@ const (
 	eventNodeUncordoned = "NodeUncordoned"
 	// eventLabelsContested: the labels of the request, or of its pod, are changed again and again.
 	eventLabelsContested = "LabelsContested"
+	// eventRequestWriteFailed: the API server refuses the status of the request.
+	eventRequestWriteFailed = "RequestWriteFailed"
 )
 
 // maxNoteLength is the maximum length of the note of an event, in bytes.
@@ -108,6 +110,9 @@ func describeChange(c change, status *coordinationv1alpha1.EvictionRequestStatus
 	case changeLabelsContested:
 		return event{v1.EventTypeWarning, eventLabelsContested, "CopyLabels",
 			fmt.Sprintf("Copied the labels of the pod %d times within %s, because other clients change those of the request or of the pod again and again; copying them ever more slowly, at most once a minute.", labelLimit, labelWindow), true}, true
+	case changeStatusFailed:
+		return event{v1.EventTypeWarning, eventRequestWriteFailed, "Write",
+			"The status of the request cannot be written: " + c.message, false}, true
 	}
 	return event{}, false
 }

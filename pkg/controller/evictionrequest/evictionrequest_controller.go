@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -46,6 +47,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 )
@@ -148,7 +150,12 @@ func newController(
 	}
 	clock := serverclock.New(localClock)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
+	failures, err := statusfailures.Of(requestInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	writer := newRequestWriter(client, broadcaster.NewRecorder(scheme.Scheme, fieldManager), requestInformer.Informer().GetStore(), clock)
+	writer.failures = failures
 	outages := newOutages(clock, localClock)
 	outages.watchThrough(klog.FromContext(ctx), requestInformer.Informer())
 	if err := requestInformer.Informer().SetTransform(evictionrequesttools.ShareMemory()); err != nil {
@@ -351,10 +358,14 @@ func (c *Controller) workOnce(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	if err := c.syncRequest(ctx, key); err != nil {
+	err, paced := c.syncRequest(ctx, key), (*waitError)(nil)
+	switch {
+	case errors.As(err, &paced):
+		c.queue.AddAfter(key, paced.wait)
+	case err != nil:
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to sync an eviction request, will retry", "evictionRequest", key)
 		c.queue.AddRateLimited(key)
-	} else {
+	default:
 		c.queue.Forget(key)
 	}
 	return true

@@ -18,6 +18,7 @@ package evictionrequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -139,7 +140,11 @@ func (i *imperativeInterceptor) sync(ctx context.Context, item evictionItem) {
 	} else {
 		err = i.syncRequest(ctx, request)
 	}
-	if err != nil {
+	paced := (*waitError)(nil)
+	switch {
+	case errors.As(err, &paced):
+		i.queue.AddAfter(itemOf(request), paced.wait)
+	case err != nil:
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to process an eviction, will retry", "evictionRequest", request)
 		i.queue.AddAfter(itemOf(request), i.backoff.When(request))
 	}
@@ -374,15 +379,16 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		}
 		return nil
 	}
-	i.backoff.Forget(e.key())
 	i.refresh(e)
 	status := e.request.Status.DeepCopy()
 	switch outcome {
 	case podeviction.Evicted:
+		i.backoff.Forget(e.key())
 		klog.FromContext(ctx).V(2).Info("Evicted pod", "pod", klog.KObj(e.pod), "podUID", e.pod.UID)
 		i.rememberEvicted(now, e)
 		return nil
 	case podeviction.Gone:
+		i.backoff.Forget(e.key())
 		return nil
 	case podeviction.Budget:
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, detail)
@@ -390,7 +396,22 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 		recordRefusal(now, status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused, detail)
 		i.retryAfter.set(e.pod.UID, now.Add(changePause(status)))
 	}
-	return i.writer.setStatus(ctx, e.request, status)
+	if err := i.writer.setStatus(ctx, e.request, status); err != nil {
+		// The status, which cannot be written, does not say how often the eviction was refused.
+		i.retryAfter.set(e.pod.UID, now.Add(max(changePause(status), i.unrecordedDelay(e.key()))))
+		return err
+	}
+	i.backoff.Forget(e.key())
+	return nil
+}
+
+// unrecordedDelay returns the delay after a refusal that could not be recorded: the next one of the back-off.
+func (i *imperativeInterceptor) unrecordedDelay(key types.NamespacedName) time.Duration {
+	delay := firstRetryDelay
+	for n := i.backoff.NumRequeues(key); n > 0 && delay < maxRetryDelay; n-- {
+		delay *= 2
+	}
+	return min(delay, maxRetryDelay)
 }
 
 // isPodConflict reports whether a refusal by a budget that allows the eviction is a conflict about the pod alone. The API

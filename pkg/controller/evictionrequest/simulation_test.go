@@ -19,6 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -286,9 +287,13 @@ func (s *sim) work() bool {
 	if !found {
 		return false
 	}
-	if err := s.syncRequest(s.ctx, key); err != nil {
+	err, paced := s.syncRequest(s.ctx, key), (*waitError)(nil)
+	switch { // As workOnce.
+	case errors.As(err, &paced):
+		s.decisions.AddAfter(key, paced.wait)
+	case err != nil:
 		s.decisions.AddRateLimited(key)
-	} else {
+	default:
 		s.decisions.Forget(key)
 	}
 	s.decisions.Done(key)

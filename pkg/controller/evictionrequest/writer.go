@@ -34,8 +34,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 )
@@ -47,6 +49,9 @@ const fieldManager = "evictionrequest-controller"
 // take, so that a write that is slow to be admitted succeeds. It is shorter than the 60 seconds
 // after which the API server ends a call.
 const callTimeout = 35 * time.Second
+
+// maxAnswerLength is how much is kept of the answer of the API server to a write that it refuses.
+const maxAnswerLength = 512
 
 var requestResource = coordinationv1alpha1.Resource("evictionrequests")
 
@@ -71,6 +76,8 @@ type requestWriter struct {
 	pending *pendingWrites
 	// contested counts the conflicts that have followed each other, of each request, under the same lock.
 	contested map[types.NamespacedName]int
+	// failures has the requests whose status cannot be written.
+	failures *statusfailures.Failures
 }
 
 // maxConflicts is after how many conflicts in succession a status is written to whatever version of the request has the
@@ -78,11 +85,19 @@ type requestWriter struct {
 // like.
 const maxConflicts = 2
 
+// waitError is that the status of a request is not written, because that has failed a moment ago.
+type waitError struct{ wait time.Duration }
+
+func (e *waitError) Error() string {
+	return fmt.Sprintf("the status could not be written, and is not before %s have passed", e.wait)
+}
+
 func newRequestWriter(client kubernetes.Interface, recorder events.EventRecorder, requests cache.Store, clock *serverclock.Clock) *requestWriter {
 	return &requestWriter{
 		client:    client,
 		recorder:  recorder,
 		clock:     clock,
+		failures:  statusfailures.New(),
 		contested: map[types.NamespacedName]int{},
 		pending:   newPendingWrites(requests),
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
@@ -130,7 +145,16 @@ func (w *requestWriter) writeStatus(ctx context.Context, request *coordinationv1
 
 // updateStatus writes the status and returns the request, or nil if it wrote none.
 func (w *requestWriter) updateStatus(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (updated *coordinationv1alpha1.EvictionRequest, err error) {
-	if apiequality.Semantic.DeepEqual(&request.Status, status) || !w.begin(ctx, request) {
+	if apiequality.Semantic.DeepEqual(&request.Status, status) {
+		if !isImperativeActive(request) {
+			w.failures.Ended(keyOf(request))
+		} // Otherwise another queue may have something to write.
+		return nil, nil
+	}
+	if wait := w.failures.Wait(keyOf(request), w.clock.Now()); wait > 0 {
+		return nil, &waitError{wait}
+	}
+	if !w.begin(ctx, request) {
 		return nil, nil
 	}
 	defer w.end(request)
@@ -150,15 +174,31 @@ func (w *requestWriter) updateStatus(ctx context.Context, request *coordinationv
 		// the request can only be deleted.
 		return nil, w.remove(ctx, request)
 	}
-	if err != nil {
+	if apierrors.IsConflict(err) {
 		return nil, ignoreStale(ctx, request, "writing the status", err)
 	}
+	if err != nil {
+		w.statusFailed(ctx, request, err)
+		return nil, fmt.Errorf("writing the status: %w", err)
+	}
+	w.failures.Ended(keyOf(request))
 	if stamp, stamped := serverStamp(&request.Status, &written.Status); stamped {
 		w.clock.Observe(stamp, began, w.clock.WithTicker.Now())
 	}
 	w.wrote(written)
 	measure(request, status, computeChanges(&request.Status, status), began)
 	return written, nil
+}
+
+// statusFailed records that the status could not be written. Whoever waits for the eviction could not see it otherwise.
+func (w *requestWriter) statusFailed(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, err error) {
+	if ctx.Err() != nil {
+		return // The controller stops.
+	}
+	message := plaintext.Truncate(err.Error(), maxAnswerLength)
+	if w.failures.Failed(keyOf(request), message, w.clock.Now()) {
+		recordEvents(w.recorder, request, []change{{kind: changeStatusFailed, message: message}})
+	}
 }
 
 // isContested reports whether the writes of the request have ended with too many conflicts in succession.
@@ -255,12 +295,14 @@ func (w *requestWriter) remove(ctx context.Context, request *coordinationv1alpha
 	if err != nil {
 		return ignoreStale(ctx, request, "deleting the request", err)
 	}
+	w.failures.Ended(keyOf(request))
 	klog.FromContext(ctx).V(3).Info("Deleted request", "evictionRequest", klog.KObj(request))
 	return nil
 }
 
 // forget drops the stored write of a request that is gone.
 func (w *requestWriter) forget(key types.NamespacedName) {
+	w.failures.Ended(key)
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	w.written.Clear(key, "")

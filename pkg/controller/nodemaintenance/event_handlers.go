@@ -25,6 +25,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
@@ -146,6 +147,13 @@ func podNeedsSync(old, pod *v1.Pod) bool {
 		// A blocker names them.
 		pod.DeletionTimestamp != nil && !slices.Equal(old.Finalizers, pod.Finalizers) ||
 		!maps.Equal(old.Labels, pod.Labels)
+}
+
+// enqueueNodeOfStatus is enqueueNodeOfRequest for a request whose status cannot be written, or can be again.
+func (c *Controller) enqueueNodeOfStatus(request types.NamespacedName) {
+	if found, err := c.requestLister.EvictionRequests(request.Namespace).Get(request.Name); err == nil {
+		c.enqueueNodeOfRequest(found)
+	}
 }
 
 // enqueueNodeOfRequest enqueues the node of the requested pod if it is being drained, or if this

@@ -184,6 +184,8 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
 	case facts.obstacle != nil && !isRequested(facts.request) && !facts.completes:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
+	case c.isUnrecorded(&facts):
+		facts.blocker, facts.blocked = c.unrecordedRequest(&facts), true
 	case facts.blocked:
 		c.explain(&facts.blocker)
 	case facts.completes:
@@ -194,6 +196,30 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		}
 	}
 	return facts
+}
+
+// isUnrecorded reports whether the status of the request cannot be written, so that no interceptor follows the active
+// one, and nothing says why the eviction is refused. What needs an intervention itself comes first.
+func (c *Controller) isUnrecorded(p *podFacts) bool {
+	if !isRequested(p.request) || p.DeletionTimestamp != nil || p.blocked && p.blocker.Cause.Blocked() {
+		return false
+	}
+	_, fails := c.statusFailures.Get(requestKey(p.request))
+	return fails
+}
+
+// unrecordedRequest returns the blocker of a pod for which isUnrecorded is true.
+func (c *Controller) unrecordedRequest(p *podFacts) maintenance.Hold {
+	key := requestKey(p.request)
+	if earlier := c.earlierSince(p.Spec.NodeName, writeRequest, p.Namespace); !earlier.IsZero() {
+		c.statusFailures.Resume(key, earlier)
+	}
+	failed, _ := c.statusFailures.Get(key)
+	return maintenance.FailedRequest(p.Pod, "the status of its request cannot be written: "+failed.Message, failed.Since)
+}
+
+func requestKey(request *coordinationv1alpha1.EvictionRequest) types.NamespacedName {
+	return types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
 }
 
 // waitsForTargets reports whether others have asked for a pod whose interceptor acts only when drain targets have

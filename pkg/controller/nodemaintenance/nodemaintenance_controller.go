@@ -47,6 +47,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
@@ -110,6 +111,8 @@ type Controller struct {
 	staleNodes, staleMaintenances, staleLimits *staleWaits
 	// absences has the interceptors of DaemonSets that nobody runs.
 	absences *Absences
+	// statusFailures has the requests whose status the evictionrequest-controller cannot write, if this process runs it.
+	statusFailures *statusfailures.Failures
 
 	broadcaster  events.EventBroadcaster
 	cachesSynced []cache.InformerSynced
@@ -166,6 +169,10 @@ func New(
 	if err != nil {
 		return nil, err
 	}
+	statusFailures, err := statusfailures.Of(requestInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	var budgetStore cache.Store
 	if fleet != nil {
 		if err := addUnreadyIndexer(podInformer.Informer()); err != nil {
@@ -210,6 +217,7 @@ func New(
 		staleMaintenances: newStaleWaits(),
 		staleLimits:       newStaleWaits(),
 		absences:          absences,
+		statusFailures:    statusFailures,
 		broadcaster:       broadcaster,
 		maintenances:      newQueue("nodemaintenance", local),
 		clock:             clock,
@@ -220,6 +228,7 @@ func New(
 	}
 	c.cachesSynced = append(c.cachesSynced, owners.synced()...)
 	c.returns.nameNodeOf = owners.nameNodeOf
+	c.statusFailures.OnChange(c.enqueueNodeOfStatus)
 	c.absences.onChange(func() { c.enqueueNodes(c.progress.tracked()) })
 	c.progress.limits.shutsDown = func(node string) bool {
 		_, err := c.maintenanceLister.Get(maintenance.ShutdownName(node))

@@ -68,6 +68,7 @@ func TestNodeMaintenance(t *testing.T) {
 		{"a node is uncordoned repeatedly", testTugOfWar},
 		{"drain targets are written before evictions are requested", testNodeSaysFirst},
 		{"steady state", testSteadyState},
+		{"the status of requests is refused", testRefusedStatus},
 		{"no permission to request evictions in one namespace", testPermissionDenied},
 	}
 	for _, test := range tests {

@@ -18,6 +18,7 @@ package testcluster
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -46,6 +47,27 @@ func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clo
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
 	factory := informers.NewSharedInformerFactory(client, 0)
+	controller := c.newMaintenanceController(ctx, factory, client, now)
+	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
+}
+
+// StartSharing starts both controllers with shared informers, as kube-controller-manager does.
+func (c *Cluster) StartSharing(maintenanceClient, evictionClient clientset.Interface, now clock.WithTicker) (stop func()) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	factory := informers.NewSharedInformerFactory(maintenanceClient, 0)
+	evictions := c.newEvictionController(ctx, factory, evictionClient, now)
+	maintenances := c.newMaintenanceController(ctx, factory, maintenanceClient, now)
+	return c.Run(ctx, cancel, factory, func() {
+		var running sync.WaitGroup
+		running.Go(func() { evictions.Run(ctx, 4, 4) })
+		running.Go(func() { maintenances.Run(ctx, 4) })
+		running.Wait()
+	})
+}
+
+func (c *Cluster) newMaintenanceController(ctx context.Context, factory informers.SharedInformerFactory, client clientset.Interface, now clock.WithTicker) *nodemaintenance.Controller {
+	c.T.Helper()
 	controller, err := nodemaintenance.NewWithClock(ctx,
 		factory.Coordination().V1alpha1().NodeMaintenances(),
 		factory.Coordination().V1alpha1().EvictionRequests(),
@@ -60,7 +82,7 @@ func (c *Cluster) StartMaintenanceController(client clientset.Interface, now clo
 	if err != nil {
 		c.T.Fatalf("creating the nodemaintenance controller: %v", err)
 	}
-	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4) })
+	return controller
 }
 
 // fleetInformers returns what kube-controller-manager passes to the controller.
@@ -80,6 +102,12 @@ func (c *Cluster) StartEvictionController(client clientset.Interface, namespace 
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	controller := c.newEvictionController(ctx, factory, client, now)
+	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4, 4) })
+}
+
+func (c *Cluster) newEvictionController(ctx context.Context, factory informers.SharedInformerFactory, client clientset.Interface, now clock.WithTicker) *evictionrequest.Controller {
+	c.T.Helper()
 	controller, err := evictionrequest.NewWithClock(ctx,
 		factory.Coordination().V1alpha1().EvictionRequests(),
 		factory.Core().V1().Pods(),
@@ -89,7 +117,7 @@ func (c *Cluster) StartEvictionController(client clientset.Interface, namespace 
 	if err != nil {
 		c.T.Fatalf("creating the evictionrequest controller: %v", err)
 	}
-	return c.Run(ctx, cancel, factory, func() { controller.Run(ctx, 4, 4) })
+	return controller
 }
 
 // StartDisruptionController starts the controller that updates the status of PodDisruptionBudgets,
