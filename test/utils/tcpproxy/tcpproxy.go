@@ -1,0 +1,241 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package tcpproxy disturbs the connections between two programs that do not know of it: it delays what they say,
+// freezes it, and cuts them off.
+//
+// It passes bytes, and so TLS, whose certificates have to be valid for the address of the proxy. A frozen connection is
+// one whose packets get lost: neither end learns anything, not even that the other has closed it. When it is restored,
+// all that was said arrives, late and in order, as TCP has it.
+//
+// github.com/Shopify/toxiproxy has no such freeze: its timeout drops data and so has to close the connection when it
+// is removed, and its latency may hang for ever when it is removed while data is on its way (issue 558 there).
+package tcpproxy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// bufferSize is how much is read at a time, and queueLength how many of these are on their way at most: who sends more
+// has to wait.
+const (
+	bufferSize  = 32 << 10
+	queueLength = 64
+)
+
+// Proxy accepts connections on a port of loopback, and connects each to a target. Its methods may be called at any time.
+type Proxy struct {
+	listener net.Listener
+	target   string
+
+	lock sync.Mutex
+	// ends are those of all connections, two for each.
+	ends map[*net.TCPConn]bool
+	// delay is how long all that is read from now on takes.
+	delay time.Duration
+	// thawed is closed, unless nothing is passed on.
+	thawed chan struct{}
+	// refuses is whether new connections are closed at once.
+	refuses bool
+}
+
+// New returns a proxy for the server at an address, which need not listen yet.
+func New(target string) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for %s: %w", target, err)
+	}
+	p := &Proxy{listener: listener, target: target, ends: map[*net.TCPConn]bool{}, thawed: make(chan struct{})}
+	close(p.thawed)
+	go p.accept()
+	return p, nil
+}
+
+// Address is where it listens.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.Cut()
+	p.thaw()
+}
+
+// Cut resets all connections, and new ones, until Restore. It returns how many there were.
+func (p *Proxy) Cut() int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.refuses = true
+	for end := range p.ends {
+		reset(end)
+	}
+	return len(p.ends) / 2
+}
+
+// Freeze holds all that is said, also by new connections, until Restore. It returns how many connections there are.
+func (p *Proxy) Freeze() int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.isThawed() {
+		p.thawed = make(chan struct{})
+	}
+	return len(p.ends) / 2
+}
+
+// Delay has all that is said take so long, in each direction, until Restore. It returns how many connections there are.
+func (p *Proxy) Delay(delay time.Duration) int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.delay = delay
+	return len(p.ends) / 2
+}
+
+// Restore ends all disturbances. What was held or delayed arrives.
+func (p *Proxy) Restore() {
+	p.lock.Lock()
+	p.delay, p.refuses = 0, false
+	p.lock.Unlock()
+	p.thaw()
+}
+
+func (p *Proxy) thaw() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if !p.isThawed() {
+		close(p.thawed)
+	}
+}
+
+// isThawed needs the lock.
+func (p *Proxy) isThawed() bool {
+	select {
+	case <-p.thawed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Proxy) awaitThaw() {
+	p.lock.Lock()
+	thawed := p.thawed
+	p.lock.Unlock()
+	<-thawed
+}
+
+func (p *Proxy) accept() {
+	for {
+		connection, err := p.listener.Accept()
+		if err != nil {
+			return // It is closed.
+		}
+		go p.serve(connection.(*net.TCPConn))
+	}
+}
+
+// serve connects a client to the target until both have nothing more to say.
+func (p *Proxy) serve(client *net.TCPConn) {
+	if !p.add(client) {
+		return
+	}
+	defer p.remove(client)
+	p.awaitThaw()
+	connection, err := net.Dial("tcp", p.target)
+	if err != nil {
+		reset(client)
+		return
+	}
+	server := connection.(*net.TCPConn)
+	if !p.add(server) {
+		return
+	}
+	defer p.remove(server)
+	var both sync.WaitGroup
+	both.Go(func() { p.pass(client, server) })
+	both.Go(func() { p.pass(server, client) })
+	both.Wait()
+}
+
+// add returns false if the connection was reset.
+func (p *Proxy) add(end *net.TCPConn) bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.refuses {
+		reset(end)
+		return false
+	}
+	p.ends[end] = true
+	return true
+}
+
+func (p *Proxy) remove(end *net.TCPConn) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	delete(p.ends, end)
+	_ = end.Close()
+}
+
+// chunk is what is on its way.
+type chunk struct {
+	data []byte
+	due  time.Time
+}
+
+// pass passes on what one end says, until it has nothing more to say.
+func (p *Proxy) pass(from, to *net.TCPConn) {
+	chunks := make(chan chunk, queueLength)
+	var failed error
+	go func() {
+		defer close(chunks)
+		buffer := make([]byte, bufferSize)
+		for failed == nil {
+			var n int
+			n, failed = from.Read(buffer)
+			p.lock.Lock()
+			due := time.Now().Add(p.delay)
+			p.lock.Unlock()
+			chunks <- chunk{bytes.Clone(buffer[:n]), due}
+		}
+	}()
+	for next := range chunks {
+		p.lock.Lock()
+		isDelayed := p.delay > 0
+		p.lock.Unlock()
+		if isDelayed { // If not, all that was delayed arrives at once.
+			time.Sleep(time.Until(next.due))
+		}
+		p.awaitThaw()
+		if _, err := to.Write(next.data); err != nil {
+			reset(from) // So that nothing more is read from it.
+		}
+	}
+	if failed == io.EOF {
+		_ = to.CloseWrite() // It may be closed.
+		return
+	}
+	reset(to)
+}
+
+// reset closes a connection with an error for the other end.
+func reset(end *net.TCPConn) {
+	_ = end.SetLinger(0) // It may be closed.
+	_ = end.Close()
+}
