@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -55,14 +56,38 @@ const (
 // lives: a component that replaces another takes over its port.
 type Ports map[string]int
 
-// etcdPeer is etcd's second port.
-const etcdPeer = "etcd-peer"
+// EtcdMember returns the component that is one of several members of etcd, of which the first is Etcd.
+func EtcdMember(i int) string {
+	if i == 0 {
+		return Etcd
+	}
+	return fmt.Sprintf("%s-%d", Etcd, i)
+}
+
+// programOf returns the name of the binary of a component: the members of etcd have the same one.
+func programOf(component string) string {
+	if isEtcd(component) {
+		return Etcd
+	}
+	return component
+}
+
+func isEtcd(component string) bool {
+	return component == Etcd || strings.HasPrefix(component, Etcd+"-")
+}
+
+// etcdPeer is the user of the second port of a member of etcd.
+func etcdPeer(member string) string { return member + "-peer" }
 
 // choosePorts returns ports that are free now. That of the API server may be given.
-func choosePorts(apiServer int) (Ports, error) {
+func choosePorts(apiServer int, etcdMembers []string) (Ports, error) {
 	ports := Ports{}
 	// What is given comes first, so that it is not chosen for another component.
-	for _, user := range append([]string{APIServer, etcdPeer}, Components...) {
+	users := slices.Concat([]string{APIServer}, Components, etcdMembers)
+	for _, member := range etcdMembers {
+		users = append(users, etcdPeer(member))
+	}
+	for _, user := range users {
 		if ports[user] != 0 {
 			continue
 		}
@@ -84,7 +109,7 @@ func choosePorts(apiServer int) (Ports, error) {
 // url returns the address of a component.
 func (p Ports) url(component string) string {
 	scheme := "https"
-	if slices.Contains([]string{Etcd, etcdPeer, Kwok}, component) {
+	if isEtcd(component) || component == Kwok {
 		scheme = "http"
 	}
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, p[component])
@@ -101,7 +126,7 @@ func (p Ports) Unhealthy(ctx context.Context) error {
 func (p Ports) firstUnhealthy(ctx context.Context, components []string) (string, error) {
 	paths := map[string]string{Etcd: "/health", APIServer: "/readyz"}
 	for _, component := range components {
-		if _, err := get(ctx, p.url(component)+cmp.Or(paths[component], "/healthz")); err != nil {
+		if _, err := get(ctx, p.url(component)+cmp.Or(paths[programOf(component)], "/healthz")); err != nil {
 			return component, err
 		}
 	}
@@ -144,9 +169,9 @@ func (c *ControlPlane) Args(component string, release Release) []string {
 // args returns the flags of a component.
 func (c *ControlPlane) args(component string, release Release) []string {
 	var args []string
-	switch component {
+	switch programOf(component) {
 	case Etcd:
-		args = c.etcdArgs()
+		args = c.etcdArgs(component)
 	case APIServer:
 		args = slices.Concat(c.apiServerArgs(), flag("feature-gates", release.FeatureGates),
 			flag("runtime-config", release.RuntimeConfig), release.APIServerArgs)
@@ -169,7 +194,7 @@ func (c *ControlPlane) args(component string, release Release) []string {
 			"--node-lease-duration-seconds=200",
 		}
 	}
-	return append(args, release.Args[component]...)
+	return append(args, release.Args[programOf(component)]...)
 }
 
 // flag returns a flag, or nothing if it has no value.
@@ -198,12 +223,17 @@ func (c *ControlPlane) clientArgs(component string) []string {
 	)
 }
 
-func (c *ControlPlane) etcdArgs() []string {
-	client, peer := c.ports.url(Etcd), c.ports.url(etcdPeer)
+func (c *ControlPlane) etcdArgs(member string) []string {
+	client, peer := c.ports.url(member), c.ports.url(etcdPeer(member))
+	var cluster []string
+	for _, m := range c.etcdMembers {
+		cluster = append(cluster, m+"="+c.ports.url(etcdPeer(m)))
+	}
 	return []string{
-		"--data-dir=" + filepath.Join(c.dir, "etcd"),
+		"--name=" + member,
+		"--data-dir=" + filepath.Join(c.dir, member),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + strings.Join(cluster, ","),
 		// The data outlives every process but not the machine.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",
@@ -213,7 +243,7 @@ func (c *ControlPlane) etcdArgs() []string {
 
 func (c *ControlPlane) apiServerArgs() []string {
 	return append(c.serverArgs(APIServer),
-		"--etcd-servers="+c.ports.url(Etcd),
+		"--etcd-servers="+strings.Join(c.etcdServers, ","),
 		// A machine may have no address but loopback's.
 		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24",

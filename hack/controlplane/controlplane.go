@@ -83,6 +83,10 @@ type ControlPlane struct {
 	issuer string
 	// detached processes outlive this program.
 	detached bool
+	// etcdMembers are the components that are the members of etcd.
+	etcdMembers []string
+	// etcdServers are the addresses at which the API servers find etcd.
+	etcdServers []string
 	// apiServers is how many API servers were started by StartAPIServer.
 	apiServers int
 }
@@ -90,11 +94,16 @@ type ControlPlane struct {
 // New starts an etcd with its state below dir, which also gets logs and credentials. All
 // components end with this program.
 func New(ctx context.Context, dir, etcdBinary string) (*ControlPlane, error) {
-	c, err := Create(dir)
+	return NewWith(ctx, dir, etcdBinary, Options{})
+}
+
+// NewWith is New with options.
+func NewWith(ctx context.Context, dir, etcdBinary string, options Options) (*ControlPlane, error) {
+	c, err := CreateWith(dir, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Start(ctx, Release{Bin: filepath.Dir(etcdBinary)}, Etcd); err != nil {
+	if err := c.Start(ctx, Release{Bin: filepath.Dir(etcdBinary)}, c.etcdMembers...); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -108,6 +117,8 @@ func (c *ControlPlane) Detach() { c.detached = true }
 type Options struct {
 	// APIServerPort is the port of the API server; 0 means any that is free.
 	APIServerPort int
+	// EtcdMembers is how many members etcd has; 0 means one.
+	EtcdMembers int
 	// Addresses and Names are those of the API server, beside loopback's.
 	Addresses []net.IP
 	Names     []string
@@ -132,14 +143,21 @@ func CreateWith(dir string, options Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolving the state directory: %w", err)
 	}
-	for _, sub := range []string{"bin", "logs", "pids", "etcd", "tls"} {
+	var members []string
+	for i := range max(1, options.EtcdMembers) {
+		members = append(members, EtcdMember(i))
+	}
+	for _, sub := range append([]string{"bin", "logs", "pids", "tls"}, members...) {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("creating the state directory: %w", err)
 		}
 	}
-	c := &ControlPlane{dir: dir, processes: map[string]*process{}}
-	if c.ports, err = choosePorts(options.APIServerPort); err != nil {
+	c := &ControlPlane{dir: dir, etcdMembers: members, processes: map[string]*process{}}
+	if c.ports, err = choosePorts(options.APIServerPort, members); err != nil {
 		return nil, err
+	}
+	for _, member := range members {
+		c.etcdServers = append(c.etcdServers, c.ports.url(member))
 	}
 	c.issuer = c.ports.url(APIServer)
 	c.credentials, err = newCredentials(dir, c.issuer, options)
@@ -155,13 +173,24 @@ func (c *ControlPlane) Replica(dir string) (*ControlPlane, error) {
 			return nil, fmt.Errorf("creating the state directory: %w", err)
 		}
 	}
-	ports, err := choosePorts(0)
+	ports, err := choosePorts(0, nil)
 	if err != nil {
 		return nil, err
 	}
 	ports[Etcd] = c.ports[Etcd]
-	return &ControlPlane{dir: dir, credentials: c.credentials, ports: ports, issuer: c.issuer, processes: map[string]*process{}}, nil
+	return &ControlPlane{
+		dir: dir, credentials: c.credentials, ports: ports, issuer: c.issuer, etcdServers: c.etcdServers, processes: map[string]*process{},
+	}, nil
 }
+
+// EtcdMembers are the components that are the members of etcd.
+func (c *ControlPlane) EtcdMembers() []string { return c.etcdMembers }
+
+// EtcdServers are the addresses at which the API servers find etcd.
+func (c *ControlPlane) EtcdServers() []string { return c.etcdServers }
+
+// UseEtcdServers has the API servers that are started from now on find etcd at other addresses, such as those of proxies.
+func (c *ControlPlane) UseEtcdServers(urls []string) { c.etcdServers = urls }
 
 // Start starts components of a release and waits until all are healthy. It returns an
 // error as soon as one of them ends; the error wraps ErrPortTaken if that was because of
@@ -199,7 +228,7 @@ func (c *ControlPlane) Start(ctx context.Context, release Release, components ..
 
 // StartAll starts etcd, then the API server, and then the components that need it.
 func (c *ControlPlane) StartAll(ctx context.Context, release Release, clients ...string) error {
-	for _, components := range [][]string{{Etcd}, {APIServer}, clients} {
+	for _, components := range [][]string{c.etcdMembers, {APIServer}, clients} {
 		if err := c.Start(ctx, release, components...); err != nil {
 			return err
 		}
@@ -244,6 +273,9 @@ func (c *ControlPlane) KillAPIServer() error { return c.processes[APIServer].kil
 // if the manager had ended by itself.
 func (c *ControlPlane) KillControllerManager() error { return c.processes[ControllerManager].kill() }
 
+// Kill ends a component with SIGKILL. It returns an error if the component had ended by itself.
+func (c *ControlPlane) Kill(component string) error { return c.processes[component].kill() }
+
 // Suspend stops components with SIGSTOP, as if their machine was suspended.
 func (c *ControlPlane) Suspend(components ...string) error {
 	return c.signal(syscall.SIGSTOP, components)
@@ -266,7 +298,7 @@ func (c *ControlPlane) signal(signal syscall.Signal, components []string) error 
 
 // Ended returns an error that names the first component that has ended by itself.
 func (c *ControlPlane) Ended() error {
-	for _, component := range Components {
+	for _, component := range append(slices.Clone(Components), c.etcdMembers...) {
 		if p := c.processes[component]; p != nil && p.ended() && !p.asked {
 			return p.failure("has ended by itself")
 		}

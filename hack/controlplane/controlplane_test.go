@@ -19,6 +19,7 @@ package controlplane
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -32,7 +33,7 @@ import (
 )
 
 func TestChoosePorts(t *testing.T) {
-	ports, err := choosePorts(0)
+	ports, err := choosePorts(0, []string{Etcd})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,13 +261,17 @@ func TestReplica(t *testing.T) {
 	if first.Config().Host == second.Config().Host {
 		t.Errorf("both listen on %s", first.Config().Host)
 	}
-	differ := []string{"--secure-port=", "--audit-log-path="}
+	second.UseEtcdServers([]string{"http://127.0.0.1:1", "http://127.0.0.1:2"})
+	differ := []string{"--secure-port=", "--audit-log-path=", "--etcd-servers="}
 	args := second.args(APIServer, Release{})
 	for _, arg := range first.args(APIServer, Release{}) {
 		other := slices.ContainsFunc(differ, func(prefix string) bool { return strings.HasPrefix(arg, prefix) })
 		if slices.Contains(args, arg) == other {
 			t.Errorf("the replica has %s: %t, want %t", arg, !other, other)
 		}
+	}
+	if want := "--etcd-servers=http://127.0.0.1:1,http://127.0.0.1:2"; !slices.Contains(args, want) {
+		t.Errorf("the replica has no %s: %q", want, args)
 	}
 }
 
@@ -284,5 +289,48 @@ func TestLastLinesOfPanic(t *testing.T) {
 	got := lastLines([]byte("starting\npanic: no space left on device\n\n"+stack+stack), 1)
 	if want := []string{"panic: no space left on device"}; !slices.Equal(got, want) {
 		t.Errorf("lastLines = %q, want %q", got, want)
+	}
+}
+
+// Each member of etcd has a directory and ports of its own, and knows all others.
+func TestEtcdMembers(t *testing.T) {
+	c, err := CreateWith(t.TempDir(), Options{EtcdMembers: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"etcd", "etcd-1", "etcd-2"}; !slices.Equal(c.EtcdMembers(), want) {
+		t.Fatalf("the members are %q, want %q", c.EtcdMembers(), want)
+	}
+	var own, shared [][]string
+	for _, member := range c.EtcdMembers() {
+		args := c.args(member, Release{Args: map[string][]string{Etcd: {"--last"}}})
+		own = append(own, slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+			return !slices.ContainsFunc([]string{"--name=", "--data-dir=", "--listen-", "--advertise-", "--initial-advertise-"}, func(prefix string) bool {
+				return strings.HasPrefix(arg, prefix)
+			})
+		}))
+		shared = append(shared, slices.DeleteFunc(args, func(arg string) bool { return slices.Contains(own[len(own)-1], arg) }))
+		if _, err := os.Stat(filepath.Join(c.dir, member)); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range own {
+		if !slices.Equal(shared[i], shared[0]) || !slices.Contains(shared[i], "--last") {
+			t.Errorf("the members have the flags %q and %q", shared[i], shared[0])
+		}
+		for _, arg := range own[i] {
+			if i > 0 && slices.Contains(own[0], arg) || len(own[i]) != 6 {
+				t.Errorf("member %d has %q, as the first one", i, own[i])
+			}
+		}
+	}
+	cluster := fmt.Sprintf("--initial-cluster=etcd=http://127.0.0.1:%d,etcd-1=http://127.0.0.1:%d,etcd-2=http://127.0.0.1:%d",
+		c.ports["etcd-peer"], c.ports["etcd-1-peer"], c.ports["etcd-2-peer"])
+	if !slices.Contains(shared[0], cluster) {
+		t.Errorf("the flags are %q, want %s", shared[0], cluster)
+	}
+	servers := fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d,http://127.0.0.1:%d,http://127.0.0.1:%d", c.ports["etcd"], c.ports["etcd-1"], c.ports["etcd-2"])
+	if args := c.args(APIServer, Release{}); !slices.Contains(args, servers) {
+		t.Errorf("the API server has the flags %q, want %s", args, servers)
 	}
 }

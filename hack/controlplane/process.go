@@ -62,7 +62,7 @@ func (c *ControlPlane) startProcess(component string, release Release) (*process
 	if err != nil {
 		return nil, fmt.Errorf("resolving %s: %w", release.Bin, err)
 	}
-	link, err := Link(LinkDir(c.dir), filepath.Join(bin, component))
+	link, err := Link(LinkDir(c.dir), filepath.Join(bin, programOf(component)))
 	if err != nil {
 		return nil, err
 	}
