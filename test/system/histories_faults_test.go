@@ -42,10 +42,12 @@ type disturbance struct {
 	release controlplane.Release
 	// long is four to 16 seconds, often longer than a lease, and short up to three.
 	long, short time.Duration
+	// meanwhile is whether other faults come while the network is disturbed.
+	meanwhile bool
 }
 
 // historyFaults are chosen with the same probability. What matters more is there twice.
-var historyFaults = []historyFault{
+var historyFaults = append([]historyFault{
 	{"suspend a controller manager", suspendControllerManager},
 	{"suspend a controller manager", suspendControllerManager},
 	{"suspend an API server and its controller manager", suspendBoth},
@@ -62,7 +64,7 @@ var historyFaults = []historyFault{
 	{"suspend etcd", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 		suspend(tCtx, t.replicas[0], d.short, controlplane.Etcd)
 	}},
-}
+}, networkFaults()...)
 
 func faultNames() []string {
 	var names []string
@@ -86,14 +88,16 @@ func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 		case <-time.After(pause(6 * time.Second)):
 		}
 		i, f := random.IntN(len(t.replicas)), historyFaults[random.IntN(len(historyFaults))]
-		d := disturbance{replica: t.replicas[i], release: t.releases[i], long: 4*time.Second + pause(12*time.Second), short: pause(3 * time.Second)}
+		d := disturbance{replica: t.replicas[i], release: t.releases[i], long: 4*time.Second + pause(12*time.Second), short: pause(3 * time.Second), meanwhile: random.IntN(2) == 0}
 		if t.without.Has(f.name) {
 			continue
 		}
-		tCtx.Logf("%s (replica %d, %v, %v)", f.name, i, d.long.Round(time.Millisecond), d.short.Round(time.Millisecond))
+		tCtx.Logf("%s (replica %d, %v, %v, %t)", f.name, i, d.long.Round(time.Millisecond), d.short.Round(time.Millisecond), d.meanwhile)
+		t.restartEnded(tCtx)
 		f.cause(t, tCtx, d)
 		t.restartEnded(tCtx)
 	}
+	t.disturbed.Wait()
 	time.Sleep(time.Second) // Who has been told that another one leads ends.
 	t.restartEnded(tCtx)
 }
@@ -115,17 +119,19 @@ func suspendBoth(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
 	suspend(tCtx, d.replica, d.long, controlplane.ControllerManager, controlplane.APIServer)
 }
 
-func killControllerManager(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+func killControllerManager(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 	tCtx.Helper()
 	_ = d.replica.KillControllerManager() // One that has lost its lease has ended by itself.
 	time.Sleep(d.short)
+	t.awaitNetwork()
 	tCtx.ExpectNoError(d.replica.StartControllerManager(tCtx, d.release))
 }
 
-func restartAPIServer(_ *historyTest, tCtx ktesting.TContext, d disturbance) {
+func restartAPIServer(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 	tCtx.Helper()
 	tCtx.ExpectNoError(d.replica.KillAPIServer())
 	time.Sleep(d.short)
+	t.awaitNetwork()
 	tCtx.ExpectNoError(d.replica.StartAPIServer(tCtx, d.release))
 }
 

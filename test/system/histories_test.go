@@ -38,7 +38,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/history"
@@ -80,7 +79,12 @@ type historyTest struct {
 	isCalm   atomic.Bool
 	replicas []*controlplane.ControlPlane
 	releases []controlplane.Release
-	// clients are those of the API servers, any of which may not answer.
+	// networks are the connections of the replicas, disturbed is what some of them are, and prevents is whether no program
+	// can be started then.
+	networks  []*historyNetwork
+	disturbed sync.WaitGroup
+	prevents  bool
+	// clients are those of the API servers, any of which may not answer. They are reached through the networks.
 	clients []clientset.Interface
 
 	// etcd reads what is stored, and compacts it.
@@ -271,12 +275,14 @@ func (t *historyTest) startComponents(tCtx ktesting.TContext, p programs, plane 
 			"--leader-elect=true", "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
 		},
 	}
-	own := release
-	own.ControllerManagerArgs = append(slices.Clone(release.ControllerManagerArgs), "--master="+second.Config().Host)
-	t.replicas, t.releases = []*controlplane.ControlPlane{plane, second}, []controlplane.Release{release, own}
+	t.replicas = []*controlplane.ControlPlane{plane, second}
 	for i, replica := range t.replicas {
+		n := newHistoryNetwork(tCtx, replica)
+		own := release
+		own.ControllerManagerArgs = append(slices.Clone(release.ControllerManagerArgs), "--master="+throughProxy(replica.Config(), n.controllerManager[0]).Host)
+		t.networks, t.releases = append(t.networks, n), append(t.releases, own)
 		tCtx.ExpectNoError(replica.StartAPIServer(tCtx, t.releases[i]))
-		config := rest.CopyConfig(replica.Config())
+		config := throughProxy(replica.Config(), n.clients[0])
 		config.Timeout = 10 * time.Second
 		t.clients = append(t.clients, clientset.NewForConfigOrDie(config))
 	}
@@ -317,11 +323,14 @@ func (t *historyTest) decideSlowly(string) *metav1.Status {
 	return nil
 }
 
-// restartEnded starts controller managers that have ended because another one led.
+// restartEnded starts controller managers that have ended because another one led, or because they did not reach their
+// API servers for too long.
 func (t *historyTest) restartEnded(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	for i, replica := range t.replicas {
 		if replica.Ended() != nil {
+			tCtx.Logf("the controller manager of replica %d has ended, and starts again", i)
+			t.awaitNetwork()
 			_ = replica.KillControllerManager()
 			tCtx.ExpectNoError(replica.StartControllerManager(tCtx, t.releases[i]))
 		}
