@@ -110,6 +110,12 @@ func run(tCtx ktesting.TContext, name string, subtest func(tCtx ktesting.TContex
 // test starts on it. The state is kept if the test fails.
 func newControlPlane(tCtx ktesting.TContext, p programs, namespace string) (ktesting.TContext, *controlplane.ControlPlane) {
 	tCtx.Helper()
+	return newControlPlaneWith(tCtx, p, namespace, controlplane.Options{})
+}
+
+// newControlPlaneWith is newControlPlane with options.
+func newControlPlaneWith(tCtx ktesting.TContext, p programs, namespace string, options controlplane.Options) (ktesting.TContext, *controlplane.ControlPlane) {
+	tCtx.Helper()
 	dir, err := os.MkdirTemp("", namespace+"-*")
 	tCtx.ExpectNoError(err, "creating the state directory")
 	tCtx.Cleanup(func() {
@@ -119,7 +125,7 @@ func newControlPlane(tCtx ktesting.TContext, p programs, namespace string) (ktes
 		}
 		tCtx.AssertNoError(os.RemoveAll(dir), "removing the state directory")
 	})
-	plane, err := controlplane.New(tCtx, dir, filepath.Join(p.fork, "etcd"))
+	plane, err := controlplane.NewWith(tCtx, dir, filepath.Join(p.fork, "etcd"), options)
 	tCtx.ExpectNoError(err, "starting etcd")
 	tCtx.Cleanup(plane.Close)
 	return tCtx.WithRESTConfig(plane.Config()).WithNamespace(namespace).WithValue(endedKey{}, plane.Ended), plane

@@ -40,6 +40,8 @@ type historyFault struct {
 type disturbance struct {
 	replica *controlplane.ControlPlane
 	release controlplane.Release
+	// member is one of etcd.
+	member int
 	// long is four to 16 seconds, often longer than a lease, and short up to three.
 	long, short time.Duration
 	// meanwhile is whether other faults come while the network is disturbed.
@@ -62,8 +64,10 @@ var historyFaults = append([]historyFault{
 	{"compact etcd", func(t *historyTest, tCtx ktesting.TContext, _ disturbance) { t.compact(tCtx) }},
 	{"compact etcd", func(t *historyTest, tCtx ktesting.TContext, _ disturbance) { t.compact(tCtx) }},
 	{"suspend etcd", func(t *historyTest, tCtx ktesting.TContext, d disturbance) {
-		suspend(tCtx, t.replicas[0], d.short, controlplane.Etcd)
+		suspend(tCtx, t.replicas[0], d.short, t.replicas[0].EtcdMembers()...)
 	}},
+	{"suspend the leader of etcd", suspendEtcdLeader},
+	{"kill a member of etcd", killEtcdMember},
 }, networkFaults()...)
 
 func faultNames() []string {
@@ -88,11 +92,14 @@ func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 		case <-time.After(pause(6 * time.Second)):
 		}
 		i, f := random.IntN(len(t.replicas)), historyFaults[random.IntN(len(historyFaults))]
-		d := disturbance{replica: t.replicas[i], release: t.releases[i], long: 4*time.Second + pause(12*time.Second), short: pause(3 * time.Second), meanwhile: random.IntN(2) == 0}
+		d := disturbance{
+			replica: t.replicas[i], release: t.releases[i], long: 4*time.Second + pause(12*time.Second), short: pause(3 * time.Second),
+			meanwhile: random.IntN(2) == 0, member: random.IntN(etcdMembers),
+		}
 		if t.without.Has(f.name) {
 			continue
 		}
-		tCtx.Logf("%s (replica %d, %v, %v, %t)", f.name, i, d.long.Round(time.Millisecond), d.short.Round(time.Millisecond), d.meanwhile)
+		tCtx.Logf("%s (replica %d, member %d, %v, %v, %t)", f.name, i, d.member, d.long.Round(time.Millisecond), d.short.Round(time.Millisecond), d.meanwhile)
 		t.restartEnded(tCtx)
 		f.cause(t, tCtx, d)
 		t.restartEnded(tCtx)
@@ -133,6 +140,46 @@ func restartAPIServer(t *historyTest, tCtx ktesting.TContext, d disturbance) {
 	time.Sleep(d.short)
 	t.awaitNetwork()
 	tCtx.ExpectNoError(d.replica.StartAPIServer(tCtx, d.release))
+}
+
+// suspendEtcdLeader has the other members elect another one.
+func suspendEtcdLeader(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	plane := t.replicas[0]
+	leader := t.etcdLeader(tCtx)
+	if leader < 0 {
+		return
+	}
+	tCtx.ExpectNoError(plane.Suspend(plane.EtcdMembers()[leader]))
+	time.Sleep(d.long)
+	tCtx.Logf("while member %d of etcd is suspended, %d leads", leader, t.etcdLeader(tCtx))
+	tCtx.ExpectNoError(plane.Resume(plane.EtcdMembers()[leader]))
+}
+
+// etcdLeader returns which member of etcd leads, or -1 if none says so.
+func (t *historyTest) etcdLeader(ctx context.Context) int {
+	leader := -1
+	for i, server := range t.etcd.Endpoints() {
+		statusCtx, cancel := context.WithTimeout(ctx, time.Second)
+		// A former leader that is suspended does not answer.
+		if status, err := t.etcd.Status(statusCtx, server); err == nil && status.Leader == status.Header.MemberId {
+			leader = i
+		}
+		cancel()
+	}
+	return leader
+}
+
+// killEtcdMember kills a member, which returns with its data.
+func killEtcdMember(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	plane := t.replicas[0]
+	member := plane.EtcdMembers()[d.member]
+	wasLeader := t.etcdLeader(tCtx) == d.member
+	tCtx.ExpectNoError(plane.Kill(member))
+	time.Sleep(d.long)
+	tCtx.Logf("without %s, which led before: %t, member %d of etcd leads", member, wasLeader, t.etcdLeader(tCtx))
+	tCtx.ExpectNoError(plane.Start(tCtx, controlplane.Release{Bin: t.bin}, member))
 }
 
 // compact has etcd forget what was before: who reads on from there has to list everything again.

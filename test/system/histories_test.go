@@ -31,6 +31,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,6 +64,9 @@ const (
 
 	historyNodes = 6
 
+	// etcdMembers is how many members etcd has: it goes on without one of them.
+	etcdMembers = 3
+
 	// historyBudget limits how many nodes are maintained at the same time.
 	historyBudget = "nodes"
 )
@@ -87,7 +91,9 @@ type historyTest struct {
 	// clients are those of the API servers, any of which may not answer. They are reached through the networks.
 	clients []clientset.Interface
 
-	// etcd reads what is stored, and compacts it.
+	// bin has etcd, which has started before there are releases.
+	bin string
+	// etcd compacts what is stored.
 	etcd *clientv3.Client
 
 	lock    sync.Mutex
@@ -129,7 +135,7 @@ func testHistories(tCtx ktesting.TContext) {
 func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without, enough sets.Set[string]) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
-		t := &historyTest{seed: seed, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules())}
+		t := &historyTest{seed: seed, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules())}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
 				broken.Insert(violation.Rule)
@@ -163,7 +169,7 @@ func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, without, br
 }
 
 func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
-	tCtx, plane := newControlPlane(tCtx, p, "histories")
+	tCtx, plane := newControlPlaneWith(tCtx, p, "histories", controlplane.Options{EtcdMembers: etcdMembers})
 	stopFollowing := t.follow(tCtx, plane)
 	// Also if the end does not come.
 	defer t.report(tCtx)
@@ -232,11 +238,20 @@ func startLoops(ctx context.Context, loops ...func(context.Context)) (stop func(
 // follow checks all revisions until the returned function is called.
 func (t *historyTest) follow(tCtx ktesting.TContext, plane *controlplane.ControlPlane) (stop func()) {
 	tCtx.Helper()
-	var err error
-	t.etcd, err = clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", plane.Ports()[controlplane.Etcd])}, DialTimeout: 10 * time.Second})
-	tCtx.ExpectNoError(err, "connecting to etcd")
+	connect := func(servers ...string) *clientv3.Client {
+		client, err := clientv3.New(clientv3.Config{Endpoints: servers, DialTimeout: 10 * time.Second, Logger: zap.NewNop()})
+		tCtx.ExpectNoError(err, "connecting to etcd")
+		return client
+	}
+	t.etcd = connect(plane.EtcdServers()...)
+	clients := []*clientv3.Client{t.etcd}
+	var members []clientv3.Watcher
+	for _, server := range plane.EtcdServers() {
+		client := connect(server)
+		clients, members = append(clients, client), append(members, client)
+	}
 	end := startLoops(tCtx, func(ctx context.Context) {
-		tCtx.AssertNoError(history.Follow(ctx, t.etcd, "/registry/", 1, func(changes []history.Change) {
+		tCtx.AssertNoError(history.Follow(ctx, members, "/registry/", 1, func(changes []history.Change) {
 			t.lock.Lock()
 			defer t.lock.Unlock()
 			for _, violation := range t.checker.Add(changes) {
@@ -248,7 +263,9 @@ func (t *historyTest) follow(tCtx ktesting.TContext, plane *controlplane.Control
 	})
 	return sync.OnceFunc(func() {
 		end()
-		_ = t.etcd.Close() // Nothing is written.
+		for _, client := range clients {
+			_ = client.Close() // Nothing is written.
+		}
 	})
 }
 
