@@ -44,6 +44,9 @@ const (
 	historyApps     = 4
 	historySet      = "app-3"
 	historyReplicas = 3
+	// historyProgress is how long a Deployment waits for a replacement. The ReplicaSet controller waits for up to a
+	// quarter of an hour before it tries again to create what was refused often.
+	historyProgress = 30
 
 	// lookInterval is how often kubelets, the scheduler and the interceptor look at what there is.
 	lookInterval = 200 * time.Millisecond
@@ -113,6 +116,7 @@ var deciders = []role{
 	{"opponent", 28, 6 * time.Second, (*actor).oppose},
 	{"somebody who announces", 29, 5 * time.Second, (*actor).announce},
 	{"bad luck", 30, 500 * time.Millisecond, (*actor).breakMachines},
+	{"somebody who limits", 31, 6 * time.Second, (*actor).limit},
 }
 
 // actorsNames are those of the actors that may be left out.
@@ -293,14 +297,17 @@ func newTemplate(app string, interceptors ...string) *v1.Pod {
 }
 
 func (a *actor) createWorkload(ctx context.Context, app string) {
-	switch app {
-	case "app-0":
-		_, _ = a.client().AppsV1().Deployments(a.namespace).Create(ctx, newDeployment(newTemplate(app, interceptor), historyReplicas), metav1.CreateOptions{})
-	case historySet:
+	if app == historySet {
 		_, _ = a.client().AppsV1().StatefulSets(a.namespace).Create(ctx, newStatefulSet(newTemplate(app), historyReplicas), metav1.CreateOptions{})
-	default:
-		_, _ = a.client().AppsV1().Deployments(a.namespace).Create(ctx, newDeployment(newTemplate(app), historyReplicas), metav1.CreateOptions{})
+		return
 	}
+	var interceptors []string
+	if app == "app-0" {
+		interceptors = append(interceptors, interceptor)
+	}
+	deployment := newDeployment(newTemplate(app, interceptors...), historyReplicas)
+	deployment.Spec.ProgressDeadlineSeconds = ptr.To[int32](historyProgress)
+	_, _ = a.client().AppsV1().Deployments(a.namespace).Create(ctx, deployment, metav1.CreateOptions{})
 }
 
 // administrate begins with maintenances that overlap, and ends them.

@@ -98,6 +98,8 @@ type historyTest struct {
 
 	lock    sync.Mutex
 	checker *history.Checker
+	// refusals are how often a quota or a policy was seen to refuse something.
+	refusals map[string]int
 }
 
 // TestHistories has actors with different interests, and faults, and checks each revision of etcd.
@@ -135,7 +137,7 @@ func testHistories(tCtx ktesting.TContext) {
 func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without, enough sets.Set[string]) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
-		t := &historyTest{seed: seed, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules())}
+		t := &historyTest{seed: seed, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
 				broken.Insert(violation.Rule)
@@ -197,6 +199,7 @@ func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
 	stopOthers := startLoops(tCtx, actors.loops(deciders)...)
 	t.causeFaults(tCtx)
 	stopOthers()
+	t.removeLimits(tCtx)
 	t.isCalm.Store(true)
 	if !t.isEnough() {
 		t.expectEnd(tCtx)
@@ -211,7 +214,7 @@ func (t *historyTest) report(tCtx ktesting.TContext) {
 		tCtx.Errorf("%s\nrepeat: make test-histories SEED=%d", violations[i].String(), t.seed)
 	}
 	tally := t.checker.Tally()
-	tCtx.Logf("seed %d: %d revisions, %d violations, %v", t.seed, t.checker.Revisions(), len(violations), tally)
+	tCtx.Logf("seed %d: %d revisions, %d violations, %v, refused by a %s", t.seed, t.checker.Revisions(), len(violations), tally, t.describeRefusals())
 	if t.isEnough() {
 		return
 	}
