@@ -336,7 +336,12 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 		return false, apierrors.NewConflict(nodeResource, node.Name, errors.New("the node has changed since the decision"))
 	}
 	write := writeKey{writeAdmission, node.UID}
-	if wait := s.failures.wait(node.Name, write, s.clock.Now()); wait > 0 {
+	wait, undone := s.failures.wait(node.Name, write, s.clock.Now()), s.writer.isStatusUndone(current)
+	if undone {
+		// Whoever removes admissions again and again has those of a node waited for as well.
+		wait = max(wait, s.rewrites.wait(node.Name, s.clock.Now()))
+	}
+	if wait > 0 {
 		s.admissions.queue.AddAfter(admissionsKey, wait)
 		return false, nil
 	}
@@ -350,6 +355,9 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 		return false, apierrors.NewConflict(nodeResource, node.Name, err)
 	case err == nil:
 		s.failures.succeeded(node.Name, write)
+		if undone {
+			s.noteRewrite(current, s.clock.Now())
+		}
 		return true, nil
 	case ctx.Err() != nil, apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return false, err

@@ -173,7 +173,8 @@ limitations under the License.
 //	                                      node, ten owners per namespace. The node is drained when it was empty
 //	                                      for 5 s, or 30 s if pods have come back or are likely to (returns.go)
 //	cordons, taints, conditions,          three in ten minutes at once, then one a minute (pace.go)
-//	finalizers, and labels that select
+//	status.maintenanceStatus, finalizers,
+//	and labels that select
 //
 // # Pods that stay
 //

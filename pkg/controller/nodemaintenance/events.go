@@ -187,9 +187,9 @@ func (w *eventWriter) taintContested(node *v1.Node, wanted bool) {
 		"Another client keeps removing or changing the taint %s of the node, which waits for its maintenance; adding it at most once a minute", coordinationv1alpha1.NodePlannedTaint))
 }
 
-func (w *eventWriter) statusContested(node *v1.Node) {
+func (w *eventWriter) statusContested(node *v1.Node, what string) {
 	w.node(node, v1.EventTypeWarning, reasonStatusContested, "Report",
-		"Another client keeps changing the conditions that maintenances have on the node; restoring them at most once a minute")
+		fmt.Sprintf("Another client keeps changing %s; restoring that at most once a minute", what))
 }
 
 func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {

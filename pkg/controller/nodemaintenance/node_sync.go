@@ -189,6 +189,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.retaints.forget(name)
 	c.untaints.forget(name)
 	c.restorations.forget(name)
+	c.rewrites.forget(name)
 	c.reclaims.forget(name)
 	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
@@ -268,6 +269,9 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 	if c.isRestoration(node, needed) {
 		wait = max(wait, c.restorations.wait(node.Name, s.now))
 	}
+	if c.writer.isStatusUndone(node) {
+		wait = max(wait, c.rewrites.wait(node.Name, s.now))
+	}
 	// Nothing says that a node is claimed before it may be.
 	return needed, max(wait, c.reclaimWait(s.node, s.view, s.now))
 }
@@ -290,10 +294,22 @@ func (c *Controller) isRestoration(node *v1.Node, needed *nodeStatus) bool {
 	})
 }
 
-// noteConditions records which conditions were written, and reports that others keep changing them.
-func (c *Controller) noteConditions(s *nodeSync, needed *nodeStatus) {
+// noteRewrite records that status.maintenanceStatus was written because another client has changed it, and reports that
+// others keep doing so.
+func (c *Controller) noteRewrite(node *v1.Node, now time.Time) {
+	if c.rewrites.wrote(node.Name, c.earlierSince(node.Name, writeStatus, ""), now) {
+		c.events.statusContested(node, "status.maintenanceStatus")
+	}
+}
+
+// noteConditions records which conditions were written, and reports that others keep changing them, or the rest of the
+// status, which is undone if they have before this write.
+func (c *Controller) noteConditions(s *nodeSync, needed *nodeStatus, undone bool) {
+	if undone {
+		c.noteRewrite(s.node, s.now)
+	}
 	if c.isRestoration(s.node, needed) && c.restorations.wrote(s.node.Name, c.earlierSince(s.node.Name, writeStatus, ""), s.now) {
-		c.events.statusContested(s.node)
+		c.events.statusContested(s.node, "the conditions that maintenances have on the node")
 	}
 	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.conditions})
 }
@@ -335,12 +351,13 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
+	undone := c.writer.isStatusUndone(node)
 	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions)); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
 	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
 	c.nodeWrites.wrote(node.Name, s.now)
-	c.noteConditions(s, needed)
+	c.noteConditions(s, needed, undone)
 	c.enqueueAfterWrite(node)
 	c.events.nodeChanged(node, needed.conditions)
 	c.events.admissionsChanged(node, needed.maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })

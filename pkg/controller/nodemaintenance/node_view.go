@@ -132,6 +132,10 @@ func (c *Controller) addContests(view *nodeView, s *nodeSync) {
 		undone, _ := c.reclaims.contested(node.Name, true, s.now)
 		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, selectionContested, undone.since))
 	}
+	if undone, is := c.rewrites.contested(node.Name, false, s.now); is && view.statusBlocker == nil {
+		c.nodes.AddAfter(node.Name, undone.over.Sub(s.now))
+		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, statusContested, undone.since))
+	}
 	if undone, is := c.restorations.contested(node.Name, false, s.now); is && view.statusBlocker == nil {
 		c.nodes.AddAfter(node.Name, undone.over.Sub(s.now))
 		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.since))
@@ -143,6 +147,7 @@ const (
 	cordonContested     = "another client makes it schedulable again and again, and it is cordoned at most once a minute: the audit log has by whom"
 	selectionContested  = "another client changes again and again whether spec.nodeSelector selects it, such as by a label, and it is claimed at most once a minute: the audit log has by whom"
 	taintContested      = "another client adds the taint " + coordinationv1alpha1.NodePlannedTaint + " again and again, and it is removed at most once a minute: the audit log has by whom"
+	statusContested     = "another client changes status.maintenanceStatus again and again, and it is restored at most once a minute: the audit log has by whom"
 	conditionsContested = "another client changes the conditions of the maintenance again and again, and they are restored at most once a minute: the audit log has by whom"
 )
 

@@ -75,8 +75,9 @@ type Controller struct {
 	// nodeWrites and maintenanceWrites delay the writes of statuses.
 	nodeWrites, maintenanceWrites *writeTimes
 	// recordons has the cordons that others have undone, retaints and untaints the taints of planned nodes that
-	// others have removed or added, and restorations the conditions that others have changed.
-	recordons, retaints, untaints, restorations *recordonBackoff
+	// others have removed or added, restorations the conditions that others have changed, and rewrites what they have
+	// changed in status.maintenanceStatus.
+	recordons, retaints, untaints, restorations, rewrites *recordonBackoff
 	// reclaims has the claims that have ended because others have changed what maintenances select.
 	reclaims *recordonBackoff
 	// refinalizers has the finalizers that others have removed, by the names of maintenances.
@@ -202,6 +203,7 @@ func New(
 		retaints:          newRecordonBackoff(),
 		untaints:          newRecordonBackoff(),
 		restorations:      newRecordonBackoff(),
+		rewrites:          newRecordonBackoff(),
 		reclaims:          newRecordonBackoff(),
 		refinalizers:      newRecordonBackoff(),
 		contests:          newContests(),

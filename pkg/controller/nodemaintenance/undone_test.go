@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -253,6 +254,72 @@ func TestConditionsThatOthersChange(t *testing.T) {
 	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
 		if b.Cause == coordinationv1alpha1.DrainBlockerNodeStatusFailed {
 			t.Errorf("they have stopped: %+v", b)
+		}
+	}
+}
+
+// TestStatusThatOthersRemove: a client that removes status.maintenanceStatus again and again makes the controller write
+// neither all the time nor without a word. No pod is evicted that the stored targets do not include.
+func TestStatusThatOthersRemove(t *testing.T) {
+	for name, change := range map[string]func(*v1.Node) bool{
+		"all of it": func(node *v1.Node) bool {
+			undone := node.Status.MaintenanceStatus != nil
+			node.Status.MaintenanceStatus = nil
+			return undone
+		},
+		"its admissions": func(node *v1.Node) bool {
+			status := node.Status.MaintenanceStatus
+			undone := status != nil && len(status.Admissions) > 0
+			if undone {
+				status.Admissions = nil
+			}
+			return undone
+		},
+		"its drain targets": func(node *v1.Node) bool {
+			status := node.Status.MaintenanceStatus
+			undone := status != nil && len(status.DrainTargets) > 0
+			if undone {
+				status.DrainTargets = nil
+			}
+			return undone
+		},
+	} {
+		for kind, create := range map[string]func(*fixture){
+			"plain":   func(f *fixture) { f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...) },
+			"rollout": func(f *fixture) { f.createRollout("m", atOnce(1)) },
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				f := newFleet(t, "n")
+				f.createPods(2, "n", 0)
+				create(f)
+				f.run(5 * time.Second)
+				writes := f.countNodeWrites("status", "maintenanceStatus")
+				f.undo(5*time.Minute, change)
+				if *writes < recordonLimit || *writes > 2*(recordonLimit+6) {
+					t.Errorf("written %d times in five minutes", *writes)
+				}
+				if !slices.ContainsFunc(f.events, func(e string) bool { return strings.HasPrefix(e, "Node n: NodeStatusContested: ") }) {
+					t.Errorf("no event: %q", f.events)
+				}
+				// A node without an admission waits for it, and is no part of the drain.
+				if !strings.Contains(fmt.Sprint(f.maintenance("m").Status), string(coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed)) {
+					f.expectBlocker("in the drain", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "another client changes status.maintenanceStatus")
+				}
+				f.run(2*recordonPause + recordonSlack)
+				if node := f.node("n"); !maintenance.IsClaimed(node) || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
+					t.Errorf("they have stopped: %+v", node.Status.MaintenanceStatus)
+				}
+				for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
+					if b.Cause == coordinationv1alpha1.DrainBlockerNodeStatusFailed {
+						t.Errorf("they have stopped: %+v", b)
+					}
+				}
+				f.deleteMaintenance("m")
+				f.run(5 * time.Second)
+				if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+					t.Errorf("the node is not released: %+v", node)
+				}
+			})
 		}
 	}
 }

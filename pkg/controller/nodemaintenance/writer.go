@@ -29,6 +29,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,6 +86,8 @@ type writer struct {
 	// decision on older data would cause a conflict, or the same write again.
 	nodes, maintenances, budgets consistency.ConsistencyStore
 	nodeStore                    cache.Store
+	// ownStatuses has, by node name, the status.maintenanceStatus that was last written.
+	ownStatuses sync.Map
 	// statuses are the maintenances of which a write of the status is in flight, and since when, under the
 	// lock.
 	statusLock sync.Mutex
@@ -141,7 +144,24 @@ func (w *writer) isCurrentBudget(name string) bool {
 
 func (w *writer) forgetBudget(name string) { w.budgets.Clear(types.NamespacedName{Name: name}, "") }
 
-func (w *writer) forgetNode(name string) { w.nodes.Clear(types.NamespacedName{Name: name}, "") }
+func (w *writer) forgetNode(name string) {
+	w.nodes.Clear(types.NamespacedName{Name: name}, "")
+	w.ownStatuses.Delete(name)
+}
+
+// ownStatus is the status.maintenanceStatus of a node as the API server has stored it for this controller.
+type ownStatus struct {
+	uid         types.UID
+	maintenance *v1.MaintenanceStatus
+}
+
+// isStatusUndone reports whether another client has changed status.maintenanceStatus since it was last written. The cache
+// has that write.
+func (w *writer) isStatusUndone(node *v1.Node) bool {
+	found, written := w.ownStatuses.Load(node.Name)
+	return written && found.(ownStatus).uid == node.UID &&
+		!apiequality.Semantic.DeepEqual(found.(ownStatus).maintenance, node.Status.MaintenanceStatus)
+}
 
 func (w *writer) forgetMaintenance(name string) {
 	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
@@ -299,6 +319,7 @@ func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.
 	if err != nil {
 		return fmt.Errorf("writing the status of the node: %w", err)
 	}
+	w.ownStatuses.Store(node.Name, ownStatus{node.UID, written.Status.MaintenanceStatus})
 	w.wroteNode(node, written.ResourceVersion)
 	if status == nil && written.Status.MaintenanceStatus != nil {
 		// The API server has restored it, and returned a warning.
