@@ -154,7 +154,7 @@ func (a *actor) limit(ctx context.Context) {
 	n, duration := a.random.Int(), shortestLimit+time.Duration(a.random.Int64N(int64(longestLimit-shortestLimit)))
 	_ = l.create(ctx, a.client(), a.namespace, n) // Half of it may be there.
 	for end := time.Now().Add(duration); ctx.Err() == nil && time.Now().Before(end); {
-		if apierrors.IsForbidden(l.probe(ctx, a.test.clients[a.acts%len(a.test.clients)], a.namespace)) {
+		if isRefusal(l.probe(ctx, a.test.clients[a.acts%len(a.test.clients)], a.namespace)) {
 			a.test.countRefusal(l.name)
 		}
 		select {
@@ -163,6 +163,11 @@ func (a *actor) limit(ctx context.Context) {
 		}
 	}
 	_ = l.remove(ctx, a.client(), a.namespace) // What is left goes at the end.
+}
+
+// isRefusal reports whether an error is that of a quota or of a policy, which says that what it refuses is invalid.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "refused by the policy")
 }
 
 func (t *historyTest) countRefusal(limit string) {
