@@ -222,7 +222,7 @@ test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8
 
 .PHONY: test-histories
 test-histories: control-plane _output/bin/etcd ## actors and faults on two of everything; each revision of etcd is checked: SEED=... COUNT=10 WITHOUT="tenant,compact etcd" SHORTEN=1 RULE=...
-	@echo '==> histories (about 90 seconds each)'
+	@echo '==> histories (about two minutes each)'
 	@HISTORY_SEED='$(SEED)' HISTORY_COUNT='$(or $(COUNT),5)' HISTORY_WITHOUT='$(WITHOUT)' HISTORY_SHORTEN='$(SHORTEN)' HISTORY_RULE='$(RULE)' $(call test-system,TestHistories,$(or $(TIMEOUT),24h))
 
 .PHONY: test-defects

@@ -116,8 +116,8 @@ func (t *historyTest) disturb(tCtx ktesting.TContext, l links, d disturbance, du
 			proxy.Restore()
 		}
 	}
-	t.disturbed.Go(end)
 	t.prevents = l.isNeeded
+	t.disturbed.Go(end)
 	if !d.meanwhile {
 		t.disturbed.Wait()
 	}
