@@ -32,8 +32,10 @@ const (
 	evicted  = "Evicted"
 	canceled = "Canceled"
 
-	// imperative is the interceptor that calls the API that evicts pods.
-	imperative = "imperative-eviction.k8s.io"
+	// imperative is the interceptor that calls the API that evicts pods, and ofReplicaSets calls it once before, if the
+	// Deployment of a pod has ended its turn without a replacement.
+	imperative    = "imperative-eviction.k8s.io"
+	ofReplicaSets = "replicaset.apps.k8s.io"
 
 	// markPrefix is what begins the message of the condition DisruptionTarget of a pod that is evicted for a request.
 	// The UID of the request follows.
@@ -273,7 +275,7 @@ func newWantedRequests() *wantedRequests {
 
 func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
 	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil && !isFinished(request) &&
-		slices.Equal(request.Status.ActiveInterceptors, []string{imperative})
+		(slices.Equal(request.Status.ActiveInterceptors, []string{imperative}) || slices.Equal(request.Status.ActiveInterceptors, []string{ofReplicaSets}))
 }
 
 func (r *wantedRequests) check(w *World, c *Change) string {

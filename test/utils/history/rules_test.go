@@ -387,6 +387,15 @@ func TestRules(t *testing.T) {
 			s.pod(mark(requestUID))
 			s.pod(terminate)
 		}, "a pod is evicted only while"},
+		"evicted by the ReplicaSet controller in its turn": {func(s *story) {
+			s.pod()
+			s.request(activate(ofReplicaSets), func(request *coordinationv1alpha1.EvictionRequest) {
+				request.Status.TargetInterceptors[0].Name = ofReplicaSets
+			})
+			s.pod(mark(requestUID))
+			s.pod(terminate)
+			s.removePod()
+		}, ""},
 		"marked for a request that was replaced": {func(s *story) {
 			s.evicting()
 			s.request(func(request *coordinationv1alpha1.EvictionRequest) { request.UID = "another" })
