@@ -205,6 +205,15 @@ func begunWith(node *v1.Node) []v1.MaintenanceAdmission {
 	return begun
 }
 
+// isBackInTime reports whether a node is Ready again before anything of it was drained. A maintenance begins with nodes
+// that are down at any number, and budgets decide again if they are back before.
+func isBackInTime(node *v1.Node, admission v1.MaintenanceAdmission) bool {
+	return admission.DrainedTime == nil && admission.FailedTime == nil && len(node.Status.MaintenanceStatus.DrainTargets) == 0 &&
+		slices.ContainsFunc(node.Status.Conditions, func(condition v1.NodeCondition) bool {
+			return condition.Type == v1.NodeReady && condition.Status == v1.ConditionTrue && condition.LastTransitionTime.After(admission.AdmittedTime.Time)
+		})
+}
+
 // admissionStays checks that a maintenance that goes on keeps the nodes with which it has begun.
 func admissionStays(w *World, c *Change) string {
 	before, after, ok := versions[*v1.Node](c)
@@ -214,7 +223,7 @@ func admissionStays(w *World, c *Change) string {
 	for _, admission := range begunWith(before) {
 		m, found := get[*coordinationv1alpha1.NodeMaintenance](w, "NodeMaintenance", "", admission.MaintenanceName)
 		isKept := slices.ContainsFunc(admissionsOf(after), func(a v1.MaintenanceAdmission) bool { return a.MaintenanceUID == admission.MaintenanceUID })
-		if isKept || !found || m.UID != admission.MaintenanceUID || !goesOn(m) || !selects(m, after) {
+		if isKept || !found || m.UID != admission.MaintenanceUID || !goesOn(m) || !selects(m, after) || isBackInTime(before, admission) {
 			continue
 		}
 		return fmt.Sprintf("maintenance %s had begun with it, and goes on", m.Name)

@@ -253,6 +253,15 @@ func begun(names ...string) func(*v1.Node) {
 	}
 }
 
+// readyAt has a node Ready since a time.
+func readyAt(seconds int64) func(*v1.Node) {
+	return func(node *v1.Node) {
+		node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{
+			Type: v1.NodeReady, Status: v1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(seconds, 0)),
+		})
+	}
+}
+
 func returning(node *v1.Node) {
 	statusOf(node).Admissions[0].ReturningTime = &metav1.Time{Time: time.Unix(1, 0)}
 }
@@ -948,6 +957,26 @@ func TestRules(t *testing.T) {
 		"a maintenance loses a node": {func(s *story) {
 			s.maintenance()
 			s.node(begun("m"))
+			s.node(forgotten)
+		}, "maintenance m had begun with it, and goes on"},
+		"a maintenance loses a node that is back before its drain": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"))
+			s.node(readyAt(1))
+			s.node(forgotten)
+		}, ""},
+		"a maintenance loses a node that is back later": {func(s *story) {
+			s.maintenance()
+			s.node(begun("m"), aimedAt(1))
+			s.node(readyAt(1))
+			s.node(forgotten)
+		}, "maintenance m had begun with it, and goes on"},
+		"a maintenance loses a node that was Ready before": {func(s *story) {
+			s.maintenance()
+			s.node(readyAt(-1))
+			s.node(begun("m"), func(node *v1.Node) {
+				statusOf(node).Admissions[0].AdmittedTime = metav1.NewTime(time.Unix(0, 0))
+			})
 			s.node(forgotten)
 		}, "maintenance m had begun with it, and goes on"},
 		"a maintenance is done with a node": {func(s *story) {
