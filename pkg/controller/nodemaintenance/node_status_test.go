@@ -135,6 +135,36 @@ func TestConflictOfAnOutdatedDecision(t *testing.T) {
 	}
 }
 
+// What another client writes to a node without a maintenance, between the decision and a write that is repeated after a
+// conflict, stays. The conditions of a maintenance replace it.
+func TestConflictWithForeignConditions(t *testing.T) {
+	announced := v1.NodeCondition{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: "AnnouncedBySomebody"}
+	own := v1.NodeCondition{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: reasonPlanned}
+	for name, test := range map[string]struct {
+		decided []v1.NodeCondition
+		want    v1.NodeCondition
+	}{
+		"no maintenance": {want: announced},
+		"a maintenance":  {decided: []v1.NodeCondition{own}, want: own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", nil)
+			decidedOn := f.node("n")
+			changed := f.node("n")
+			changed.Status.Conditions = append(changed.Status.Conditions, announced)
+			f.update(changed)
+			if err := f.writer.setNodeStatus(f.ctx, decidedOn, &v1.MaintenanceStatus{DrainMessage: "x"}, test.decided); err != nil {
+				t.Fatal(err)
+			}
+			got := ownConditions(f.node("n").Status.Conditions)
+			if len(got) != 1 || got[0].Reason != test.want.Reason {
+				t.Errorf("conditions %+v, want %s", got, test.want.Reason)
+			}
+		})
+	}
+}
+
 // While the status of a node cannot be written, it is a blocker in each stage that depends on it:
 // no eviction is requested, and the node is not released.
 func TestNodeStatusThatCannotBeWritten(t *testing.T) {

@@ -278,9 +278,16 @@ func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (wri
 }
 
 // setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
-// the resourceVersion excludes targets that are based on old ones.
+// the resourceVersion excludes targets that are based on old ones. If no maintenance concerns the node, its conditions are
+// those of other clients, who may have written some since the decision.
 func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
-	return w.asDecided(ctx, node, func(node *v1.Node) error { return w.patchNodeStatus(ctx, node, status, conditions) })
+	isOwn := slices.ContainsFunc(conditions, func(c v1.NodeCondition) bool { return ownReasons.Has(c.Reason) })
+	return w.asDecided(ctx, node, func(node *v1.Node) error {
+		if !isOwn {
+			conditions = foreignConditions(node.Status.Conditions)
+		}
+		return w.patchNodeStatus(ctx, node, status, conditions)
+	})
 }
 
 var errContended = errors.New("other clients write the node so often")
