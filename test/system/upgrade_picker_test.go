@@ -222,6 +222,7 @@ func (u *pickerUpgrade) apply(tCtx ktesting.TContext, name string) {
 	tCtx.ExpectNoError(err, "applying Deployment %s", name)
 	scale, err := deployments.GetScale(tCtx, name, metav1.GetOptions{})
 	tCtx.ExpectNoError(err, "reading the scale")
+	scale.ResourceVersion = "" // The controller of Deployments writes too.
 	_, err = deployments.UpdateScale(tCtx, name, scale, metav1.UpdateOptions{})
 	tCtx.ExpectNoError(err, "updating the scale")
 }

@@ -26,6 +26,7 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/utils/clock"
 )
@@ -109,13 +110,16 @@ func testPodsOfJobs(t *testing.T, c *cluster) {
 	if pod.Spec.SchedulingGroup == nil || len(interceptorNames(&pod.Spec)) != 1 {
 		t.Fatalf("the pod is in the group %v, and has the interceptors %q", pod.Spec.SchedulingGroup, interceptorNames(&pod.Spec))
 	}
-	// A client with other types drops the field when it replaces the Job, whose template is immutable.
-	training, err := c.client.BatchV1().Jobs(c.namespace).Get(t.Context(), "training", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	training.Annotations, training.Spec.Template.Spec.EvictionInterceptors = map[string]string{"example.com/note": "x"}, nil
-	if training, err = c.client.BatchV1().Jobs(c.namespace).Update(t.Context(), training, metav1.UpdateOptions{}); err != nil {
+	// A client with other types drops the field when it replaces the Job, whose template is immutable. The controller of Jobs writes too.
+	var training *batchv1.Job
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		if training, err = c.client.BatchV1().Jobs(c.namespace).Get(t.Context(), "training", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		training.Annotations, training.Spec.Template.Spec.EvictionInterceptors = map[string]string{"example.com/note": "x"}, nil
+		training, err = c.client.BatchV1().Jobs(c.namespace).Update(t.Context(), training, metav1.UpdateOptions{})
+		return err
+	}); err != nil {
 		t.Errorf("replacing the Job without its interceptors: %v", err)
 	} else if names := interceptorNames(&training.Spec.Template.Spec); len(names) != 1 || training.Annotations["example.com/note"] != "x" {
 		t.Errorf("the Job has the interceptors %q and the annotations %v", names, training.Annotations)
