@@ -217,7 +217,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 			return nil, nil, false
 		}
 		limited := admission.Maintenance{
-			NodeMaintenance: m, Rank: rankOf(m), Selected: selected, Waiting: waiting,
+			NodeMaintenance: m, Rank: queueRankOf(m), Selected: selected, Waiting: waiting,
 			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: unreleased()[m.UID],
 		}
 		if len(waiting) > 0 {
@@ -226,6 +226,18 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 		maintenances = append(maintenances, limited)
 	}
 	return budgets, maintenances, true
+}
+
+// queueRankOf returns the place of a maintenance among those that wait for budgets: the one that has been in the
+// stage Drain for the longest is first. One that was prepared long ago, in the stage Idle or Cordon, does not go
+// before those that have been waiting since. Until its start
+// is stored, it is the last one.
+func queueRankOf(m *coordinationv1alpha1.NodeMaintenance) string {
+	since := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	if since == nil {
+		return "~/" + rankOf(m)
+	}
+	return since.UTC().Format("2006-01-02T15:04:05") + "/" + rankOf(m)
 }
 
 // countUnreleased counts, by maintenance, the nodes that are done and yet to be made schedulable.

@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
@@ -500,7 +501,32 @@ func TestGateOff(t *testing.T) {
 	f.expectNode("off, and completed", "n1", untouched)
 }
 
-// An admission that is written when the maintenance is over already does not stay on the node.
+// Of two maintenances that wait for a budget, the one goes first that has been in stage Drain for longer: another
+// one may have been prepared in stage Idle before it.
+func TestWhoDrainsFirstGoesFirst(t *testing.T) {
+	f := newFleet(t)
+	f.createReadyNode("n1", map[string]string{"a": "", "prepared": ""})
+	f.createReadyNode("n2", map[string]string{"a": "", "waits": ""})
+	f.createLimit("b", 0)
+	f.createMaintenance("prepared", stageIdle, "prepared", maintenance.StandardPlan()...)
+	f.run(time.Hour)
+	f.createMaintenance("waits", stageDrain, "waits", maintenance.StandardPlan()...)
+	f.run(time.Minute)
+	f.setStage("prepared", stageDrain)
+	f.run(time.Minute)
+	f.changeLimit("b", func(spec *coordinationv1alpha1.NodeMaintenanceBudgetSpec) {
+		spec.MaxUnavailable = ptr.To(intstr.FromInt(1))
+	})
+	f.run(time.Minute)
+	for node, want := range map[string]bool{"n1": false, "n2": true} {
+		if got := len(maintenance.Admissions(f.node(node))) > 0; got != want {
+			t.Errorf("node %s: begun with: %t", node, got)
+		}
+	}
+}
+
+// An admission that is written when the maintenance is over already does not stay on the node, and goes at once if
+// this process has seen that the maintenance was deleted.
 func TestAdmissionAfterTheEnd(t *testing.T) {
 	f := newFleet(t, "n1")
 	f.createRollout("m", atOnce(1))
@@ -508,13 +534,46 @@ func TestAdmissionAfterTheEnd(t *testing.T) {
 	f.run(5 * time.Second)
 	f.deleteMaintenance("m")
 	f.run(10 * time.Second)
-	if err := f.writer.admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}, func() bool { return true }); err != nil {
-		t.Fatal(err)
+	admit := func() {
+		if err := f.writer.admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}, func() bool { return true }); err != nil {
+			t.Fatal(err)
+		}
 	}
+	admit()
+	f.run(5 * time.Second)
+	f.expectNode("deleted before the eyes of this process", "n1", untouched)
+	f.restart()
+	f.run(5 * time.Second)
+	admit()
 	f.run(unknownAdmission / 2)
 	f.expectNode("the cache may be behind", "n1", "m:admitted")
 	f.run(unknownAdmission)
 	f.expectNode("the cache is not behind", "n1", untouched)
+}
+
+// A maintenance whose finalizer somebody has removed leaves no place in a budget taken when it is deleted.
+func TestDeletedWithoutFinalizer(t *testing.T) {
+	for name, successor := range map[string]bool{"deleted": false, "created again under its name": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n1", "n2")
+			f.createLimit("b", 1)
+			f.createPlain("m")
+			f.drainNodes()
+			f.expectNodes("drained", map[string]string{"n1": drained, "n2": waiting})
+			if err := f.client.CoordinationV1alpha1().NodeMaintenances().Delete(f.ctx, "m", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if successor {
+				f.createMaintenance("m", stageIdle, "a", maintenance.StandardPlan()...)
+			}
+			f.run(10 * time.Second)
+			for _, node := range f.cluster().nodes {
+				if admissions := maintenance.Admissions(&node); len(admissions) > 0 || node.Spec.Unschedulable {
+					t.Errorf("node %s: unschedulable %t, admissions %+v", node.Name, node.Spec.Unschedulable, admissions)
+				}
+			}
+		})
+	}
 }
 
 // A budget that was created before the stage Drain counts, also if the cache has it later. It costs no

@@ -43,7 +43,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	c.staleMaintenances.reset(name)
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
-		c.enqueueNodes(c.progress.forget(name))
+		c.enqueueNodes(c.progress.remove(name))
 		c.writer.forgetMaintenance(name)
 		c.maintenanceWrites.forget(name)
 		c.refinalizers.forget(name)

@@ -47,7 +47,7 @@ const (
 	healthInterval = 5 * time.Second
 
 	// unknownAdmission is for how long an admission is kept of a maintenance that the cache does not
-	// have: it may have been created since.
+	// have: it may have been created since. One that this process has seen deleted is over at once.
 	unknownAdmission = 10 * time.Minute
 
 	// unrecordedInterval is for how long nothing is recorded of a maintenance that needs no admission, after
@@ -163,7 +163,7 @@ func doneBefore(s *nodeSync) []v1.MaintenanceAdmission {
 
 // mayComeBack reports whether the cache may lack the maintenance because it is behind.
 func (c *Controller) mayComeBack(admission *v1.MaintenanceAdmission, now time.Time) bool {
-	return !c.progress.knows(admission.MaintenanceName, admission.MaintenanceUID) && now.Sub(admission.AdmittedTime.Time) < unknownAdmission
+	return !c.progress.knows(admission.MaintenanceName, admission.MaintenanceUID) && !c.progress.isGone(admission.MaintenanceUID) && now.Sub(admission.AdmittedTime.Time) < unknownAdmission
 }
 
 // nextAdmission returns how far a maintenance is with the node now.

@@ -47,10 +47,12 @@ type progressStore struct {
 	revision int
 	// limits say which nodes need to be admitted.
 	limits *limits
+	// gone has when maintenances were deleted, within the last unknownAdmission.
+	gone map[types.UID]time.Time
 }
 
 func newProgressStore(limits *limits) *progressStore {
-	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}, limits: limits}
+	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}, limits: limits, gone: map[types.UID]time.Time{}}
 }
 
 // observe stores the order of a maintenance, and returns the nodes that have to be reconciled
@@ -74,6 +76,7 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	fresh := newMaintenanceProgress(wanted, storedPosition)
 	fresh.resumeUntil = s.limits.now().Add(resumeTime)
 	if known != nil && known.uid != wanted.uid {
+		s.noteGone(known.uid)
 		known = nil
 	}
 	// Listed under the lock: a node that is created later is reconciled later, and finds the
@@ -87,7 +90,33 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	return sets.List(s.replace(wanted.name, fresh))
 }
 
-// forget removes a maintenance that is gone and returns the nodes that it had.
+// remove removes a maintenance that was deleted and returns the nodes that it had.
+func (s *progressStore) remove(name string) []string {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if known := s.maintenances[name]; known != nil {
+		s.noteGone(known.uid)
+	}
+	return sets.List(s.replace(name, nil))
+}
+
+// noteGone records that a maintenance was deleted: an admission that names it is not for one that the cache
+// lacks because it is behind.
+func (s *progressStore) noteGone(uid types.UID) {
+	now := s.limits.now()
+	maps.DeleteFunc(s.gone, func(_ types.UID, at time.Time) bool { return now.Sub(at).Abs() >= unknownAdmission })
+	s.gone[uid] = now
+}
+
+// isGone reports whether this process has seen the maintenance, and then that it was deleted.
+func (s *progressStore) isGone(uid types.UID) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	_, found := s.gone[uid]
+	return found
+}
+
+// forget removes a maintenance that has nothing left to do and returns the nodes that it had.
 func (s *progressStore) forget(name string) []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -53,7 +53,7 @@ const (
 // Maintenance is a NodeMaintenance in the stage Drain, of which nodes need to be admitted.
 type Maintenance struct {
 	*coordinationv1alpha1.NodeMaintenance
-	// Rank orders maintenances by age, then by name: the oldest has the least.
+	// Rank orders maintenances: the one that has been in the stage Drain for the longest has the least.
 	Rank string
 	// Selected is how many nodes it selects, and Waiting are those that wait for their admission. The slice is
 	// not changed any more: the fleet looks the nodes up again when it gets another one.

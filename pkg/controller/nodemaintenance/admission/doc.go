@@ -93,9 +93,10 @@ limitations under the License.
 //
 // # Order
 //
-// The oldest maintenance is first. If only the number of domains of a budget keeps it from beginning with a node,
-// younger ones begin with no other node of that budget: they could keep the domain active forever. A node of two
-// budgets may wait while younger maintenances use up one of them in turn.
+// The maintenance that has been in the stage Drain for the longest is first, which is called the oldest here. If
+// only the number of domains of a budget keeps it from beginning with a node, younger ones begin with no other
+// node of that budget: they could keep the domain active forever. A node of two budgets may wait while younger
+// maintenances use up one of them in turn.
 //
 // Within a maintenance, the order is:
 //
