@@ -35,6 +35,11 @@ import (
 // the Deployment scales it down, or the cache has what it lacked, long before.
 const surplusRecheck = 5 * time.Second
 
+// missingRecheck is how soon a ReplicaSet is synced again that lacks pods for which an eviction waits. A quota or a
+// webhook may have refused them a moment ago: the controller then waits twice as long after each refusal, up to 17
+// minutes, and no event says that they would be accepted now.
+const missingRecheck = 30 * time.Second
+
 // confirmTimeout limits the reading of a ReplicaSet. The worker that waits for it syncs no other one.
 const confirmTimeout = 15 * time.Second
 
@@ -53,7 +58,7 @@ func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.P
 			return 0, nil, err
 		}
 		if !confirmed {
-			rsc.recheck(rs)
+			rsc.recheckAfter(rs, surplusRecheck)
 			return 0, activePods, nil
 		}
 	}
@@ -68,16 +73,26 @@ func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.P
 	}
 	unneeded := rsc.unneededReplicas(ctx, activePods, rs)
 	if unneeded == 0 {
+		if rsc.evictionsWait(rs, activePods) {
+			rsc.recheckAfter(rs, missingRecheck)
+		}
 		return diff, activePods, nil
 	}
-	rsc.recheck(rs)
+	rsc.recheckAfter(rs, surplusRecheck)
 	return min(diff+unneeded, 0), activePods, nil
 }
 
-// recheck has a ReplicaSet synced again also if no event says that it has changed.
-func (rsc *ReplicaSetController) recheck(rs *apps.ReplicaSet) {
+// evictionsWait reports whether an eviction waits for the pods of a ReplicaSet: there are extra replicas, or a pod
+// waits for its turn.
+func (rsc *ReplicaSetController) evictionsWait(rs *apps.ReplicaSet, activePods []*v1.Pod) bool {
+	_, surges := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]
+	return surges || slices.ContainsFunc(activePods, rsc.evictions.isRequested)
+}
+
+// recheckAfter has a ReplicaSet synced again also if no event says that it has changed.
+func (rsc *ReplicaSetController) recheckAfter(rs *apps.ReplicaSet, after time.Duration) {
 	if key, err := controller.KeyFunc(rs); err == nil {
-		rsc.queue.AddAfter(key, surplusRecheck)
+		rsc.queue.AddAfter(key, after)
 	}
 }
 

@@ -67,7 +67,8 @@ func TestSurplus(t *testing.T) {
 		off        bool
 		want       int
 	}{
-		"no extra replica":                                     {rs: surging(2, 0), pods: pods("a"), want: -1},
+		"no extra replica": {rs: surging(2, 0), pods: pods("a"), want: -1},
+		"no extra replica, another pod waits for its turn": {rs: surging(2, 0), pods: pods("a"), requests: []string{"a"}, want: -1},
 		"too many":                                             {rs: surging(2, 0), pods: pods("a", "b", "c"), want: 1},
 		"the pod should leave":                                 {rs: surging(2, 1), pods: pods("a", "b"), requests: []string{"a"}, want: -1},
 		"it has left":                                          {rs: surging(2, 1), pods: pods("b", "c"), want: 0},
@@ -116,10 +117,15 @@ func TestSurplus(t *testing.T) {
 			if got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
-			// A ReplicaSet with an omitted pod is synced again without an event.
+			// A ReplicaSet with an omitted pod is synced again without an event, and one whose missing pods an
+			// eviction waits for.
 			var delayed []string
-			if leftOut := got != len(test.pods)-int(*test.rs.Spec.Replicas); leftOut {
+			_, surges := test.rs.Annotations[deploymentutil.EvictionSurgeAnnotation]
+			switch leftOut := got != len(test.pods)-int(*test.rs.Spec.Replicas); {
+			case leftOut:
 				delayed = []string{"default/web-1 after 5s"}
+			case got < 0 && !test.off && (surges || len(test.requests) > 0):
+				delayed = []string{"default/web-1 after 30s"}
 			}
 			if diff := cmp.Diff(delayed, queue.delayed); diff != "" {
 				t.Errorf("synced again (-want +got):\n%s", diff)
