@@ -125,6 +125,7 @@ func (s *surger) pace(now time.Time, w *workload, results map[types.UID]turnResu
 // confirm forgets the releases that the cache shows, and returns the others. The caller holds the lock.
 func (s *surger) confirm(w *workload) releases {
 	known := s.releases[w.deployment.UID]
+	known.noteRecovered(w)
 	for uid, release := range known {
 		obj, exists, _ := s.requests.GetByKey(w.deployment.Namespace + "/" + string(uid))
 		request, _ := obj.(*coordinationv1alpha1.EvictionRequest)
@@ -141,6 +142,21 @@ func (s *surger) confirm(w *workload) releases {
 		delete(s.releases, w.deployment.UID)
 	}
 	return known
+}
+
+// noteRecovered notes which pods were broken when they were released, and are available before they are evicted: from
+// now on, the Deployment has one pod less when they leave.
+func (known releases) noteRecovered(w *workload) {
+	if len(known) == 0 {
+		return
+	}
+	for _, set := range w.sets {
+		for _, pod := range set.pods {
+			if release := known[pod.uid]; release != nil && pod.available {
+				release.broken = false
+			}
+		}
+	}
 }
 
 // release ends the turn of a pod. The caller holds the lock.

@@ -460,6 +460,17 @@ func TestPaceRemembersReleases(t *testing.T) {
 			f.put(webPod("a"))
 			f.put(asks("b", labeled))
 		}, pod: "b", over: true},
+		"a pod that recovers before its eviction is waited for": {a: webPod("a", brokenFor(31)), then: func(f *surgeFixture) {
+			f.changeRequest("a-uid", passed)
+			f.put(webPod("a"))
+			if _, err := f.surge(); err != nil {
+				f.t.Fatal(err)
+			}
+			f.changeRequest("a-uid", holding("Evicted"))
+			f.remove(webPod("a"))
+			f.put(webPod("d", starting))
+			f.put(asks("b", labeled))
+		}, pod: "b"},
 		"a pod that is asked again waits again": {a: webPod("a"), then: func(f *surgeFixture) {
 			f.remove(webPod("c"))
 			f.put(asks("a", labeled, next))

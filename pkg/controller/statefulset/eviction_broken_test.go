@@ -23,6 +23,7 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 )
 
 const releasedBroken = "Released: the pod has not been ready for 30s, so it waits for no other pod of StatefulSet web."
@@ -91,6 +92,41 @@ func TestBrokenReplacement(t *testing.T) {
 	p.clock.Step(30 * time.Second)
 	p.sync()
 	expectOver(t, turn, passedOn)
+}
+
+// A broken pod that recovers before it is evicted counts like the others, also if no other one waits at that moment.
+func TestRecoveredBeforeItsEviction(t *testing.T) {
+	setMaxUnavailable(t, false)
+	low, high := pacedPod(0), pacedPod(1, broken)
+	p := newPacing(t, pacedSet(2), low, high, pacedRequest(low), pacedRequest(high))
+	turn := p.begin(pacedRequest(high))
+	p.sync()
+	expectOver(t, turn, releasedBroken)
+	p.pacer.end(turn)
+	p.store(pacedRequest(high, completedAt(p.clock.Now()), activeIs(imperativeInterceptor, ownInterceptor)))
+	p.sync()
+	drain(p.pacer.queue)
+	recovered := pacedPod(1)
+	p.store(recovered)
+	p.pacer.changed(recovered)
+	if p.pacer.queue.Len() != 1 {
+		t.Error("the set is not synced when the pod recovers")
+	}
+	p.sync()
+	p.store(pacedPod(1, unready, next))
+	turn = p.begin(pacedRequest(low))
+	p.sync()
+	expectOver(t, turn, "")
+	p.store(pacedPod(1, next))
+	p.sync()
+	expectOver(t, turn, passedOn)
+}
+
+func drain(queue workqueue.TypedRateLimitingInterface[string]) {
+	for queue.Len() > 0 {
+		key, _ := queue.Get()
+		queue.Done(key)
+	}
 }
 
 // What is noted about pods goes with their requests.

@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller"
 	testingclock "k8s.io/utils/clock/testing"
@@ -168,6 +169,18 @@ type pacing struct {
 	recorder *record.FakeRecorder
 	// said has the last message reported for each pod.
 	said map[types.UID]string
+	// sets is the queue of the controller.
+	sets delayedQueue
+}
+
+// delayedQueue records what is added to it with a delay.
+type delayedQueue struct {
+	workqueue.TypedRateLimitingInterface[string]
+	delayed []string
+}
+
+func (q *delayedQueue) AddAfter(key string, after time.Duration) {
+	q.delayed = append(q.delayed, fmt.Sprintf("%s after %v", key, after))
 }
 
 func newPacing(t *testing.T, objects ...runtime.Object) *pacing {
@@ -191,7 +204,7 @@ func newPacing(t *testing.T, objects ...runtime.Object) *pacing {
 func (p *pacing) restart() {
 	p.t.Helper()
 	pods, statefulSets, requests := p.factory.Core().V1().Pods(), p.factory.Apps().V1().StatefulSets(), p.factory.Coordination().V1alpha1().EvictionRequests()
-	ssc := &StatefulSetController{podIndexer: pods.Informer().GetIndexer(), podLister: pods.Lister(), setLister: statefulSets.Lister()}
+	ssc := &StatefulSetController{podIndexer: pods.Informer().GetIndexer(), podLister: pods.Lister(), setLister: statefulSets.Lister(), queue: &p.sets}
 	if p.pacer != nil {
 		p.pacer.queue.ShutDown()
 		p.pacer = copyOfPacer(p.pacer)

@@ -68,8 +68,9 @@ const (
 	// progress deadline of a Deployment; a StatefulSet has no such field.
 	evictionProgressDeadline = 10 * time.Minute
 
-	// evictionRetryInterval is how soon a pod that is missing in the cache is looked up again. It
-	// is also the maximum delay between retries of a set.
+	// evictionRetryInterval is how soon a pod that is missing in the cache is looked up again, and how
+	// soon the controller tries again to create one for which others wait. It is also the maximum delay
+	// between retries of a set.
 	evictionRetryInterval = 30 * time.Second
 
 	// evictionCatchUpInterval is how soon a set is decided again if the cache was behind. Usually
@@ -307,11 +308,12 @@ func (p *evictionPacer) canceled(t *evictionTurn, cause error) {
 	}
 }
 
-// isTracked reports whether a set has open turns or unconfirmed results.
+// isTracked reports whether a set has open turns, unconfirmed results, or pods that were broken when they were
+// released: those may recover.
 func (p *evictionPacer) isTracked(key string) bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	return len(p.turns[key]) > 0 || len(p.results[key]) > 0
+	return len(p.turns[key]) > 0 || len(p.results[key]) > 0 || len(p.broken[key]) > 0
 }
 
 // trackedIn returns the keys of such sets in a namespace.
@@ -319,7 +321,7 @@ func (p *evictionPacer) trackedIn(namespace string) []string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	var keys []string
-	for _, key := range slices.Concat(slices.Collect(maps.Keys(p.turns)), slices.Collect(maps.Keys(p.results))) {
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(p.turns)), slices.Collect(maps.Keys(p.results)), slices.Collect(maps.Keys(p.broken))) {
 		if strings.HasPrefix(key, namespace+"/") {
 			keys = append(keys, key)
 		}
@@ -375,7 +377,7 @@ func (p *evictionPacer) sync(ctx context.Context, key string) error {
 	now := p.clock.Now()
 	p.confirm(ctx, key, namespace, set)
 	p.declineUnpaced(key, set, now)
-	if set == nil || len(p.turns[key]) == 0 {
+	if set == nil || len(p.turns[key]) == 0 && len(p.broken[key]) == 0 {
 		return nil
 	}
 	pods, err := p.podsOf(set)
@@ -429,6 +431,12 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 	}
 	progress := history.progress
 	next := evictionProgressDeadline
+	if len(plan.Waiting) > 0 && slices.ContainsFunc(members, (*evictionpacing.Member).IsMissing) {
+		// A quota or a webhook may have refused the pod: the controller then waits twice as long after each
+		// refusal, up to 17 minutes, and no event says that it would be accepted now.
+		p.ssc.queue.AddAfter(key, evictionRetryInterval)
+		next = evictionRetryInterval
+	}
 	if check := controller.FindMinNextPodAvailabilityCheck(pods, set.Spec.MinReadySeconds, now, p.clock); check != nil {
 		next = min(next, *check)
 	}

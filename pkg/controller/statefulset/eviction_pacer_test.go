@@ -18,6 +18,7 @@ package statefulset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,7 +140,14 @@ func TestPacing(t *testing.T) {
 	p.store(high)
 	waits("evicted, with an older pod in the cache", "pod web-1 to be evicted")
 	p.remove(high)
+	if len(p.sets.delayed) > 0 {
+		t.Errorf("no pod is missing, and the set is synced: %q", p.sets.delayed)
+	}
 	waits("gone", "pod web-1 to be created")
+	// Its creation may have been refused so often that the controller waits for long.
+	if want := []string{pacedKey + " after 30s"}; !slices.Equal(p.sets.delayed, want) {
+		t.Errorf("synced are %q, want %q", p.sets.delayed, want)
+	}
 	p.store(pacedPod(1, unready, func(pod *v1.Pod) { pod.UID = "next" }))
 	waits("starting", "pod web-1 to become available")
 	p.store(pacedPod(1, func(pod *v1.Pod) { pod.UID = "next" }))

@@ -168,7 +168,7 @@ func (w *pacedWorld) decide() {
 		}
 		switch {
 		case message == passedOn:
-			if pod := w.pods[name]; w.isWanted(name) && (pod == nil || isTerminating(pod) || isRunningAndReady(pod)) {
+			if pod := w.pods[name]; w.isWanted(name) && (pod == nil || isTerminating(pod) || isRunningAndReady(pod)) && !w.isForBroken(name) {
 				w.away[name] = uid // One that is not ready may turn out to be broken.
 			}
 			if len(w.away) > w.limit {
@@ -206,6 +206,13 @@ func (w *pacedWorld) unavailable() int {
 		}
 	}
 	return count
+}
+
+// isForBroken reports whether a pod came in the place of a broken one, and was never available: the set has no pod
+// less when it leaves.
+func (w *pacedWorld) isForBroken(name string) bool {
+	pod := w.pods[name]
+	return w.free[name] && pod != nil && isUnavailable(pod, w.set.Spec.MinReadySeconds, w.clock.Now())
 }
 
 // isWanted reports whether a pod of this name is within the replicas.

@@ -64,6 +64,9 @@ type Member struct {
 	Predecessors
 }
 
+// IsMissing reports whether the pod does not exist.
+func (m *Member) IsMissing() bool { return m.Pod == nil }
+
 // Predecessors says which earlier pods, which the member replaces, the workload has released.
 type Predecessors struct {
 	// Replaced is true if one of them was not broken when it was released: the workload had one pod
