@@ -221,9 +221,9 @@ test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8
 	@SIMULATION_SEEDS='$(or $(SEEDS),10000)' hack/test.sh simulation $(WHAT)
 
 .PHONY: test-histories
-test-histories: control-plane _output/bin/etcd ## actors and faults on two of everything; each revision of etcd is checked: SEED=... COUNT=10 WITHOUT="tenant,compact etcd" SHORTEN=1 RULE=...
+test-histories: control-plane _output/bin/etcd ## actors and faults on two of everything; each revision of etcd is checked: SEED=... COUNT=10 LENGTH=5m WITHOUT="tenant,compact etcd" SHORTEN=1 RULE=...
 	@echo '==> histories (about two minutes each)'
-	@HISTORY_SEED='$(SEED)' HISTORY_COUNT='$(or $(COUNT),5)' HISTORY_WITHOUT='$(WITHOUT)' HISTORY_SHORTEN='$(SHORTEN)' HISTORY_RULE='$(RULE)' $(call test-system,TestHistories,$(or $(TIMEOUT),24h))
+	@HISTORY_SEED='$(SEED)' HISTORY_COUNT='$(or $(COUNT),5)' HISTORY_LENGTH='$(LENGTH)' HISTORY_WITHOUT='$(WITHOUT)' HISTORY_SHORTEN='$(SHORTEN)' HISTORY_RULE='$(RULE)' $(call test-system,TestHistories,$(or $(TIMEOUT),24h))
 
 .PHONY: test-defects
 test-defects: control-plane _output/bin/etcd ## the histories find each defect in test/system/testdata/defects, hours: DEFECTS="no-fence" HISTORIES=8

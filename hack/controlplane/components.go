@@ -224,16 +224,18 @@ func (c *ControlPlane) clientArgs(component string) []string {
 }
 
 func (c *ControlPlane) etcdArgs(member string) []string {
-	client, peer := c.ports.url(member), c.ports.url(etcdPeer(member))
+	client := c.ports.url(member)
 	var cluster []string
-	for _, m := range c.etcdMembers {
-		cluster = append(cluster, m+"="+c.ports.url(etcdPeer(m)))
+	for i, m := range c.etcdMembers {
+		cluster = append(cluster, m+"="+c.etcdPeers[i])
 	}
 	return []string{
 		"--name=" + member,
 		"--data-dir=" + filepath.Join(c.dir, member),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + strings.Join(cluster, ","),
+		"--listen-peer-urls=" + c.ports.url(etcdPeer(member)),
+		"--initial-advertise-peer-urls=" + c.etcdPeers[slices.Index(c.etcdMembers, member)],
+		"--initial-cluster=" + strings.Join(cluster, ","),
 		// The data outlives every process but not the machine.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",

@@ -87,6 +87,8 @@ type ControlPlane struct {
 	etcdMembers []string
 	// etcdServers are the addresses at which the API servers find etcd.
 	etcdServers []string
+	// etcdPeers are the addresses at which the members of etcd find one another.
+	etcdPeers []string
 	// apiServers is how many API servers were started by StartAPIServer.
 	apiServers int
 }
@@ -119,6 +121,9 @@ type Options struct {
 	APIServerPort int
 	// EtcdMembers is how many members etcd has; 0 means one.
 	EtcdMembers int
+	// ReachPeer returns where the other members of etcd reach one that listens at an address, such as that of a
+	// proxy; nil means there.
+	ReachPeer func(listens string) (url string, err error)
 	// Addresses and Names are those of the API server, beside loopback's.
 	Addresses []net.IP
 	Names     []string
@@ -158,6 +163,15 @@ func CreateWith(dir string, options Options) (*ControlPlane, error) {
 	}
 	for _, member := range members {
 		c.etcdServers = append(c.etcdServers, c.ports.url(member))
+		c.etcdPeers = append(c.etcdPeers, c.ports.url(etcdPeer(member)))
+	}
+	for i, listens := range c.etcdPeers {
+		if options.ReachPeer == nil {
+			break
+		}
+		if c.etcdPeers[i], err = options.ReachPeer(listens); err != nil {
+			return nil, fmt.Errorf("reaching member %s of etcd: %w", members[i], err)
+		}
 	}
 	c.issuer = c.ports.url(APIServer)
 	c.credentials, err = newCredentials(dir, c.issuer, options)
@@ -182,6 +196,9 @@ func (c *ControlPlane) Replica(dir string) (*ControlPlane, error) {
 		dir: dir, credentials: c.credentials, ports: ports, issuer: c.issuer, etcdServers: c.etcdServers, processes: map[string]*process{},
 	}, nil
 }
+
+// Dir has the state and the logs of the components.
+func (c *ControlPlane) Dir() string { return c.dir }
 
 // EtcdMembers are the components that are the members of etcd.
 func (c *ControlPlane) EtcdMembers() []string { return c.etcdMembers }

@@ -292,6 +292,31 @@ func TestLastLinesOfPanic(t *testing.T) {
 	}
 }
 
+// The members of etcd find one another through proxies.
+func TestReachPeer(t *testing.T) {
+	var listens []string
+	c, err := CreateWith(t.TempDir(), Options{EtcdMembers: 2, ReachPeer: func(address string) (string, error) {
+		listens = append(listens, address)
+		return fmt.Sprintf("http://proxy-%d", len(listens)), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, member := range c.EtcdMembers() {
+		for _, want := range []string{
+			"--listen-peer-urls=" + listens[i], fmt.Sprintf("--initial-advertise-peer-urls=http://proxy-%d", i+1),
+			"--initial-cluster=etcd=http://proxy-1,etcd-1=http://proxy-2",
+		} {
+			if args := c.args(member, Release{}); !slices.Contains(args, want) {
+				t.Errorf("member %d has the flags %q, want %s", i, args, want)
+			}
+		}
+	}
+	if _, err := CreateWith(t.TempDir(), Options{ReachPeer: func(string) (string, error) { return "", errors.New("no proxy") }}); err == nil {
+		t.Error("a member without a proxy: no error")
+	}
+}
+
 // Each member of etcd has a directory and ports of its own, and knows all others.
 func TestEtcdMembers(t *testing.T) {
 	c, err := CreateWith(t.TempDir(), Options{EtcdMembers: 3})

@@ -162,6 +162,9 @@ func (a *actor) app() string { return "app-" + strconv.Itoa(a.oneOf(historyApps)
 func (a *actor) node() string { return "node-" + strconv.Itoa(a.oneOf(historyNodes)) }
 
 func (a *actor) runPods(ctx context.Context) {
+	if a.test.isOut.Load() {
+		return
+	}
 	pods := a.client().CoreV1().Pods(a.namespace)
 	list, err := pods.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -412,9 +415,13 @@ func (a *actor) announce(ctx context.Context) {
 }
 
 func (a *actor) patchCondition(ctx context.Context, node string, conditionType v1.NodeConditionType, status v1.ConditionStatus, reason string) error {
+	return patchNodeCondition(ctx, a.client(), node, conditionType, status, reason)
+}
+
+func patchNodeCondition(ctx context.Context, client clientset.Interface, node string, conditionType v1.NodeConditionType, status v1.ConditionStatus, reason string) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":%q,"lastHeartbeatTime":%q,"lastTransitionTime":%q}]}}`, conditionType, status, reason, now, now)
-	_, err := a.client().CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -423,20 +430,27 @@ func (a *actor) breakMachines(ctx context.Context) {
 	if a.quarantines && a.acts == 0 {
 		a.patchByHand(ctx, quarantinedNode, true)
 	}
-	if a.breaks && !a.isBroken.Load() && a.patchCondition(ctx, brokenNode, v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown") == nil {
+	if a.breaks && !a.isBroken.Load() {
 		a.isBroken.Store(true)
+		a.isBroken.Store(a.patchCondition(ctx, brokenNode, v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown") == nil)
 	}
 }
 
-// repairMachine is one of the carriers, for which all has come to its end only with a machine that works.
+// repairMachine has kubelets report again after an outage, and repairs the broken machine at the end: all has come to
+// its end only with machines that work.
 func (a *actor) repairMachine(ctx context.Context) {
-	if !a.test.isCalm.Load() {
+	if a.test.isCalm.Load() {
+		a.isBroken.Store(false)
+	}
+	nodes, err := a.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
 		return
 	}
-	a.isBroken.Store(false)
-	node, err := a.client().CoreV1().Nodes().Get(ctx, brokenNode, metav1.GetOptions{})
-	if err == nil && !maintenance.IsReady(node) {
-		_ = a.patchCondition(ctx, brokenNode, v1.NodeReady, v1.ConditionTrue, "KubeletReady")
+	for i := range nodes.Items {
+		isBroken := nodes.Items[i].Name == brokenNode && a.isBroken.Load()
+		if !isBroken && !a.test.isOut.Load() && !maintenance.IsReady(&nodes.Items[i]) {
+			_ = a.patchCondition(ctx, nodes.Items[i].Name, v1.NodeReady, v1.ConditionTrue, "KubeletReady")
+		}
 	}
 }
 

@@ -19,11 +19,13 @@ package system
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
@@ -68,6 +70,7 @@ var historyFaults = append([]historyFault{
 	}},
 	{"suspend the leader of etcd", suspendEtcdLeader},
 	{"kill a member of etcd", killEtcdMember},
+	{"no node is ready", outage},
 }, networkFaults()...)
 
 func faultNames() []string {
@@ -85,7 +88,7 @@ func (t *historyTest) causeFaults(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	random := rand.New(rand.NewPCG(t.seed, 1))
 	pause := func(longest time.Duration) time.Duration { return time.Duration(random.Int64N(int64(longest))) }
-	for end := time.Now().Add(historyDuration); time.Now().Before(end); {
+	for end := time.Now().Add(t.duration); time.Now().Before(end); {
 		select {
 		case <-t.found:
 			return
@@ -193,4 +196,21 @@ func (t *historyTest) compact(tCtx ktesting.TContext) {
 	if _, err := t.etcd.Compact(ctx, revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		tCtx.Errorf("compacting etcd: %v", err)
 	}
+}
+
+// outage is a network between nodes and API servers that fails: nobody hears of the nodes. The mechanic sees to their
+// return.
+func outage(t *historyTest, tCtx ktesting.TContext, d disturbance) {
+	tCtx.Helper()
+	t.isOut.Store(true)
+	defer t.isOut.Store(false)
+	end, lost := time.Now().Add(d.long), 0
+	for i := range historyNodes {
+		// One of the API servers may not answer.
+		if err := patchNodeCondition(tCtx, t.clients[i%len(t.clients)], fmt.Sprintf("node-%d", i), v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown"); err == nil {
+			lost++
+		}
+	}
+	tCtx.Logf("%d nodes are lost", lost)
+	time.Sleep(time.Until(end))
 }

@@ -34,16 +34,38 @@ type historyNetwork struct {
 	etcd, controllerManager, clients []*tcpproxy.Proxy
 }
 
+// openProxy opens a proxy in front of an address.
+func openProxy(tCtx ktesting.TContext, address string) (*tcpproxy.Proxy, error) {
+	target, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := tcpproxy.New(target.Host)
+	if err == nil {
+		tCtx.Cleanup(proxy.Close)
+	}
+	return proxy, err
+}
+
+// reachPeer puts proxies in front of the members of etcd, for one another.
+func (t *historyTest) reachPeer(tCtx ktesting.TContext) func(listens string) (url string, err error) {
+	return func(listens string) (string, error) {
+		proxy, err := openProxy(tCtx, listens)
+		if err != nil {
+			return "", err
+		}
+		t.peers = append(t.peers, proxy)
+		return "http://" + proxy.Address(), nil
+	}
+}
+
 // newHistoryNetwork puts the proxies in front of an API server and its etcd. Nothing runs yet.
 func newHistoryNetwork(tCtx ktesting.TContext, replica *controlplane.ControlPlane) *historyNetwork {
 	tCtx.Helper()
 	n := &historyNetwork{}
 	open := func(address string) *tcpproxy.Proxy {
-		target, err := url.Parse(address)
+		proxy, err := openProxy(tCtx, address)
 		tCtx.ExpectNoError(err)
-		proxy, err := tcpproxy.New(target.Host)
-		tCtx.ExpectNoError(err)
-		tCtx.Cleanup(proxy.Close)
 		return proxy
 	}
 	var servers []string
@@ -68,14 +90,20 @@ func throughProxy(config *rest.Config, proxy *tcpproxy.Proxy) *rest.Config {
 // that it needs: it might end.
 type links struct {
 	name     string
-	of       func(n *historyNetwork) []*tcpproxy.Proxy
+	of       func(t *historyTest, d disturbance) []*tcpproxy.Proxy
 	isNeeded bool
 }
 
 var historyLinks = []links{
-	{"a controller manager", func(n *historyNetwork) []*tcpproxy.Proxy { return n.controllerManager }, true},
-	{"an API server to etcd", func(n *historyNetwork) []*tcpproxy.Proxy { return n.etcd }, true},
-	{"clients to an API server", func(n *historyNetwork) []*tcpproxy.Proxy { return n.clients }, false},
+	{"a controller manager", func(t *historyTest, d disturbance) []*tcpproxy.Proxy { return t.networkOf(d).controllerManager }, true},
+	{"an API server to etcd", func(t *historyTest, d disturbance) []*tcpproxy.Proxy { return t.networkOf(d).etcd }, true},
+	{"clients to an API server", func(t *historyTest, d disturbance) []*tcpproxy.Proxy { return t.networkOf(d).clients }, false},
+	// What it has to say goes the other way.
+	{"members of etcd to another one", func(t *historyTest, d disturbance) []*tcpproxy.Proxy { return t.peers[d.member : d.member+1] }, true},
+}
+
+func (t *historyTest) networkOf(d disturbance) *historyNetwork {
+	return t.networks[slices.Index(t.replicas, d.replica)]
 }
 
 // networkFaults cut, freeze and delay each of the links.
@@ -101,7 +129,7 @@ func networkFaults() []historyFault {
 func (t *historyTest) disturb(tCtx ktesting.TContext, l links, d disturbance, duration time.Duration, how func(*tcpproxy.Proxy) int) {
 	tCtx.Helper()
 	t.disturbed.Wait()
-	proxies := l.of(t.networks[slices.Index(t.replicas, d.replica)])
+	proxies := l.of(t, d)
 	count := 0
 	for _, proxy := range proxies {
 		count += how(proxy)

@@ -22,6 +22,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ import (
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/history"
+	"k8s.io/kubernetes/test/utils/tcpproxy"
 	"k8s.io/utils/ptr"
 )
 
@@ -54,11 +56,14 @@ const (
 	historyCountVariable   = "HISTORY_COUNT"
 	historyWithoutVariable = "HISTORY_WITHOUT"
 	historyShortenVariable = "HISTORY_SHORTEN"
+	// historyLengthVariable is how long there are actors and faults, such as 10m.
+	historyLengthVariable = "HISTORY_LENGTH"
 	// historyRuleVariable is a rule with which a history ends as soon as it is broken.
 	historyRuleVariable = "HISTORY_RULE"
 
-	// historyDuration is how long there are actors and faults, and calmDuration within what time afterwards all
-	// that was begun must have come to an end. It has the pauses of the last attempts, which double.
+	// historyDuration is how long there are actors and faults unless historyLengthVariable says something else, and
+	// calmDuration within what time afterwards all that was begun must have come to an end. It has the pauses of the
+	// last attempts, which double.
 	historyDuration = 60 * time.Second
 	calmDuration    = 150 * time.Second
 
@@ -74,18 +79,24 @@ const (
 // historyTest is one history: two API servers on an etcd, with a controller manager each.
 type historyTest struct {
 	seed uint64
+	// duration is how long there are actors and faults.
+	duration time.Duration
 	// without are the names of the actors and faults that are left out.
 	without sets.Set[string]
 	// enough are the rules with which the history ends when one is broken; found is closed then.
 	enough sets.Set[string]
 	found  chan struct{}
 	// isCalm is whether there are no faults any more.
-	isCalm   atomic.Bool
+	isCalm atomic.Bool
+	// isOut is whether no kubelet reaches an API server.
+	isOut    atomic.Bool
 	replicas []*controlplane.ControlPlane
 	releases []controlplane.Release
 	// networks are the connections of the replicas, disturbed is what some of them are, and prevents is whether no program
 	// can be started then.
-	networks  []*historyNetwork
+	networks []*historyNetwork
+	// peers are those from the other members of etcd to each one.
+	peers     []*tcpproxy.Proxy
 	disturbed sync.WaitGroup
 	prevents  bool
 	// clients are those of the API servers, any of which may not answer. They are reached through the networks.
@@ -124,20 +135,25 @@ func testHistories(tCtx ktesting.TContext) {
 	if rule := os.Getenv(historyRuleVariable); rule != "" {
 		enough.Insert(rule)
 	}
+	duration := historyDuration
+	if text := os.Getenv(historyLengthVariable); text != "" {
+		duration, err = time.ParseDuration(text)
+		tCtx.ExpectNoError(err, "reading %s", historyLengthVariable)
+	}
 	for i := range uint64(count) {
-		broken := runHistory(tCtx, p, seed+i, without, enough)
+		broken := runHistory(tCtx, p, seed+i, duration, without, enough)
 		if len(broken) > 0 && os.Getenv(historyShortenVariable) != "" {
-			shortened := shortenHistory(tCtx, p, seed+i, without, broken)
-			tCtx.Logf("it is enough for that: make test-histories SEED=%d COUNT=1 WITHOUT='%s'", seed+i, strings.Join(sets.List(shortened), ","))
+			shortened := shortenHistory(tCtx, p, seed+i, duration, without, broken)
+			tCtx.Logf("it is enough for that: make test-histories SEED=%d COUNT=1 LENGTH=%v WITHOUT='%s'", seed+i, duration, strings.Join(sets.List(shortened), ","))
 		}
 	}
 }
 
 // runHistory returns the rules that a history breaks, which ends when one of some rules is.
-func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without, enough sets.Set[string]) (broken sets.Set[string]) {
+func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, enough sets.Set[string]) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
-		t := &historyTest{seed: seed, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
+		t := &historyTest{seed: seed, duration: duration, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
 				broken.Insert(violation.Rule)
@@ -149,7 +165,7 @@ func runHistory(tCtx ktesting.TContext, p programs, seed uint64, without, enough
 }
 
 // shortenHistory leaves out as many actors and faults as it can, half of them first, as long as one of the rules is broken.
-func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, without, broken sets.Set[string]) sets.Set[string] {
+func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, broken sets.Set[string]) sets.Set[string] {
 	var leaveOut func(names []string)
 	leaveOutEach := func(names []string) {
 		leaveOut(names[:len(names)/2])
@@ -160,7 +176,7 @@ func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, without, br
 		if len(names) == 0 {
 			return
 		}
-		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, fewer, broken).HasAny(sets.List(broken)...) {
+		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, duration, fewer, broken).HasAny(sets.List(broken)...) {
 			without = fewer
 		} else if len(names) > 1 {
 			leaveOutEach(names)
@@ -171,7 +187,7 @@ func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, without, br
 }
 
 func (t *historyTest) run(tCtx ktesting.TContext, p programs) {
-	tCtx, plane := newControlPlaneWith(tCtx, p, "histories", controlplane.Options{EtcdMembers: etcdMembers})
+	tCtx, plane := newControlPlaneWith(tCtx, p, "histories", controlplane.Options{EtcdMembers: etcdMembers, ReachPeer: t.reachPeer(tCtx)})
 	stopFollowing := t.follow(tCtx, plane)
 	// Also if the end does not come.
 	defer t.report(tCtx)
@@ -211,7 +227,7 @@ func (t *historyTest) report(tCtx ktesting.TContext) {
 	tCtx.Helper()
 	violations := t.checker.Violations()
 	for i := range violations {
-		tCtx.Errorf("%s\nrepeat: make test-histories SEED=%d", violations[i].String(), t.seed)
+		tCtx.Errorf("%s\nrepeat: make test-histories SEED=%d COUNT=1 LENGTH=%v", violations[i].String(), t.seed, t.duration)
 	}
 	tally := t.checker.Tally()
 	tCtx.Logf("seed %d: %d revisions, %d violations, %v, refused by a %s", t.seed, t.checker.Revisions(), len(violations), tally, t.describeRefusals())
@@ -285,7 +301,7 @@ func (t *historyTest) isEnough() bool {
 // startComponents starts two API servers, and a controller manager of each.
 func (t *historyTest) startComponents(tCtx ktesting.TContext, p programs, plane *controlplane.ControlPlane) {
 	tCtx.Helper()
-	second, err := plane.Replica(tCtx.TempDir())
+	second, err := plane.Replica(filepath.Join(plane.Dir(), "second"))
 	tCtx.ExpectNoError(err)
 	tCtx.Cleanup(second.Close)
 	release := controlplane.Release{
