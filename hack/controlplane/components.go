@@ -22,6 +22,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -95,7 +96,7 @@ func choosePorts(apiServer int, etcdMembers []string) (Ports, error) {
 		if user == APIServer {
 			port = apiServer
 		}
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		listener, err := listen(port)
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
@@ -104,6 +105,23 @@ func choosePorts(apiServer int, etcdMembers []string) (Ports, error) {
 		ports[user] = listener.Addr().(*net.TCPAddr).Port
 	}
 	return ports, nil
+}
+
+// Ports are chosen below those that the system gives to connections: between now and the start of the component, and
+// while it is restarted, a connection of any program may get one of these.
+const firstPort, portsEnd, maxPortAttempts = 15000, 32768, 100
+
+// listen listens on a port, or on any that is free if it is 0.
+func listen(port int) (listener net.Listener, err error) {
+	if port != 0 {
+		return net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	for range maxPortAttempts {
+		if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(portsEnd-firstPort))); err == nil {
+			return listener, nil
+		}
+	}
+	return nil, err
 }
 
 // url returns the address of a component.

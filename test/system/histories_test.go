@@ -40,6 +40,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/history"
@@ -393,7 +394,7 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 		left = t.checker.Unfinished()
 		t.lock.Unlock()
 		for i := range requests.Items {
-			if request := &requests.Items[i]; !hasEnded(request) {
+			if request := &requests.Items[i]; !hasEnded(request) && !waitsForBlocked(request, requests.Items) {
 				left = append(left, fmt.Sprintf("request for pod %s goes on: %+v", request.Spec.Target.Pod.Name, request.Status.Conditions))
 			}
 		}
@@ -411,6 +412,15 @@ func (t *historyTest) expectEnd(tCtx ktesting.TContext) {
 		for _, text := range left {
 			tCtx.Error(text)
 		}
+	})
+}
+
+// waitsForBlocked reports whether the pod of a request waits, as the active interceptor says, for the eviction of another one
+// that is blocked.
+func waitsForBlocked(request *coordinationv1alpha1.EvictionRequest, all []coordinationv1alpha1.EvictionRequest) bool {
+	active := evictionrequest.ActiveInterceptor(request)
+	return active != nil && slices.ContainsFunc(all, func(other coordinationv1alpha1.EvictionRequest) bool {
+		return meta.IsStatusConditionTrue(other.Status.Conditions, "Blocked") && strings.Contains(active.Message, fmt.Sprintf("pod %s to be evicted", other.Spec.Target.Pod.Name))
 	})
 }
 
