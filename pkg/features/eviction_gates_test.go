@@ -32,6 +32,7 @@ func TestDependenciesOfEvictionGates(t *testing.T) {
 		DeploymentPodSurge:            {EvictionRequestAPI},
 		DownscalePodPicker:            {},
 		EvictionLane:                  {},
+		LifecycleEvictions:            {EvictionRequestAPI},
 		NodeMaintenanceAwareDaemonSet: {DeclarativeNodeMaintenance},
 		NodeMaintenanceAwareKubelet:   {DeclarativeNodeMaintenance},
 		NodeMaintenanceBudgets:        {DeclarativeNodeMaintenance},

@@ -91,6 +91,9 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 		for _, interceptor := range absent {
 			defer interceptor.start(ctx)()
 		}
+		if respondersAct(ctx, client) {
+			controller.LetRespondersAct()
+		}
 		controller.Run(ctx, int(config.ConcurrentEvictionRequestSyncs), int(config.ConcurrentEvictions))
 	}, controllerName), nil
 }

@@ -17,6 +17,7 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -34,6 +35,10 @@ const (
 	// healthy one. If the heartbeat deadline is short, three quarters of it are used instead.
 	nextReportTimeout = 5 * time.Minute
 
+	// responderDeadline is how long a responder of lifecycle.k8s.io may be silent at least: that group lets nobody
+	// interrupt it before.
+	responderDeadline = 20 * time.Minute
+
 	// timeoutGracePeriod is how long no interceptor times out after this controller lost contact
 	// with the API server: the interceptors may have been unable to report as well. It is longer
 	// than the recommended three minutes between two heartbeats, and much longer than the delay
@@ -48,11 +53,21 @@ const (
 func turnDeadline(noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) (deadline time.Time, limited bool) {
 	current := withStatus(request, status)
 	deadline, limited = evictionrequesttools.ActiveDeadline(current, pod)
+	if limited && isResponder(pod, activeInterceptor(status)) {
+		if earliest := evictionrequesttools.LastSignOfLife(current).Add(responderDeadline); deadline.Before(earliest) {
+			deadline = earliest
+		}
+	}
 	silentBefore := evictionrequesttools.LastSignOfLife(current).Before(noTimeoutBefore.Add(-timeoutGracePeriod))
 	if limited && silentBefore && deadline.Before(noTimeoutBefore) {
 		deadline = noTimeoutBefore
 	}
 	return deadline, limited
+}
+
+// isResponder reports whether the interceptor is a responder of the pod, which may be nil.
+func isResponder(pod *v1.Pod, name string) bool {
+	return pod != nil && slices.ContainsFunc(pod.Spec.EvictionResponders, func(r v1.EvictionResponder) bool { return r.Name == name })
 }
 
 // reportOverdue returns when the active interceptor of the status becomes unresponsive. No report

@@ -83,6 +83,9 @@ type Controller struct {
 	inherited *podSet
 	begun     time.Time
 
+	// respondersAct is whether responders of lifecycle.k8s.io act, see LetRespondersAct.
+	respondersAct bool
+
 	sweeper sweeper
 	// ttlAfterFinished is how long finished requests are kept. Zero keeps them forever.
 	ttlAfterFinished time.Duration
@@ -111,6 +114,10 @@ func New(
 ) (*Controller, error) {
 	return NewWithClock(ctx, requestInformer, podInformer, nodeInformer, budgetInformer, client, evictionClient, eventClient, ttlAfterFinished, clock.RealClock{})
 }
+
+// LetRespondersAct has the responders of pods act, which report through Evictions of lifecycle.k8s.io: see package
+// lifecycleeviction. It must be called before Run.
+func (c *Controller) LetRespondersAct() { c.respondersAct = true }
 
 // NewWithClock is New with a given clock. Integration tests, which cannot wait for a deadline, use
 // a fake clock.

@@ -98,7 +98,7 @@ func isLeaving(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool 
 // initialize records the interceptors of the pod and activates the first one. If that is the built-in one,
 // kube-apiserver has usually done so when it created the request.
 func initialize(now time.Time, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
-	evictioninterceptor.Initialize(status, pod, metav1.Time{Time: now})
+	evictioninterceptor.Initialize(status, evictioninterceptor.AllTargets(pod), metav1.Time{Time: now})
 }
 
 // advance activates the next interceptor if the active one has completed or its deadline has passed,

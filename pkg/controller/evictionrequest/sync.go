@@ -76,6 +76,7 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if err != nil {
 		return err
 	}
+	pod = c.withActing(pod)
 	var untilLabels time.Duration
 	var labelsErr error
 	if pod != nil {
@@ -122,6 +123,16 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		c.queue.AddAfter(key, wait)
 	}
 	return errors.Join(labelsErr, callsErr)
+}
+
+// withActing returns the pod without responders, if they do not act.
+func (c *Controller) withActing(pod *v1.Pod) *v1.Pod {
+	if pod == nil || c.respondersAct || len(pod.Spec.EvictionResponders) == 0 {
+		return pod
+	}
+	without := *pod
+	without.Spec.EvictionResponders = nil
+	return &without
 }
 
 // copyLabels writes the labels of the pod to the request, in which others may have overwritten them. It returns the

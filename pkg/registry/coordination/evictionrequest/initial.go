@@ -23,11 +23,13 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	coordinationapiv1alpha1 "k8s.io/kubernetes/pkg/apis/coordination/v1alpha1"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 // TargetReader returns the pod of this name in the namespace of the context as it is stored, or nil if
@@ -58,13 +60,19 @@ func (s *strategy) initialize(ctx context.Context, request *coordination.Evictio
 	for key, value := range evictioninterceptor.MissingLabels(request.Labels, pod.Labels) {
 		metav1.SetMetaDataLabel(&request.ObjectMeta, key, value)
 	}
-	if len(evictioninterceptor.Targets(pod)) > 1 || pod.Spec.SchedulingGroup != nil {
+	targets := evictioninterceptor.Targets(pod)
+	if len(targets) > 1 || hasResponders(pod) || pod.Spec.SchedulingGroup != nil {
 		return
 	}
 	status := coordinationv1alpha1.EvictionRequestStatus{ObservedGeneration: request.Generation}
-	evictioninterceptor.Initialize(&status, pod, metav1.Time{Time: StatusStrategy.Clock.Now().Truncate(time.Second)})
+	evictioninterceptor.Initialize(&status, targets, metav1.Time{Time: StatusStrategy.Clock.Now().Truncate(time.Second)})
 	if err := coordinationapiv1alpha1.Convert_v1alpha1_EvictionRequestStatus_To_coordination_EvictionRequestStatus(&status, &request.Status, nil); err != nil {
 		request.Status = coordination.EvictionRequestStatus{}
 		return
 	}
+}
+
+// hasResponders reports whether responders of lifecycle.k8s.io act for the pod.
+func hasResponders(pod *v1.Pod) bool {
+	return len(pod.Spec.EvictionResponders) > 0 && utilfeature.DefaultFeatureGate.Enabled(features.LifecycleEvictions)
 }

@@ -51,6 +51,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/apis/coordination"
+	"k8s.io/kubernetes/pkg/apis/lifecycle"
 	"k8s.io/kubernetes/pkg/features"
 )
 
@@ -77,6 +78,7 @@ func Register(plugins *admission.Plugins) {
 type Plugin struct {
 	*admission.Handler
 	enabled     bool
+	lifecycle   bool
 	inspected   bool
 	authorizer  authorizer.UnconditionalAuthorizer
 	client      kubernetes.Interface
@@ -101,6 +103,7 @@ func NewPlugin() *Plugin {
 // InspectFeatureGates enables the plugin together with the API.
 func (p *Plugin) InspectFeatureGates(gates featuregate.FeatureGate) {
 	p.enabled = gates.Enabled(features.EvictionRequestAPI)
+	p.lifecycle = gates.Enabled(features.LifecycleEvictions)
 	p.inspected = true
 }
 
@@ -138,6 +141,9 @@ func (p *Plugin) ValidateInitialization() error {
 // Validate returns an error if the change is not allowed. For the deletion of a collection, it is
 // called for each object, with the object but without its name.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if p.lifecycle && a.GetResource().Group == lifecycle.GroupName {
+		return p.validateLifecycle(ctx, a)
+	}
 	if !p.enabled || a.GetResource().GroupResource() != coordination.Resource("evictionrequests") {
 		return nil
 	}

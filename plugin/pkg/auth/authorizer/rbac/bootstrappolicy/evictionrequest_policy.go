@@ -71,6 +71,30 @@ func addEvictionRequestControllerRole(roles *[]rbacv1.ClusterRole, bindings *[]r
 		role.Rules = append(role.Rules, rbacv1helpers.NewRule("get").Groups(appsGroup).Resources("replicasets").RuleOrDie())
 	}
 	addControllerRole(roles, bindings, role)
+	if utilfeature.DefaultFeatureGate.Enabled(features.LifecycleEvictions) {
+		addControllerRole(roles, bindings, lifecycleEvictionControllerRole())
+	}
+}
+
+// lifecycleEvictionControllerRole returns the role of the lifecycle-eviction-controller. What it does on behalf of others,
+// plugin/pkg/admission/evictionrequest has allowed them.
+func lifecycleEvictionControllerRole() rbacv1.ClusterRole {
+	return rbacv1.ClusterRole{
+		// Same name as in k8s.io/kubernetes/cmd/kube-controller-manager/names.
+		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "lifecycle-eviction-controller"},
+		Rules: []rbacv1.PolicyRule{
+			rbacv1helpers.NewRule("get", "list", "watch").Groups(lifecycleGroup).Resources("evictionrequests").RuleOrDie(),
+			rbacv1helpers.NewRule("get", "list", "watch", "create", "update").Groups(lifecycleGroup).Resources("evictions").RuleOrDie(),
+			rbacv1helpers.NewRule("update", coordinationv1alpha1.EvictionRequestControlVerb).Groups(lifecycleGroup).Resources("evictionrequests/status", "evictions/status").RuleOrDie(),
+			// Evictions are requested by Server-Side Apply, which is a patch that may create. The controller deletes
+			// no pods, but a requester needs this permission.
+			rbacv1helpers.NewRule("get", "list", "watch", "create", "patch").Groups(coordinationGroup).Resources("evictionrequests").RuleOrDie(),
+			rbacv1helpers.NewRule("get", "list", "watch", "delete").Groups(legacyGroup).Resources("pods").RuleOrDie(),
+			// It reports for all responders.
+			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
+			rbacv1helpers.NewRule(coordinationv1alpha1.EvictionInterceptVerb).Groups(coordinationGroup).Resources(coordinationv1alpha1.EvictionInterceptorResource).RuleOrDie(),
+		},
+	}
 }
 
 // interceptorRules returns the permissions that k8s.io/client-go/tools/evictionrequest needs to act

@@ -30,6 +30,13 @@ func Targets(pod *v1.Pod) []string {
 	return TargetNames(named(pod), pod.Annotations, evictionrequest.DefaultInterceptors(pod))
 }
 
+// AllTargets returns Targets and the responders of the pod (spec.evictionResponders), for those who serve
+// lifecycle.k8s.io: responders with a priority above 10000, which is that of controllers, act first, and the others
+// after all interceptors that have a deadline.
+func AllTargets(pod *v1.Pod) []string {
+	return targetNames(named(pod), pod.Annotations, evictionrequest.DefaultInterceptors(pod), respondersOf(pod))
+}
+
 // OwnTargets returns those of Targets that the pod has because somebody named them, in the same order.
 func OwnTargets(pod *v1.Pod) []string {
 	return TargetNames(named(pod), pod.Annotations, nil)
@@ -43,12 +50,12 @@ func named(pod *v1.Pod) []string {
 	return names
 }
 
-// Initialize records the interceptors of the pod in the status of its request, and activates the first
+// Initialize records the interceptors of a pod in the status of its request, see Targets, and activates the first
 // one at this time (KEP-4563, Eviction Request Controller). Who creates the request or processes it
 // first does so.
-func Initialize(status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod, now metav1.Time) {
+func Initialize(status *coordinationv1alpha1.EvictionRequestStatus, targets []string, now metav1.Time) {
 	status.TargetInterceptors, status.Interceptors = nil, nil
-	for _, name := range Targets(pod) {
+	for _, name := range targets {
 		status.TargetInterceptors = append(status.TargetInterceptors, coordinationv1alpha1.Interceptor{Name: name})
 		status.Interceptors = append(status.Interceptors, coordinationv1alpha1.InterceptorStatus{Name: name})
 	}

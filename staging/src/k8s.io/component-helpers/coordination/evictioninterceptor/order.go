@@ -43,10 +43,21 @@ const (
 // are dropped first, starting with the lowest priority, and then defaults, starting with the last.
 // So no annotation can displace an interceptor that the author of the pod has named.
 func TargetNames(specNames []string, annotations map[string]string, defaults []string) []string {
+	return targetNames(specNames, annotations, defaults, responders{})
+}
+
+// responders are the names of responders that act before all others, and after those of the spec and of annotations.
+type responders struct{ before, after []string }
+
+// targetNames is TargetNames with responders. If there are too many, they are dropped after registered interceptors,
+// starting with the last one.
+func targetNames(specNames []string, annotations map[string]string, defaults []string, responders responders) []string {
 	seen := sets.New(imperative)
 	named := firstSeen(specNames, seen, maxTargets-1)
 	appended := firstSeen(defaults, seen, maxTargets-1-len(named))
-	remaining := maxTargets - 1 - len(named) - len(appended)
+	before := firstSeen(responders.before, seen, maxTargets-1-len(named)-len(appended))
+	after := firstSeen(responders.after, seen, maxTargets-1-len(named)-len(appended)-len(before))
+	remaining := maxTargets - 1 - len(named) - len(appended) - len(before) - len(after)
 	var registered []string
 	for _, registration := range validRegistrations(annotations) {
 		if i := slices.Index(appended, registration.Name); i >= 0 {
@@ -63,7 +74,7 @@ func TargetNames(specNames []string, annotations map[string]string, defaults []s
 	for ordinary > 0 && slices.Contains(defaults, named[ordinary-1]) {
 		ordinary--
 	}
-	return slices.Concat(named[:ordinary], registered, named[ordinary:], appended, []string{imperative})
+	return slices.Concat(before, named[:ordinary], registered, after, named[ordinary:], appended, []string{imperative})
 }
 
 // firstSeen returns at most limit names that are not in seen, and adds them to seen.

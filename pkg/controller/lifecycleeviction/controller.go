@@ -1,0 +1,240 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package lifecycleeviction
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	lifecycleinformers "k8s.io/client-go/informers/lifecycle/v1alpha1"
+	clientset "k8s.io/client-go/kubernetes"
+	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/util/tombstone"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// targetIndex finds the objects of the group by the UID of their pod, in its namespace.
+	targetIndex = "target"
+
+	// maxRetryInterval is the longest time between two attempts to write what cannot be written.
+	maxRetryInterval = 30 * time.Second
+
+	// missingPodTimeout is for how long a pod that the cache lacks may still appear.
+	missingPodTimeout = 3 * time.Second
+)
+
+// Controller keeps the EvictionRequests of two API groups, and the Evictions, in agreement, see the package.
+type Controller struct {
+	client    clientset.Interface
+	requests  cache.Indexer
+	evictions cache.Indexer
+	own       coordinationlisters.EvictionRequestLister
+	pods      corelisters.PodLister
+	queue     workqueue.TypedRateLimitingInterface[string]
+	clock     clock.WithTicker
+	synced    []cache.InformerSynced
+
+	lock sync.Mutex
+	// missing has since when pods are missing, by key.
+	missing map[string]time.Time
+}
+
+// New returns a controller that writes through the client. It must be called before the informers start.
+func New(
+	client clientset.Interface,
+	requestInformer lifecycleinformers.EvictionRequestInformer,
+	evictionInformer lifecycleinformers.EvictionInformer,
+	ownInformer coordinationinformers.EvictionRequestInformer,
+	podInformer coreinformers.PodInformer,
+	clock clock.WithTicker,
+) (*Controller, error) {
+	c := &Controller{
+		client:   client,
+		requests: requestInformer.Informer().GetIndexer(), evictions: evictionInformer.Informer().GetIndexer(),
+		own: ownInformer.Lister(), pods: podInformer.Lister(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, maxRetryInterval),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "lifecycle_eviction", Clock: clock},
+		),
+		clock:   clock,
+		missing: map[string]time.Time{},
+	}
+	for what, informer := range map[string]cache.SharedIndexInformer{
+		"eviction requests of lifecycle.k8s.io": requestInformer.Informer(), "evictions": evictionInformer.Informer(),
+	} {
+		if err := informer.AddIndexers(cache.Indexers{targetIndex: keysOf}); err != nil {
+			return nil, fmt.Errorf("indexing %s: %w", what, err)
+		}
+	}
+	for what, watched := range map[string]struct {
+		informer cache.SharedIndexInformer
+		keys     cache.IndexFunc
+	}{
+		"eviction requests of lifecycle.k8s.io": {requestInformer.Informer(), keysOf},
+		"evictions":                             {evictionInformer.Informer(), keysOf},
+		"eviction requests":                     {ownInformer.Informer(), c.keysOfOwn},
+		"pods":                                  {podInformer.Informer(), c.keysOfPod},
+	} {
+		if _, err := watched.informer.AddEventHandler(c.handler(watched.keys)); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", what, err)
+		}
+		c.synced = append(c.synced, watched.informer.HasSynced)
+	}
+	return c, nil
+}
+
+func (c *Controller) handler(keys cache.IndexFunc) cache.ResourceEventHandlerFuncs {
+	enqueue := func(obj any) {
+		found, _ := keys(obj) // None of them returns an error.
+		for _, key := range found {
+			c.queue.Add(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    enqueue,
+		UpdateFunc: func(_, obj any) { enqueue(obj) },
+		DeleteFunc: func(obj any) {
+			if object, err := tombstone.Object[metav1.Object](obj); err == nil {
+				enqueue(object)
+			}
+		},
+	}
+}
+
+// Run runs so many workers until the context is canceled.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer c.queue.ShutDown()
+	klog.FromContext(ctx).Info("Starting the lifecycle eviction controller")
+	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.synced...) {
+		return
+	}
+	for range workers {
+		running.Go(func() { wait.UntilWithContext(ctx, c.work, time.Second) })
+	}
+	<-ctx.Done()
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for c.processNext(ctx) {
+	}
+}
+
+func (c *Controller) processNext(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	after, err := c.sync(ctx, key)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		// The caches are behind: an event follows.
+		c.queue.AddRateLimited(key)
+	case err != nil:
+		utilruntime.HandleErrorWithContext(ctx, err, "Failed to sync the eviction of a pod, will retry", "target", key)
+		c.queue.AddRateLimited(key)
+	default:
+		c.queue.Forget(key)
+		if after > 0 {
+			c.queue.AddAfter(key, after)
+		}
+	}
+	return true
+}
+
+// keyOf returns the key of the pod with this UID.
+func keyOf(namespace string, uid types.UID) string { return namespace + "/" + string(uid) }
+
+// keysOf returns the key of the pod of an object of the group.
+func keysOf(obj any) ([]string, error) {
+	switch object := obj.(type) {
+	case *lifecyclev1alpha1.EvictionRequest:
+		if pod := object.Spec.Target.Pod; pod != nil {
+			return []string{keyOf(object.Namespace, pod.UID)}, nil
+		}
+	case *lifecyclev1alpha1.Eviction:
+		if pod := object.Spec.Target.Pod; pod != nil {
+			return []string{keyOf(object.Namespace, pod.UID)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// keysOfOwn returns the key of the pod of a request of the other group, whose name is the UID, if it concerns this
+// controller: others are as many as pods are evicted.
+func (c *Controller) keysOfOwn(obj any) ([]string, error) {
+	request := obj.(*coordinationv1alpha1.EvictionRequest)
+	key := keyOf(request.Namespace, types.UID(request.Name))
+	if concerns(request) || c.isKnown(key) {
+		return []string{key}, nil
+	}
+	return nil, nil
+}
+
+// concerns reports whether a responder, or a requester of the group, has to do with a request.
+func concerns(request *coordinationv1alpha1.EvictionRequest) bool {
+	for _, interceptor := range request.Status.TargetInterceptors {
+		if strings.Contains(interceptor.Name, "/") {
+			return true
+		}
+	}
+	for _, requester := range request.Spec.Requesters {
+		if strings.Contains(requester.Name, "/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Controller) keysOfPod(obj any) ([]string, error) {
+	pod := obj.(*v1.Pod)
+	if key := keyOf(pod.Namespace, pod.UID); c.isKnown(key) {
+		return []string{key}, nil
+	}
+	return nil, nil
+}
+
+// isKnown reports whether there are objects of the group for a pod.
+func (c *Controller) isKnown(key string) bool {
+	for _, indexer := range []cache.Indexer{c.requests, c.evictions} {
+		if found, err := indexer.IndexKeys(targetIndex, key); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}

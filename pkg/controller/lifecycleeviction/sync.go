@@ -1,0 +1,355 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package lifecycleeviction
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
+)
+
+// fieldManager owns the requesters of the group in the requests of the other one, and their reports.
+const fieldManager = "lifecycle.k8s.io"
+
+// target is all that is known about the eviction of one pod.
+type target struct {
+	key, namespace, name string
+	uid                  types.UID
+	now                  time.Time
+	// requests and evictions are those of the group, wanted are the requesters that have not withdrawn.
+	requests  []*lifecyclev1alpha1.EvictionRequest
+	evictions []*lifecyclev1alpha1.Eviction
+	wanted    sets.Set[string]
+	// request is that of the other group, or nil, and pod is nil if it is not in the cache.
+	request *coordinationv1alpha1.EvictionRequest
+	pod     *v1.Pod
+	// successor is whether another pod has the name.
+	successor types.UID
+}
+
+// sync brings the objects about a pod into agreement. It returns when to do so again without an event.
+func (c *Controller) sync(ctx context.Context, key string) (after time.Duration, err error) {
+	t, err := c.read(key)
+	if err != nil || t == nil {
+		return 0, err
+	}
+	eviction := t.latest()
+	end, wait := c.invalid(t)
+	if !end.isFinal() {
+		if err := c.request(ctx, t); err != nil {
+			return 0, err
+		}
+		if t.request != nil {
+			end = outcomeOf(t.request)
+		}
+	}
+	if eviction, err = c.evict(ctx, t, eviction, end); err != nil {
+		return 0, err
+	}
+	conditions := []metav1.Condition(nil)
+	if eviction != nil {
+		next, later, err := c.report(ctx, t, eviction, end)
+		if err != nil {
+			return 0, err
+		}
+		conditions, wait = next.Conditions, earlier(wait, later)
+	}
+	return wait, c.answer(ctx, t, conditions, end)
+}
+
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// read returns what the caches have about a pod, or nil if it does not concern this controller.
+func (c *Controller) read(key string) (*target, error) {
+	namespace, uid, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{key: key, namespace: namespace, uid: types.UID(uid), now: c.clock.Now()}
+	requests, err := c.requests.ByIndex(targetIndex, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range requests {
+		request := obj.(*lifecyclev1alpha1.EvictionRequest)
+		t.requests, t.name = append(t.requests, request), request.Spec.Target.Pod.Name
+	}
+	evictions, err := c.evictions.ByIndex(targetIndex, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range evictions {
+		eviction := obj.(*lifecyclev1alpha1.Eviction)
+		t.evictions, t.name = append(t.evictions, eviction), eviction.Spec.Target.Pod.Name
+	}
+	if request, err := c.own.EvictionRequests(namespace).Get(uid); err == nil {
+		t.request = request
+		if pod := request.Spec.Target.Pod; pod != nil {
+			t.name = pod.Name
+		}
+	}
+	if len(t.requests) == 0 && len(t.evictions) == 0 && (t.request == nil || !concerns(t.request)) {
+		c.forget(key)
+		return nil, nil
+	}
+	t.wanted = wantedBy(t.requests)
+	if pod, err := c.pods.Pods(namespace).Get(t.name); err == nil {
+		if t.successor = pod.UID; pod.UID == t.uid {
+			t.pod, t.successor = pod, ""
+		}
+	}
+	return t, nil
+}
+
+// latest returns the last Eviction for the pod, or nil.
+func (t *target) latest() *lifecyclev1alpha1.Eviction {
+	if len(t.evictions) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(t.evictions, func(a, b *lifecyclev1alpha1.Eviction) int {
+		return strings.Compare(a.CreationTimestamp.UTC().Format(time.RFC3339)+fmt.Sprintf("%10d", numberOf(a)), b.CreationTimestamp.UTC().Format(time.RFC3339)+fmt.Sprintf("%10d", numberOf(b)))
+	})
+}
+
+// invalid returns why requests cannot have an effect, and after which time a pod that is missing has appeared, or not.
+func (c *Controller) invalid(t *target) (end outcome, wait time.Duration) {
+	if t.pod != nil || t.request != nil || len(t.wanted) == 0 {
+		c.forget(t.key)
+		return awaiting, 0
+	}
+	if t.successor != "" {
+		return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("Target pod UID mismatch: expected %s, got %s.", t.uid, t.successor)), 0
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	since, found := c.missing[t.key]
+	if !found {
+		since = t.now
+		c.missing[t.key] = since
+	}
+	if wait := since.Add(missingPodTimeout).Sub(t.now); wait > 0 {
+		return awaiting, wait
+	}
+	return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, "Target pod not found."), 0
+}
+
+func (c *Controller) forget(key string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.missing, key)
+}
+
+// request has the requesters of the group in the request of the other one, as long as they have not withdrawn.
+func (c *Controller) request(ctx context.Context, t *target) error {
+	if !t.needsRequest() {
+		return nil
+	}
+	requesters := []*coordinationapply.RequesterApplyConfiguration{}
+	for _, name := range sets.List(t.wanted) {
+		requesters = append(requesters, coordinationapply.Requester().WithName(name))
+	}
+	apply := coordinationapply.EvictionRequest(string(t.uid), t.namespace).WithSpec(coordinationapply.EvictionRequestSpec().
+		WithTarget(coordinationapply.EvictionTarget().WithPod(coordinationapply.LocalPodReference().WithName(t.name).WithUID(string(t.uid)))).
+		WithRequesters(requesters...))
+	applied, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if err != nil {
+		return fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
+	}
+	t.request = applied
+	return nil
+}
+
+// needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn.
+func (t *target) needsRequest() bool {
+	if t.request == nil {
+		return len(t.wanted) > 0 && t.pod != nil && !isEvicted(t.evictions)
+	}
+	if evictionrequest.StateOf(t.request) == evictionrequest.StateEvicted {
+		return false
+	}
+	has := sets.New[string]()
+	for _, requester := range t.request.Spec.Requesters {
+		if strings.Contains(requester.Name, "/") {
+			has.Insert(requester.Name)
+		}
+	}
+	return !has.Equal(t.wanted)
+}
+
+func isEvicted(evictions []*lifecyclev1alpha1.Eviction) bool {
+	return slices.ContainsFunc(evictions, func(e *lifecyclev1alpha1.Eviction) bool {
+		return meta.IsStatusConditionTrue(e.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionTargetEvicted))
+	})
+}
+
+func hasFailed(eviction *lifecyclev1alpha1.Eviction) bool {
+	return meta.IsStatusConditionTrue(eviction.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionFailed))
+}
+
+// evict returns the Eviction of the pod: the last one, or a new one after one that has failed; nil if there is none.
+func (c *Controller) evict(ctx context.Context, t *target, latest *lifecyclev1alpha1.Eviction, end outcome) (*lifecyclev1alpha1.Eviction, error) {
+	goesOn := t.request != nil && !end.isFinal()
+	var known []lifecyclev1alpha1.Requester
+	if latest != nil {
+		known = latest.Status.Requesters
+	}
+	requesters := requestersOf(known, t.wanted, t.request)
+	labels, owners := labelsOf(requesters, t.pod), ownersOf(t.requests, t.request)
+	switch {
+	case latest != nil && !(hasFailed(latest) && goesOn):
+		return c.relabel(ctx, latest, labels, owners)
+	case latest == nil && len(t.wanted) == 0 && !goesOn:
+		return nil, nil
+	}
+	number := 1
+	for _, obj := range c.evictions.List() {
+		eviction := obj.(*lifecyclev1alpha1.Eviction)
+		if eviction.Namespace == t.namespace && eviction.Spec.Target.Pod != nil && eviction.Spec.Target.Pod.Name == t.name {
+			number = max(number, numberOf(eviction)+1)
+		}
+	}
+	created, err := c.client.LifecycleV1alpha1().Evictions(t.namespace).Create(ctx, &lifecyclev1alpha1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: fmt.Sprintf("pod-%d-%s", number, t.name), Labels: labels, OwnerReferences: owners},
+		Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: t.name, UID: t.uid}}},
+	}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("creating the Eviction of pod %s: %w", t.name, err)
+	}
+	return created, nil
+}
+
+// numberOf returns the number in the name of an Eviction, pod-NUMBER-NAME; zero if it has none.
+func numberOf(eviction *lifecyclev1alpha1.Eviction) int {
+	digits, _, _ := strings.Cut(strings.TrimPrefix(eviction.Name, "pod-"), "-")
+	number, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// relabel has the labels and owners of an Eviction say who takes part. Labels that others have set stay.
+func (c *Controller) relabel(ctx context.Context, eviction *lifecyclev1alpha1.Eviction, labels map[string]string, owners []metav1.OwnerReference) (*lifecyclev1alpha1.Eviction, error) {
+	changed := eviction.DeepCopy()
+	if changed.Labels == nil {
+		changed.Labels = map[string]string{}
+	}
+	maps.Copy(changed.Labels, labels)
+	if len(owners) > 0 {
+		changed.OwnerReferences = owners
+	}
+	if apiequality.Semantic.DeepEqual(changed.Labels, eviction.Labels) && apiequality.Semantic.DeepEqual(changed.OwnerReferences, eviction.OwnerReferences) {
+		return eviction, nil
+	}
+	updated, err := c.client.LifecycleV1alpha1().Evictions(eviction.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return nil, fmt.Errorf("writing the labels of Eviction %s: %w", eviction.Name, err)
+	}
+	return updated, nil
+}
+
+// report writes the status of an Eviction, and has the other request say what the active responder reports.
+func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction, end outcome) (*lifecyclev1alpha1.EvictionStatus, time.Duration, error) {
+	if t.request != nil && len(t.request.Status.ActiveInterceptors) > 0 {
+		if err := c.copyReport(ctx, t, eviction); err != nil {
+			return nil, 0, err
+		}
+	}
+	next, after := eviction.Status.DeepCopy(), time.Duration(0)
+	switch {
+	case isEvicted([]*lifecyclev1alpha1.Eviction{eviction}) || hasFailed(eviction): // Final, also if the other request is gone.
+	case t.request != nil:
+		next, after = nextStatus(eviction, t.request, t.responders(), t.now)
+	case end.isFinal():
+		setOutcome(&next.Conditions, end, eviction.Generation, t.now)
+	}
+	next.Requesters = requestersOf(eviction.Status.Requesters, t.wanted, t.request)
+	if after > 0 && len(eviction.Status.Conditions) == 0 || apiequality.Semantic.DeepEqual(next, &eviction.Status) {
+		return next, after, nil
+	}
+	changed := eviction.DeepCopy()
+	changed.Status = *next
+	if _, err := c.client.LifecycleV1alpha1().Evictions(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
+		return nil, 0, fmt.Errorf("writing the status of Eviction %s: %w", eviction.Name, err)
+	}
+	return next, after, nil
+}
+
+// responders returns the responders of the pod, as the request has recorded them, if it is gone.
+func (t *target) responders() []lifecyclev1alpha1.TargetResponder {
+	if t.pod != nil {
+		return respondersOf(t.pod)
+	}
+	return respondersOf(&v1.Pod{})
+}
+
+func (c *Controller) copyReport(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction) error {
+	report := nextReport(eviction, t.request, t.now)
+	if report == nil {
+		return nil
+	}
+	changed := t.request.DeepCopy()
+	*evictionrequest.InterceptorStatusOf(&changed.Status, report.Name) = *report
+	updated, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("reporting as %s: %w", report.Name, err)
+	}
+	t.request = updated
+	return nil
+}
+
+// answer writes the statuses of the EvictionRequests of the group.
+func (c *Controller) answer(ctx context.Context, t *target, conditions []metav1.Condition, end outcome) error {
+	if len(conditions) == 0 {
+		setOutcome(&conditions, end, 0, t.now)
+	}
+	for _, request := range t.requests {
+		next := nextRequestStatus(request, conditions, t.now)
+		if apiequality.Semantic.DeepEqual(next, &request.Status) {
+			continue
+		}
+		changed := request.DeepCopy()
+		changed.Status = *next
+		_, err := c.client.LifecycleV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("writing the status of EvictionRequest %s: %w", request.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,459 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package lifecycleeviction tests EvictionRequests and Evictions of lifecycle.k8s.io, and responders, with the clients that
+// Kubernetes has for them.
+package lifecycleeviction
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	clientset "k8s.io/client-go/kubernetes"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/lifecycleeviction"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/test/integration/framework"
+	"k8s.io/kubernetes/test/integration/internal/testcluster"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	controllerUser = "system:serviceaccount:kube-system:lifecycle-eviction-controller"
+
+	drainer, scaler = "example.com/drainer", "example.com/scaler"
+	early, late     = "example.com/early", "example.com/late"
+	imperative      = lifecyclev1alpha1.EvictionResponderImperativeEviction
+)
+
+type cluster struct{ *testcluster.Cluster }
+
+// TestLifecycleEvictions runs each test in a namespace of one API server. Both controllers have only the permissions of
+// their bootstrap roles.
+func TestLifecycleEvictions(t *testing.T) {
+	config := testcluster.StartAPIServer(t, framework.SharedEtcd(), featuregatetesting.FeatureOverrides{
+		features.EvictionRequestAPI: true,
+		features.LifecycleEvictions: true,
+	}, "--runtime-config=lifecycle.k8s.io/v1alpha1=true")
+	for name, test := range map[string]func(*cluster){
+		"without responders":          testWithoutResponders,
+		"responders act in order":     testOrder,
+		"canceled, and asked again":   testCancel,
+		"missing and other pods":      testInvalid,
+		"by the other group":          testOtherGroup,
+		"a tenant":                    testTenant,
+		"an Eviction is deleted":      testDeletedEviction,
+		"before and after the others": testAmongInterceptors,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{testcluster.New(t, config, "lifecycle")}
+			c.PollTimeout = 15 * time.Second
+			c.start()
+			test(c)
+		})
+	}
+}
+
+func (c *cluster) start() {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	factory := informers.NewSharedInformerFactoryWithOptions(c.ClientOf(testcluster.EvictionUser), 0, informers.WithNamespace(c.Namespace))
+	client := c.ClientOf(testcluster.EvictionUser)
+	evictions, err := evictionrequest.New(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(), factory.Core().V1().Nodes(),
+		factory.Policy().V1().PodDisruptionBudgets(), client, client, client, time.Hour)
+	if err != nil {
+		cancel()
+		c.T.Fatalf("creating the controller of eviction requests: %v", err)
+	}
+	evictions.LetRespondersAct()
+	c.Run(ctx, cancel, factory, func() { evictions.Run(ctx, 2, 2) })
+
+	ctx, cancel = context.WithCancel(c.T.Context())
+	client = c.ClientOf(controllerUser)
+	factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(c.Namespace))
+	lifecycle, err := lifecycleeviction.New(client, factory.Lifecycle().V1alpha1().EvictionRequests(), factory.Lifecycle().V1alpha1().Evictions(),
+		factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(), clock.RealClock{})
+	if err != nil {
+		cancel()
+		c.T.Fatalf("creating the controller of lifecycle.k8s.io: %v", err)
+	}
+	c.Run(ctx, cancel, factory, func() { lifecycle.Run(ctx, 2) })
+}
+
+func (c *cluster) createPod(name string, options ...func(*v1.Pod)) *v1.Pod {
+	c.T.Helper()
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "main", Image: "image"}}}}
+	for _, option := range options {
+		option(pod)
+	}
+	created, err := c.Client.CoreV1().Pods(c.Namespace).Create(c.T.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		c.T.Fatalf("creating pod %s: %v", name, err)
+	}
+	return created
+}
+
+func responders(priorities map[string]int32) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		for name, priority := range priorities {
+			pod.Spec.EvictionResponders = append(pod.Spec.EvictionResponders, v1.EvictionResponder{Name: name, Priority: ptr.To(priority)})
+		}
+	}
+}
+
+func newRequest(name, requester string, pod *v1.Pod) *lifecyclev1alpha1.EvictionRequest {
+	return &lifecyclev1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: lifecyclev1alpha1.EvictionRequestSpec{
+			Target:    lifecyclev1alpha1.EvictionRequestTarget{Pod: &lifecyclev1alpha1.EvictionRequestPodReference{Name: pod.Name, UID: pod.UID}},
+			Requester: requester, Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
+		},
+	}
+}
+
+func (c *cluster) ask(name, requester string, pod *v1.Pod) *lifecyclev1alpha1.EvictionRequest {
+	c.T.Helper()
+	created, err := c.Client.LifecycleV1alpha1().EvictionRequests(c.Namespace).Create(c.T.Context(), newRequest(name, requester, pod), metav1.CreateOptions{})
+	if err != nil {
+		c.T.Fatalf("creating a request: %v", err)
+	}
+	return created
+}
+
+func (c *cluster) setIntent(name string, intent lifecyclev1alpha1.EvictionRequestIntent) {
+	c.T.Helper()
+	requests := c.Client.LifecycleV1alpha1().EvictionRequests(c.Namespace)
+	c.Eventually("the intent of "+name, func(ctx context.Context) (bool, string) {
+		request, err := requests.Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			request.Spec.Intent = intent
+			_, err = requests.Update(ctx, request, metav1.UpdateOptions{})
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// describe says what conditions say.
+func describe(conditions []metav1.Condition) string {
+	var texts []string
+	for _, conditionType := range []string{"TargetEvicted", "Failed"} {
+		if found := meta.FindStatusCondition(conditions, conditionType); found != nil {
+			texts = append(texts, fmt.Sprintf("%s=%s/%s", conditionType, found.Status, found.Reason))
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+const (
+	goesOn   = "TargetEvicted=False/AwaitingEviction Failed=False/AwaitingEviction"
+	deleted  = "TargetEvicted=True/PodDeleted Failed=False/Succeeded"
+	canceled = "TargetEvicted=False/EvictionFailed Failed=True/CanceledDueToNoRequesters"
+	invalid  = "TargetEvicted=False/EvictionFailed Failed=True/EvictionInvalid"
+)
+
+func (c *cluster) expectRequest(name, want string) *lifecyclev1alpha1.EvictionRequest {
+	c.T.Helper()
+	var request *lifecyclev1alpha1.EvictionRequest
+	c.Eventually(fmt.Sprintf("request %s to say %s", name, want), func(ctx context.Context) (bool, string) {
+		var err error
+		if request, err = c.Client.LifecycleV1alpha1().EvictionRequests(c.Namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return false, err.Error()
+		}
+		got := describe(request.Status.Conditions)
+		return got == want && ptr.Deref(request.Status.ObservedGeneration, 0) == request.Generation, fmt.Sprintf("%s, generation %d of %d", got, ptr.Deref(request.Status.ObservedGeneration, 0), request.Generation)
+	})
+	return request
+}
+
+// states says which states the responders of an Eviction have.
+func states(eviction *lifecyclev1alpha1.Eviction) string {
+	var texts []string
+	for _, responder := range eviction.Status.TargetResponders {
+		texts = append(texts, fmt.Sprintf("%s=%s", responder.Name, responder.State))
+	}
+	return strings.Join(texts, " ")
+}
+
+func (c *cluster) expectEviction(name, want, conditions string) *lifecyclev1alpha1.Eviction {
+	c.T.Helper()
+	var eviction *lifecyclev1alpha1.Eviction
+	c.Eventually(fmt.Sprintf("Eviction %s to have %q and %s", name, want, conditions), func(ctx context.Context) (bool, string) {
+		var err error
+		if eviction, err = c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return false, err.Error()
+		}
+		got, state := states(eviction), describe(eviction.Status.Conditions)
+		return got == want && state == conditions, got + ", " + state
+	})
+	return eviction
+}
+
+// reportAs reports as a responder.
+func (c *cluster) reportAs(client clientset.Interface, eviction, responder string, report func(*lifecyclev1alpha1.ResponderStatus)) error {
+	c.T.Helper()
+	evictions := client.LifecycleV1alpha1().Evictions(c.Namespace)
+	for {
+		current, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Get(c.T.Context(), eviction, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range current.Status.Responders {
+			if current.Status.Responders[i].Name == responder {
+				report(&current.Status.Responders[i])
+			}
+		}
+		if _, err = evictions.UpdateStatus(c.T.Context(), current, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+func completed(report *lifecyclev1alpha1.ResponderStatus) {
+	report.CompletionTime = ptr.To(metav1.Now())
+}
+
+func (c *cluster) report(eviction, responder string, report func(*lifecyclev1alpha1.ResponderStatus)) {
+	c.T.Helper()
+	if err := c.reportAs(c.Client, eviction, responder, report); err != nil {
+		c.T.Errorf("reporting as %s: %v", responder, err)
+	}
+}
+
+func (c *cluster) expectGone(pod *v1.Pod) {
+	c.T.Helper()
+	c.Eventually("the eviction of pod "+pod.Name, func(ctx context.Context) (bool, string) {
+		_, err := c.Client.CoreV1().Pods(c.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+}
+
+func (c *cluster) expectStays(pod *v1.Pod) {
+	c.T.Helper()
+	if found, err := c.Client.CoreV1().Pods(c.Namespace).Get(c.T.Context(), pod.Name, metav1.GetOptions{}); err != nil || found.DeletionTimestamp != nil {
+		c.T.Errorf("pod %s: %v, %v", pod.Name, found, err)
+	}
+}
+
+func testWithoutResponders(c *cluster) {
+	pod := c.createPod("plain")
+	c.ask("one", drainer, pod)
+	c.ask("two", scaler, pod)
+	c.expectGone(pod)
+	c.expectRequest("one", deleted)
+	eviction := c.expectEviction("pod-1-plain", imperative+"=Completed", deleted)
+	if eviction.Labels[drainer] != "requester" || eviction.Labels[imperative] != "responder" || eviction.Spec.Target.Pod.UID != pod.UID {
+		c.T.Errorf("labels %v, target %v", eviction.Labels, eviction.Spec.Target.Pod)
+	}
+	if len(eviction.OwnerReferences) == 0 || eviction.OwnerReferences[0].Kind != "EvictionRequest" || eviction.OwnerReferences[0].APIVersion != "lifecycle.k8s.io/v1alpha1" {
+		c.T.Errorf("owners %v", eviction.OwnerReferences)
+	}
+}
+
+func testOrder(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000, late: 5000}))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
+	c.expectRequest("one", goesOn)
+	eta := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
+	c.report("pod-1-web", early, func(r *lifecyclev1alpha1.ResponderStatus) {
+		r.HeartbeatTime, r.ExpectedCompletionTime, r.Message = ptr.To(metav1.Now()), &eta, ptr.To("saving")
+	})
+	c.Eventually("the report in the request", func(ctx context.Context) (bool, string) {
+		request, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
+		if err != nil || len(request.Status.Interceptors) == 0 {
+			return false, fmt.Sprint(err)
+		}
+		entry := request.Status.Interceptors[0]
+		return entry.Message == "saving" && entry.StartTime != nil && eta.Equal(entry.ExpectedFinishTime), fmt.Sprintf("%+v", entry)
+	})
+	c.expectStays(pod)
+	c.report("pod-1-web", early, completed)
+	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Active "+imperative+"=Inactive", goesOn)
+	c.expectStays(pod)
+	c.report("pod-1-web", late, completed)
+	c.expectGone(pod)
+	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Completed "+imperative+"=Completed", deleted)
+	c.expectRequest("one", deleted)
+}
+
+func testCancel(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	c.ask("one", drainer, pod)
+	c.ask("two", scaler, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	c.setIntent("one", lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
+	c.expectRequest("one", goesOn) // Another one wants it.
+	if err := c.Client.LifecycleV1alpha1().EvictionRequests(c.Namespace).Delete(c.T.Context(), "two", metav1.DeleteOptions{}); err != nil {
+		c.T.Fatal(err)
+	}
+	c.expectEviction("pod-1-web", early+"=Canceled "+imperative+"=Inactive", canceled)
+	c.expectRequest("one", canceled)
+	c.expectStays(pod)
+	c.setIntent("one", lifecyclev1alpha1.EvictionRequestIntentEviction)
+	c.expectEviction("pod-2-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	c.expectRequest("one", goesOn)
+	c.report("pod-2-web", early, completed)
+	c.expectGone(pod)
+	c.expectRequest("one", deleted)
+	c.expectEviction("pod-1-web", early+"=Canceled "+imperative+"=Inactive", canceled)
+}
+
+func testInvalid(c *cluster) {
+	pod := c.createPod("web")
+	other := pod.DeepCopy()
+	other.UID = "6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10"
+	c.ask("other", drainer, other)
+	c.expectRequest("other", invalid)
+	other.Name = "missing"
+	other.UID = "6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a11"
+	c.ask("missing", drainer, other)
+	c.expectRequest("missing", goesOn)
+	c.expectRequest("missing", invalid)
+	c.expectStays(pod)
+}
+
+// testOtherGroup: responders hear of evictions that are requested through coordination.k8s.io.
+func testOtherGroup(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	c.ApplyRequesters(pod, "drainer.example.com", "drainer.example.com")
+	eviction := c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	if len(eviction.Status.Requesters) != 1 || eviction.Status.Requesters[0].Name != "example.com/drainer" {
+		c.T.Errorf("requesters %v", eviction.Status.Requesters)
+	}
+	if len(eviction.OwnerReferences) != 1 || eviction.OwnerReferences[0].APIVersion != "coordination.k8s.io/v1alpha1" {
+		c.T.Errorf("owners %v", eviction.OwnerReferences)
+	}
+	c.report("pod-1-web", early, completed)
+	c.expectGone(pod)
+	c.expectEviction("pod-1-web", early+"=Completed "+imperative+"=Completed", deleted)
+}
+
+// testTenant: whoever may write the objects, may not have the effect without the permissions for that.
+func testTenant(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	const tenant = "tenant@example.com"
+	c.grant(tenant, rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	requests := c.ClientOf(tenant).LifecycleV1alpha1().EvictionRequests(c.Namespace)
+	if _, err := requests.Create(c.T.Context(), newRequest("mine", drainer, pod), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		c.T.Errorf("requesting the eviction: %v", err)
+	}
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	withdraw := []byte(`{"spec":{"intent":"Withdrawn"}}`)
+	if _, err := requests.Patch(c.T.Context(), "one", "application/merge-patch+json", withdraw, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+		c.T.Errorf("withdrawing it: %v", err)
+	}
+	if err := requests.Delete(c.T.Context(), "one", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+		c.T.Errorf("deleting it: %v", err)
+	}
+	if err := c.reportAs(c.ClientOf(tenant), "pod-1-web", early, completed); !apierrors.IsForbidden(err) {
+		c.T.Errorf("reporting: %v", err)
+	}
+	evicted := []byte(`{"status":{"conditions":[{"type":"TargetEvicted","status":"True","reason":"PodDeleted","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	if _, err := requests.Patch(c.T.Context(), "one", "application/merge-patch+json", evicted, metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
+		c.T.Errorf("writing the status of the request: %v", err)
+	}
+	forged := []byte(`{"status":{"observedGeneration":2}}`)
+	if _, err := c.ClientOf(tenant).LifecycleV1alpha1().Evictions(c.Namespace).Patch(c.T.Context(), "pod-1-web", "application/merge-patch+json", forged, metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
+		c.T.Errorf("writing the status of the Eviction: %v", err)
+	}
+	c.expectStays(pod)
+	c.grant(tenant, rbacv1.PolicyRule{APIGroups: []string{coordinationv1alpha1.GroupName}, Resources: []string{coordinationv1alpha1.EvictionInterceptorResource}, ResourceNames: []string{early}, Verbs: []string{coordinationv1alpha1.EvictionInterceptVerb}})
+	if err := c.reportAs(c.ClientOf(tenant), "pod-1-web", early, completed); err != nil {
+		c.T.Errorf("reporting with the verb: %v", err)
+	}
+	c.expectGone(pod)
+}
+
+// grant allows a user something in the namespace.
+func (c *cluster) grant(user string, rules ...rbacv1.PolicyRule) {
+	c.T.Helper()
+	role, err := c.Client.RbacV1().Roles(c.Namespace).Create(c.T.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "role-"}, Rules: rules}, metav1.CreateOptions{})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	if _, err := c.Client.RbacV1().RoleBindings(c.Namespace).Create(c.T.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{}); err != nil {
+		c.T.Fatal(err)
+	}
+	c.Eventually("the permissions of "+user, func(ctx context.Context) (bool, string) {
+		list, err := c.ClientOf(user).LifecycleV1alpha1().Evictions(c.Namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && list != nil, fmt.Sprint(err)
+	})
+}
+
+// testDeletedEviction: somebody deletes the Eviction in the middle. The next one has the responders that have not acted.
+func testDeletedEviction(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000, late: 5000}))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
+	c.report("pod-1-web", early, completed)
+	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Active "+imperative+"=Inactive", goesOn)
+	if err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Delete(c.T.Context(), "pod-1-web", metav1.DeleteOptions{}); err != nil {
+		c.T.Fatal(err)
+	}
+	c.expectEviction("pod-1-web", late+"=Active "+imperative+"=Inactive", goesOn)
+	c.report("pod-1-web", late, completed)
+	c.expectGone(pod)
+	c.expectRequest("one", deleted)
+}
+
+// testAmongInterceptors: an interceptor of the pod acts after the responders with a high priority, and before the others.
+func testAmongInterceptors(c *cluster) {
+	const between = "between.example.com"
+	pod := c.createPod("web", responders(map[string]int32{early: 20000, late: 5000}), func(pod *v1.Pod) {
+		pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: between}}
+	})
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
+	c.report("pod-1-web", early, completed)
+	requests := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace)
+	c.Eventually("the interceptor to complete", func(ctx context.Context) (bool, string) {
+		request, err := requests.Get(ctx, string(pod.UID), metav1.GetOptions{})
+		if err != nil || len(request.Status.ActiveInterceptors) == 0 || request.Status.ActiveInterceptors[0] != between {
+			return false, fmt.Sprint(err, request.Status.ActiveInterceptors)
+		}
+		eviction, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Get(ctx, "pod-1-web", metav1.GetOptions{})
+		if err != nil || strings.Contains(states(eviction), late+"=Active") {
+			c.T.Errorf("while the interceptor is active: %s, %v", states(eviction), err)
+		}
+		for i := range request.Status.Interceptors {
+			if request.Status.Interceptors[i].Name == between {
+				request.Status.Interceptors[i].CompletionTime = ptr.To(metav1.Now().Rfc3339Copy())
+			}
+		}
+		_, err = requests.UpdateStatus(ctx, request, metav1.UpdateOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Active "+imperative+"=Inactive", goesOn)
+	c.report("pod-1-web", late, completed)
+	c.expectGone(pod)
+}
