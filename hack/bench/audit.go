@@ -26,7 +26,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/kubernetes/hack/auditlog"
+	"k8s.io/kubernetes/test/utils/auditlog"
 )
 
 // User agents of our clients.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/kubernetes/hack/availability"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/utils/ptr"
 )
 

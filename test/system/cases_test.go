@@ -37,8 +37,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 

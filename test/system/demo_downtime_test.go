@@ -23,8 +23,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 

@@ -38,7 +38,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/kubernetes/hack/auditlog"
+	"k8s.io/kubernetes/test/utils/auditlog"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 

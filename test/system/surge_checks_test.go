@@ -22,9 +22,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 

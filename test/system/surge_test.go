@@ -35,9 +35,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/hack/availability"
 	"k8s.io/kubernetes/hack/localcluster"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
+	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
