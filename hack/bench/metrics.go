@@ -34,7 +34,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // fetch reads a page that a component serves to administrators.

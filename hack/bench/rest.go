@@ -34,7 +34,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // quiet is a time in which no client wants anything.

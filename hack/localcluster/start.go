@@ -31,7 +31,7 @@ import (
 	"time"
 
 	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // Settings are flags of the components.
@@ -171,7 +171,7 @@ func (c *Cluster) startComponents(ctx context.Context, settings Settings) (err e
 		return err
 	}
 	release := settings.Release(c.Name, c.components())
-	// Simulated nodes report rarely, see the lease in hack/controlplane.
+	// Simulated nodes report rarely, see the lease in test/utils/controlplane.
 	release.ControllerManagerArgs = []string{"--node-monitor-period=25s", "--node-monitor-grace-period=200s"}
 	return plane.StartAll(ctx, release, controlplane.ControllerManager, controlplane.Scheduler, controlplane.Kwok)
 }

@@ -26,8 +26,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 func checkRoot() error {

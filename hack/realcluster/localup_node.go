@@ -30,7 +30,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 const (

@@ -32,7 +32,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/utils/ptr"
 )
 

@@ -25,7 +25,7 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // replacedDirectories are those of the host into which a node would write, at paths that cannot be

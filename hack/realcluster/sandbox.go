@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // runSandbox starts the control plane and the nodes, and runs until one of the components of the

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // outage is how long the API server does not answer: longer than the kubelet waits before it starts

@@ -32,7 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/utils/ptr"
 )
 
@@ -212,7 +212,7 @@ func securePort(command []string) int {
 	var port int
 	for _, flag := range command {
 		if value, found := strings.CutPrefix(flag, "--secure-port="); found {
-			_, _ = fmt.Sscan(value, &port) // hack/controlplane has written it.
+			_, _ = fmt.Sscan(value, &port) // test/utils/controlplane has written it.
 		}
 	}
 	return port

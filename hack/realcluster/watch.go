@@ -22,7 +22,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/kubernetes/hack/controlplane"
+	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // watch checks during a start that what has been started still runs.

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/kubernetes/hack/controlplane"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/tcpproxy"
 )
 
