@@ -395,10 +395,10 @@ _output/bin/kwok: hack/modules/kwok/go.mod hack/modules/kwok/go.sum hack/modules
 	@$(call build-tool-with-tree,sigs.k8s.io/kwok/cmd/kwok)
 
 # What simulated nodes and pods do: kwok has its default stages in files, and we add ours.
-_output/bin/kwok-stages.yaml: _output/bin/kwok hack/localcluster/stages.yaml
+_output/bin/kwok-stages.yaml: _output/bin/kwok test/utils/localcluster/stages.yaml
 	@dir=$$($(ROOT_GO) list -C hack/modules/kwok -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage; \
 	sed -s '$$a ---' "$$dir"/node/fast/node-*.yaml "$$dir"/node/heartbeat-with-lease/node-*.yaml "$$dir"/pod/fast/pod-*.yaml >$@; \
-	cat hack/localcluster/stages.yaml >>$@
+	cat test/utils/localcluster/stages.yaml >>$@
 
 # Their storage drivers for file systems that need headers of C libraries are left out.
 _output/bin/containerd _output/bin/containerd-shim-runc-v2 _output/bin/ctr: hack/modules/containerd/go.mod hack/modules/containerd/go.sum | go-and-git

@@ -122,7 +122,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.output, "output", "_output", "directory for the cluster; results go into bench in it")
 	flags.BoolVar(&o.enforce, "enforce", true, "fail if a target is missed")
 	flags.Func("arg", "a further flag of a component, component:flag=value, to see what it changes; can be repeated", func(arg string) error {
-		o.args = append(o.args, arg) // hack/localcluster checks it.
+		o.args = append(o.args, arg) // test/utils/localcluster checks it.
 		return nil
 	})
 	if err := flags.Parse(args); err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 func TestQuietResults(t *testing.T) {

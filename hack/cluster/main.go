@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command cluster starts and stops local clusters, see hack/localcluster.
+// Command cluster starts and stops local clusters, see test/utils/localcluster.
 package main
 
 import (
@@ -29,8 +29,8 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/hack/realcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 const usage = `usage: cluster up [flags]         start a local cluster, or reuse the one that runs

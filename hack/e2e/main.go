@@ -46,7 +46,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // options is what the caller can choose.

@@ -28,8 +28,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	nodeutil "k8s.io/component-helpers/node/util"
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/controlplane"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // A kubelet that is restarted, or stopped for a while, leaves its pods alone.

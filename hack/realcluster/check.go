@@ -26,8 +26,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/controlplane"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 func checkRoot() error {

@@ -25,7 +25,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 const (

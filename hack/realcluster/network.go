@@ -62,7 +62,7 @@ func networkOf(index int) nodeNetwork {
 	}
 }
 
-// nodeName is the name of a node, as in clusters of hack/localcluster.
+// nodeName is the name of a node, as in clusters of test/utils/localcluster.
 func nodeName(index int) string { return fmt.Sprintf("node-%d", index) }
 
 // uplink is the interface of a node.

@@ -31,8 +31,8 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/controlplane"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // outputVariable names the directory with the programs and images.

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // disableGate runs a held pod while the gate is disabled. The next kubelet stops it with its grace

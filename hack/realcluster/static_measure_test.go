@@ -26,7 +26,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // measureVariable is for how long TestNodeKubeletWithoutMaintenance counts requests.

@@ -24,7 +24,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // staticPodCase is what happens to the static pods of a node with a real kubelet.

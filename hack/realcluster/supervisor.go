@@ -30,7 +30,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/localcluster"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // record is what a cluster is started with. The supervisor adds the port.

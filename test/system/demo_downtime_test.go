@@ -23,9 +23,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 const (

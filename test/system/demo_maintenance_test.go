@@ -202,7 +202,7 @@ func (d *maintenanceDemo) complete(tCtx ktesting.TContext) {
 }
 
 // createRackNodes creates simulated nodes, and waits until they are schedulable. kwok assigns pods
-// addresses of the range of their node: these ranges are below those of hack/localcluster.
+// addresses of the range of their node: these ranges are below those of test/utils/localcluster.
 func createRackNodes(tCtx ktesting.TContext, names ...string) {
 	tCtx.Helper()
 	for i, name := range names {

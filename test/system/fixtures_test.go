@@ -124,7 +124,7 @@ func newScheduledPod(name string, interceptors ...string) *v1.Pod {
 }
 
 // newSlowPod returns a pod with delays until it is ready, and until it is gone. The annotations are
-// explained in hack/localcluster/stages.yaml.
+// explained in test/utils/localcluster/stages.yaml.
 func newSlowPod(name string, start, end time.Duration) *v1.Pod {
 	pod := newScheduledPod(name)
 	pod.Annotations = map[string]string{

@@ -33,9 +33,9 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/controlplane"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // timesFaster is what all times of the rules are divided by: what takes an hour takes a minute.

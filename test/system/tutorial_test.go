@@ -31,8 +31,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/kubernetes/hack/localcluster"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
 // TestTutorial runs the commands of docs/tutorial.md in one shell, in the order of the document.

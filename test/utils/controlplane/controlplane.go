@@ -16,7 +16,7 @@ limitations under the License.
 
 // Package controlplane runs the components of a control plane as plain processes on
 // loopback: for tests that kill them in the middle of their work or swap their binaries
-// over one etcd, and for the local clusters of hack/localcluster.
+// over one etcd, and for the local clusters of test/utils/localcluster.
 //
 // It does not use kwokctl, which starts processes too: kwokctl kills whatever process has
 // a pid by now, does not notice that a component failed, and takes the flags of a
