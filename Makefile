@@ -37,7 +37,7 @@ endif
 CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
 # What a node runs beside containerd. The images are of the last of these.
-NODE_PROGRAMS := ./cmd/kubelet ./cmd/kube-proxy ./hack/realcluster/workload
+NODE_PROGRAMS := ./cmd/kubelet ./cmd/kube-proxy ./test/utils/realcluster/workload
 DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,downscale-pod-picker eviction-interceptor eviction-requester)
 
 # DBG=1 keeps what a debugger needs. Without it, the linker drops the symbol tables, and
@@ -74,7 +74,7 @@ endef
 
 # What hack/test-node.sh runs.
 define build-node-tests
-for dir in hack/realcluster test/system; do \
+for dir in test/utils/realcluster test/system; do \
 	CGO_ENABLED=0 GOWORK= go test -C _output/kubernetes $(BUILD_FLAGS) -vet=off -c -o "$$PWD/_output/$${dir##*/}.test" "./$$dir"; done
 endef
 

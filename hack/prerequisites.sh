@@ -78,7 +78,7 @@ for tool in "$@"; do
     git) command -v git >/dev/null || missing git "Debian, Ubuntu: apt-get install git; Fedora: dnf install git" ;;
     real-nodes) check_real_nodes ;;
     local-up) check_local_up ;;
-    # For nodes that shut down, see hack/realcluster/shutdown.go.
+    # For nodes that shut down, see test/utils/realcluster/shutdown.go.
     dbus) command -v dbus-daemon >/dev/null || missing dbus "Debian, Ubuntu: apt-get install dbus" ;;
     *) echo "hack/prerequisites.sh: unknown tool ${tool}" >&2; exit 2 ;;
   esac

@@ -40,11 +40,11 @@ run_tests() {
 
 run_group() {
   case $1 in
-    lives) run_tests realcluster.test hack/realcluster -test.run='^TestNodes' -test.skip='^TestNodesLocalUp' ;;
-    local-up) run_tests realcluster.test hack/realcluster -test.run='^TestNodesLocalUp' ;;
-    static) run_tests realcluster.test hack/realcluster -test.run='^TestNodeStaticPods' ;;
-    control-plane) run_tests realcluster.test hack/realcluster -test.run='^TestNode' -test.skip='^(TestNodes|TestNodeStaticPods)' ;;
-    predecessor) run_tests realcluster.test hack/realcluster -test.run='^TestForkNode' ;;
+    lives) run_tests realcluster.test test/utils/realcluster -test.run='^TestNodes' -test.skip='^TestNodesLocalUp' ;;
+    local-up) run_tests realcluster.test test/utils/realcluster -test.run='^TestNodesLocalUp' ;;
+    static) run_tests realcluster.test test/utils/realcluster -test.run='^TestNodeStaticPods' ;;
+    control-plane) run_tests realcluster.test test/utils/realcluster -test.run='^TestNode' -test.skip='^(TestNodes|TestNodeStaticPods)' ;;
+    predecessor) run_tests realcluster.test test/utils/realcluster -test.run='^TestForkNode' ;;
     predecessor-shutdown) run_tests system.test test/system -test.run='^TestForkNode' ;;
     shutdown) run_tests system.test test/system -test.run='^TestNodeShutdown$' ;;
     *) echo "test-node: no group $1: there are ${GROUPS_OF_TESTS[*]} ${OTHER_GROUPS[*]}" >&2 && return 2 ;;

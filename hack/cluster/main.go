@@ -29,8 +29,8 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/kubernetes/hack/realcluster"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/realcluster"
 )
 
 const usage = `usage: cluster up [flags]         start a local cluster, or reuse the one that runs

@@ -24,8 +24,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/kubernetes/hack/realcluster"
 	imageutils "k8s.io/kubernetes/test/utils/image"
+	"k8s.io/kubernetes/test/utils/realcluster"
 )
 
 // testImage is an image that tests ask for by its names upstream. It is made of programs built

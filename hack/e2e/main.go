@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Command e2e runs upstream's end-to-end tests on clusters with real nodes, see hack/realcluster:
-// with the feature gates of the fork on, with them off, and on the pristine base. All three run the
-// same tests.
+// Command e2e runs upstream's end-to-end tests on clusters with real nodes, see
+// test/utils/realcluster: with the feature gates of the fork on, with them off, and on the pristine
+// base. All three run the same tests.
 //
 // # Reading order
 //

@@ -31,7 +31,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/kubernetes/hack/realcluster"
+	"k8s.io/kubernetes/test/utils/realcluster"
 )
 
 const (

@@ -25,8 +25,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/kubernetes/hack/realcluster"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/realcluster"
 )
 
 // sudo is the name by which this program stands in for systemctl: the tests of a node restart the

@@ -38,7 +38,7 @@ import (
 )
 
 const (
-	// appLabel is a label of pods with the name of their workload: test/utils/availability reads it too.
+	// appLabel is a label of pods with the name of their workload: availability reads it too.
 	appLabel = "app"
 
 	// deschedulerInBackground is the annotation of pods whose eviction the descheduler expects to

@@ -24,10 +24,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/kubernetes/hack/realcluster"
-	"k8s.io/kubernetes/hack/realcluster/logind"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/realcluster"
+	"k8s.io/kubernetes/test/utils/realcluster/logind"
 )
 
 // The nodes of the faults.

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	"k8s.io/kubernetes/hack/realcluster/logind"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"k8s.io/kubernetes/test/utils/realcluster/logind"
 )
 
 // shutdownStory is what happens to the pods of a node that shuts down.

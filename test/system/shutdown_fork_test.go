@@ -23,9 +23,9 @@ import (
 	"testing"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	"k8s.io/kubernetes/hack/realcluster"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/realcluster"
 )
 
 // TestForkNodeShutdown shuts a node with the kubelet of the predecessor, the fork on the base

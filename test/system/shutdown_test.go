@@ -24,10 +24,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/kubernetes/hack/realcluster"
-	"k8s.io/kubernetes/hack/realcluster/logind"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/realcluster"
+	"k8s.io/kubernetes/test/utils/realcluster/logind"
 )
 
 const (

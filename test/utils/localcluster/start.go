@@ -182,8 +182,8 @@ type record struct {
 	Ports    controlplane.Ports
 }
 
-// RealRecord is the record of a cluster of hack/realcluster, which shares the directory of the
-// clusters and their names.
+// RealRecord is the record of a cluster of test/utils/realcluster, which shares the directory of
+// the clusters and their names.
 const RealRecord = "real.json"
 
 // checkKind refuses the directory of a cluster with real nodes.

@@ -150,7 +150,7 @@ func (n *node) kubeconfig(user string) string { return controlplane.UserKubeconf
 
 func (n *node) cgroup() string { return nodeCgroup(n.dir, n.name()) }
 
-// zones is the number of zones that the nodes are spread over, as in clusters of test/utils/localcluster.
+// zones is the number of zones that the nodes are spread over, as in clusters of localcluster.
 const zones = 3
 
 func zoneOf(index int) string { return fmt.Sprintf("zone-%c", 'a'+index%zones) }

@@ -29,7 +29,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/realcluster/logind"
+	"k8s.io/kubernetes/test/utils/realcluster/logind"
 )
 
 // A kubelet learns from logind that its node shuts down, and takes the time that it needs by a lock.

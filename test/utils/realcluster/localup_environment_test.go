@@ -128,7 +128,7 @@ var ownVariables = regexp.MustCompile(`_(PIDS?|LOG|LOGFILE|SCRAPE_DIR)$`)
 func TestScriptVariables(t *testing.T) {
 	pattern := regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*):?-`)
 	read := sets.New[string]()
-	for _, file := range []string{"../local-up-cluster.sh", "../lib/etcd.sh"} {
+	for _, file := range []string{"../../../hack/local-up-cluster.sh", "../../../hack/lib/etcd.sh"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestScriptVariablesDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(page), "../../docs/how-to/run-local-up-cluster.md"))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(page), "../../../docs/how-to/run-local-up-cluster.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/kubernetes/hack/realcluster/logind"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/realcluster/logind"
 )
 
 // TestNodeShutdownRig shows that the logind of a node does for a kubelet what systemd's does: it

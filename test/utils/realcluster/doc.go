@@ -15,8 +15,8 @@ limitations under the License.
 */
 
 // Package realcluster runs clusters with real nodes on one machine: the control plane of
-// test/utils/controlplane, and nodes with a kubelet, containerd, runc and kube-proxy whose pods run. It
-// needs root, and leaves nothing behind when it ends, however it ends.
+// test/utils/controlplane, and nodes with a kubelet, containerd, runc and kube-proxy whose pods run.
+// It needs root, and leaves nothing behind when it ends, however it ends.
 //
 // # Processes
 //

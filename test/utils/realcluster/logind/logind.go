@@ -14,9 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package logind does on the nodes of hack/realcluster what systemd's logind does for a kubelet
-// before a machine goes down: it gives out locks that delay a shutdown, announces the shutdown, and
-// waits until all locks are released or its delay is over.
+// Package logind does on the nodes of test/utils/realcluster what systemd's logind does for a
+// kubelet before a machine goes down: it gives out locks that delay a shutdown, announces the
+// shutdown, and waits until all locks are released or its delay is over.
 //
 // It differs from systemd's in what no kubelet sees: there are no locks but those that delay
 // shutdowns, and a shutdown can be cancelled during the delay. There, only one that fails is.
