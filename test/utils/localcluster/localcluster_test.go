@@ -504,8 +504,6 @@ func TestProcesses(t *testing.T) {
 		"component behind a script":   {argv: []string{"/bin/bash", bin + "/kube-scheduler", "--v=2"}, home: "/repo/_output/clusters/a", want: "map[kube-scheduler:42]"},
 		"debugger on our program":     {argv: []string{"gdb", bin + "/kube-apiserver"}, home: "/home/me", want: "map[]"},
 		"pager without a home":        {argv: []string{"less", bin + "/etcd"}, want: "map[]"},
-		"started by kwokctl":          {argv: []string{"/repo/_output/.kwok/clusters/a/bin/kwok-controller"}, want: "map[kwok:42]"},
-		"kwokctl's, of other cluster": {argv: []string{"/repo/_output/.kwok/clusters/b/bin/etcd"}, want: "map[]"},
 		"component of other cluster":  {argv: []string{"/repo/_output/clusters/a2/bin/etcd"}, want: "map[]"},
 		"cluster of other clone":      {argv: []string{"/other/_output/clusters/a/bin/etcd"}, want: "map[]"},
 		"tool of the user":            {argv: []string{bin + "/kubectl", "get", "pods"}, want: "map[]"},

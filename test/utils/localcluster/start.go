@@ -372,17 +372,10 @@ func (c *Cluster) procStrings(pid int, file string) []string {
 // or "".
 func (c *Cluster) componentAt(path string) string {
 	dir, name := filepath.Split(path)
-	switch filepath.Clean(dir) {
-	case controlplane.LinkDir(c.Dir()):
-	case filepath.Join(c.Output, ".kwok", "clusters", c.Name, "bin"): // Clusters that kwokctl has started.
-		name = strings.Replace(name, "kwok-controller", controlplane.Kwok, 1)
-	default:
+	if filepath.Clean(dir) != controlplane.LinkDir(c.Dir()) || !slices.Contains(controlplane.Components, name) {
 		return ""
 	}
-	if slices.Contains(controlplane.Components, name) {
-		return name
-	}
-	return ""
+	return name
 }
 
 // killTimeout is how long a process may take to be gone after SIGKILL: while the kernel waits
