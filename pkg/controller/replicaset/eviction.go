@@ -113,6 +113,11 @@ func (rsc *ReplicaSetController) InterceptEvictions(
 		return nil, fmt.Errorf("intercepting evictions of ReplicaSets: %w", err)
 	}
 
+	if _, err := requestInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		rsc.requestCreated(obj.(*coordinationv1alpha1.EvictionRequest))
+	}}); err != nil {
+		return nil, fmt.Errorf("watching evictions of ReplicaSets: %w", err)
+	}
 	rsc.podControl = interceptedPodControl{
 		PodControlInterface: rsc.podControl, deploymentLister: deploymentInformer.Lister(), creator: evictioninterceptor.NewCreator(rsc.clock),
 		recorder: newEvictionRecorder(rsc.eventBroadcaster), podLister: rsc.podLister, requestLister: requestInformer.Lister(),

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	apps "k8s.io/api/apps/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appslisters "k8s.io/client-go/listers/apps/v1"
@@ -83,10 +84,69 @@ func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.P
 }
 
 // evictionsWait reports whether an eviction waits for the pods of a ReplicaSet: there are extra replicas, or a pod
-// waits for its turn.
+// waits for its turn. During a rollout, pods of one ReplicaSet of a Deployment wait for those of another one.
 func (rsc *ReplicaSetController) evictionsWait(rs *apps.ReplicaSet, activePods []*v1.Pod) bool {
+	if hasExtraReplicas(rs) || slices.ContainsFunc(activePods, rsc.evictions.isRequested) {
+		return true
+	}
+	return slices.ContainsFunc(rsc.relatedTo(rs), func(related *apps.ReplicaSet) bool {
+		if related.UID == rs.UID || related.Status.Replicas == 0 {
+			return false
+		}
+		if hasExtraReplicas(related) {
+			return true
+		}
+		pods, err := controller.FilterPodsByOwner(rsc.podIndexer, &related.ObjectMeta, rsc.Kind, false)
+		return err == nil && slices.ContainsFunc(pods, rsc.evictions.isRequested)
+	})
+}
+
+func hasExtraReplicas(rs *apps.ReplicaSet) bool {
 	_, surges := rs.Annotations[deploymentutil.EvictionSurgeAnnotation]
-	return surges || slices.ContainsFunc(activePods, rsc.evictions.isRequested)
+	return surges
+}
+
+// relatedTo returns the ReplicaSets with the same controller, of which it is one.
+func (rsc *ReplicaSetController) relatedTo(rs *apps.ReplicaSet) []*apps.ReplicaSet {
+	ref := metav1.GetControllerOf(rs)
+	if ref == nil {
+		return []*apps.ReplicaSet{rs}
+	}
+	found, err := rsc.rsIndexer.ByIndex(controllerUIDIndex, string(ref.UID))
+	if err != nil {
+		return []*apps.ReplicaSet{rs} // The index exists.
+	}
+	related := make([]*apps.ReplicaSet, 0, len(found))
+	for _, obj := range found {
+		related = append(related, obj.(*apps.ReplicaSet))
+	}
+	return related
+}
+
+// requestCreated has the ReplicaSets synced within missingRecheck whose missing pods the requested one may have to wait
+// for. The delay that refusals have caused is older than the request.
+func (rsc *ReplicaSetController) requestCreated(request *coordinationv1alpha1.EvictionRequest) {
+	target := request.Spec.Target.Pod
+	if target == nil {
+		return
+	}
+	pod, err := rsc.podLister.Pods(request.Namespace).Get(target.Name)
+	if err != nil || string(pod.UID) != target.UID {
+		return
+	}
+	ref := metav1.GetControllerOf(pod)
+	if ref == nil {
+		return
+	}
+	owner := rsc.resolveControllerRef(pod.Namespace, ref)
+	if owner == nil {
+		return
+	}
+	for _, rs := range rsc.relatedTo(owner) {
+		if rs.Status.Replicas < *rs.Spec.Replicas {
+			rsc.recheckAfter(rs, missingRecheck)
+		}
+	}
 }
 
 // recheckAfter has a ReplicaSet synced again also if no event says that it has changed.

@@ -134,6 +134,90 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
+// During a rollout, pods of one ReplicaSet may wait for those that another one lacks.
+func TestMissingPodsOfAnotherReplicaSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(older *apps.ReplicaSet)
+		request []*coordinationv1alpha1.EvictionRequest
+		want    []string
+	}{
+		"a pod waits for its turn": {request: []*coordinationv1alpha1.EvictionRequest{requestOf("old")}, want: []string{"default/web-1 after 30s"}},
+		"there are extra replicas": {change: func(rs *apps.ReplicaSet) {
+			deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Surge: 1})
+		}, want: []string{"default/web-1 after 30s"}},
+		"nobody wants a pod": {request: []*coordinationv1alpha1.EvictionRequest{withdrawn(requestOf("old"))}},
+		"it belongs to another Deployment": {change: func(rs *apps.ReplicaSet) {
+			rs.OwnerReferences[0].UID = "other"
+		}, request: []*coordinationv1alpha1.EvictionRequest{requestOf("old")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			queue := &delayedQueue{}
+			f.rsc.queue = queue
+			f.intercept(t)
+			f.rsc.evictions.requestsSynced = func() bool { return true }
+			newer := surging(2, 0)
+			older := newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Name, rs.UID, rs.Status.Replicas = "web-0", "rs0", 1
+			})
+			if test.change != nil {
+				test.change(older)
+			}
+			f.cached(t, newDeployment(intstr.FromInt32(1)), newer, older, rankedPod("old", func(pod *v1.Pod) {
+				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(older, apps.SchemeGroupVersion.WithKind("ReplicaSet"))}
+			}))
+			for _, request := range test.request {
+				f.cached(t, request)
+			}
+			if _, _, err := f.rsc.surplus(f.ctx, []*v1.Pod{rankedPod("a")}, newer); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, queue.delayed); diff != "" {
+				t.Errorf("synced again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The controller may have been refused pods many times before an eviction waits for them.
+func TestRequestAfterRefusals(t *testing.T) {
+	for name, test := range map[string]struct {
+		missing int32
+		change  func(*coordinationv1alpha1.EvictionRequest)
+		want    []string
+	}{
+		"pods are missing":    {missing: 1, want: []string{"default/web-1 after 30s"}},
+		"no pod is missing":   {},
+		"it has another pod":  {missing: 1, change: func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod.UID = "other" }},
+		"its pod is not here": {missing: 1, change: func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod.Name = "other" }},
+		"it has no pod":       {missing: 1, change: func(r *coordinationv1alpha1.EvictionRequest) { r.Spec.Target.Pod = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newEvictionFixture(t)
+			queue := &delayedQueue{}
+			f.rsc.queue = queue
+			f.intercept(t)
+			newer := newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Spec.Replicas, rs.Status.Replicas = ptr.To(1+test.missing), 1
+			})
+			older := newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Name, rs.UID, rs.Status.Replicas = "web-0", "rs0", 1
+			})
+			f.cached(t, newer, older, rankedPod("old", func(pod *v1.Pod) {
+				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(older, apps.SchemeGroupVersion.WithKind("ReplicaSet"))}
+			}))
+			request := requestOf("old")
+			if test.change != nil {
+				test.change(request)
+			}
+			f.rsc.requestCreated(request)
+			if diff := cmp.Diff(test.want, queue.delayed); diff != "" {
+				t.Errorf("synced again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // delayedQueue records what is added to it with a delay.
 type delayedQueue struct {
 	workqueue.TypedRateLimitingInterface[string]
