@@ -28,11 +28,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -726,4 +728,54 @@ func TestStuckPodIsExplained(t *testing.T) {
 	expect("the machine is off", " (node n is not Ready: if the machine is off, give the node the taint node.kubernetes.io/out-of-service, or delete it)")
 	f.changeNamed("n", addTaint(v1.TaintNodeOutOfService))
 	expect("somebody has said so", " (node n is not Ready and out of service: the garbage collector of pods removes it)")
+}
+
+// While the status of a request cannot be written, it may say what is not so any more: that a budget refuses the eviction
+// which is gone, or who else did. A budget that exists comes first.
+func TestOutdatedRefusal(t *testing.T) {
+	const why = "the status of its request cannot be written: a policy says no"
+	for name, test := range map[string]struct {
+		reason  string
+		budgets []*policyv1.PodDisruptionBudget
+		want    string
+		texts   []string
+	}{
+		"the budget is gone": {reason: coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, want: "RequestFailed", texts: []string{why}},
+		"the budget exists": {
+			reason: coordinationv1alpha1.EvictionRequestReasonDisruptionBudget, budgets: []*policyv1.PodDisruptionBudget{newBudget("default", "web", &metav1.LabelSelector{})},
+			want: "DisruptionBudget", texts: []string{"default/web"},
+		},
+		"a webhook refused it": {reason: coordinationv1alpha1.EvictionRequestReasonEvictionRefused, want: "RequestFailed", texts: []string{why, "was refused: ask team Y"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.podBudgets = poddisruptionbudget.NewIndex(test.budgets)
+			f.createNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0)[0]
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.run(5 * time.Second)
+			request := f.request1(pod)
+			request.Status.Conditions = append(request.Status.Conditions, metav1.Condition{
+				Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Reason: test.reason, Message: "ask team Y",
+				LastTransitionTime: metav1.NewTime(f.clock.Now()),
+			})
+			if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			f.run(time.Second)
+			for range 3 {
+				f.statusFailures.Failed(requestKey(request), "a policy says no", f.clock.Now())
+			}
+			f.run(5 * time.Second)
+			blockers := f.maintenance("m").Status.DrainStatus.Blockers
+			if len(blockers) != 1 || string(blockers[0].Cause) != test.want {
+				t.Fatalf("blockers %+v, want one of cause %s", blockers, test.want)
+			}
+			for _, text := range test.texts {
+				if !strings.Contains(blockers[0].Message, text) {
+					t.Errorf("message %q lacks %q", blockers[0].Message, text)
+				}
+			}
+		})
+	}
 }

@@ -184,7 +184,7 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
 	case facts.obstacle != nil && !isRequested(facts.request) && !facts.completes:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
-	case c.isUnrecorded(&facts):
+	case c.isUnrecorded(&facts, budgets != nil):
 		facts.blocker, facts.blocked = c.unrecordedRequest(&facts), true
 	case facts.blocked:
 		c.explain(&facts.blocker)
@@ -199,13 +199,20 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 }
 
 // isUnrecorded reports whether the status of the request cannot be written, so that no interceptor follows the active
-// one, and nothing says why the eviction is refused. What needs an intervention itself comes first.
-func (c *Controller) isUnrecorded(p *podFacts) bool {
-	if !isRequested(p.request) || p.DeletionTimestamp != nil || p.blocked && p.blocker.Cause.Blocked() {
+// one, and nothing says why the eviction is refused. What needs an intervention itself comes first, unless only an
+// earlier status says so. named is whether blockers name budgets.
+func (c *Controller) isUnrecorded(p *podFacts, named bool) bool {
+	if !isRequested(p.request) || p.DeletionTimestamp != nil || p.blocked && p.blocker.Cause.Blocked() && !mayBeOver(&p.blocker, named) {
 		return false
 	}
 	_, fails := c.statusFailures.Get(requestKey(p.request))
 	return fails
+}
+
+// mayBeOver reports whether nothing but the last status that could be written says so: what else refuses an eviction than
+// a budget, or that a budget does which is gone.
+func mayBeOver(blocker *maintenance.Hold, named bool) bool {
+	return blocker.Cause == maintenance.HoldEvictionRefused || blocker.Cause == maintenance.HoldDisruptionBudget && named && blocker.Name == ""
 }
 
 // unrecordedRequest returns the blocker of a pod for which isUnrecorded is true.
@@ -215,7 +222,11 @@ func (c *Controller) unrecordedRequest(p *podFacts) maintenance.Hold {
 		c.statusFailures.Resume(key, earlier)
 	}
 	failed, _ := c.statusFailures.Get(key)
-	return maintenance.FailedRequest(p.Pod, "the status of its request cannot be written: "+failed.Message, failed.Since)
+	message := "the status of its request cannot be written: " + failed.Message
+	if p.blocked && p.blocker.Cause == maintenance.HoldEvictionRefused {
+		message += "; the last one that could says that the eviction was refused: " + p.blocker.Message
+	}
+	return maintenance.FailedRequest(p.Pod, message, failed.Since)
 }
 
 func requestKey(request *coordinationv1alpha1.EvictionRequest) types.NamespacedName {
