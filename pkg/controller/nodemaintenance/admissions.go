@@ -230,12 +230,15 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 
 // queueRankOf returns the place of a maintenance among those that wait for budgets: the one that has been in the
 // stage Drain for the longest is first. One that was prepared long ago, in the stage Idle or Cordon, does not go
-// before those that have been waiting since. Until its start
-// is stored, it is the last one.
+// before those that have been waiting since. Until its start is stored, it is the last one. Others who write its status
+// could store a start before the stage began, but none before its creation counts.
 func queueRankOf(m *coordinationv1alpha1.NodeMaintenance) string {
 	since := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain)
 	if since == nil {
 		return "~/" + rankOf(m)
+	}
+	if since.Before(&m.CreationTimestamp) {
+		since = &m.CreationTimestamp
 	}
 	return since.UTC().Format("2006-01-02T15:04:05") + "/" + rankOf(m)
 }

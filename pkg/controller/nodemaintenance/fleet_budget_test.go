@@ -525,6 +525,30 @@ func TestWhoDrainsFirstGoesFirst(t *testing.T) {
 	}
 }
 
+// A start of stage Drain that is before the maintenance, which whoever may write its status can store in stage Idle, is
+// no place before those that have been waiting.
+func TestForgedStartOfDrain(t *testing.T) {
+	drainingSince := func(name string, created, since time.Time) *coordinationv1alpha1.NodeMaintenance {
+		m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(created)}}
+		m.Status.StageStatuses = []coordinationv1alpha1.StageStatus{{Name: stageDrain, StartTimestamp: ptr.To(metav1.NewTime(since))}}
+		return m
+	}
+	waits := drainingSince("waits", start, start.Add(time.Hour))
+	for name, test := range map[string]struct {
+		other *coordinationv1alpha1.NodeMaintenance
+		first bool
+	}{
+		"forged":                       {other: drainingSince("other", start.Add(2*time.Hour), start.AddDate(-26, 0, 0))},
+		"later":                        {other: drainingSince("other", start.Add(-time.Hour), start.Add(2*time.Hour))},
+		"earlier":                      {other: drainingSince("other", start.Add(30*time.Minute), start.Add(30*time.Minute)), first: true},
+		"a clock that is a second off": {other: drainingSince("other", start.Add(30*time.Minute), start.Add(30*time.Minute-time.Second)), first: true},
+	} {
+		if first := queueRankOf(test.other) < queueRankOf(waits); first != test.first {
+			t.Errorf("%s: it goes first: %t", name, first)
+		}
+	}
+}
+
 // An admission that is written when the maintenance is over already does not stay on the node, and goes at once if
 // this process has seen that the maintenance was deleted.
 func TestAdmissionAfterTheEnd(t *testing.T) {
