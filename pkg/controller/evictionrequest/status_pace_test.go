@@ -22,9 +22,13 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2/ktesting"
 )
 
@@ -116,5 +120,101 @@ func TestUnrecordedRefusalsHaveAPace(t *testing.T) {
 	stored, err := f.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(context.Background(), string(podUID), metav1.GetOptions{})
 	if err != nil || len(stored.Status.Conditions) > 0 {
 		t.Errorf("the request has the conditions %v, %v", stored.Status.Conditions, err)
+	}
+}
+
+// Who comes to write during the pause comes again at its end, without an event, and without a longer back-off.
+func TestRefusedStatusIsTriedAfterThePause(t *testing.T) {
+	f := newFixture(t, newRequest(), newPod(interceptedBy(first)))
+	f.refusesStatus(apierrors.NewForbidden(evictionRequestResource, string(podUID), errUnreachable))
+	_, ctx := ktesting.NewTestContext(t)
+	for range 2 {
+		f.decisions.Add(requestKeyOfPod)
+		f.workOnce(ctx)
+		f.clock.Step(400 * time.Millisecond)
+	}
+	if got := f.decisions.waits(requestKeyOfPod); got != 600*time.Millisecond {
+		t.Errorf("the request is synced again after %s, want 600ms", got)
+	}
+	if len(f.decisions.limited) != 1 || len(f.decisions.forgotten) > 0 {
+		t.Errorf("in the back-off are %v, and no more %v", f.decisions.limited, f.decisions.forgotten)
+	}
+	if got := countActions(f.client.Actions(), "update", "evictionrequests"); got != 1 {
+		t.Errorf("tried to write %d times, want once", got)
+	}
+}
+
+// A refusal that cannot be recorded during the pause is looked at again at its end.
+func TestUnrecordedRefusalIsTriedAfterThePause(t *testing.T) {
+	pod := newPod()
+	f := newFixture(t, newRequest(imperativeActive()), pod)
+	f.evictErr = apierrors.NewForbidden(podResource, pod.Name, errUnreachable)
+	for range 2 {
+		f.writer.failures.Failed(requestKeyOfPod, "refused", f.clock.Now())
+	}
+	f.clock.Step(500 * time.Millisecond)
+	f.syncEviction(t, requestKeyOfPod)
+	if got := f.evictions.waits(itemOf(requestKeyOfPod)); got != 1500*time.Millisecond {
+		t.Errorf("the eviction is tried again after %s, want 1.5s", got)
+	}
+	if len(f.evicted) != 1 || countActions(f.client.Actions(), "update", "evictionrequests") != 0 {
+		t.Errorf("tried to evict %d times, want once, and to write in the pause", len(f.evicted))
+	}
+}
+
+// What ends a failure, and what does not: the built-in interceptor writes from another queue, which may still fail when
+// there is nothing to write in this one.
+func TestWhatEndsARefusedStatus(t *testing.T) {
+	unchanged := func(ctx context.Context, f *fixture, request *coordinationv1alpha1.EvictionRequest) error {
+		return f.writer.setStatus(ctx, request, request.Status.DeepCopy())
+	}
+	for name, test := range map[string]struct {
+		request *coordinationv1alpha1.EvictionRequest
+		do      func(context.Context, *fixture, *coordinationv1alpha1.EvictionRequest) error
+		ends    bool
+	}{
+		"nothing is to be written":                      {newRequest(), unchanged, true},
+		"nothing is to be written in one of two queues": {newRequest(imperativeActive()), unchanged, false},
+		"the request is deleted": {newRequest(), func(ctx context.Context, f *fixture, request *coordinationv1alpha1.EvictionRequest) error {
+			return f.writer.remove(ctx, request)
+		}, true},
+		"the request is gone": {newRequest(), func(ctx context.Context, f *fixture, request *coordinationv1alpha1.EvictionRequest) error {
+			f.sendDelete(t, request)
+			return f.syncRequest(ctx, requestKeyOfPod)
+		}, true},
+		"another request is gone": {newRequest(), func(ctx context.Context, f *fixture, _ *coordinationv1alpha1.EvictionRequest) error {
+			return f.syncRequest(ctx, types.NamespacedName{Namespace: namespace, Name: "another"})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, test.request)
+			for range 3 {
+				f.writer.failures.Failed(requestKeyOfPod, "refused", f.clock.Now())
+			}
+			_, ctx := ktesting.NewTestContext(t)
+			if err := test.do(ctx, f, test.request); err != nil {
+				t.Fatalf("unexpected error: %v", err)
+			}
+			if _, blocks := f.writer.failures.Get(requestKeyOfPod); blocks == test.ends {
+				t.Errorf("it is a blocker: %t", blocks)
+			}
+		})
+	}
+}
+
+// A controller that stops finds no failure.
+func TestStopIsNoRefusedStatus(t *testing.T) {
+	f := newFixture(t, newRequest(), newPod(interceptedBy(first)))
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, stop := context.WithCancel(ctx)
+	f.client.PrependReactor("update", "evictionrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		stop()
+		return true, nil, ctx.Err()
+	})
+	if err := f.syncRequest(ctx, requestKeyOfPod); err == nil {
+		t.Fatal("no error")
+	}
+	if wait := f.writer.failures.Wait(requestKeyOfPod, f.clock.Now()); wait != 0 {
+		t.Errorf("the next attempt waits for %s", wait)
 	}
 }

@@ -779,3 +779,91 @@ func TestOutdatedRefusal(t *testing.T) {
 		})
 	}
 }
+
+// failStatus has the evictionrequest-controller of the same process find that it cannot write the status of the request
+// for the pod, until that is a blocker.
+func (f *fixture) failStatus(pod *v1.Pod) {
+	f.t.Helper()
+	for range 3 {
+		f.statusFailures.Failed(requestKey(f.request1(pod)), "not on my watch", f.clock.Now())
+		f.run(4 * time.Second)
+	}
+}
+
+// requestFailed returns the blockers of the maintenance m because of requests that fail.
+func (f *fixture) requestFailed() (found []coordinationv1alpha1.DrainBlocker) {
+	f.t.Helper()
+	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {
+		if b.Cause == coordinationv1alpha1.DrainBlockerRequestFailed {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// A pod whose interceptors nobody can follow, because the status of its request cannot be written, is a blocker at once,
+// and none at once when it can. A process that starts finds since when another one has found that.
+func TestStatusOfRequestThatCannotBeWritten(t *testing.T) {
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	key := requestKey(f.request1(pod))
+	for range 2 {
+		f.statusFailures.Failed(key, "not on my watch", f.clock.Now())
+		f.run(4 * time.Second)
+	}
+	if found := f.requestFailed(); len(found) > 0 {
+		t.Errorf("after an incident: %+v", found)
+	}
+	first := start.Add(5 * time.Second)
+	f.statusFailures.Failed(key, "not on my watch", f.clock.Now())
+	f.run(2 * time.Second)
+	const message = "the status of its request cannot be written: not on my watch"
+	if since := f.expectBlocker("it fails", coordinationv1alpha1.DrainBlockerRequestFailed, message); !since.Equal(first) {
+		t.Errorf("it fails since %s, want %s", since, first)
+	}
+	f.restart()
+	f.failStatus(pod)
+	if since := f.expectBlocker("another process finds it", coordinationv1alpha1.DrainBlockerRequestFailed, message); !since.Equal(first) {
+		t.Errorf("after a restart, it fails since %s, want %s", since, first)
+	}
+	f.statusFailures.Ended(key)
+	f.run(2 * time.Second)
+	if found := f.requestFailed(); len(found) > 0 {
+		t.Errorf("it is over: %+v", found)
+	}
+}
+
+// A pod that terminates, and what needs an intervention itself, come before a status that cannot be written.
+func TestStatusThatFailsHidesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fixture, *v1.Pod)
+		want   coordinationv1alpha1.DrainBlockerCause
+	}{
+		"the pod terminates": {func(f *fixture, pod *v1.Pod) {
+			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(f.clock.Now().Add(time.Hour))), ptr.To[int64](3600)
+			if _, err := f.client.CoreV1().Pods(pod.Namespace).Update(f.ctx, pod, metav1.UpdateOptions{}); err != nil {
+				f.t.Fatal(err)
+			}
+		}, coordinationv1alpha1.DrainBlockerTerminating},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			pod := f.createPods(1, "n", 0)[0]
+			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+			f.run(time.Second)
+			f.failStatus(pod)
+			if found := f.requestFailed(); len(found) != 1 {
+				t.Fatalf("blockers %+v", found)
+			}
+			test.change(f, pod)
+			f.run(5 * time.Second)
+			if got := f.maintenance("m").Status.DrainStatus.Blockers; len(got) != 1 || got[0].Cause != test.want {
+				t.Errorf("blockers %+v, want %s", got, test.want)
+			}
+		})
+	}
+}

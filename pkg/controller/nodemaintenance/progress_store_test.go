@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -441,4 +442,29 @@ func BenchmarkProgressStore(b *testing.B) {
 			}
 		})
 	}
+}
+
+// That a maintenance was deleted is known for as long as the cache may be behind, and no longer, also if the clock is set
+// back.
+func TestDeletionsAreForgotten(t *testing.T) {
+	limits := newLimits()
+	s := newProgressStore(limits)
+	deleted := func(at time.Duration, uid types.UID, want ...types.UID) {
+		t.Helper()
+		limits.now = func() time.Time { return start.Add(at) }
+		s.noteGone(uid)
+		for _, known := range want {
+			if !s.isGone(known) {
+				t.Errorf("%v: the deletion of %s is not known", at, known)
+			}
+		}
+		if len(s.gone) != len(want) {
+			t.Errorf("%v: known are %v, want %v", at, s.gone, want)
+		}
+	}
+	deleted(0, "a", "a")
+	deleted(time.Minute, "b", "a", "b")
+	deleted(unknownAdmission-time.Second, "c", "a", "b", "c")
+	deleted(unknownAdmission, "d", "b", "c", "d")
+	deleted(-time.Hour, "e", "e")
 }

@@ -298,6 +298,7 @@ func (f *fixture) memoryOf(name string) []string {
 	_, ownCordon := f.ownCordons.Load(name)
 	_, unrecorded := f.unrecorded.Load(name)
 	_, conditions := f.ownConditions.Load(name)
+	_, status := f.writer.ownStatuses.Load(name)
 	var found []string
 	for what, has := range map[string]bool{
 		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": f.failures.nodes[name] != nil,
@@ -305,6 +306,7 @@ func (f *fixture) memoryOf(name string) []string {
 		"live drains": f.liveDrains.nodes[name] != nil, "node writes": !f.nodeWrites.last[name].IsZero(), "own cordons": ownCordon, "progress": len(f.progress.byNode[name]) > 0,
 		"conditions": conditions, "restorations": f.restorations.nodes[name] != nil, "untaints": f.untaints.nodes[name] != nil,
 		"reclaims": f.reclaims.nodes[name] != nil, "recordons": f.recordons.nodes[name] != nil, "retaints": f.retaints.nodes[name] != nil, "returns": f.returns.nodes[name] != nil,
+		"own statuses": status, "rewrites": f.rewrites.nodes[name] != nil,
 		"stale nodes": f.staleNodes.next[name] > 0, "unrecorded": unrecorded, "unseen writes": f.writer.unseen.nodes[name] != nil,
 	} {
 		if has {
@@ -336,11 +338,12 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	f.untaints.wrote("n", time.Time{}, f.clock.Now())
 	f.restorations.wrote("n", time.Time{}, f.clock.Now())
 	f.reclaims.wrote("n", time.Time{}, f.clock.Now())
+	f.rewrites.wrote("n", time.Time{}, f.clock.Now())
 	f.ownConditions.Store("n", writtenConditions{uid: f.node("n").UID})
 	f.nodeWrites.wrote("n", f.clock.Now())
 	f.ownCordons.Store("n", ownCordon{f.node("n").UID, true})
 	f.holdUps.nodes["n"] = &nodeHoldUps{uid: f.node("n").UID}
-	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node writes", "own cordons", "progress", "reclaims", "recordons", "restorations", "retaints", "returns", "unrecorded", "untaints"}
+	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node writes", "own cordons", "own statuses", "progress", "reclaims", "recordons", "restorations", "retaints", "returns", "rewrites", "unrecorded", "untaints"}
 	if diff := cmp.Diff(want, f.memoryOf("n")); diff != "" {
 		t.Errorf("memories before its end (-want, +got):\n%s", diff)
 	}

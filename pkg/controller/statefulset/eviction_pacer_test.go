@@ -519,6 +519,41 @@ func TestResync(t *testing.T) {
 	}
 }
 
+// The controller tries again soon to create a pod for which others wait, and so does the pacer.
+func TestMissingPodIsTriedAgain(t *testing.T) {
+	setMaxUnavailable(t, false)
+	for name, test := range map[string]struct {
+		pod    *v1.Pod
+		want   time.Duration
+		synced []string
+	}{
+		"another pod waits": {pod: pacedPod(0), want: 30 * time.Second, synced: []string{pacedKey + " after 30s"}},
+		"no pod waits":      {pod: pacedPod(0, broken), want: evictionProgressDeadline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPacing(t, pacedSet(2), test.pod, pacedRequest(test.pod))
+			p.begin(pacedRequest(test.pod))
+			p.pacer.lock.Lock()
+			defer p.pacer.lock.Unlock()
+			if got := p.pacer.pace(pacedKey, pacedSet(2), []*v1.Pod{test.pod}, p.clock.Now()); got != test.want {
+				t.Errorf("syncs again after %v, want %v", got, test.want)
+			}
+			if !slices.Equal(p.sets.delayed, test.synced) {
+				t.Errorf("the controller syncs %q, want %q", p.sets.delayed, test.synced)
+			}
+		})
+	}
+}
+
+// Messages name one pod, and say how many more there are.
+func TestPodsAreNamed(t *testing.T) {
+	for want, names := range map[string][]string{"pod web-2": {"web-2"}, "pod web-2 and 1 more": {"web-2", "web-3"}, "pod web-2 and 2 more": {"web-2", "web-3", "web-4"}} {
+		if got := podsNamed(names); got != want {
+			t.Errorf("%q are %q, want %q", names, got, want)
+		}
+	}
+}
+
 // A turn that is ended from outside is counted once.
 func TestCanceledTurns(t *testing.T) {
 	tests := map[string]struct {

@@ -97,6 +97,9 @@ func TestReplacementOfDrainedNode(t *testing.T) {
 		"resources, which may become free": {replacement: []func(*v1.Pod){pending("1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector"), selecting(v1.LabelHostname, "host-a")}, waits: plain},
 		"not scheduled yet":                {replacement: []func(*v1.Pod){slow, next, selecting(v1.LabelHostname, "host-a")}, waits: plain},
 		"it has come to its node":          {replacement: []func(*v1.Pod){pending(selector), selecting(v1.LabelHostname, "host-a"), on("a")}, waits: plain},
+		"its claim is in use":              {replacement: []func(*v1.Pod){pending("3 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"), claiming}, objects: volumeAt(v1.LabelHostname, "host-a")},
+		"it has to be spread":              {replacement: []func(*v1.Pod){pending(cordoned + "2 node(s) didn't match pod topology spread constraints"), selecting(v1.LabelHostname, "host-a")}, waits: plain},
+		"it terminates":                    {replacement: []func(*v1.Pod){pending(selector), selecting(v1.LabelHostname, "host-a"), terminating}, waits: "Waiting for pod web-2 to terminate: "},
 		"the hostname of no node":          {replacement: []func(*v1.Pod){pending(selector), selecting(v1.LabelHostname, "host-x")}, waits: plain},
 	}
 	for name, test := range tests {
