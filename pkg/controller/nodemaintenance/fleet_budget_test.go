@@ -549,6 +549,33 @@ func TestForgedStartOfDrain(t *testing.T) {
 	}
 }
 
+// The start of the stage Drain says who is first, then the age, then the name. Who has none yet is the last.
+func TestPlacesInTheQueue(t *testing.T) {
+	at := func(name string, created time.Duration, starts map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration) *coordinationv1alpha1.NodeMaintenance {
+		m := &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(start.Add(created))}}
+		for stage, began := range starts {
+			m.Status.StageStatuses = append(m.Status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(start.Add(began)))})
+		}
+		return m
+	}
+	type starts = map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration
+	var before string
+	for _, m := range []*coordinationv1alpha1.NodeMaintenance{
+		at("cordoned-later", time.Hour, starts{stageCordon: 8 * time.Hour, stageDrain: 9 * time.Hour}),
+		at("cordoned-early", 0, starts{stageCordon: time.Hour, stageDrain: 10 * time.Hour}),
+		at("same-start", time.Hour, starts{stageDrain: 10 * time.Hour}),
+		at("same-start-and-age", time.Hour, starts{stageDrain: 10 * time.Hour}),
+		at("cordoned", 0, starts{stageCordon: time.Hour}),
+		at("young", time.Hour, nil),
+	} {
+		rank := queueRankOf(m)
+		if rank <= before {
+			t.Errorf("%s has the rank %q, after %q", m.Name, rank, before)
+		}
+		before = rank
+	}
+}
+
 // An admission that is written when the maintenance is over already does not stay on the node, and goes at once if
 // this process has seen that the maintenance was deleted.
 func TestAdmissionAfterTheEnd(t *testing.T) {

@@ -806,6 +806,19 @@ func TestLimitedBy(t *testing.T) {
 	all := []participant{at("a", 1), at("b", 2), at("c", 3)}
 	expectNames(t, "limited by", limitedBy(all[1], all, all[0].allowed), "a")
 	expectNames(t, "limited by none", limitedBy(all[0], all, all[0].allowed))
+	ofShutdown := func(p participant) participant {
+		p.shutdown = true
+		return p
+	}
+	all[0] = ofShutdown(all[0])
+	expectNames(t, "limited by no shutdown", limitedBy(all[2], all, all[0].allowed), "b")
+	if got := nodeTargets(all, maintenance.Targets{}, func(maintenance.Targets) bool { return true }); !got.Equal(all[1].allowed) {
+		t.Errorf("targets %s with a shutdown, want %s", got, all[1].allowed)
+	}
+	// Alone, it drains as it allows, whatever the node was drained to before.
+	if got := nodeTargets([]participant{ofShutdown(all[2])}, all[1].allowed, func(maintenance.Targets) bool { return true }); !got.Equal(all[2].allowed) {
+		t.Errorf("targets %s of a shutdown alone, want %s", got, all[2].allowed)
+	}
 	if got := joinNames([]string{"e", "d", "c", "b", "a"}); got != "a, b, c, d, e" {
 		t.Errorf("got %q", got)
 	}

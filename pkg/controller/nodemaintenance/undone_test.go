@@ -25,7 +25,9 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 )
@@ -320,6 +322,33 @@ func TestStatusThatOthersRemove(t *testing.T) {
 					t.Errorf("the node is not released: %+v", node)
 				}
 			})
+		}
+	}
+}
+
+// TestStatusIsUndone: what another client has changed is what differs from the last write, unless that was to another
+// node of this name.
+func TestStatusIsUndone(t *testing.T) {
+	written := &v1.MaintenanceStatus{DrainMessage: "written"}
+	node := func(uid types.UID, status *v1.MaintenanceStatus) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: uid}, Status: v1.NodeStatus{MaintenanceStatus: status}}
+	}
+	w := &writer{}
+	if w.isStatusUndone(node("a", nil)) {
+		t.Error("undone before anything was written")
+	}
+	w.ownStatuses.Store("n", ownStatus{"a", written})
+	for name, test := range map[string]struct {
+		node *v1.Node
+		want bool
+	}{
+		"as written":   {node("a", written.DeepCopy()), false},
+		"changed":      {node("a", &v1.MaintenanceStatus{DrainMessage: "changed"}), true},
+		"removed":      {node("a", nil), true},
+		"another node": {node("b", nil), false},
+	} {
+		if got := w.isStatusUndone(test.node); got != test.want {
+			t.Errorf("%s: undone %t", name, got)
 		}
 	}
 }
