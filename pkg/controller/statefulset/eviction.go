@@ -228,7 +228,7 @@ func (p *evictionPacer) budgetChanged(obj any) {
 	if err != nil {
 		return
 	}
-	for _, key := range p.trackedIn(budget.Namespace) {
+	for _, key := range p.pacedIn(budget.Namespace) {
 		p.queue.Add(key)
 	}
 }

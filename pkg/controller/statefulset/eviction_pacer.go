@@ -316,12 +316,12 @@ func (p *evictionPacer) isTracked(key string) bool {
 	return len(p.turns[key]) > 0 || len(p.results[key]) > 0 || len(p.broken[key]) > 0
 }
 
-// trackedIn returns the keys of such sets in a namespace.
-func (p *evictionPacer) trackedIn(namespace string) []string {
+// pacedIn returns the keys of the sets in a namespace that have open turns or unconfirmed results.
+func (p *evictionPacer) pacedIn(namespace string) []string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	var keys []string
-	for _, key := range slices.Concat(slices.Collect(maps.Keys(p.turns)), slices.Collect(maps.Keys(p.results)), slices.Collect(maps.Keys(p.broken))) {
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(p.turns)), slices.Collect(maps.Keys(p.results))) {
 		if strings.HasPrefix(key, namespace+"/") {
 			keys = append(keys, key)
 		}
