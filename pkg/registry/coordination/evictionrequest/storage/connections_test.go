@@ -88,3 +88,15 @@ func TestConnectionsAreShared(t *testing.T) {
 		})
 	}
 }
+
+// Only the reader that has made a connection closes it: others may go on reading by it.
+func TestBorrowedReaderClosesNothing(t *testing.T) {
+	closed := 0
+	first := &reader{destroy: func() { closed++ }}
+	if first.borrowed().destroy(); closed != 0 {
+		t.Error("a borrowed reader closes the connection")
+	}
+	if first.destroy(); closed != 1 {
+		t.Errorf("the connection is closed %d times, want once", closed)
+	}
+}
