@@ -102,7 +102,7 @@ func TestTargets(t *testing.T) {
 func TestInitialize(t *testing.T) {
 	now := metav1.Time{Time: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)}
 	status := &coordinationv1alpha1.EvictionRequestStatus{ObservedGeneration: 7}
-	Initialize(status, podWith(naming("a.example.com")), now)
+	Initialize(status, Targets(podWith(naming("a.example.com"))), now)
 	const builtIn = coordinationv1alpha1.EvictionInterceptorImperative
 	want := &coordinationv1alpha1.EvictionRequestStatus{
 		ObservedGeneration: 7,
