@@ -26,7 +26,6 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
@@ -115,12 +114,4 @@ func nextRequestStatus(request *lifecyclev1alpha1.EvictionRequest, conditions []
 		}
 	}
 	return status
-}
-
-// targetOf returns the pod of a request of the group.
-func targetOf(request *lifecyclev1alpha1.EvictionRequest) (name string, uid types.UID) {
-	if pod := request.Spec.Target.Pod; pod != nil {
-		return pod.Name, pod.UID
-	}
-	return "", ""
 }
