@@ -51,8 +51,14 @@ func claiming(pod *v1.Pod) {
 }
 
 // nodesNamed requires a node of this name.
-func nodesNamed(name string) *v1.NodeSelector {
-	return &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}}}
+func nodesNamed(names ...string) *v1.NodeSelector {
+	selector := &v1.NodeSelector{}
+	for _, name := range names {
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, v1.NodeSelectorTerm{
+			MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{name}}},
+		})
+	}
+	return selector
 }
 
 func requiring(selector *v1.NodeSelector) func(*v1.Pod) {
@@ -100,7 +106,11 @@ func TestReplacementOfDrainedNode(t *testing.T) {
 		"its claim is in use":              {replacement: []func(*v1.Pod){pending("3 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"), claiming}, objects: volumeAt(v1.LabelHostname, "host-a")},
 		"it has to be spread":              {replacement: []func(*v1.Pod){pending(cordoned + "2 node(s) didn't match pod topology spread constraints"), selecting(v1.LabelHostname, "host-a")}, waits: plain},
 		"it terminates":                    {replacement: []func(*v1.Pod){pending(selector), selecting(v1.LabelHostname, "host-a"), terminating}, waits: "Waiting for pod web-2 to terminate: "},
-		"the hostname of no node":          {replacement: []func(*v1.Pod){pending(selector), selecting(v1.LabelHostname, "host-x")}, waits: plain},
+		"one of two nodes": {
+			replacement: []func(*v1.Pod){pending(cordoned + "2 node(s) didn't satisfy plugin(s) [NodeAffinity]"), requiring(nodesNamed("a", "b"))},
+			waits:       "Waiting for pod web-2 to become available on one of 2 nodes, which are cordoned: ",
+		},
+		"the hostname of no node": {replacement: []func(*v1.Pod){pending(selector), selecting(v1.LabelHostname, "host-x")}, waits: plain},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -100,11 +100,12 @@ func (m *Member) leaving() bool {
 	return m.countsAsUnavailable() && (m.Stage == Released || m.Replaced)
 }
 
-// holds reports whether the member waits for that another one leaves: none but its node, and others that are cordoned, can
-// run the member. The cordon usually ends when the drain has, which waits for the other one. If each waited for the other,
-// only a timeout would end it.
+// holds reports whether the member waits for that another one leaves: none but its node, which is cordoned, can run the
+// member. The cordon usually ends when the drain has, which waits for the other one. If each waited for the other, only a
+// timeout would end it. If one of several nodes can run the member, another drain, or a person, may make one of them
+// schedulable before: if nobody waited, all pods could be away until then.
 func (m *Member) holds(other *Member) bool {
-	return other.Pod != nil && other.Pod.Spec.NodeName != "" && slices.Contains(m.Only, other.Pod.Spec.NodeName)
+	return other.Pod != nil && other.Pod.Spec.NodeName != "" && len(m.Only) == 1 && m.Only[0] == other.Pod.Spec.NodeName
 }
 
 // need returns what must happen before the member no longer counts as unavailable.

@@ -52,7 +52,7 @@ func TestMembersThatHold(t *testing.T) {
 		"its pod": {limit: 1, members: []*Member{member("c", 3, only("n"), replaced), member("b", 2, on("n"), asked, available), member("a", 1, on("n"), asked, available)},
 			leave: map[string]string{"b": "c"}, waits: []string{"a"}},
 		"one of its nodes": {limit: 1, members: []*Member{member("c", 3, only("m", "n"), replaced), member("b", 2, on("n"), asked, available)},
-			leave: map[string]string{"b": "c"}},
+			leave: map[string]string{}, waits: []string{"b"}},
 		"another node": {limit: 1, members: []*Member{member("c", 3, only("m"), replaced), member("b", 2, on("n"), asked, available)},
 			leave: map[string]string{}, waits: []string{"b"}},
 		"not bound": {limit: 1, members: []*Member{member("c", 3, only(""), replaced), member("b", 2, asked, available)},

@@ -243,7 +243,7 @@ func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) s
 }
 
 // comesAfter reports whether the pods of the StatefulSet of a pod wait for each other, but its replacement can only come
-// to nodes that are drained or cordoned, when they are schedulable again. Its controller decides by the same nodes.
+// to its own node, when that is schedulable again. Its controller decides by the same rule.
 func (s *podSnapshot) comesAfter(pod *corev1.Pod) bool {
 	if s.obstacles == nil || pod.DeletionTimestamp != nil || s.isGrouped(pod) || !s.isOfPacedSet(pod) {
 		return false
@@ -256,7 +256,7 @@ func (s *podSnapshot) comesAfter(pod *corev1.Pod) bool {
 	}
 	permitted, pinned := nodepin.Of(pod, volumes, s.nodes)
 	drained := s.obstacles.drained[s.batchOf(pod.Spec.NodeName)]
-	return pinned && !slices.ContainsFunc(permitted, func(node *corev1.Node) bool { return !node.Spec.Unschedulable && !drained.Has(node.Name) })
+	return pinned && len(permitted) == 1 && !slices.ContainsFunc(permitted, func(node *corev1.Node) bool { return !node.Spec.Unschedulable && !drained.Has(node.Name) })
 }
 
 // isCrowded reports whether the pod has so many interceptors that its controller could not add its own.
