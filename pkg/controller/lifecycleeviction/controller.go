@@ -28,8 +28,10 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -40,6 +42,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
 )
@@ -48,11 +51,24 @@ const (
 	// targetIndex finds the objects of the group by the UID of their pod, in its namespace.
 	targetIndex = "target"
 
+	// nameIndex finds Evictions by the name of their pod, in its namespace.
+	nameIndex = "podName"
+
 	// maxRetryInterval is the longest time between two attempts to write what cannot be written.
 	maxRetryInterval = 30 * time.Second
 
+	// catchUpInterval is when a pod is looked at again if the caches lack what was written about it. Usually an
+	// event comes before.
+	catchUpInterval = time.Second
+
 	// missingPodTimeout is for how long a pod that the cache lacks may still appear.
 	missingPodTimeout = 3 * time.Second
+)
+
+var (
+	requestResource  = lifecyclev1alpha1.Resource("evictionrequests")
+	evictionResource = lifecyclev1alpha1.Resource("evictions")
+	ownResource      = coordinationv1alpha1.Resource("evictionrequests")
 )
 
 // Controller keeps the EvictionRequests of two API groups, and the Evictions, in agreement, see the package.
@@ -65,10 +81,21 @@ type Controller struct {
 	queue     workqueue.TypedRateLimitingInterface[string]
 	clock     clock.WithTicker
 	synced    []cache.InformerSynced
+	// written has which versions this controller has written about a pod: the caches may lack them.
+	written consistency.ConsistencyStore
 
 	lock sync.Mutex
 	// missing has since when pods are missing, by key.
 	missing map[string]time.Time
+	// foreign has which requesters of requests have not come by the group, although their names could, by key.
+	foreign map[string]foreign
+}
+
+// foreign are requesters of a version of a request.
+type foreign struct {
+	uid        types.UID
+	generation int64
+	names      sets.Set[string]
 }
 
 // New returns a controller that writes through the client. It must be called before the informers start.
@@ -90,6 +117,13 @@ func New(
 		),
 		clock:   clock,
 		missing: map[string]time.Time{},
+		foreign: map[string]foreign{},
+		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
+			requestResource: requestInformer.Informer().GetStore(), evictionResource: evictionInformer.Informer().GetStore(), ownResource: ownInformer.Informer().GetStore(),
+		}),
+	}
+	if err := evictionInformer.Informer().AddIndexers(cache.Indexers{nameIndex: podNamesOf}); err != nil {
+		return nil, fmt.Errorf("indexing evictions: %w", err)
 	}
 	for what, informer := range map[string]cache.SharedIndexInformer{
 		"eviction requests of lifecycle.k8s.io": requestInformer.Informer(), "evictions": evictionInformer.Informer(),
@@ -193,6 +227,29 @@ func keysOf(obj any) ([]string, error) {
 		}
 	}
 	return nil, nil
+}
+
+// podNamesOf returns the name of the pod of an Eviction, with its namespace.
+func podNamesOf(obj any) ([]string, error) {
+	eviction := obj.(*lifecyclev1alpha1.Eviction)
+	if pod := eviction.Spec.Target.Pod; pod != nil {
+		return []string{eviction.Namespace + "/" + pod.Name}, nil
+	}
+	return nil, nil
+}
+
+// foreignIn returns the foreign requesters of a request, and false if they are not known.
+func (c *Controller) foreignIn(key string, request *coordinationv1alpha1.EvictionRequest) (sets.Set[string], bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	known, found := c.foreign[key]
+	return known.names, found && known.uid == request.UID && known.generation == request.Generation
+}
+
+func (c *Controller) noteForeign(key string, request *coordinationv1alpha1.EvictionRequest, names sets.Set[string]) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.foreign[key] = foreign{request.UID, request.Generation, names}
 }
 
 // keysOfOwn returns the key of the pod of a request of the other group, whose name is the UID, if it concerns this

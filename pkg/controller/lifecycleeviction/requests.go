@@ -30,10 +30,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// wantedBy returns the requesters of a pod that have not withdrawn: the names in the EvictionRequests of the group.
+// maxWanted is how many requesters of the group a request of the other one gets: it has 90 places for all, and one more
+// does not change what becomes of the pod.
+const maxWanted = 50
+
+// wantedBy returns the requesters of a pod that have not withdrawn: the names in the EvictionRequests of the group, of
+// many those of the oldest ones.
 func wantedBy(requests []*lifecyclev1alpha1.EvictionRequest) sets.Set[string] {
+	requests = slices.SortedFunc(slices.Values(requests), func(a, b *lifecyclev1alpha1.EvictionRequest) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
 	wanted := sets.New[string]()
 	for _, request := range requests {
+		if len(wanted) == maxWanted {
+			break
+		}
 		if request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction && request.DeletionTimestamp == nil {
 			wanted.Insert(request.Spec.Requester)
 		}

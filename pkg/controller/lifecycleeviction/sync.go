@@ -17,6 +17,7 @@ limitations under the License.
 package lifecycleeviction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,15 +33,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/utils/ptr"
 )
 
 // fieldManager owns the requesters of the group in the requests of the other one, and their reports.
 const fieldManager = "lifecycle.k8s.io"
+
+// wrote notes what was written about a pod.
+func (c *Controller) wrote(t *target, resource schema.GroupResource, object metav1.Object) {
+	c.written.WroteAt(types.NamespacedName{Namespace: t.namespace, Name: string(t.uid)}, t.uid, resource, object.GetResourceVersion())
+}
 
 // target is all that is known about the eviction of one pod.
 type target struct {
@@ -60,12 +69,19 @@ type target struct {
 
 // sync brings the objects about a pod into agreement. It returns when to do so again without an event.
 func (c *Controller) sync(ctx context.Context, key string) (after time.Duration, err error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return 0, err
+	}
+	if c.written.EnsureReady(types.NamespacedName{Namespace: namespace, Name: name}) != nil {
+		return catchUpInterval, nil
+	}
 	t, err := c.read(key)
 	if err != nil || t == nil {
 		return 0, err
 	}
-	eviction := t.latest()
-	end, wait := c.invalid(t)
+	eviction := t.current()
+	end, wait := c.invalid(t, eviction)
 	if !end.isFinal() {
 		if err := c.request(ctx, t); err != nil {
 			return 0, err
@@ -125,7 +141,7 @@ func (c *Controller) read(key string) (*target, error) {
 		}
 	}
 	if len(t.requests) == 0 && len(t.evictions) == 0 && (t.request == nil || !concerns(t.request)) {
-		c.forget(key)
+		c.forgetAll(key)
 		return nil, nil
 	}
 	t.wanted = wantedBy(t.requests)
@@ -137,21 +153,32 @@ func (c *Controller) read(key string) (*target, error) {
 	return t, nil
 }
 
-// latest returns the last Eviction for the pod, or nil.
-func (t *target) latest() *lifecyclev1alpha1.Eviction {
-	if len(t.evictions) == 0 {
+// current returns the Eviction that shows the request: the first one that has not failed, or the last one; nil if there is
+// none. Others may have made further ones by hand, which have no effect.
+func (t *target) current() *lifecyclev1alpha1.Eviction {
+	sorted := slices.SortedFunc(slices.Values(t.evictions), func(a, b *lifecyclev1alpha1.Eviction) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(numberOf(a), numberOf(b)))
+	})
+	for _, eviction := range sorted {
+		if !hasFailed(eviction) {
+			return eviction
+		}
+	}
+	if len(sorted) == 0 {
 		return nil
 	}
-	return slices.MaxFunc(t.evictions, func(a, b *lifecyclev1alpha1.Eviction) int {
-		return strings.Compare(a.CreationTimestamp.UTC().Format(time.RFC3339)+fmt.Sprintf("%10d", numberOf(a)), b.CreationTimestamp.UTC().Format(time.RFC3339)+fmt.Sprintf("%10d", numberOf(b)))
-	})
+	return sorted[len(sorted)-1]
 }
 
 // invalid returns why requests cannot have an effect, and after which time a pod that is missing has appeared, or not.
-func (c *Controller) invalid(t *target) (end outcome, wait time.Duration) {
-	if t.pod != nil || t.request != nil || len(t.wanted) == 0 {
+func (c *Controller) invalid(t *target, eviction *lifecyclev1alpha1.Eviction) (end outcome, wait time.Duration) {
+	switch {
+	case t.pod != nil || t.request != nil || len(t.wanted) == 0:
 		c.forget(t.key)
 		return awaiting, 0
+	case eviction != nil && len(eviction.Status.TargetResponders) > 0 && !hasFailed(eviction):
+		// The request is gone as well, while nobody has written the end.
+		return evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodDeleted, fmt.Sprintf("Target Pod %s was deleted.", t.name)), 0
 	}
 	if t.successor != "" {
 		return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("Target pod UID mismatch: expected %s, got %s.", t.uid, t.successor)), 0
@@ -175,10 +202,25 @@ func (c *Controller) forget(key string) {
 	delete(c.missing, key)
 }
 
+// forgetAll forgets a pod that does not concern this controller any more.
+func (c *Controller) forgetAll(key string) {
+	c.forget(key)
+	c.forgetForeign(key)
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")
+}
+
+func (c *Controller) forgetForeign(key string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.foreign, key)
+}
+
 // request has the requesters of the group in the request of the other one, as long as they have not withdrawn.
 func (c *Controller) request(ctx context.Context, t *target) error {
-	if !t.needsRequest() {
-		return nil
+	needed, err := c.needsRequest(ctx, t)
+	if !needed || err != nil {
+		return err
 	}
 	requesters := []*coordinationapply.RequesterApplyConfiguration{}
 	for _, name := range sets.List(t.wanted) {
@@ -192,16 +234,19 @@ func (c *Controller) request(ctx context.Context, t *target) error {
 		return fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
 	}
 	t.request = applied
+	c.wrote(t, ownResource, applied)
+	c.forgetForeign(t.key) // Who else has one of the names, the next reading says.
 	return nil
 }
 
-// needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn.
-func (t *target) needsRequest() bool {
+// needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn. Who has which
+// name there, only the owners of fields say, which caches do not have: they are read once for each change of the request.
+func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) {
 	if t.request == nil {
-		return len(t.wanted) > 0 && t.pod != nil && !isEvicted(t.evictions)
+		return len(t.wanted) > 0 && t.pod != nil && !isEvicted(t.evictions), nil
 	}
 	if evictionrequest.StateOf(t.request) == evictionrequest.StateEvicted {
-		return false
+		return false, nil
 	}
 	has := sets.New[string]()
 	for _, requester := range t.request.Spec.Requesters {
@@ -209,7 +254,44 @@ func (t *target) needsRequest() bool {
 			has.Insert(requester.Name)
 		}
 	}
-	return !has.Equal(t.wanted)
+	if !has.IsSuperset(t.wanted) {
+		return true, nil
+	}
+	withdrawn := has.Difference(t.wanted)
+	if len(withdrawn) == 0 {
+		return false, nil
+	}
+	known, found := c.foreignIn(t.key, t.request)
+	if !found {
+		var err error
+		if known, err = c.readForeign(ctx, t); err != nil {
+			return false, err
+		}
+	}
+	return !known.IsSuperset(withdrawn), nil
+}
+
+// readForeign reads which requesters of the request have not come by the group.
+func (c *Controller) readForeign(ctx context.Context, t *target) (sets.Set[string], error) {
+	live, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).Get(ctx, t.request.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading who requests the eviction of pod %s: %w", t.name, err)
+	}
+	ours, err := coordinationapply.ExtractEvictionRequest(live, fieldManager)
+	if err != nil {
+		return nil, fmt.Errorf("reading who requests the eviction of pod %s: %w", t.name, err)
+	}
+	names := sets.New[string]()
+	for _, requester := range live.Spec.Requesters {
+		names.Insert(requester.Name)
+	}
+	if ours.Spec != nil {
+		for _, requester := range ours.Spec.Requesters {
+			names.Delete(ptr.Deref(requester.Name, ""))
+		}
+	}
+	c.noteForeign(t.key, live, names)
+	return names, nil
 }
 
 func isEvicted(evictions []*lifecyclev1alpha1.Eviction) bool {
@@ -233,25 +315,51 @@ func (c *Controller) evict(ctx context.Context, t *target, latest *lifecyclev1al
 	labels, owners := labelsOf(requesters, t.pod), ownersOf(t.requests, t.request)
 	switch {
 	case latest != nil && !(hasFailed(latest) && goesOn):
-		return c.relabel(ctx, latest, labels, owners)
-	case latest == nil && len(t.wanted) == 0 && !goesOn:
+		return c.relabel(ctx, t, latest, labels, owners)
+	case latest == nil && len(t.wanted) == 0 && !(goesOn && t.hasResponders()):
 		return nil, nil
 	}
+	return c.create(ctx, t, labels, owners)
+}
+
+// maxNamesTried is how many names of Evictions are tried, if others have made ones for other pods with these names.
+const maxNamesTried = 10
+
+// create creates the next Eviction of the pod.
+func (c *Controller) create(ctx context.Context, t *target, labels map[string]string, owners []metav1.OwnerReference) (*lifecyclev1alpha1.Eviction, error) {
+	// Also those of other pods that had the name.
+	sameName, err := c.evictions.ByIndex(nameIndex, t.namespace+"/"+t.name)
+	if err != nil {
+		return nil, err
+	}
 	number := 1
-	for _, obj := range c.evictions.List() {
-		eviction := obj.(*lifecyclev1alpha1.Eviction)
-		if eviction.Namespace == t.namespace && eviction.Spec.Target.Pod != nil && eviction.Spec.Target.Pod.Name == t.name {
-			number = max(number, numberOf(eviction)+1)
+	for _, obj := range sameName {
+		number = max(number, numberOf(obj.(*lifecyclev1alpha1.Eviction))+1)
+	}
+	evictions := c.client.LifecycleV1alpha1().Evictions(t.namespace)
+	for last := number + maxNamesTried; ; number++ {
+		created, err := evictions.Create(ctx, &lifecyclev1alpha1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: nameOf(number, t.name), Labels: labels, OwnerReferences: owners},
+			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: t.name, UID: t.uid}}},
+		}, metav1.CreateOptions{FieldManager: fieldManager})
+		switch {
+		case err == nil:
+			c.wrote(t, evictionResource, created)
+			return created, nil
+		case !apierrors.IsAlreadyExists(err) || number == last:
+			return nil, fmt.Errorf("creating the Eviction of pod %s: %w", t.name, err)
+		}
+		existing, readErr := evictions.Get(ctx, nameOf(number, t.name), metav1.GetOptions{})
+		if readErr != nil || existing.Spec.Target.Pod != nil && existing.Spec.Target.Pod.UID == t.uid {
+			return nil, err // The cache is behind.
 		}
 	}
-	created, err := c.client.LifecycleV1alpha1().Evictions(t.namespace).Create(ctx, &lifecyclev1alpha1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: fmt.Sprintf("pod-%d-%s", number, t.name), Labels: labels, OwnerReferences: owners},
-		Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: t.name, UID: t.uid}}},
-	}, metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil {
-		return nil, fmt.Errorf("creating the Eviction of pod %s: %w", t.name, err)
-	}
-	return created, nil
+}
+
+// nameOf returns the name of an Eviction, which only informs: it may not be longer than that of a pod.
+func nameOf(number int, pod string) string {
+	name := fmt.Sprintf("pod-%d-%s", number, pod)
+	return strings.TrimRight(name[:min(len(name), validation.DNS1123SubdomainMaxLength)], "-.")
 }
 
 // numberOf returns the number in the name of an Eviction, pod-NUMBER-NAME; zero if it has none.
@@ -265,7 +373,7 @@ func numberOf(eviction *lifecyclev1alpha1.Eviction) int {
 }
 
 // relabel has the labels and owners of an Eviction say who takes part. Labels that others have set stay.
-func (c *Controller) relabel(ctx context.Context, eviction *lifecyclev1alpha1.Eviction, labels map[string]string, owners []metav1.OwnerReference) (*lifecyclev1alpha1.Eviction, error) {
+func (c *Controller) relabel(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction, labels map[string]string, owners []metav1.OwnerReference) (*lifecyclev1alpha1.Eviction, error) {
 	changed := eviction.DeepCopy()
 	if changed.Labels == nil {
 		changed.Labels = map[string]string{}
@@ -281,6 +389,7 @@ func (c *Controller) relabel(ctx context.Context, eviction *lifecyclev1alpha1.Ev
 	if err != nil {
 		return nil, fmt.Errorf("writing the labels of Eviction %s: %w", eviction.Name, err)
 	}
+	c.wrote(t, evictionResource, updated)
 	return updated, nil
 }
 
@@ -297,6 +406,9 @@ func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev
 	case t.request != nil:
 		next, after = nextStatus(eviction, t.request, t.responders(), t.now)
 	case end.isFinal():
+		if active := activeOf(next); active != nil {
+			active.State = finalState(next, active, end)
+		}
 		setOutcome(&next.Conditions, end, eviction.Generation, t.now)
 	}
 	next.Requesters = requestersOf(eviction.Status.Requesters, t.wanted, t.request)
@@ -305,10 +417,19 @@ func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev
 	}
 	changed := eviction.DeepCopy()
 	changed.Status = *next
-	if _, err := c.client.LifecycleV1alpha1().Evictions(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
+	updated, err := c.client.LifecycleV1alpha1().Evictions(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
 		return nil, 0, fmt.Errorf("writing the status of Eviction %s: %w", eviction.Name, err)
 	}
+	c.wrote(t, evictionResource, updated)
 	return next, after, nil
+}
+
+// hasResponders reports whether responders of the pod are among the interceptors of the request.
+func (t *target) hasResponders() bool {
+	return t.pod != nil && slices.ContainsFunc(t.pod.Spec.EvictionResponders, func(responder v1.EvictionResponder) bool {
+		return slices.ContainsFunc(t.request.Status.TargetInterceptors, func(i coordinationv1alpha1.Interceptor) bool { return i.Name == responder.Name })
+	})
 }
 
 // responders returns the responders of the pod, as the request has recorded them, if it is gone.
@@ -331,6 +452,7 @@ func (c *Controller) copyReport(ctx context.Context, t *target, eviction *lifecy
 		return fmt.Errorf("reporting as %s: %w", report.Name, err)
 	}
 	t.request = updated
+	c.wrote(t, ownResource, updated)
 	return nil
 }
 
@@ -346,8 +468,11 @@ func (c *Controller) answer(ctx context.Context, t *target, conditions []metav1.
 		}
 		changed := request.DeepCopy()
 		changed.Status = *next
-		_, err := c.client.LifecycleV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-		if err != nil && !apierrors.IsNotFound(err) {
+		updated, err := c.client.LifecycleV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+		switch {
+		case err == nil:
+			c.wrote(t, requestResource, updated)
+		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("writing the status of EvictionRequest %s: %w", request.Name, err)
 		}
 	}

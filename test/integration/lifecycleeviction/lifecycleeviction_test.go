@@ -21,7 +21,10 @@ package lifecycleeviction
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,7 +55,27 @@ const (
 	imperative      = lifecyclev1alpha1.EvictionResponderImperativeEviction
 )
 
-type cluster struct{ *testcluster.Cluster }
+type cluster struct {
+	*testcluster.Cluster
+	lock sync.Mutex
+	// writes are those of the controllers.
+	writes []string
+}
+
+// counted returns a client of a controller, whose writes are noted.
+func (c *cluster) counted(user string) clientset.Interface {
+	return c.ClientThrough(user, func(next http.RoundTripper) http.RoundTripper {
+		return testcluster.RoundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if testcluster.IsWrite(request) && !strings.Contains(request.URL.Path, "/events") && err == nil {
+				c.lock.Lock()
+				defer c.lock.Unlock()
+				c.writes = append(c.writes, fmt.Sprintf("%s %s: %d", request.Method, request.URL.Path, response.StatusCode))
+			}
+			return response, err
+		})
+	})
+}
 
 // TestLifecycleEvictions runs each test in a namespace of one API server. Both controllers have only the permissions of
 // their bootstrap roles.
@@ -63,6 +86,7 @@ func TestLifecycleEvictions(t *testing.T) {
 	}, "--runtime-config=lifecycle.k8s.io/v1alpha1=true")
 	for name, test := range map[string]func(*cluster){
 		"without responders":          testWithoutResponders,
+		"cost":                        testCost,
 		"responders act in order":     testOrder,
 		"canceled, and asked again":   testCancel,
 		"missing and other pods":      testInvalid,
@@ -70,9 +94,11 @@ func TestLifecycleEvictions(t *testing.T) {
 		"a tenant":                    testTenant,
 		"an Eviction is deleted":      testDeletedEviction,
 		"before and after the others": testAmongInterceptors,
+		"made by hand":                testMadeByHand,
+		"names with a slash":          testOtherRequesters,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cluster{testcluster.New(t, config, "lifecycle")}
+			c := &cluster{Cluster: testcluster.New(t, config, "lifecycle")}
 			c.PollTimeout = 15 * time.Second
 			c.start()
 			test(c)
@@ -84,7 +110,7 @@ func (c *cluster) start() {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
 	factory := informers.NewSharedInformerFactoryWithOptions(c.ClientOf(testcluster.EvictionUser), 0, informers.WithNamespace(c.Namespace))
-	client := c.ClientOf(testcluster.EvictionUser)
+	client := c.counted(testcluster.EvictionUser)
 	evictions, err := evictionrequest.New(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(), factory.Core().V1().Nodes(),
 		factory.Policy().V1().PodDisruptionBudgets(), client, client, client, time.Hour)
 	if err != nil {
@@ -95,7 +121,7 @@ func (c *cluster) start() {
 	c.Run(ctx, cancel, factory, func() { evictions.Run(ctx, 2, 2) })
 
 	ctx, cancel = context.WithCancel(c.T.Context())
-	client = c.ClientOf(controllerUser)
+	client = c.counted(controllerUser)
 	factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(c.Namespace))
 	lifecycle, err := lifecycleeviction.New(client, factory.Lifecycle().V1alpha1().EvictionRequests(), factory.Lifecycle().V1alpha1().Evictions(),
 		factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(), clock.RealClock{})
@@ -272,6 +298,21 @@ func testWithoutResponders(c *cluster) {
 	}
 	if len(eviction.OwnerReferences) == 0 || eviction.OwnerReferences[0].Kind != "EvictionRequest" || eviction.OwnerReferences[0].APIVersion != "lifecycle.k8s.io/v1alpha1" {
 		c.T.Errorf("owners %v", eviction.OwnerReferences)
+	}
+}
+
+// testCost: an eviction through this door takes at most 8 writes of the controllers, evictions included.
+func testCost(c *cluster) {
+	pod := c.createPod("plain")
+	c.ask("one", drainer, pod)
+	c.expectGone(pod)
+	c.expectRequest("one", deleted)
+	c.expectEviction("pod-1-plain", imperative+"=Completed", deleted)
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.T.Logf("writes:\n%s", strings.Join(c.writes, "\n"))
+	if len(c.writes) > 8 {
+		c.T.Errorf("%d writes", len(c.writes))
 	}
 }
 
@@ -456,4 +497,65 @@ func testAmongInterceptors(c *cluster) {
 	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Active "+imperative+"=Inactive", goesOn)
 	c.report("pod-1-web", late, completed)
 	c.expectGone(pod)
+}
+
+// testMadeByHand: Evictions that others have made keep nobody from being evicted, and are not shown as ours.
+func testMadeByHand(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	byHand := func(name string, of *v1.Pod) {
+		if _, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Create(c.T.Context(), &lifecyclev1alpha1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: of.Name, UID: of.UID}}},
+		}, metav1.CreateOptions{}); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	byHand("pod-1-web", c.createPod("other"))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-2-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	byHand("pod-9-web", pod)
+	c.report("pod-2-web", early, completed)
+	c.expectGone(pod)
+	c.expectEviction("pod-2-web", early+"=Completed "+imperative+"=Completed", deleted)
+	c.expectRequest("one", deleted)
+	for _, name := range []string{"pod-1-web", "pod-9-web"} {
+		if eviction, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Get(c.T.Context(), name, metav1.GetOptions{}); err != nil || len(eviction.Status.TargetResponders) > 0 {
+			c.T.Errorf("%s: %v, %v", name, eviction, err)
+		}
+	}
+}
+
+// testOtherRequesters: requesters of the other group may have names of this form. They stay, and nothing is written for them.
+func testOtherRequesters(c *cluster) {
+	pod := c.createPod("web", func(pod *v1.Pod) {
+		pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "between.example.com"}}
+	})
+	c.ApplyRequesters(pod, "example.com/other", "example.com/other")
+	c.ask("one", drainer, pod)
+	requesters := func(want ...string) {
+		c.T.Helper()
+		c.Eventually(fmt.Sprintf("the requesters %q", want), func(ctx context.Context) (bool, string) {
+			request, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
+			if err != nil {
+				return false, err.Error()
+			}
+			var names []string
+			for _, requester := range request.Spec.Requesters {
+				names = append(names, requester.Name)
+			}
+			slices.Sort(names)
+			return slices.Equal(names, want), fmt.Sprint(names)
+		})
+	}
+	requesters(drainer, "example.com/other")
+	c.setIntent("one", lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
+	requesters("example.com/other")
+	plain := c.createPod("plain", func(pod *v1.Pod) {
+		pod.Spec.EvictionInterceptors = []v1.EvictionInterceptor{{Name: "between.example.com"}}
+	})
+	c.ApplyRequesters(plain, "example.com/other", "example.com/other")
+	c.expectEviction("pod-1-web", "", goesOn)
+	if list, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).List(c.T.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		c.T.Errorf("Evictions %v, %v", list, err)
+	}
 }
