@@ -52,7 +52,7 @@ limitations under the License.
 // # Not yet
 //
 // Pods of DaemonSets and static pods are not evicted by requests of the group, as by others: NoFurtherResponder. kubectl
-// maintenance plan and EvictionRequestForEvictions do not know responders. Events and metrics are those of the engine.
+// maintenance plan does not know responders. Events and metrics are those of the engine.
 //
 // # Reading order
 //

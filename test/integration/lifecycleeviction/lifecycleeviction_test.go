@@ -31,6 +31,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -81,8 +82,9 @@ func (c *cluster) counted(user string) clientset.Interface {
 // their bootstrap roles.
 func TestLifecycleEvictions(t *testing.T) {
 	config := testcluster.StartAPIServer(t, framework.SharedEtcd(), featuregatetesting.FeatureOverrides{
-		features.EvictionRequestAPI: true,
-		features.LifecycleEvictions: true,
+		features.EvictionRequestAPI:          true,
+		features.LifecycleEvictions:          true,
+		features.EvictionRequestForEvictions: true,
 	}, "--runtime-config=lifecycle.k8s.io/v1alpha1=true")
 	for name, test := range map[string]func(*cluster){
 		"without responders":          testWithoutResponders,
@@ -95,6 +97,7 @@ func TestLifecycleEvictions(t *testing.T) {
 		"an Eviction is deleted":      testDeletedEviction,
 		"before and after the others": testAmongInterceptors,
 		"made by hand":                testMadeByHand,
+		"through pods/eviction":       testThroughEviction,
 		"names with a slash":          testOtherRequesters,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -558,4 +561,27 @@ func testOtherRequesters(c *cluster) {
 	if list, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).List(c.T.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
 		c.T.Errorf("Evictions %v, %v", list, err)
 	}
+}
+
+// testThroughEviction: kubectl drain, and whoever else calls pods/eviction, waits for responders.
+func testThroughEviction(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	evict := func() error {
+		return c.Client.PolicyV1().Evictions(c.Namespace).Evict(c.T.Context(), &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: pod.Name}, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+		})
+	}
+	// The first call only says what it would have to wait for.
+	for range 2 {
+		if err := evict(); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), early) {
+			c.T.Fatalf("evicting: %v", err)
+		}
+	}
+	eviction := c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	if len(eviction.Status.Requesters) != 1 || eviction.Status.Requesters[0].Name != "k8s.io/eviction" {
+		c.T.Errorf("requesters %v", eviction.Status.Requesters)
+	}
+	c.report("pod-1-web", early, completed)
+	c.expectGone(pod)
+	c.expectEviction("pod-1-web", early+"=Completed "+imperative+"=Completed", deleted)
 }

@@ -23,8 +23,10 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 const (
@@ -39,9 +41,14 @@ const (
 // ownInterceptors returns the interceptors of the pod for which an eviction has to wait, in the
 // order in which they act, unless the pod leaves with its group only (groups.go). It excludes those that every request for such a pod has:
 // imperative-eviction.k8s.io, and for pods of DaemonSets and static pods the controller that acts
-// in a maintenance only. Without a maintenance, an eviction would wait for it forever.
+// in a maintenance only. Without a maintenance, an eviction would wait for it forever. Responders are
+// among them where they act.
 func ownInterceptors(pod *v1.Pod) []string {
-	return slices.DeleteFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return isBuiltIn(name, pod) })
+	targets := evictioninterceptor.OwnTargets(pod)
+	if len(pod.Spec.EvictionResponders) > 0 && utilfeature.DefaultFeatureGate.Enabled(features.LifecycleEvictions) {
+		targets = evictioninterceptor.AllTargets(pod)
+	}
+	return slices.DeleteFunc(targets, func(name string) bool { return isBuiltIn(name, pod) })
 }
 
 // isBuiltIn reports whether the interceptor is one that the pod has even if it does not name it.

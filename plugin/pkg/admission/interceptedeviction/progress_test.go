@@ -17,6 +17,7 @@ limitations under the License.
 package interceptedeviction
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -165,6 +169,21 @@ func requestedBy(names ...string) requestOption {
 func calledAt(when string) requestOption {
 	return func(request *coordinationv1alpha1.EvictionRequest) {
 		request.Annotations[coordinationv1alpha1.EvictionCallTimeAnnotation] = when
+	}
+}
+
+// Responders of lifecycle.k8s.io are waited for with their gate only.
+func TestOwnResponders(t *testing.T) {
+	pod := newPod(ofDaemonSet, interceptedBy(first), func(pod *v1.Pod) {
+		pod.Spec.EvictionResponders = []v1.EvictionResponder{{Name: "example.com/responder", Priority: ptr.To[int32](20000)}}
+	})
+	for gate, want := range map[bool][]string{false: {first}, true: {"example.com/responder", first}} {
+		t.Run(fmt.Sprint(gate), func(t *testing.T) {
+			featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{features.EvictionRequestAPI: true, features.LifecycleEvictions: gate})
+			if diff := cmp.Diff(want, ownInterceptors(pod)); diff != "" {
+				t.Errorf("unexpected interceptors (-want, +got):\n%s", diff)
+			}
+		})
 	}
 }
 
