@@ -61,6 +61,10 @@ const (
 	// event comes before.
 	catchUpInterval = time.Second
 
+	// restoreInterval is the minimum time between two writes of what others can undo: who deletes an Eviction, or its
+	// labels, again and again must not have this controller write as often.
+	restoreInterval = 5 * time.Second
+
 	// missingPodTimeout is for how long a pod that the cache lacks may still appear.
 	missingPodTimeout = 3 * time.Second
 )
@@ -87,6 +91,8 @@ type Controller struct {
 	lock sync.Mutex
 	// missing has since when pods are missing, by key.
 	missing map[string]time.Time
+	// restored has when the Eviction of a pod was created, or its labels and owners were written, by key.
+	restored map[string]time.Time
 	// foreign has which requesters of requests have not come by the group, although their names could, by key.
 	foreign map[string]foreign
 }
@@ -117,7 +123,7 @@ func New(
 		),
 		clock:   clock,
 		missing: map[string]time.Time{},
-		foreign: map[string]foreign{},
+		foreign: map[string]foreign{}, restored: map[string]time.Time{},
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requestInformer.Informer().GetStore(), evictionResource: evictionInformer.Informer().GetStore(), ownResource: ownInformer.Informer().GetStore(),
 		}),
@@ -236,6 +242,18 @@ func podNamesOf(obj any) ([]string, error) {
 		return []string{eviction.Namespace + "/" + pod.Name}, nil
 	}
 	return nil, nil
+}
+
+// mayRestore returns for how long what others can undo must not be written; zero if it may be written now.
+func (c *Controller) mayRestore(key string, now time.Time) time.Duration {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	at, found := c.restored[key]
+	if wait := at.Add(restoreInterval).Sub(now); found && wait > 0 && wait <= restoreInterval { // Or the clock was set back.
+		return wait
+	}
+	c.restored[key] = now
+	return 0
 }
 
 // foreignIn returns the foreign requesters of a request, and false if they are not known.

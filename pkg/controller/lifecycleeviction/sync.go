@@ -90,9 +90,11 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 			end = outcomeOf(t.request)
 		}
 	}
-	if eviction, err = c.evict(ctx, t, eviction, end); err != nil {
+	eviction, later, err := c.evict(ctx, t, eviction, end)
+	if err != nil {
 		return 0, err
 	}
+	wait = earlier(wait, later)
 	conditions := []metav1.Condition(nil)
 	if eviction != nil {
 		next, later, err := c.report(ctx, t, eviction, end)
@@ -206,6 +208,9 @@ func (c *Controller) forget(key string) {
 func (c *Controller) forgetAll(key string) {
 	c.forget(key)
 	c.forgetForeign(key)
+	c.lock.Lock()
+	delete(c.restored, key)
+	c.lock.Unlock()
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")
 }
@@ -229,6 +234,9 @@ func (c *Controller) request(ctx context.Context, t *target) error {
 	apply := coordinationapply.EvictionRequest(string(t.uid), t.namespace).WithSpec(coordinationapply.EvictionRequestSpec().
 		WithTarget(coordinationapply.EvictionTarget().WithPod(coordinationapply.LocalPodReference().WithName(t.name).WithUID(string(t.uid)))).
 		WithRequesters(requesters...))
+	if len(requesters) == 0 {
+		apply.WithUID(t.request.UID) // If it is gone, no other one is created.
+	}
 	applied, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {
 		return fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
@@ -277,7 +285,7 @@ func (c *Controller) readForeign(ctx context.Context, t *target) (sets.Set[strin
 	if err != nil {
 		return nil, fmt.Errorf("reading who requests the eviction of pod %s: %w", t.name, err)
 	}
-	ours, err := coordinationapply.ExtractEvictionRequest(live, fieldManager)
+	ours, err := coordinationapply.ExtractEvictionRequest(live, fieldManager) //nolint:forbidigo // It is read from the API server, with its managedFields.
 	if err != nil {
 		return nil, fmt.Errorf("reading who requests the eviction of pod %s: %w", t.name, err)
 	}
@@ -304,22 +312,33 @@ func hasFailed(eviction *lifecyclev1alpha1.Eviction) bool {
 	return meta.IsStatusConditionTrue(eviction.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionFailed))
 }
 
-// evict returns the Eviction of the pod: the last one, or a new one after one that has failed; nil if there is none.
-func (c *Controller) evict(ctx context.Context, t *target, latest *lifecyclev1alpha1.Eviction, end outcome) (*lifecyclev1alpha1.Eviction, error) {
+// evict returns the Eviction of the pod: the current one, or a new one after one that has failed; nil if there is none. It
+// also returns when to write what is not written yet.
+func (c *Controller) evict(ctx context.Context, t *target, current *lifecyclev1alpha1.Eviction, end outcome) (*lifecyclev1alpha1.Eviction, time.Duration, error) {
 	goesOn := t.request != nil && !end.isFinal()
 	var known []lifecyclev1alpha1.Requester
-	if latest != nil {
-		known = latest.Status.Requesters
+	if current != nil {
+		known = current.Status.Requesters
 	}
 	requesters := requestersOf(known, t.wanted, t.request)
 	labels, owners := labelsOf(requesters, t.pod), ownersOf(t.requests, t.request)
+	isNew := current == nil || hasFailed(current) && goesOn
 	switch {
-	case latest != nil && !(hasFailed(latest) && goesOn):
-		return c.relabel(ctx, t, latest, labels, owners)
-	case latest == nil && len(t.wanted) == 0 && !(goesOn && t.hasResponders()):
-		return nil, nil
+	case current == nil && len(t.wanted) == 0 && !(goesOn && t.hasResponders()):
+		return nil, 0, nil
+	case !isNew && !needsLabels(current, labels, owners):
+		return current, 0, nil
 	}
-	return c.create(ctx, t, labels, owners)
+	if wait := c.mayRestore(t.key, t.now); wait > 0 {
+		return current, wait, nil
+	}
+	var err error
+	if isNew {
+		current, err = c.create(ctx, t, labels, owners)
+	} else {
+		current, err = c.relabel(ctx, t, current, labels, owners)
+	}
+	return current, 0, err
 }
 
 // maxNamesTried is how many names of Evictions are tried, if others have made ones for other pods with these names.
@@ -372,18 +391,31 @@ func numberOf(eviction *lifecyclev1alpha1.Eviction) int {
 	return number
 }
 
-// relabel has the labels and owners of an Eviction say who takes part. Labels that others have set stay.
+// needsLabels reports whether the labels and owners of an Eviction do not say who takes part.
+func needsLabels(eviction *lifecyclev1alpha1.Eviction, labels map[string]string, owners []metav1.OwnerReference) bool {
+	for key, value := range labels {
+		if eviction.Labels[key] != value {
+			return true
+		}
+	}
+	return slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return !isOwnedBy(eviction, owner.UID) })
+}
+
+func isOwnedBy(eviction *lifecyclev1alpha1.Eviction, owner types.UID) bool {
+	return slices.ContainsFunc(eviction.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner })
+}
+
+// relabel has the labels and owners of an Eviction say who takes part. Others that somebody has set stay.
 func (c *Controller) relabel(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction, labels map[string]string, owners []metav1.OwnerReference) (*lifecyclev1alpha1.Eviction, error) {
 	changed := eviction.DeepCopy()
 	if changed.Labels == nil {
 		changed.Labels = map[string]string{}
 	}
 	maps.Copy(changed.Labels, labels)
-	if len(owners) > 0 {
-		changed.OwnerReferences = owners
-	}
-	if apiequality.Semantic.DeepEqual(changed.Labels, eviction.Labels) && apiequality.Semantic.DeepEqual(changed.OwnerReferences, eviction.OwnerReferences) {
-		return eviction, nil
+	for _, owner := range owners {
+		if !isOwnedBy(changed, owner.UID) {
+			changed.OwnerReferences = append(changed.OwnerReferences, owner)
+		}
 	}
 	updated, err := c.client.LifecycleV1alpha1().Evictions(eviction.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {

@@ -123,7 +123,7 @@ func nextStatus(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alp
 	switch {
 	case len(status.TargetResponders) == 0:
 		if wait := briefly(request, progress, now); !end.isFinal() && wait > 0 {
-			return &eviction.Status, wait
+			return eviction.Status.DeepCopy(), wait
 		}
 		if begin(status, targets, progress, now) {
 			if end.isFinal() {

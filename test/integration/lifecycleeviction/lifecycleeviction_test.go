@@ -36,6 +36,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
@@ -96,6 +97,7 @@ func TestLifecycleEvictions(t *testing.T) {
 		"a tenant":                    testTenant,
 		"an Eviction is deleted":      testDeletedEviction,
 		"before and after the others": testAmongInterceptors,
+		"undone again and again":      testUndone,
 		"made by hand":                testMadeByHand,
 		"through pods/eviction":       testThroughEviction,
 		"names with a slash":          testOtherRequesters,
@@ -584,4 +586,30 @@ func testThroughEviction(c *cluster) {
 	c.report("pod-1-web", early, completed)
 	c.expectGone(pod)
 	c.expectEviction("pod-1-web", early+"=Completed "+imperative+"=Completed", deleted)
+}
+
+// testUndone: who removes the labels again and again, or deletes the Eviction, does not have the controller write as often.
+func testUndone(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	c.expectRequest("one", goesOn)
+	evictions := c.Client.LifecycleV1alpha1().Evictions(c.Namespace)
+	c.lock.Lock()
+	c.writes = nil
+	c.lock.Unlock()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := evictions.Patch(c.T.Context(), "pod-1-web", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+early+`":null}}}`), metav1.PatchOptions{}); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	c.lock.Lock()
+	if len(c.writes) > 2 {
+		c.T.Errorf("%d writes: %q", len(c.writes), c.writes)
+	}
+	c.lock.Unlock()
+	c.Eventually("the label", func(ctx context.Context) (bool, string) {
+		eviction, err := evictions.Get(ctx, "pod-1-web", metav1.GetOptions{})
+		return err == nil && eviction.Labels[early] == "responder", fmt.Sprint(eviction.Labels, err)
+	})
 }
