@@ -91,7 +91,7 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 		for _, interceptor := range absent {
 			defer interceptor.start(ctx)()
 		}
-		if respondersAct(ctx, client) {
+		if respondersAct(ctx, controllerContext, client) {
 			controller.LetRespondersAct()
 		}
 		controller.Run(ctx, int(config.ConcurrentEvictionRequestSyncs), int(config.ConcurrentEvictions))

@@ -30,6 +30,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/lifecycleeviction"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/clock"
 )
@@ -46,7 +47,9 @@ func newLifecycleEvictionControllerDescriptor() *ControllerDescriptor {
 }
 
 func newLifecycleEvictionController(ctx context.Context, controllerContext ControllerContext, controllerName string) (Controller, error) {
-	client, err := newEvictionClient(controllerContext, controllerName)
+	// Times in statuses have to be those of the server.
+	now := serverclock.New(clock.RealClock{})
+	client, err := newEvictionClient(controllerContext, controllerName, now.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func newLifecycleEvictionController(ctx context.Context, controllerContext Contr
 		informers := controllerContext.InformerFactory
 		controller, err := lifecycleeviction.New(client,
 			informers.Lifecycle().V1alpha1().EvictionRequests(), informers.Lifecycle().V1alpha1().Evictions(),
-			informers.Coordination().V1alpha1().EvictionRequests(), informers.Core().V1().Pods(), clock.RealClock{})
+			informers.Coordination().V1alpha1().EvictionRequests(), informers.Core().V1().Pods(), now)
 		if err != nil {
 			utilruntime.HandleErrorWithContext(ctx, err, "EvictionRequests of lifecycle.k8s.io have no effect")
 			return
@@ -68,10 +71,11 @@ func newLifecycleEvictionController(ctx context.Context, controllerContext Contr
 	}, controllerName), nil
 }
 
-// respondersAct reports whether responders of pods act: the gate is on, and they can report. It returns false if the context
-// is canceled before that is known.
-func respondersAct(ctx context.Context, client kubernetes.Interface) bool {
-	return utilfeature.DefaultFeatureGate.Enabled(features.LifecycleEvictions) && awaitServed(ctx, client)
+// respondersAct reports whether responders of pods act: the gate is on, and they can report, because the controller of
+// Evictions runs. It returns false if the context is canceled before that is known.
+func respondersAct(ctx context.Context, controllerContext ControllerContext, client kubernetes.Interface) bool {
+	return utilfeature.DefaultFeatureGate.Enabled(features.LifecycleEvictions) &&
+		controllerContext.IsControllerEnabled(newLifecycleEvictionControllerDescriptor()) && awaitServed(ctx, client)
 }
 
 // awaitServed asks until it is known whether kube-apiserver serves lifecycle.k8s.io. A cache of what is not served would

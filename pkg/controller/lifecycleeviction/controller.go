@@ -61,8 +61,8 @@ const (
 	// event comes before.
 	catchUpInterval = time.Second
 
-	// restoreInterval is the minimum time between two writes of what others can undo: who deletes an Eviction, or its
-	// labels, again and again must not have this controller write as often.
+	// restoreInterval is the minimum time between two writes of what others can undo, or change at will: who deletes an
+	// Eviction, or its labels, again and again, or reports all the time, must not have this controller write as often.
 	restoreInterval = 5 * time.Second
 
 	// missingPodTimeout is for how long a pod that the cache lacks may still appear.
@@ -92,7 +92,8 @@ type Controller struct {
 	// missing has since when pods are missing, by key.
 	missing map[string]time.Time
 	// restored has when the Eviction of a pod was created, or its labels and owners were written, by key.
-	restored map[string]time.Time
+	// reported is the same for reports that were copied.
+	restored, reported map[string]time.Time
 	// foreign has which requesters of requests have not come by the group, although their names could, by key.
 	foreign map[string]foreign
 }
@@ -123,7 +124,7 @@ func New(
 		),
 		clock:   clock,
 		missing: map[string]time.Time{},
-		foreign: map[string]foreign{}, restored: map[string]time.Time{},
+		foreign: map[string]foreign{}, restored: map[string]time.Time{}, reported: map[string]time.Time{},
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requestInformer.Informer().GetStore(), evictionResource: evictionInformer.Informer().GetStore(), ownResource: ownInformer.Informer().GetStore(),
 		}),
@@ -244,15 +245,15 @@ func podNamesOf(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// mayRestore returns for how long what others can undo must not be written; zero if it may be written now.
-func (c *Controller) mayRestore(key string, now time.Time) time.Duration {
+// mayWrite returns for how long something must not be written again; zero if it may be written now.
+func (c *Controller) mayWrite(last map[string]time.Time, key string, now time.Time) time.Duration {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	at, found := c.restored[key]
+	at, found := last[key]
 	if wait := at.Add(restoreInterval).Sub(now); found && wait > 0 && wait <= restoreInterval { // Or the clock was set back.
 		return wait
 	}
-	c.restored[key] = now
+	last[key] = now
 	return 0
 }
 

@@ -26,27 +26,31 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// oldReport is how old a heartbeat may be when it is copied: later it does not show that the responder works.
+const oldReport = 2 * time.Minute
+
 // nextReport returns the entry of the active interceptor with what it reports as a responder, or nil if that says
-// nothing new. Its times are those of the copy: each group lets them differ from the present, by another amount.
-//
-// A responder may report more often than an interceptor. What comes too early for a heartbeat of its own is copied with
-// the next one, except for a completion.
-func nextReport(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alpha1.EvictionRequest, now time.Time) *coordinationv1alpha1.InterceptorStatus {
+// nothing new, and when a heartbeat may be copied that comes too early: a responder may report more often than an
+// interceptor. The times are those of the copy: each group lets them differ from the present, by another amount.
+func nextReport(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alpha1.EvictionRequest, now time.Time) (next *coordinationv1alpha1.InterceptorStatus, wait time.Duration) {
 	active, entry := activeOf(&eviction.Status), evictionrequest.ActiveInterceptor(request)
 	if active == nil || entry == nil || interceptorOf(active.Name) != entry.Name || entry.Name == coordinationv1alpha1.EvictionInterceptorImperative || entry.CompletionTime != nil {
-		return nil
+		return nil, 0
 	}
-	report, next := reportOf(&eviction.Status, active.Name), entry.DeepCopy()
+	report := reportOf(&eviction.Status, active.Name)
+	next = entry.DeepCopy()
 	if report.HeartbeatTime == nil && report.CompletionTime == nil && report.Message == nil && report.ExpectedCompletionTime == nil {
-		return nil
+		return nil, 0
 	}
 	present := ptr.To(metav1.NewTime(now.Truncate(time.Second)))
 	completes := report.CompletionTime != nil
 	switch {
 	case entry.StartTime == nil:
 		next.StartTime, next.HeartbeatTime = present, present
-	case report.HeartbeatTime != nil && report.HeartbeatTime.After(entry.HeartbeatTime.Time) && now.Sub(entry.HeartbeatTime.Time) >= evictionrequest.MinHeartbeatInterval:
-		next.HeartbeatTime = present
+	case report.HeartbeatTime != nil && report.HeartbeatTime.After(entry.HeartbeatTime.Time) && now.Sub(report.HeartbeatTime.Time) < oldReport:
+		if wait = entry.HeartbeatTime.Add(evictionrequest.MinHeartbeatInterval).Sub(now); wait <= 0 {
+			next.HeartbeatTime, wait = present, 0
+		}
 	}
 	if completes {
 		next.CompletionTime = present
@@ -56,9 +60,9 @@ func nextReport(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alp
 		next.ExpectedFinishTime = eta.DeepCopy()
 	}
 	if sameReport(next, entry) {
-		return nil
+		return nil, wait
 	}
-	return next
+	return next, wait
 }
 
 func sameReport(a, b *coordinationv1alpha1.InterceptorStatus) bool {

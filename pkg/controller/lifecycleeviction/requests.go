@@ -45,11 +45,21 @@ func wantedBy(requests []*lifecyclev1alpha1.EvictionRequest) sets.Set[string] {
 		if len(wanted) == maxWanted {
 			break
 		}
+		if isOver(request) {
+			continue
+		}
 		if request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction && request.DeletionTimestamp == nil {
 			wanted.Insert(request.Spec.Requester)
 		}
 	}
 	return wanted
+}
+
+// isOver reports whether a request has an end that is final: the pod is gone, or it was never valid.
+func isOver(request *lifecyclev1alpha1.EvictionRequest) bool {
+	failed := meta.FindStatusCondition(request.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionFailed))
+	return meta.IsStatusConditionTrue(request.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionTargetEvicted)) ||
+		failed != nil && failed.Status == metav1.ConditionTrue && failed.Reason == string(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid)
 }
 
 // requestersOf returns the requesters of a pod for the status of its Eviction: those of the group, and those of the
@@ -117,6 +127,9 @@ func ownersOf(requests []*lifecyclev1alpha1.EvictionRequest, request *coordinati
 func nextRequestStatus(request *lifecyclev1alpha1.EvictionRequest, conditions []metav1.Condition, now time.Time) *lifecyclev1alpha1.EvictionRequestStatus {
 	status := request.Status.DeepCopy()
 	status.ObservedGeneration = ptr.To(request.Generation)
+	if isOver(request) {
+		return status
+	}
 	for _, conditionType := range []lifecyclev1alpha1.EvictionConditionType{lifecyclev1alpha1.EvictionConditionTargetEvicted, lifecyclev1alpha1.EvictionConditionFailed} {
 		if found := meta.FindStatusCondition(conditions, string(conditionType)); found != nil {
 			condition := *found

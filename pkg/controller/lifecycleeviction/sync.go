@@ -19,6 +19,7 @@ package lifecycleeviction
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,8 +64,9 @@ type target struct {
 	// request is that of the other group, or nil, and pod is nil if it is not in the cache.
 	request *coordinationv1alpha1.EvictionRequest
 	pod     *v1.Pod
-	// successor is whether another pod has the name.
+	// successor is the UID of another pod that has the name, and others are requests for a pod of this UID with another name.
 	successor types.UID
+	others    []*lifecyclev1alpha1.EvictionRequest
 }
 
 // sync brings the objects about a pod into agreement. It returns when to do so again without an event.
@@ -80,30 +82,35 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	if err != nil || t == nil {
 		return 0, err
 	}
-	eviction := t.current()
-	end, wait := c.invalid(t, eviction)
+	current := t.current()
+	end, wait, err := c.invalid(ctx, t, current)
+	if err != nil {
+		return 0, err
+	}
+	// What cannot be written must not keep responders from acting, nor requesters from hearing of it.
+	var errs []error
 	if !end.isFinal() {
-		if err := c.request(ctx, t); err != nil {
-			return 0, err
-		}
+		errs = append(errs, c.request(ctx, t))
 		if t.request != nil {
 			end = outcomeOf(t.request)
 		}
 	}
-	eviction, later, err := c.evict(ctx, t, eviction, end)
+	eviction, later, err := c.evict(ctx, t, current, end)
 	if err != nil {
-		return 0, err
+		eviction = current
 	}
-	wait = earlier(wait, later)
+	errs, wait = append(errs, err), earlier(wait, later)
 	conditions := []metav1.Condition(nil)
-	if eviction != nil {
+	switch {
+	case eviction == nil:
+	case hasFailed(eviction) && len(t.wanted) > 0 && (!end.isFinal() || end.failedReason == lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters):
+		end = awaiting // It is requested again, and gets another Eviction.
+	default:
 		next, later, err := c.report(ctx, t, eviction, end)
-		if err != nil {
-			return 0, err
-		}
-		conditions, wait = next.Conditions, earlier(wait, later)
+		conditions, wait, errs = next.Conditions, earlier(wait, later), append(errs, err)
 	}
-	return wait, c.answer(ctx, t, conditions, end)
+	errs = append(errs, c.answer(ctx, t, conditions, end))
+	return wait, errors.Join(errs...)
 }
 
 func earlier(a, b time.Duration) time.Duration {
@@ -125,27 +132,23 @@ func (c *Controller) read(key string) (*target, error) {
 		return nil, err
 	}
 	for _, obj := range requests {
-		request := obj.(*lifecyclev1alpha1.EvictionRequest)
-		t.requests, t.name = append(t.requests, request), request.Spec.Target.Pod.Name
+		t.requests = append(t.requests, obj.(*lifecyclev1alpha1.EvictionRequest))
 	}
 	evictions, err := c.evictions.ByIndex(targetIndex, key)
 	if err != nil {
 		return nil, err
 	}
 	for _, obj := range evictions {
-		eviction := obj.(*lifecyclev1alpha1.Eviction)
-		t.evictions, t.name = append(t.evictions, eviction), eviction.Spec.Target.Pod.Name
+		t.evictions = append(t.evictions, obj.(*lifecyclev1alpha1.Eviction))
 	}
 	if request, err := c.own.EvictionRequests(namespace).Get(uid); err == nil {
 		t.request = request
-		if pod := request.Spec.Target.Pod; pod != nil {
-			t.name = pod.Name
-		}
 	}
 	if len(t.requests) == 0 && len(t.evictions) == 0 && (t.request == nil || !concerns(t.request)) {
 		c.forgetAll(key)
 		return nil, nil
 	}
+	c.identify(t)
 	t.wanted = wantedBy(t.requests)
 	if pod, err := c.pods.Pods(namespace).Get(t.name); err == nil {
 		if t.successor = pod.UID; pod.UID == t.uid {
@@ -153,6 +156,37 @@ func (c *Controller) read(key string) (*target, error) {
 		}
 	}
 	return t, nil
+}
+
+// identify finds the name of the pod. Objects of others may have its UID with another name: whoever may delete one pod must
+// not have an effect on another one, nor keep others from it. So the name is that of the request, or of those that ask for
+// this pod, and the others are none of it.
+func (c *Controller) identify(t *target) {
+	slices.SortFunc(t.requests, func(a, b *lifecyclev1alpha1.EvictionRequest) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	isPod := func(request *lifecyclev1alpha1.EvictionRequest) bool {
+		pod, err := c.pods.Pods(t.namespace).Get(request.Spec.Target.Pod.Name)
+		return err == nil && pod.UID == t.uid
+	}
+	switch at := slices.IndexFunc(t.requests, isPod); {
+	case t.request != nil && t.request.Spec.Target.Pod != nil:
+		t.name = t.request.Spec.Target.Pod.Name
+	case at >= 0:
+		t.name = t.requests[at].Spec.Target.Pod.Name
+	case len(t.requests) > 0:
+		t.name = t.requests[0].Spec.Target.Pod.Name
+	case len(t.evictions) > 0:
+		t.name = t.evictions[0].Spec.Target.Pod.Name
+	}
+	t.requests = slices.DeleteFunc(t.requests, func(request *lifecyclev1alpha1.EvictionRequest) bool {
+		isOther := request.Spec.Target.Pod.Name != t.name
+		if isOther {
+			t.others = append(t.others, request)
+		}
+		return isOther
+	})
+	t.evictions = slices.DeleteFunc(t.evictions, func(eviction *lifecyclev1alpha1.Eviction) bool { return eviction.Spec.Target.Pod.Name != t.name })
 }
 
 // current returns the Eviction that shows the request: the first one that has not failed, or the last one; nil if there is
@@ -173,17 +207,28 @@ func (t *target) current() *lifecyclev1alpha1.Eviction {
 }
 
 // invalid returns why requests cannot have an effect, and after which time a pod that is missing has appeared, or not.
-func (c *Controller) invalid(t *target, eviction *lifecyclev1alpha1.Eviction) (end outcome, wait time.Duration) {
+func (c *Controller) invalid(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction) (end outcome, wait time.Duration, err error) {
+	hasBegun := eviction != nil && len(eviction.Status.TargetResponders) > 0 && !hasFailed(eviction) && !isEvicted(t.evictions)
 	switch {
+	case t.request == nil && t.pod != nil && hasBegun:
+		// Somebody has deleted the request in the middle, or the cache is behind.
+		_, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).Get(ctx, string(t.uid), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return failedAs(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "The request was deleted."), 0, nil
+		case err != nil:
+			return end, 0, fmt.Errorf("reading the request for pod %s: %w", t.name, err)
+		}
+		return awaiting, catchUpInterval, nil
+	case t.request == nil && t.pod == nil && hasBegun:
+		// The request is gone as well, while nobody has written the end.
+		return evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodDeleted, fmt.Sprintf("Target Pod %s was deleted.", t.name)), 0, nil
 	case t.pod != nil || t.request != nil || len(t.wanted) == 0:
 		c.forget(t.key)
-		return awaiting, 0
-	case eviction != nil && len(eviction.Status.TargetResponders) > 0 && !hasFailed(eviction):
-		// The request is gone as well, while nobody has written the end.
-		return evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodDeleted, fmt.Sprintf("Target Pod %s was deleted.", t.name)), 0
+		return awaiting, 0, nil
 	}
 	if t.successor != "" {
-		return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("Target pod UID mismatch: expected %s, got %s.", t.uid, t.successor)), 0
+		return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("Target pod UID mismatch: expected %s, got %s.", t.uid, t.successor)), 0, nil
 	}
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -193,9 +238,9 @@ func (c *Controller) invalid(t *target, eviction *lifecyclev1alpha1.Eviction) (e
 		c.missing[t.key] = since
 	}
 	if wait := since.Add(missingPodTimeout).Sub(t.now); wait > 0 {
-		return awaiting, wait
+		return awaiting, wait, nil
 	}
-	return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, "Target pod not found."), 0
+	return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, "Target pod not found."), 0, nil
 }
 
 func (c *Controller) forget(key string) {
@@ -210,6 +255,7 @@ func (c *Controller) forgetAll(key string) {
 	c.forgetForeign(key)
 	c.lock.Lock()
 	delete(c.restored, key)
+	delete(c.reported, key)
 	c.lock.Unlock()
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")
@@ -323,13 +369,16 @@ func (c *Controller) evict(ctx context.Context, t *target, current *lifecyclev1a
 	requesters := requestersOf(known, t.wanted, t.request)
 	labels, owners := labelsOf(requesters, t.pod), ownersOf(t.requests, t.request)
 	isNew := current == nil || hasFailed(current) && goesOn
+	if t.pod == nil && !isNew {
+		labels = nil // Nobody knows any more who the responders are.
+	}
 	switch {
 	case current == nil && len(t.wanted) == 0 && !(goesOn && t.hasResponders()):
 		return nil, 0, nil
 	case !isNew && !needsLabels(current, labels, owners):
 		return current, 0, nil
 	}
-	if wait := c.mayRestore(t.key, t.now); wait > 0 {
+	if wait := c.mayWrite(c.restored, t.key, t.now); wait > 0 {
 		return current, wait, nil
 	}
 	var err error
@@ -341,8 +390,9 @@ func (c *Controller) evict(ctx context.Context, t *target, current *lifecyclev1a
 	return current, 0, err
 }
 
-// maxNamesTried is how many names of Evictions are tried, if others have made ones for other pods with these names.
-const maxNamesTried = 10
+// maxNamesTried is how many names of Evictions are tried, if others have made ones for other pods with these names, before
+// one is generated. A number above maxNumber is not ours.
+const maxNamesTried, maxNumber = 10, 1000000
 
 // create creates the next Eviction of the pod.
 func (c *Controller) create(ctx context.Context, t *target, labels map[string]string, owners []metav1.OwnerReference) (*lifecyclev1alpha1.Eviction, error) {
@@ -357,10 +407,14 @@ func (c *Controller) create(ctx context.Context, t *target, labels map[string]st
 	}
 	evictions := c.client.LifecycleV1alpha1().Evictions(t.namespace)
 	for last := number + maxNamesTried; ; number++ {
-		created, err := evictions.Create(ctx, &lifecyclev1alpha1.Eviction{
+		eviction := &lifecyclev1alpha1.Eviction{
 			ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: nameOf(number, t.name), Labels: labels, OwnerReferences: owners},
 			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: t.name, UID: t.uid}}},
-		}, metav1.CreateOptions{FieldManager: fieldManager})
+		}
+		if number == last {
+			eviction.Name, eviction.GenerateName = "", nameOf(number, t.name)+"-"
+		}
+		created, err := evictions.Create(ctx, eviction, metav1.CreateOptions{FieldManager: fieldManager})
 		switch {
 		case err == nil:
 			c.wrote(t, evictionResource, created)
@@ -368,8 +422,11 @@ func (c *Controller) create(ctx context.Context, t *target, labels map[string]st
 		case !apierrors.IsAlreadyExists(err) || number == last:
 			return nil, fmt.Errorf("creating the Eviction of pod %s: %w", t.name, err)
 		}
-		existing, readErr := evictions.Get(ctx, nameOf(number, t.name), metav1.GetOptions{})
-		if readErr != nil || existing.Spec.Target.Pod != nil && existing.Spec.Target.Pod.UID == t.uid {
+		existing, readErr := evictions.Get(ctx, eviction.Name, metav1.GetOptions{})
+		if readErr != nil {
+			return nil, err
+		}
+		if pod := existing.Spec.Target.Pod; pod != nil && pod.UID == t.uid && pod.Name == t.name {
 			return nil, err // The cache is behind.
 		}
 	}
@@ -385,7 +442,7 @@ func nameOf(number int, pod string) string {
 func numberOf(eviction *lifecyclev1alpha1.Eviction) int {
 	digits, _, _ := strings.Cut(strings.TrimPrefix(eviction.Name, "pod-"), "-")
 	number, err := strconv.Atoi(digits)
-	if err != nil {
+	if err != nil || number < 0 || number > maxNumber {
 		return 0
 	}
 	return number
@@ -425,13 +482,10 @@ func (c *Controller) relabel(ctx context.Context, t *target, eviction *lifecycle
 	return updated, nil
 }
 
-// report writes the status of an Eviction, and has the other request say what the active responder reports.
+// report writes the status of an Eviction, and has the other request say what the active responder reports. It returns the
+// status as it is then.
 func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction, end outcome) (*lifecyclev1alpha1.EvictionStatus, time.Duration, error) {
-	if t.request != nil && len(t.request.Status.ActiveInterceptors) > 0 {
-		if err := c.copyReport(ctx, t, eviction); err != nil {
-			return nil, 0, err
-		}
-	}
+	wait, copyErr := c.copyReport(ctx, t, eviction)
 	next, after := eviction.Status.DeepCopy(), time.Duration(0)
 	switch {
 	case isEvicted([]*lifecyclev1alpha1.Eviction{eviction}) || hasFailed(eviction): // Final, also if the other request is gone.
@@ -445,16 +499,16 @@ func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev
 	}
 	next.Requesters = requestersOf(eviction.Status.Requesters, t.wanted, t.request)
 	if after > 0 && len(eviction.Status.Conditions) == 0 || apiequality.Semantic.DeepEqual(next, &eviction.Status) {
-		return next, after, nil
+		return next, earlier(wait, after), copyErr
 	}
 	changed := eviction.DeepCopy()
 	changed.Status = *next
 	updated, err := c.client.LifecycleV1alpha1().Evictions(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return nil, 0, fmt.Errorf("writing the status of Eviction %s: %w", eviction.Name, err)
+		return &eviction.Status, 0, errors.Join(copyErr, fmt.Errorf("writing the status of Eviction %s: %w", eviction.Name, err))
 	}
 	c.wrote(t, evictionResource, updated)
-	return next, after, nil
+	return next, earlier(wait, after), copyErr
 }
 
 // hasResponders reports whether responders of the pod are among the interceptors of the request.
@@ -472,20 +526,30 @@ func (t *target) responders() []lifecyclev1alpha1.TargetResponder {
 	return respondersOf(&v1.Pod{})
 }
 
-func (c *Controller) copyReport(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction) error {
-	report := nextReport(eviction, t.request, t.now)
+// copyReport has the request say what the active responder reports, and returns when to do so if that is too early now.
+func (c *Controller) copyReport(ctx context.Context, t *target, eviction *lifecyclev1alpha1.Eviction) (wait time.Duration, err error) {
+	if t.request == nil || len(t.request.Status.ActiveInterceptors) == 0 {
+		return 0, nil
+	}
+	report, wait := nextReport(eviction, t.request, t.now)
 	if report == nil {
-		return nil
+		return wait, nil
+	}
+	if report.CompletionTime == nil {
+		// A responder may report as often as it likes.
+		if wait := c.mayWrite(c.reported, t.key, t.now); wait > 0 {
+			return wait, nil
+		}
 	}
 	changed := t.request.DeepCopy()
 	*evictionrequest.InterceptorStatusOf(&changed.Status, report.Name) = *report
 	updated, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return fmt.Errorf("reporting as %s: %w", report.Name, err)
+		return 0, fmt.Errorf("reporting as %s: %w", report.Name, err)
 	}
 	t.request = updated
 	c.wrote(t, ownResource, updated)
-	return nil
+	return wait, nil
 }
 
 // answer writes the statuses of the EvictionRequests of the group.
@@ -493,7 +557,12 @@ func (c *Controller) answer(ctx context.Context, t *target, conditions []metav1.
 	if len(conditions) == 0 {
 		setOutcome(&conditions, end, 0, t.now)
 	}
-	for _, request := range t.requests {
+	var other []metav1.Condition
+	for _, request := range slices.Concat(t.requests, t.others) {
+		if slices.Contains(t.others, request) {
+			setOutcome(&other, failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("The UID %s is not that of pod %s.", t.uid, request.Spec.Target.Pod.Name)), 0, t.now)
+			conditions = other
+		}
 		next := nextRequestStatus(request, conditions, t.now)
 		if apiequality.Semantic.DeepEqual(next, &request.Status) {
 			continue

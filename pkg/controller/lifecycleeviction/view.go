@@ -134,6 +134,8 @@ func nextStatus(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alp
 	case active == nil: // It has ended.
 	case end.isFinal() && complete(status, end, now):
 		end = awaiting
+	case end.evicted == metav1.ConditionTrue && moves(status, active, progress, now):
+		end = awaiting // The last responder has evicted the pod since the last write.
 	case end.isFinal():
 		if after = endsIn(status, active, request, end, now); after > 0 {
 			end = awaiting
@@ -257,6 +259,12 @@ func advance(status *lifecyclev1alpha1.EvictionStatus, active *lifecyclev1alpha1
 	next.State = lifecyclev1alpha1.ResponderStateActive
 	reportOf(status, next.Name).StartTime = ptr.To(metav1.NewTime(now))
 	return 0
+}
+
+// moves is advance, and reports whether the next responder has become Active.
+func moves(status *lifecyclev1alpha1.EvictionStatus, active *lifecyclev1alpha1.TargetResponder, p progress, now time.Time) bool {
+	advance(status, active, p, now)
+	return active.State != lifecyclev1alpha1.ResponderStateActive
 }
 
 // lastSign returns when the responder has last shown that it works.

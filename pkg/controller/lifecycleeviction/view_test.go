@@ -182,10 +182,12 @@ func TestNextReport(t *testing.T) {
 		active  string
 		want    *coordinationv1alpha1.InterceptorStatus
 		nothing bool
+		wait    time.Duration
 	}{
 		"says nothing":           {report: lifecyclev1alpha1.ResponderStatus{StartTime: at(0)}, nothing: true},
 		"the first heartbeat":    {report: lifecyclev1alpha1.ResponderStatus{HeartbeatTime: at(59), Message: ptr.To("saving")}, want: &coordinationv1alpha1.InterceptorStatus{StartTime: at(60), HeartbeatTime: at(60), Message: "saving"}},
-		"too early for another":  {report: lifecyclev1alpha1.ResponderStatus{HeartbeatTime: at(50)}, entry: coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(30)}, nothing: true},
+		"too early for another":  {report: lifecyclev1alpha1.ResponderStatus{HeartbeatTime: at(50)}, entry: coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(30)}, nothing: true, wait: 30 * time.Second},
+		"an old heartbeat":       {report: lifecyclev1alpha1.ResponderStatus{HeartbeatTime: at(-61)}, entry: coordinationv1alpha1.InterceptorStatus{StartTime: at(-300), HeartbeatTime: at(-300)}, nothing: true},
 		"the next heartbeat":     {report: lifecyclev1alpha1.ResponderStatus{HeartbeatTime: at(50)}, entry: coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(0)}, want: &coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(60)}},
 		"an estimate":            {report: lifecyclev1alpha1.ResponderStatus{ExpectedCompletionTime: at(100)}, entry: coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(30)}, want: &coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(30), ExpectedFinishTime: at(100)}},
 		"an estimate that is by": {report: lifecyclev1alpha1.ResponderStatus{HeartbeatTime: at(30), ExpectedCompletionTime: at(40)}, entry: coordinationv1alpha1.InterceptorStatus{StartTime: at(0), HeartbeatTime: at(30)}, nothing: true},
@@ -205,7 +207,10 @@ func TestNextReport(t *testing.T) {
 			eviction := &lifecyclev1alpha1.Eviction{Status: lifecyclev1alpha1.EvictionStatus{
 				TargetResponders: []lifecyclev1alpha1.TargetResponder{{Name: early, State: lifecyclev1alpha1.ResponderStateActive}}, Responders: []lifecyclev1alpha1.ResponderStatus{test.report},
 			}}
-			got := nextReport(eviction, request, epoch.Add(time.Minute))
+			got, wait := nextReport(eviction, request, epoch.Add(time.Minute))
+			if wait != test.wait {
+				t.Errorf("again after %v, want %v", wait, test.wait)
+			}
 			if got == nil != test.nothing {
 				t.Fatalf("got %+v", got)
 			}

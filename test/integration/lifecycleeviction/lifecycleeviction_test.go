@@ -97,6 +97,8 @@ func TestLifecycleEvictions(t *testing.T) {
 		"a tenant":                    testTenant,
 		"an Eviction is deleted":      testDeletedEviction,
 		"before and after the others": testAmongInterceptors,
+		"a UID with another name":     testOtherName,
+		"the request is deleted":      testDeletedRequest,
 		"undone again and again":      testUndone,
 		"made by hand":                testMadeByHand,
 		"through pods/eviction":       testThroughEviction,
@@ -418,6 +420,11 @@ func testTenant(c *cluster) {
 	if err := requests.Delete(c.T.Context(), "one", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 		c.T.Errorf("deleting it: %v", err)
 	}
+	// For an owner that does not exist, the garbage collector would delete it.
+	owner := []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"none"}]}}`)
+	if _, err := requests.Patch(c.T.Context(), "one", types.MergePatchType, owner, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+		c.T.Errorf("adding an owner: %v", err)
+	}
 	if err := c.reportAs(c.ClientOf(tenant), "pod-1-web", early, completed); !apierrors.IsForbidden(err) {
 		c.T.Errorf("reporting: %v", err)
 	}
@@ -612,4 +619,47 @@ func testUndone(c *cluster) {
 		eviction, err := evictions.Get(ctx, "pod-1-web", metav1.GetOptions{})
 		return err == nil && eviction.Labels[early] == "responder", fmt.Sprint(eviction.Labels, err)
 	})
+}
+
+// testOtherName: whoever may delete one pod has no effect on another one by its UID, nor keeps others from it.
+func testOtherName(c *cluster) {
+	pod, mine := c.createPod("web", responders(map[string]int32{early: 20000})), c.createPod("mine")
+	mine.UID = pod.UID
+	for _, name := range []string{"web", "zzz"} {
+		of := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: pod.UID}}
+		if _, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Create(c.T.Context(), &lifecyclev1alpha1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Name: "by-hand-" + name},
+			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: of.Name, UID: of.UID}}},
+		}, metav1.CreateOptions{}); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	c.ask("mine", scaler, mine)
+	c.expectRequest("mine", invalid)
+	if _, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(c.T.Context(), string(pod.UID), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		c.T.Errorf("the eviction of another pod is requested: %v", err)
+	}
+	c.ask("one", drainer, pod)
+	c.expectEviction("by-hand-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	c.expectRequest("mine", invalid)
+	c.report("by-hand-web", early, completed)
+	c.expectGone(pod)
+	c.expectRequest("one", deleted)
+}
+
+// testDeletedRequest: somebody deletes the request of the other group in the middle, which cancels the eviction; it is
+// requested again, with another Eviction.
+func testDeletedRequest(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000, late: 5000}))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
+	c.report("pod-1-web", early, completed)
+	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Active "+imperative+"=Inactive", goesOn)
+	if err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Delete(c.T.Context(), string(pod.UID), metav1.DeleteOptions{}); err != nil {
+		c.T.Fatal(err)
+	}
+	c.expectEviction("pod-1-web", early+"=Completed "+late+"=Canceled "+imperative+"=Inactive", canceled)
+	c.expectEviction("pod-2-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
+	c.expectRequest("one", goesOn)
+	c.expectStays(pod)
 }

@@ -31,6 +31,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/pkg/apis/lifecycle"
+	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
+	"k8s.io/utils/ptr"
 )
 
 // The objects of lifecycle.k8s.io have an effect through a controller, which acts with its own permissions. So whoever
@@ -63,7 +65,8 @@ func (p *Plugin) validateLifecycle(ctx context.Context, a admission.Attributes) 
 		case isStatus && isEviction && isOld:
 			return p.validateResponders(ctx, a, eviction, old)
 		case a.GetSubresource() == "":
-			// Whatever these say, the controller takes nothing from them but reports in their statuses.
+			// Whatever these say, the controller takes nothing from them but reports in their statuses. They are
+			// made again.
 			return nil
 		}
 	default:
@@ -79,10 +82,10 @@ func (p *Plugin) validateLifecycleRequest(ctx context.Context, a admission.Attri
 		return meta.IsStatusConditionTrue(old.Status.Conditions, string(conditionType))
 	}
 	switch {
-	case request == nil && (isOver(lifecycle.EvictionConditionTargetEvicted) || isOver(lifecycle.EvictionConditionFailed)):
+	case request == nil && ptr.Deref(old.Status.ObservedGeneration, 0) == old.Generation && (isOver(lifecycle.EvictionConditionTargetEvicted) || isOver(lifecycle.EvictionConditionFailed)):
 		return nil
-	case request != nil && old != nil && apiequality.Semantic.DeepEqual(request.Spec, old.Spec):
-		return nil
+	case request != nil && old != nil && apiequality.Semantic.DeepEqual(request.Spec, old.Spec) && !owners.AddsOwner(request, old):
+		return nil // With an owner that does not exist, the garbage collector would withdraw it.
 	}
 	for _, r := range []*lifecycle.EvictionRequest{request, old} {
 		if r == nil || r.Spec.Target.Pod == nil {

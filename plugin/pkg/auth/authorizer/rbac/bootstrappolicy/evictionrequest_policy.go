@@ -84,7 +84,8 @@ func lifecycleEvictionControllerRole() rbacv1.ClusterRole {
 		ObjectMeta: metav1.ObjectMeta{Name: saRolePrefix + "lifecycle-eviction-controller"},
 		Rules: []rbacv1.PolicyRule{
 			rbacv1helpers.NewRule("get", "list", "watch").Groups(lifecycleGroup).Resources("evictionrequests").RuleOrDie(),
-			rbacv1helpers.NewRule("get", "list", "watch", "create", "update").Groups(lifecycleGroup).Resources("evictions").RuleOrDie(),
+			// The admission plugin OwnerReferencesPermissionEnforcement wants delete for owners that are added.
+			rbacv1helpers.NewRule("get", "list", "watch", "create", "update", "delete").Groups(lifecycleGroup).Resources("evictions").RuleOrDie(),
 			rbacv1helpers.NewRule("update", coordinationv1alpha1.EvictionRequestControlVerb).Groups(lifecycleGroup).Resources("evictionrequests/status", "evictions/status").RuleOrDie(),
 			// Evictions are requested by Server-Side Apply, which is a patch that may create. The controller deletes
 			// no pods, but a requester needs this permission.
