@@ -52,10 +52,8 @@ limitations under the License.
 // # Not yet
 //
 // Pods of DaemonSets and static pods are not evicted by requests of the group, as by others: NoFurtherResponder. kubectl
-// maintenance plan does not know responders. Events and metrics are those of the engine. A pod that names an interceptor
-// as a responder too, with another one between them, has another order in its Eviction. An Eviction may be deleted with
-// its last EvictionRequest although a maintenance goes on, and is made again. A thousand EvictionRequests of one pod are
-// answered in one go.
+// maintenance plan does not know responders. Events and metrics are those of the engine. A thousand
+// EvictionRequests of one pod are answered in one go.
 //
 // # Reading order
 //

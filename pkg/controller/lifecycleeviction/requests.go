@@ -109,14 +109,14 @@ func labelsOf(requesters []lifecyclev1alpha1.Requester, pod *v1.Pod) map[string]
 	return labels
 }
 
-// ownersOf returns who an Eviction goes with: the EvictionRequests of the group, or the request of the other one if
-// there are none.
-func ownersOf(requests []*lifecyclev1alpha1.EvictionRequest, request *coordinationv1alpha1.EvictionRequest) []metav1.OwnerReference {
+// ownersOf returns who an Eviction goes with: the EvictionRequests of the group, and the request of the other one if it
+// has further requesters: then the eviction goes on without the former.
+func ownersOf(requests []*lifecyclev1alpha1.EvictionRequest, wanted sets.Set[string], request *coordinationv1alpha1.EvictionRequest) []metav1.OwnerReference {
 	var owners []metav1.OwnerReference
 	for _, r := range requests {
 		owners = append(owners, metav1.OwnerReference{APIVersion: lifecyclev1alpha1.SchemeGroupVersion.String(), Kind: "EvictionRequest", Name: r.Name, UID: r.UID})
 	}
-	if len(owners) == 0 && request != nil {
+	if request != nil && (len(owners) == 0 || slices.ContainsFunc(request.Spec.Requesters, func(r coordinationv1alpha1.Requester) bool { return !wanted.Has(r.Name) })) {
 		owners = append(owners, metav1.OwnerReference{APIVersion: coordinationv1alpha1.SchemeGroupVersion.String(), Kind: "EvictionRequest", Name: request.Name, UID: request.UID})
 	}
 	slices.SortFunc(owners, func(a, b metav1.OwnerReference) int { return cmp.Compare(a.UID, b.UID) })

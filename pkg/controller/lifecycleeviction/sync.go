@@ -367,7 +367,7 @@ func (c *Controller) evict(ctx context.Context, t *target, current *lifecyclev1a
 		known = current.Status.Requesters
 	}
 	requesters := requestersOf(known, t.wanted, t.request)
-	labels, owners := labelsOf(requesters, t.pod), ownersOf(t.requests, t.request)
+	labels, owners := labelsOf(requesters, t.pod), ownersOf(t.requests, t.wanted, t.request)
 	isNew := current == nil || hasFailed(current) && goesOn
 	if t.pod == nil && !isNew {
 		labels = nil // Nobody knows any more who the responders are.

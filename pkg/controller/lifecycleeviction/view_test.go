@@ -27,6 +27,7 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -247,5 +248,33 @@ func TestRequestersOf(t *testing.T) {
 	}
 	if got[len(got)-1].Intent != lifecyclev1alpha1.RequesterIntentWithdrawn || requestersOf(known[:1], wantedBy(nil), request)[1] != (lifecyclev1alpha1.Requester{Name: "k8s.io/nodemaintenance", Intent: lifecyclev1alpha1.RequesterIntentEviction}) {
 		t.Errorf("requesters %v", got)
+	}
+}
+
+// An Eviction stays as long as anybody wants it.
+func TestOwnersOf(t *testing.T) {
+	request := requestAt(0, last)
+	request.UID = "own"
+	ours := &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{UID: "ours"}}
+	for name, test := range map[string]struct {
+		requests   []*lifecyclev1alpha1.EvictionRequest
+		requesters []string
+		want       string
+	}{
+		"of the group":       {[]*lifecyclev1alpha1.EvictionRequest{ours}, []string{"example.com/a"}, "ours"},
+		"of the other group": {nil, []string{"nodemaintenance.k8s.io"}, "own"},
+		"of both":            {[]*lifecyclev1alpha1.EvictionRequest{ours}, []string{"example.com/a", "nodemaintenance.k8s.io"}, "ours own"},
+	} {
+		request.Spec.Requesters = nil
+		for _, requester := range test.requesters {
+			request.Spec.Requesters = append(request.Spec.Requesters, coordinationv1alpha1.Requester{Name: requester})
+		}
+		var uids []string
+		for _, owner := range ownersOf(test.requests, sets.New("example.com/a"), request) {
+			uids = append(uids, string(owner.UID))
+		}
+		if got := strings.Join(uids, " "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }

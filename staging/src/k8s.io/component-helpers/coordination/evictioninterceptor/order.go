@@ -49,11 +49,16 @@ func TargetNames(specNames []string, annotations map[string]string, defaults []s
 // responders are the names of responders that act before all others, and after those of the spec and of annotations.
 type responders struct{ before, after []string }
 
+func (r responders) has(name string) bool {
+	return slices.Contains(r.before, name) || slices.Contains(r.after, name)
+}
+
 // targetNames is TargetNames with responders. If there are too many, they are dropped after registered interceptors,
-// starting with the last one.
+// starting with the last one. A name that is there as that of an interceptor too has its place as a responder, because
+// their order among each other is that of an Eviction.
 func targetNames(specNames []string, annotations map[string]string, defaults []string, responders responders) []string {
 	seen := sets.New(imperative)
-	named := firstSeen(specNames, seen, maxTargets-1)
+	named := firstSeen(slices.DeleteFunc(slices.Clone(specNames), responders.has), seen, maxTargets-1)
 	appended := firstSeen(defaults, seen, maxTargets-1-len(named))
 	before := firstSeen(responders.before, seen, maxTargets-1-len(named)-len(appended))
 	after := firstSeen(responders.after, seen, maxTargets-1-len(named)-len(appended)-len(before))

@@ -59,6 +59,10 @@ func TestAllTargets(t *testing.T) {
 			podWith(naming("example.com/both"), responding(map[string]int32{"example.com/both": 20000})),
 			[]string{"example.com/both", builtIn},
 		},
+		"as an interceptor as well, after another one": {
+			podWith(naming("example.com/both", "a.example.com"), responding(map[string]int32{"example.com/both": 15000, "example.com/first": 20000})),
+			[]string{"example.com/first", "example.com/both", "a.example.com", builtIn},
+		},
 		"too many": {
 			podWith(naming(numbered("i", 10)...), responding(many)),
 			append(append(numbered("i", 10), "example.com/r0", "example.com/r1", "example.com/r2", "example.com/r3", "example.com/r4"), builtIn),
