@@ -349,9 +349,11 @@ func (c *Controller) readForeign(ctx context.Context, t *target) (sets.Set[strin
 }
 
 func isEvicted(evictions []*lifecyclev1alpha1.Eviction) bool {
-	return slices.ContainsFunc(evictions, func(e *lifecyclev1alpha1.Eviction) bool {
-		return meta.IsStatusConditionTrue(e.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionTargetEvicted))
-	})
+	return slices.ContainsFunc(evictions, hasSucceeded)
+}
+
+func hasSucceeded(eviction *lifecyclev1alpha1.Eviction) bool {
+	return meta.IsStatusConditionTrue(eviction.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionTargetEvicted))
 }
 
 func hasFailed(eviction *lifecyclev1alpha1.Eviction) bool {
@@ -488,7 +490,7 @@ func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev
 	wait, copyErr := c.copyReport(ctx, t, eviction)
 	next, after := eviction.Status.DeepCopy(), time.Duration(0)
 	switch {
-	case isEvicted([]*lifecyclev1alpha1.Eviction{eviction}) || hasFailed(eviction): // Final, also if the other request is gone.
+	case hasSucceeded(eviction) || hasFailed(eviction): // Final, also if the other request is gone.
 	case t.request != nil:
 		next, after = nextStatus(eviction, t.request, t.responders(), t.now)
 	case end.isFinal():
@@ -518,7 +520,8 @@ func (t *target) hasResponders() bool {
 	})
 }
 
-// responders returns the responders of the pod, as the request has recorded them, if it is gone.
+// responders returns the responders of the pod. If it is gone, nobody knows them any more but an Eviction that lists them,
+// and only the last one can have its turn.
 func (t *target) responders() []lifecyclev1alpha1.TargetResponder {
 	if t.pod != nil {
 		return respondersOf(t.pod)
@@ -557,25 +560,32 @@ func (c *Controller) answer(ctx context.Context, t *target, conditions []metav1.
 	if len(conditions) == 0 {
 		setOutcome(&conditions, end, 0, t.now)
 	}
-	var other []metav1.Condition
-	for _, request := range slices.Concat(t.requests, t.others) {
-		if slices.Contains(t.others, request) {
-			setOutcome(&other, failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, fmt.Sprintf("The UID %s is not that of pod %s.", t.uid, request.Spec.Target.Pod.Name)), 0, t.now)
-			conditions = other
-		}
-		next := nextRequestStatus(request, conditions, t.now)
-		if apiequality.Semantic.DeepEqual(next, &request.Status) {
-			continue
-		}
-		changed := request.DeepCopy()
-		changed.Status = *next
-		updated, err := c.client.LifecycleV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-		switch {
-		case err == nil:
-			c.wrote(t, requestResource, updated)
-		case !apierrors.IsNotFound(err):
-			return fmt.Errorf("writing the status of EvictionRequest %s: %w", request.Name, err)
-		}
+	var errs []error
+	for _, request := range t.requests {
+		errs = append(errs, c.answerOne(ctx, t, request, conditions))
+	}
+	for _, request := range t.others {
+		var other []metav1.Condition
+		why := fmt.Sprintf("The UID %s is not that of pod %s.", t.uid, request.Spec.Target.Pod.Name)
+		setOutcome(&other, failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, why), 0, t.now)
+		errs = append(errs, c.answerOne(ctx, t, request, other))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) answerOne(ctx context.Context, t *target, request *lifecyclev1alpha1.EvictionRequest, conditions []metav1.Condition) error {
+	next := nextRequestStatus(request, conditions, t.now)
+	if apiequality.Semantic.DeepEqual(next, &request.Status) {
+		return nil
+	}
+	changed := request.DeepCopy()
+	changed.Status = *next
+	updated, err := c.client.LifecycleV1alpha1().EvictionRequests(t.namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	switch {
+	case err == nil:
+		c.wrote(t, requestResource, updated)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("writing the status of EvictionRequest %s: %w", request.Name, err)
 	}
 	return nil
 }

@@ -108,19 +108,10 @@ func hasExtraReplicas(rs *apps.ReplicaSet) bool {
 
 // relatedTo returns the ReplicaSets with the same controller, of which it is one.
 func (rsc *ReplicaSetController) relatedTo(rs *apps.ReplicaSet) []*apps.ReplicaSet {
-	ref := metav1.GetControllerOf(rs)
-	if ref == nil {
+	if metav1.GetControllerOfNoCopy(rs) == nil {
 		return []*apps.ReplicaSet{rs}
 	}
-	found, err := rsc.rsIndexer.ByIndex(controllerUIDIndex, string(ref.UID))
-	if err != nil {
-		return []*apps.ReplicaSet{rs} // The index exists.
-	}
-	related := make([]*apps.ReplicaSet, 0, len(found))
-	for _, obj := range found {
-		related = append(related, obj.(*apps.ReplicaSet))
-	}
-	return related
+	return rsc.getReplicaSetsWithSameController(klog.Background(), rs)
 }
 
 // requestCreated has the ReplicaSets synced within missingRecheck whose missing pods the requested one may have to wait
