@@ -110,6 +110,13 @@ func TestNextStatus(t *testing.T) {
 			{after: 4 * time.Minute, request: ended(requestAt(3, all...), evicted, "PodDeleted", epoch.Add(4*time.Minute)), want: early + "=Completed " + late + "=Completed " + evictor + "=Active" + goesOn},
 			{after: 4 * time.Minute, request: ended(requestAt(3, all...), evicted, "PodDeleted", epoch.Add(4*time.Minute)), want: early + "=Completed " + late + "=Completed " + evictor + "=Completed" + pods},
 		},
+		"the view is behind": {
+			first,
+			{after: time.Minute, request: requestAt(3, all...), report: completes(early, time.Minute), want: early + "=Completed " + late + "=Active " + evictor + "=Inactive" + goesOn},
+			{after: time.Minute, request: ended(requestAt(4, all...), evicted, "PodDeleted", epoch.Add(time.Minute)), report: completes(late, time.Minute), want: early + "=Completed " + late + "=Completed " + evictor + "=Active" + goesOn},
+			{after: time.Minute, request: ended(requestAt(4, all...), evicted, "PodDeleted", epoch.Add(time.Minute)), want: early + "=Completed " + late + "=Completed " + evictor + "=Active" + goesOn},
+			{after: time.Minute, request: ended(requestAt(4, all...), evicted, "PodDeleted", epoch.Add(time.Minute)), want: early + "=Completed " + late + "=Completed " + evictor + "=Completed" + pods},
+		},
 		"a silent one is not interrupted early": {
 			first,
 			{after: 10 * time.Minute, request: requestAt(2, all...), want: early + "=Active " + late + "=Inactive " + evictor + "=Inactive" + goesOn, wait: 9*time.Minute + 30*time.Second},
@@ -166,7 +173,8 @@ func TestPatience(t *testing.T) {
 	if status, _ := nextStatus(eviction, request, targets, epoch.Add(2*time.Second)); !strings.HasPrefix(stateOf(status), "imperative-eviction.k8s.io/evictor=Active") {
 		t.Errorf("two seconds later: %s", stateOf(status))
 	}
-	ended(request, coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted", epoch)
+	// With the end, the last one is processed.
+	request = ended(requestAt(1, last), coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted", epoch)
 	status, _ := nextStatus(eviction, request, targets, epoch.Add(time.Second))
 	if report := reportOf(status, lifecyclev1alpha1.EvictionResponderImperativeEviction); report == nil || report.CompletionTime == nil {
 		t.Errorf("gone: %s", stateOf(status))
@@ -225,12 +233,17 @@ func TestNextReport(t *testing.T) {
 // Requesters that have withdrawn stay, as long as there is room.
 func TestRequestersOf(t *testing.T) {
 	requests := []*lifecyclev1alpha1.EvictionRequest{}
-	for i := range 101 {
+	for i := range 131 {
 		r := &lifecyclev1alpha1.EvictionRequest{Spec: lifecyclev1alpha1.EvictionRequestSpec{Requester: fmt.Sprintf("example.com/r%03d", i), Intent: lifecyclev1alpha1.EvictionRequestIntentEviction}}
 		if i%2 == 0 {
 			r.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
 		}
 		requests = append(requests, r)
+	}
+	over := &lifecyclev1alpha1.EvictionRequest{Spec: lifecyclev1alpha1.EvictionRequestSpec{Requester: "example.com/a-over", Intent: lifecyclev1alpha1.EvictionRequestIntentEviction}}
+	setOutcome(&over.Status.Conditions, failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, ""), 1, epoch)
+	if many, none := wantedBy(requests), wantedBy([]*lifecyclev1alpha1.EvictionRequest{over}); len(many) != maxWanted || len(none) > 0 {
+		t.Errorf("wanted by %d, and by %d that are over", len(many), len(none))
 	}
 	known := []lifecyclev1alpha1.Requester{{Name: "example.com/r000", Intent: lifecyclev1alpha1.RequesterIntentEviction}}
 	for i := range 80 {
@@ -275,6 +288,28 @@ func TestOwnersOf(t *testing.T) {
 		}
 		if got := strings.Join(uids, " "); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// The end of a request is final if its pod is gone, or if it was never valid; not if it was canceled.
+func TestEndsAreFinal(t *testing.T) {
+	for name, test := range map[string]struct {
+		end   outcome
+		final bool
+	}{
+		"the pod is gone": {evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodDeleted, ""), true},
+		"never valid":     {failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, ""), true},
+		"canceled":        {failedAs(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, ""), false},
+	} {
+		request := &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		setOutcome(&request.Status.Conditions, test.end, 1, epoch)
+		var conditions []metav1.Condition
+		setOutcome(&conditions, awaiting, 1, epoch)
+		status := nextRequestStatus(request, conditions, epoch)
+		changed := meta.FindStatusCondition(status.Conditions, "Failed").Reason == string(lifecyclev1alpha1.EvictionConditionReasonAwaitingEviction)
+		if changed == test.final || ptr.Deref(status.ObservedGeneration, 0) != 2 {
+			t.Errorf("%s: changed: %t, generation %v", name, changed, status.ObservedGeneration)
 		}
 	}
 }
