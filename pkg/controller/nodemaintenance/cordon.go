@@ -179,7 +179,6 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWri
 	}
 	s.node = written
 	c.failures.succeeded(node.Name, write.writeKey)
-	c.recordons.forget(node.Name)
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
 	c.events.uncordoned(node)
 	return nil
@@ -218,7 +217,6 @@ func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
 // maintenance, and wants it to stay so.
 func (c *Controller) leaveCordoned(s *nodeSync, write *cordonWrite, manager string) {
 	c.failures.succeeded(s.node.Name, write.writeKey)
-	c.recordons.forget(s.node.Name)
 	c.ownCordons.Store(s.node.Name, ownCordon{s.node.UID, false})
 	c.progress.uncordoned(s.node.Name, s.facts.revision)
 	c.events.leftCordoned(s.node, manager)

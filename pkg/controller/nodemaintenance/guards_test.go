@@ -532,26 +532,58 @@ func TestForeignFinalizersAndConditionsAreKept(t *testing.T) {
 	}
 }
 
-// The backoff of re-cordons ends with the maintenance: for the next one, the count starts at zero.
-func TestRecordonBackoffEndsWithTheMaintenance(t *testing.T) {
+// Who undoes the cordons of one maintenance after the other has the pace of one: the first cordon of each is at once,
+// those that follow have the backoff of the last ten minutes.
+func TestRecordonBackoffOutlastsTheMaintenance(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
-	f.createMaintenance("m", stageCordon, "a")
-	f.settle()
-	before := metricValues(t)
-	for range recordonLimit {
+	uncordon := func() {
 		node := f.node("n")
 		node.Spec.Unschedulable = false
 		f.update(node)
 		f.run(time.Second)
 	}
-	if got := metricValues(t)["contested_cordons_total"] - before["contested_cordons_total"]; got != recordonLimit {
-		t.Errorf("counted %v contested cordons", got)
+	before := metricValues(t)
+	contested := func() float64 { return metricValues(t)["contested_cordons_total"] - before["contested_cordons_total"] }
+	maintain := func(name string) {
+		f.createMaintenance(name, stageCordon, "a")
+		f.run(time.Second)
+		if !f.node("n").Spec.Unschedulable {
+			t.Errorf("%s: the first cordon waits", name)
+		}
 	}
-	f.setStage("m", stageComplete)
-	f.run(5 * time.Second)
-	if f.node("n").Spec.Unschedulable || len(f.recordons.nodes) > 0 {
-		t.Errorf("not uncordoned, or re-cordons are left: %v", f.recordons.nodes)
+	release := func(name string) {
+		f.setStage(name, stageComplete)
+		f.run(5 * time.Second)
+		if f.node("n").Spec.Unschedulable {
+			t.Errorf("%s: not uncordoned", name)
+		}
+	}
+
+	maintain("m")
+	for range recordonLimit {
+		uncordon()
+	}
+	if contested() != recordonLimit {
+		t.Errorf("counted %v contested cordons", contested())
+	}
+	release("m")
+
+	maintain("soon")
+	uncordon()
+	if f.node("n").Spec.Unschedulable || contested() != recordonLimit {
+		t.Errorf("cordoned again at once: %v contested cordons", contested())
+	}
+	release("soon")
+
+	f.run(recordonWindow)
+	maintain("later")
+	if len(f.recordons.nodes) > 0 {
+		t.Errorf("re-cordons are left: %v", f.recordons.nodes)
+	}
+	uncordon()
+	if !f.node("n").Spec.Unschedulable || contested() != recordonLimit+1 {
+		t.Errorf("not cordoned again: %v contested cordons", contested())
 	}
 }
 

@@ -130,7 +130,8 @@ func (s *staleWaits) reset(name string) {
 }
 
 // recordonBackoff has the times at which something of nodes was written again because another client had
-// undone it, such as their cordons.
+// undone it, such as their cordons. They outlast the maintenance: who undoes the cordons of one would otherwise have
+// the pace of the limit anew from each of several that are short.
 type recordonBackoff struct {
 	lock  sync.Mutex
 	nodes map[string]*recordons
@@ -179,6 +180,9 @@ func (b *recordonBackoff) recent(node string, now time.Time) []time.Time {
 	}
 	for len(found.times) > 0 && now.Sub(found.times[0]) > recordonWindow {
 		found.times = found.times[1:]
+	}
+	if len(found.times) == 0 {
+		delete(b.nodes, node)
 	}
 	return found.times
 }
