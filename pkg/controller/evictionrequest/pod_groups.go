@@ -62,5 +62,5 @@ func (c *Controller) asIndividual(ctx context.Context, request *coordinationv1al
 
 // groupMessage says why a pod of a group is not evicted.
 func groupMessage(request *coordinationv1alpha1.EvictionRequest) string {
-	return fmt.Sprintf("Target Pod %s is part of a scheduling group. Pods of a scheduling group are not evicted individually.", targetName(request))
+	return fmt.Sprintf("Target Pod %s references a SchedulingGroup whose pods are not evicted individually.", targetName(request))
 }

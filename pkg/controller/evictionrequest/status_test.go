@@ -34,7 +34,7 @@ func TestComputeStatus(t *testing.T) {
 		podTerminal      = coordinationv1alpha1.EvictionRequestReasonPodTerminal
 		lastLeft         = "The last requester was removed from spec.requesters."
 		wasDeleted       = "Target Pod web-0 was deleted."
-		isGrouped        = "Target Pod web-0 is part of a scheduling group. Pods of a scheduling group are not evicted individually."
+		isGrouped        = "Target Pod web-0 references a SchedulingGroup whose pods are not evicted individually."
 	)
 	const (
 		overdue = coordinationv1alpha1.EvictionRequestReasonHeartbeatOverdue

@@ -31,7 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -65,8 +64,9 @@ const (
 	// Eviction, or its labels, again and again, or reports all the time, must not have this controller write as often.
 	restoreInterval = 5 * time.Second
 
-	// missingPodTimeout is for how long a pod that the cache lacks may still appear.
-	missingPodTimeout = 3 * time.Second
+	// missingTimeout is for how long a pod that the cache lacks may still appear, or a request for an Eviction that somebody
+	// has made by hand.
+	missingTimeout = 3 * time.Second
 )
 
 var (
@@ -89,20 +89,14 @@ type Controller struct {
 	written consistency.ConsistencyStore
 
 	lock sync.Mutex
-	// missing has since when pods are missing, by key.
-	missing map[string]time.Time
+	// ended has since when pods are missing or terminal, or nobody requests their eviction, while no request says so, by
+	// key.
+	ended map[string]time.Time
 	// restored has when the Eviction of a pod was created, or its labels and owners were written, by key.
 	// reported is the same for reports that were copied.
 	restored, reported map[string]time.Time
 	// foreign has which requesters of requests have not come by the group, although their names could, by key.
 	foreign map[string]foreign
-}
-
-// foreign are requesters of a version of a request.
-type foreign struct {
-	uid        types.UID
-	generation int64
-	names      sets.Set[string]
 }
 
 // New returns a controller that writes through the client. It must be called before the informers start.
@@ -123,7 +117,7 @@ func New(
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "lifecycle_eviction", Clock: clock},
 		),
 		clock:   clock,
-		missing: map[string]time.Time{},
+		ended:   map[string]time.Time{},
 		foreign: map[string]foreign{}, restored: map[string]time.Time{}, reported: map[string]time.Time{},
 		written: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
 			requestResource: requestInformer.Informer().GetStore(), evictionResource: evictionInformer.Informer().GetStore(), ownResource: ownInformer.Informer().GetStore(),
@@ -243,32 +237,6 @@ func podNamesOf(obj any) ([]string, error) {
 		return []string{eviction.Namespace + "/" + pod.Name}, nil
 	}
 	return nil, nil
-}
-
-// mayWrite returns for how long something must not be written again; zero if it may be written now.
-func (c *Controller) mayWrite(last map[string]time.Time, key string, now time.Time) time.Duration {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	at, found := last[key]
-	if wait := at.Add(restoreInterval).Sub(now); found && wait > 0 && wait <= restoreInterval { // Or the clock was set back.
-		return wait
-	}
-	last[key] = now
-	return 0
-}
-
-// foreignIn returns the foreign requesters of a request, and false if they are not known.
-func (c *Controller) foreignIn(key string, request *coordinationv1alpha1.EvictionRequest) (sets.Set[string], bool) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	known, found := c.foreign[key]
-	return known.names, found && known.uid == request.UID && known.generation == request.Generation
-}
-
-func (c *Controller) noteForeign(key string, request *coordinationv1alpha1.EvictionRequest, names sets.Set[string]) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.foreign[key] = foreign{request.UID, request.Generation, names}
 }
 
 // keysOfOwn returns the key of the pod of a request of the other group, whose name is the UID, if it concerns this

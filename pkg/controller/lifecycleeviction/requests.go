@@ -90,6 +90,33 @@ func requestersOf(known []lifecyclev1alpha1.Requester, wanted sets.Set[string], 
 	return requesters
 }
 
+// presentOf returns the requesters that have an EvictionRequest of the group, also a withdrawn one, or an entry in the
+// request of the other one.
+func presentOf(requesters []lifecyclev1alpha1.Requester, requests []*lifecyclev1alpha1.EvictionRequest, request *coordinationv1alpha1.EvictionRequest) []lifecyclev1alpha1.Requester {
+	present := sets.New[string]()
+	for _, r := range requests {
+		present.Insert(r.Spec.Requester)
+	}
+	if request != nil {
+		for _, requester := range request.Spec.Requesters {
+			present.Insert(participantOf(requester.Name))
+		}
+	}
+	var found []lifecyclev1alpha1.Requester
+	for _, requester := range requesters {
+		if present.Has(requester.Name) {
+			found = append(found, requester)
+			present.Delete(requester.Name)
+		}
+	}
+	for _, name := range sets.List(present) {
+		if len(found) < maxRequesters {
+			found = append(found, lifecyclev1alpha1.Requester{Name: name})
+		}
+	}
+	return found
+}
+
 // labelsOf returns the labels by which participants find an Eviction: their names, with their roles.
 func labelsOf(requesters []lifecyclev1alpha1.Requester, pod *v1.Pod) map[string]string {
 	labels := map[string]string{}

@@ -31,11 +31,14 @@ import (
 const imperativePriority = 100
 
 // respondersOf returns the responders of a pod in the order in which they become active, with the last one, which
-// evicts the pod.
+// evicts the pod. If the pod is gone (nil), nobody knows them any more but an Eviction that lists them, and only the last one
+// can have its turn.
 func respondersOf(pod *v1.Pod) []lifecyclev1alpha1.TargetResponder {
 	var responders []lifecyclev1alpha1.TargetResponder
-	for _, responder := range pod.Spec.EvictionResponders {
-		responders = append(responders, lifecyclev1alpha1.TargetResponder{Name: responder.Name, Priority: responder.Priority})
+	if pod != nil {
+		for _, responder := range pod.Spec.EvictionResponders {
+			responders = append(responders, lifecyclev1alpha1.TargetResponder{Name: responder.Name, Priority: responder.Priority})
+		}
 	}
 	responders = append(responders, lifecyclev1alpha1.TargetResponder{
 		Name: lifecyclev1alpha1.EvictionResponderImperativeEviction, Priority: ptr.To[int32](imperativePriority),

@@ -17,14 +17,17 @@ limitations under the License.
 package lifecycleeviction
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/ptr"
 )
 
@@ -39,6 +42,9 @@ const (
 
 	// patience is for how long the Eviction of a pod that only the last responder has to do with has no status.
 	patience = 2 * time.Second
+
+	// maxMessageLength is how many bytes the API allows in the message of a responder.
+	maxMessageLength = 4000
 
 	// maxRequesters is how many requesters the API allows in a status.
 	maxRequesters = 100
@@ -58,12 +64,27 @@ var awaiting = outcome{
 	lifecyclev1alpha1.EvictionConditionReasonAwaitingEviction, lifecyclev1alpha1.EvictionConditionReasonAwaitingEviction, "",
 }
 
+func awaitingAs(message string) outcome {
+	o := awaiting
+	o.message = message
+	return o
+}
+
 func evictedAs(reason lifecyclev1alpha1.EvictionConditionReason, message string) outcome {
 	return outcome{metav1.ConditionTrue, metav1.ConditionFalse, reason, lifecyclev1alpha1.EvictionConditionReasonSucceeded, message}
 }
 
 func failedAs(reason lifecyclev1alpha1.EvictionConditionReason, message string) outcome {
 	return outcome{metav1.ConditionFalse, metav1.ConditionTrue, lifecyclev1alpha1.EvictionConditionReasonEvictionFailed, reason, message}
+}
+
+// canceledAs is the end of an eviction that nobody requests any more. The text begins with that of 1.38.
+func canceledAs(message string) outcome {
+	return failedAs(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "No active requesters with eviction intent. "+message)
+}
+
+func isCanceled(o outcome) bool {
+	return o.failedReason == lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters
 }
 
 func (o *outcome) isFinal() bool {
@@ -75,7 +96,7 @@ func outcomeOf(request *coordinationv1alpha1.EvictionRequest) outcome {
 	final := evictionrequest.FinalCondition(request.Status.Conditions)
 	switch {
 	case final == nil && allProcessed(&request.Status):
-		return failedAs(lifecyclev1alpha1.EvictionConditionReasonNoFurtherResponder, "All responders have acted, and the pod is still there.")
+		return failedAs(lifecyclev1alpha1.EvictionConditionReasonNoFurtherResponder, "All responders have completed without evicting the target. "+lastMessage(&request.Status))
 	case final == nil:
 		return awaiting
 	case final.Type == string(coordinationv1alpha1.EvictionRequestConditionEvicted) && final.Reason == coordinationv1alpha1.EvictionRequestReasonPodTerminal:
@@ -85,7 +106,15 @@ func outcomeOf(request *coordinationv1alpha1.EvictionRequest) outcome {
 	case final.Reason == coordinationv1alpha1.EvictionRequestReasonValidationFailed:
 		return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, final.Message)
 	}
-	return failedAs(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, final.Message)
+	return canceledAs(final.Message)
+}
+
+// lastMessage returns what the last interceptor says, which evicts pods through the API.
+func lastMessage(status *coordinationv1alpha1.EvictionRequestStatus) string {
+	if entry := evictionrequest.InterceptorStatusOf(status, coordinationv1alpha1.EvictionInterceptorImperative); entry != nil {
+		return entry.Message
+	}
+	return ""
 }
 
 func allProcessed(status *coordinationv1alpha1.EvictionRequestStatus) bool {
@@ -115,7 +144,7 @@ func setOutcome(conditions *[]metav1.Condition, o outcome, generation int64, now
 //
 // A responder stays Active until the next one begins, also if it has completed: the interceptors and controllers in
 // between are not among the responders.
-func nextStatus(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alpha1.EvictionRequest, targets []lifecyclev1alpha1.TargetResponder, now time.Time) (*lifecyclev1alpha1.EvictionStatus, time.Duration) {
+func nextStatus(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, now time.Time) (*lifecyclev1alpha1.EvictionStatus, time.Duration) {
 	status := eviction.Status.DeepCopy()
 	status.ObservedGeneration = ptr.To(eviction.Generation)
 	end, after := outcomeOf(request), time.Duration(0)
@@ -125,17 +154,17 @@ func nextStatus(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alp
 		if wait := briefly(request, progress, now); !end.isFinal() && wait > 0 {
 			return eviction.Status.DeepCopy(), wait
 		}
-		if begin(status, targets, progress, now) {
+		if begin(status, respondersOf(pod), progress, now) {
 			if end.isFinal() {
-				complete(status, end, now)
+				complete(status, end, lastWords(eviction, request, pod, end), now)
 			}
 			end = awaiting // If it has ended, the next write says so.
 		}
 	case active == nil: // It has ended.
-	case end.isFinal() && complete(status, end, now):
+	case end.isFinal() && complete(status, end, lastWords(eviction, request, pod, end), now):
 		end = awaiting
-	case end.evicted == metav1.ConditionTrue && moves(status, active, progress, now):
-		end = awaiting // The last responder has evicted the pod since the last write.
+	case !isCanceled(end) && end.isFinal() && moves(status, active, progress, now):
+		end = awaiting // The last responder has acted since the last write.
 	case end.isFinal():
 		if after = endsIn(status, active, request, end, now); after > 0 {
 			end = awaiting
@@ -145,9 +174,49 @@ func nextStatus(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alp
 	default:
 		after = advance(status, active, progress, now)
 	}
+	showImperative(status, request, pod, now)
 	setOutcome(&status.Conditions, end, eviction.Generation, now)
 	return status, after
 }
+
+// showImperative has the last responder, which is the engine, say how far it is. Nothing is written for a heartbeat alone:
+// the engine is never taken for silent. The texts are those of 1.38, whose controller reads the number of attempts from
+// them.
+func showImperative(status *lifecyclev1alpha1.EvictionStatus, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, now time.Time) {
+	entry := evictionrequest.InterceptorStatusOf(&request.Status, coordinationv1alpha1.EvictionInterceptorImperative)
+	active := activeOf(status)
+	if active == nil || active.Name != lifecyclev1alpha1.EvictionResponderImperativeEviction || entry == nil || pod == nil {
+		return
+	}
+	report := reportOf(status, active.Name)
+	message, expected := ptr.Deref(report.Message, ""), report.ExpectedCompletionTime
+	blocked := meta.FindStatusCondition(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionBlocked))
+	switch {
+	case report.CompletionTime != nil:
+		return
+	case pod.DeletionTimestamp != nil:
+		message = fmt.Sprintf("%q pod has been marked for deletion and is being terminated gracefully", pod.Name)
+		if expected == nil || !expected.Equal(pod.DeletionTimestamp) && pod.DeletionTimestamp.After(now) {
+			expected = ptr.To(latest(*pod.DeletionTimestamp, now))
+		}
+	case blocked != nil && blocked.Status == metav1.ConditionTrue && entry.Retries > 0:
+		message = fmt.Sprintf("%q pod deletion via the /eviction subresource failed (attempts=%d): %s", pod.Name, entry.Retries, blocked.Message)
+	}
+	if message == ptr.Deref(report.Message, "") && expected.Equal(report.ExpectedCompletionTime) {
+		return
+	}
+	report.Message, report.ExpectedCompletionTime, report.HeartbeatTime = ptr.To(truncated(message)), expected, ptr.To(metav1.NewTime(now))
+}
+
+func latest(t metav1.Time, now time.Time) metav1.Time {
+	if t.After(now) {
+		return t
+	}
+	return metav1.NewTime(now)
+}
+
+// truncated returns what fits into the message of a responder.
+func truncated(message string) string { return plaintext.Truncate(message, maxMessageLength) }
 
 // briefly returns for how long nothing is written about a pod that nobody but the last responder has to do with:
 // usually, it is gone by then, which saves a write.
@@ -159,19 +228,34 @@ func briefly(request *coordinationv1alpha1.EvictionRequest, p progress, now time
 	return min(request.Status.ActivationTime.Add(patience).Sub(now), patience)
 }
 
-// complete records that the last responder, which has evicted the pod, has completed, and reports whether it has not
-// been recorded yet.
-func complete(status *lifecyclev1alpha1.EvictionStatus, end outcome, now time.Time) bool {
+// complete records that the last responder has completed, with the pod evicted or not, and reports whether it has not been
+// recorded yet.
+func complete(status *lifecyclev1alpha1.EvictionStatus, end outcome, message string, now time.Time) bool {
 	active := activeOf(status)
-	if end.evicted != metav1.ConditionTrue || active == nil || active.Name != lifecyclev1alpha1.EvictionResponderImperativeEviction {
+	if active == nil || active.Name != lifecyclev1alpha1.EvictionResponderImperativeEviction {
 		return false
 	}
 	report := reportOf(status, active.Name)
-	if report.CompletionTime != nil {
+	if report.CompletionTime != nil || end.evicted != metav1.ConditionTrue && end.failedReason != lifecyclev1alpha1.EvictionConditionReasonNoFurtherResponder {
 		return false
 	}
-	report.CompletionTime = ptr.To(metav1.NewTime(now))
+	present := ptr.To(metav1.NewTime(now))
+	report.CompletionTime, report.ExpectedCompletionTime, report.HeartbeatTime, report.Message = present, present, present, ptr.To(truncated(message))
 	return true
+}
+
+// lastWords returns what the last responder says when it completes.
+func lastWords(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod, end outcome) string {
+	name := eviction.Spec.Target.Pod.Name
+	switch {
+	case end.evicted != metav1.ConditionTrue:
+		return lastMessage(&request.Status)
+	case pod == nil:
+		return fmt.Sprintf("%q pod has been deleted and fully terminated", name)
+	case pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("%q pod has been deleted and fully terminated (pod phase=%q)", name, pod.Status.Phase)
+	}
+	return fmt.Sprintf("%q pod has been fully terminated (pod phase=%q)", name, pod.Status.Phase)
 }
 
 // progress says which interceptors have acted, and which one does.
@@ -307,7 +391,7 @@ func finalState(status *lifecyclev1alpha1.EvictionStatus, active *lifecyclev1alp
 	switch {
 	case reportOf(status, active.Name).CompletionTime != nil:
 		return lifecyclev1alpha1.ResponderStateCompleted
-	case end.failedReason == lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters:
+	case isCanceled(end):
 		return lifecyclev1alpha1.ResponderStateCanceled
 	}
 	return lifecyclev1alpha1.ResponderStateInterrupted

@@ -146,12 +146,12 @@ func TestNextStatus(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eviction := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+			eviction := newEviction()
 			for i, s := range steps {
 				if s.report != nil {
 					s.report(&eviction.Status)
 				}
-				status, wait := nextStatus(eviction, s.request, respondersOf(newPod()), epoch.Add(s.after))
+				status, wait := nextStatus(eviction, s.request, newPod(), epoch.Add(s.after))
 				if got := stateOf(status); got != s.want || wait != s.wait {
 					t.Fatalf("step %d: got %q, again after %v\nwant %q, %v", i, got, wait, s.want, s.wait)
 				}
@@ -161,21 +161,28 @@ func TestNextStatus(t *testing.T) {
 	}
 }
 
+func newEviction() *lifecyclev1alpha1.Eviction {
+	return &lifecyclev1alpha1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Generation: 1},
+		Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: "web"}}},
+	}
+}
+
 // The Eviction of a pod that nobody but the last responder has to do with gets its first status when it is gone, or after
 // two seconds.
 func TestPatience(t *testing.T) {
 	request := requestAt(0, last)
 	request.Status.ActivationTime = &metav1.Time{Time: epoch}
-	eviction, targets := &lifecyclev1alpha1.Eviction{}, respondersOf(&v1.Pod{})
-	if status, wait := nextStatus(eviction, request, targets, epoch.Add(time.Second)); len(status.Conditions) > 0 || wait != time.Second {
+	eviction, pod := newEviction(), &v1.Pod{}
+	if status, wait := nextStatus(eviction, request, pod, epoch.Add(time.Second)); len(status.Conditions) > 0 || wait != time.Second {
 		t.Errorf("a second later: %s, again after %v", stateOf(status), wait)
 	}
-	if status, _ := nextStatus(eviction, request, targets, epoch.Add(2*time.Second)); !strings.HasPrefix(stateOf(status), "imperative-eviction.k8s.io/evictor=Active") {
+	if status, _ := nextStatus(eviction, request, pod, epoch.Add(2*time.Second)); !strings.HasPrefix(stateOf(status), "imperative-eviction.k8s.io/evictor=Active") {
 		t.Errorf("two seconds later: %s", stateOf(status))
 	}
 	// With the end, the last one is processed.
 	request = ended(requestAt(1, last), coordinationv1alpha1.EvictionRequestConditionEvicted, "PodDeleted", epoch)
-	status, _ := nextStatus(eviction, request, targets, epoch.Add(time.Second))
+	status, _ := nextStatus(eviction, request, pod, epoch.Add(time.Second))
 	if report := reportOf(status, lifecyclev1alpha1.EvictionResponderImperativeEviction); report == nil || report.CompletionTime == nil {
 		t.Errorf("gone: %s", stateOf(status))
 	}

@@ -68,7 +68,7 @@ func testPodsOfGroups(t *testing.T, c *cluster) {
 
 	all := newMember("all-0", "all")
 	c.join(all, drainer)
-	c.expectEnd(all, canceledAs(1, "ValidationFailed", "Target Pod all-0 is part of a scheduling group. Pods of a scheduling group are not evicted individually."),
+	c.expectEnd(all, canceledAs(1, "ValidationFailed", "Target Pod all-0 references a SchedulingGroup whose pods are not evicted individually."),
 		"active= processed= Canceled=ValidationFailed")
 	c.expectUntouched(all)
 	if err := c.evict(all); err != nil {

@@ -180,7 +180,7 @@ func testPodInSchedulingGroup(t *testing.T, c *cluster) {
 	c.startController(clock.RealClock{})
 	pod := c.createPod(newPod("member", inSchedulingGroup("group")))
 	c.join(pod, drainer)
-	c.expectEnd(pod, canceledAs(1, "ValidationFailed", "Target Pod member is part of a scheduling group. Pods of a scheduling group are not evicted individually."),
+	c.expectEnd(pod, canceledAs(1, "ValidationFailed", "Target Pod member references a SchedulingGroup whose pods are not evicted individually."),
 		"active= processed= Canceled=ValidationFailed")
 	c.expectUntouched(pod)
 }

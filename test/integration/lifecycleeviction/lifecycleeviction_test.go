@@ -21,6 +21,7 @@ package lifecycleeviction
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -86,8 +87,9 @@ func TestLifecycleEvictions(t *testing.T) {
 		features.EvictionRequestAPI:          true,
 		features.LifecycleEvictions:          true,
 		features.EvictionRequestForEvictions: true,
-	}, "--runtime-config=lifecycle.k8s.io/v1alpha1=true")
-	for name, test := range map[string]func(*cluster){
+		features.GenericWorkload:             true,
+	}, "--runtime-config=lifecycle.k8s.io/v1alpha1=true,scheduling.k8s.io/v1beta1=true")
+	tests := map[string]func(*cluster){
 		"without responders":          testWithoutResponders,
 		"cost":                        testCost,
 		"responders act in order":     testOrder,
@@ -103,8 +105,12 @@ func TestLifecycleEvictions(t *testing.T) {
 		"made by hand":                testMadeByHand,
 		"through pods/eviction":       testThroughEviction,
 		"names with a slash":          testOtherRequesters,
-	} {
+		"a thousand requests":         testThousandRequests,
+	}
+	maps.Copy(tests, upstreamTests)
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // Most of the time, they wait.
 			c := &cluster{Cluster: testcluster.New(t, config, "lifecycle")}
 			c.PollTimeout = 15 * time.Second
 			c.start()
@@ -514,18 +520,11 @@ func testAmongInterceptors(c *cluster) {
 // testMadeByHand: Evictions that others have made keep nobody from being evicted, and are not shown as ours.
 func testMadeByHand(c *cluster) {
 	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
-	byHand := func(name string, of *v1.Pod) {
-		if _, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Create(c.T.Context(), &lifecyclev1alpha1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: of.Name, UID: of.UID}}},
-		}, metav1.CreateOptions{}); err != nil {
-			c.T.Fatal(err)
-		}
-	}
-	byHand("pod-1-web", c.createPod("other"))
+	c.byHand("pod-1-web", c.createPod("other"), nil)
 	c.ask("one", drainer, pod)
 	c.expectEviction("pod-2-web", early+"=Active "+imperative+"=Inactive", goesOn)
-	byHand("pod-9-web", pod)
+	c.byHand("pod-9-web", pod, nil)
+	c.expectEviction("pod-9-web", "", invalid)
 	c.report("pod-2-web", early, completed)
 	c.expectGone(pod)
 	c.expectEviction("pod-2-web", early+"=Completed "+imperative+"=Completed", deleted)
@@ -626,23 +625,19 @@ func testOtherName(c *cluster) {
 	pod, mine := c.createPod("web", responders(map[string]int32{early: 20000})), c.createPod("mine")
 	mine.UID = pod.UID
 	for _, name := range []string{"web", "zzz"} {
-		of := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: pod.UID}}
-		if _, err := c.Client.LifecycleV1alpha1().Evictions(c.Namespace).Create(c.T.Context(), &lifecyclev1alpha1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Name: "by-hand-" + name},
-			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: of.Name, UID: of.UID}}},
-		}, metav1.CreateOptions{}); err != nil {
-			c.T.Fatal(err)
-		}
+		c.byHand("by-hand-"+name, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: pod.UID}}, nil)
 	}
+	c.expectEviction("by-hand-web", "", canceled)
+	c.expectEviction("by-hand-zzz", "", invalid)
 	c.ask("mine", scaler, mine)
 	c.expectRequest("mine", invalid)
 	if _, err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Get(c.T.Context(), string(pod.UID), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		c.T.Errorf("the eviction of another pod is requested: %v", err)
 	}
 	c.ask("one", drainer, pod)
-	c.expectEviction("by-hand-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
 	c.expectRequest("mine", invalid)
-	c.report("by-hand-web", early, completed)
+	c.report("pod-1-web", early, completed)
 	c.expectGone(pod)
 	c.expectRequest("one", deleted)
 }

@@ -1,0 +1,93 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package lifecycleeviction
+
+import (
+	"time"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+)
+
+// fieldManager owns the requesters of the group in the requests of the other one, and their reports.
+const fieldManager = "lifecycle.k8s.io"
+
+// wrote notes what was written about a pod.
+func (c *Controller) wrote(t *target, resource schema.GroupResource, object metav1.Object) {
+	c.written.WroteAt(types.NamespacedName{Namespace: t.namespace, Name: string(t.uid)}, t.uid, resource, object.GetResourceVersion())
+}
+
+// foreign are requesters of a version of a request.
+type foreign struct {
+	uid        types.UID
+	generation int64
+	names      sets.Set[string]
+}
+
+// mayWrite returns for how long something must not be written again; zero if it may be written now.
+func (c *Controller) mayWrite(last map[string]time.Time, key string, now time.Time) time.Duration {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	at, found := last[key]
+	if wait := at.Add(restoreInterval).Sub(now); found && wait > 0 && wait <= restoreInterval { // Or the clock was set back.
+		return wait
+	}
+	last[key] = now
+	return 0
+}
+
+// foreignIn returns the foreign requesters of a request, and false if they are not known.
+func (c *Controller) foreignIn(key string, request *coordinationv1alpha1.EvictionRequest) (sets.Set[string], bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	known, found := c.foreign[key]
+	return known.names, found && known.uid == request.UID && known.generation == request.Generation
+}
+
+func (c *Controller) noteForeign(key string, request *coordinationv1alpha1.EvictionRequest, names sets.Set[string]) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.foreign[key] = foreign{request.UID, request.Generation, names}
+}
+
+func (c *Controller) forget(key string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.ended, key)
+}
+
+// forgetAll forgets a pod that does not concern this controller any more.
+func (c *Controller) forgetAll(key string) {
+	c.forget(key)
+	c.forgetForeign(key)
+	c.lock.Lock()
+	delete(c.restored, key)
+	delete(c.reported, key)
+	c.lock.Unlock()
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")
+}
+
+func (c *Controller) forgetForeign(key string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	delete(c.foreign, key)
+}
