@@ -99,6 +99,7 @@ var carriers = []role{
 	{"kubelet", 10, lookInterval, (*actor).runPods},
 	{"scheduler", 11, lookInterval, (*actor).bindPods},
 	{"interceptor", 12, lookInterval, (*actor).intercept},
+	{"responder", 15, lookInterval, (*actor).respond},
 	{"technician", 13, 2 * time.Second, (*actor).maintainNodes},
 	{"mechanic", 14, 2 * time.Second, (*actor).repairMachine},
 }
@@ -116,6 +117,8 @@ var deciders = []role{
 	{"opponent", 28, 6 * time.Second, (*actor).oppose},
 	{"somebody who announces", 29, 5 * time.Second, (*actor).announce},
 	{"bad luck", 30, 500 * time.Millisecond, (*actor).breakMachines},
+	{"requester of lifecycle.k8s.io", 32, time.Second, (*actor).requestLifecycle},
+	{"another requester of lifecycle.k8s.io", 33, time.Second, (*actor).requestLifecycle},
 	{"somebody who limits", 31, 6 * time.Second, (*actor).limit},
 }
 
@@ -308,7 +311,11 @@ func (a *actor) createWorkload(ctx context.Context, app string) {
 	if app == "app-0" {
 		interceptors = append(interceptors, interceptor)
 	}
-	deployment := newDeployment(newTemplate(app, interceptors...), historyReplicas)
+	template := newTemplate(app, interceptors...)
+	if a.test.opensDoor {
+		template.Spec.EvictionResponders = respondersOf(app)
+	}
+	deployment := newDeployment(template, historyReplicas)
 	deployment.Spec.ProgressDeadlineSeconds = ptr.To[int32](historyProgress)
 	_, _ = a.client().AppsV1().Deployments(a.namespace).Create(ctx, deployment, metav1.CreateOptions{})
 }

@@ -87,6 +87,8 @@ type historyTest struct {
 	// enough are the rules with which the history ends when one is broken; found is closed then.
 	enough sets.Set[string]
 	found  chan struct{}
+	// opensDoor is whether lifecycle.k8s.io is served, and takes effect: in every other history.
+	opensDoor bool
 	// isCalm is whether there are no faults any more.
 	isCalm atomic.Bool
 	// isOut is whether no kubelet reaches an API server.
@@ -154,7 +156,7 @@ func testHistories(tCtx ktesting.TContext) {
 func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, enough sets.Set[string]) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
-		t := &historyTest{seed: seed, duration: duration, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
+		t := &historyTest{seed: seed, duration: duration, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), opensDoor: seed%2 == 0, checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
 				broken.Insert(violation.Rule)
@@ -235,7 +237,11 @@ func (t *historyTest) report(tCtx ktesting.TContext) {
 	if t.isEnough() {
 		return
 	}
-	for _, what := range []string{"EvictionRequest Evicted", "EvictionRequest Canceled", "Node Drained", "Node uncordoned", "Node begun with", "Node given back"} {
+	expected := []string{"EvictionRequest Evicted", "EvictionRequest Canceled", "Node Drained", "Node uncordoned", "Node begun with", "Node given back"}
+	if t.opensDoor {
+		expected = append(expected, "EvictionRequest.lifecycle.k8s.io TargetEvicted", "EvictionRequest.lifecycle.k8s.io Failed", "Eviction TargetEvicted", "Eviction Failed")
+	}
+	for _, what := range expected {
 		if tally[what] == 0 {
 			tCtx.Errorf("no %s: the history proves nothing about that", what)
 		}
@@ -311,6 +317,10 @@ func (t *historyTest) startComponents(tCtx ktesting.TContext, p programs, plane 
 		ControllerManagerArgs: []string{
 			"--leader-elect=true", "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
 		},
+	}
+	if t.opensDoor {
+		release.RuntimeConfig += ",lifecycle.k8s.io/v1alpha1=true"
+		release.FeatureGates += ",LifecycleEvictions=true"
 	}
 	t.replicas = []*controlplane.ControlPlane{plane, second}
 	for i, replica := range t.replicas {

@@ -27,6 +27,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -40,7 +41,7 @@ type Rule struct {
 
 // AllRules returns all rules. They have states of their own, so each history takes new ones.
 func AllRules() []Rule {
-	return slices.Concat(RequestRules(), BudgetRules(), NodeRules(), FleetRules(), WorkloadRules(), PaceRules())
+	return slices.Concat(RequestRules(), BudgetRules(), NodeRules(), FleetRules(), WorkloadRules(), LifecycleRules(), PaceRules())
 }
 
 // Violation is a change that breaks a rule.
@@ -156,6 +157,10 @@ func conditionsOf(object Object) map[string]bool {
 	switch object := object.(type) {
 	case *coordinationv1alpha1.EvictionRequest:
 		add(object.Status.Conditions)
+	case *lifecyclev1alpha1.EvictionRequest:
+		add(object.Status.Conditions)
+	case *lifecyclev1alpha1.Eviction:
+		add(object.Status.Conditions)
 	case *coordinationv1alpha1.NodeMaintenance:
 		add(object.Status.Conditions)
 	case *v1.Node:
@@ -202,6 +207,10 @@ func topics(c *Change) []string {
 			of = append(of, string(object.UID), "Node/"+object.Spec.NodeName)
 		case *coordinationv1alpha1.EvictionRequest:
 			of = append(of, object.Name)
+		case *lifecyclev1alpha1.EvictionRequest:
+			of = append(of, string(object.Spec.Target.Pod.UID))
+		case *lifecyclev1alpha1.Eviction:
+			of = append(of, string(object.Spec.Target.Pod.UID))
 		}
 	}
 	return of
@@ -294,6 +303,12 @@ func state(object Object) string {
 			requesters = append(requesters, requester.Name)
 		}
 		add(true, "UID %.8s, for %v, active: %v, processed: %v", object.UID, requesters, object.Status.ActiveInterceptors, object.Status.ProcessedInterceptors)
+		conditions(object.Status.Conditions)
+	case *lifecyclev1alpha1.EvictionRequest:
+		add(true, "intent %s", object.Spec.Intent)
+		conditions(object.Status.Conditions)
+	case *lifecyclev1alpha1.Eviction:
+		add(true, "responders: %v", responderStates(object))
 		conditions(object.Status.Conditions)
 	case *coordinationv1alpha1.NodeMaintenance:
 		add(true, "stage %s", object.Spec.Stage)

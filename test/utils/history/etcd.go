@@ -28,6 +28,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 )
@@ -36,6 +37,7 @@ import (
 var resources = map[string]bool{
 	"pods": true, "minions": true, "poddisruptionbudgets": true, "deployments": true, "replicasets": true, "statefulsets": true,
 	"daemonsets": true, "evictionrequests": true, "nodemaintenances": true, "nodemaintenancebudgets": true,
+	"lifecycleevictionrequests": true, "evictions": true,
 }
 
 // followPause is the time before a member of etcd is asked again that has refused to be followed.
@@ -171,6 +173,9 @@ func decode(kv *mvccpb.KeyValue) (Key, Object, error) {
 	object, ok := decoded.(Object)
 	if !ok {
 		return Key{}, nil, fmt.Errorf("%T is no object", decoded)
+	}
+	if kind.Group == lifecyclev1alpha1.GroupName && kind.Kind == "EvictionRequest" {
+		kind.Kind = lifecycleRequest // Both groups have the kind.
 	}
 	return Key{kind.Kind, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}, object, nil
 }

@@ -69,6 +69,7 @@ func (c *Checker) Unfinished() []string {
 			}
 		})
 	})
+	left = append(left, unfinishedViews(w)...)
 	slices.Sort(left)
 	return left
 }
