@@ -19,7 +19,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"time"
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,22 +80,18 @@ func respondersAct(ctx context.Context, controllerContext ControllerContext, cli
 // awaitServed asks until it is known whether kube-apiserver serves lifecycle.k8s.io. A cache of what is not served would
 // never sync, and responders that cannot report would hold up each pod until they time out.
 func awaitServed(ctx context.Context, client kubernetes.Interface) bool {
-	version := lifecyclev1alpha1.SchemeGroupVersion.String()
-	for wait := firstDiscoveryRetry; ; wait = min(2*wait, maxDiscoveryRetry) {
+	served, err := awaitAnswer(ctx, "Responders do not act yet, will retry", func(ctx context.Context) (bool, error) {
+		version := lifecyclev1alpha1.SchemeGroupVersion.String()
 		_, err := client.Discovery().ServerResourcesForGroupVersion(version)
 		switch {
 		case err == nil:
-			return true
+			return true, nil
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			klog.FromContext(ctx).Info("Responders do not act: kube-apiserver does not serve their API group. Enable it there, and restart this process",
 				"featureGate", features.LifecycleEvictions, "apiVersion", version)
-			return false
+			return false, nil
 		}
-		utilruntime.HandleErrorWithContext(ctx, fmt.Errorf("asking kube-apiserver whether it serves %s: %w", version, err), "Will retry")
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return false
-		}
-	}
+		return false, fmt.Errorf("asking kube-apiserver whether it serves %s: %w", version, err)
+	})
+	return err == nil && served
 }

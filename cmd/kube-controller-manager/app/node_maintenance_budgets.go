@@ -20,7 +20,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,13 +30,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
 	"k8s.io/kubernetes/pkg/features"
-)
-
-// firstDiscoveryRetry is the delay before it is asked again whether budgets are served. It doubles up
-// to maxDiscoveryRetry.
-const (
-	firstDiscoveryRetry = time.Second
-	maxDiscoveryRetry   = 30 * time.Second
 )
 
 // servesBudgets reports whether there are NodeMaintenanceBudgets: the gate is on here, and in
@@ -68,26 +60,18 @@ func servesBudgets(ctx context.Context, client kubernetes.Interface) (bool, erro
 // then, each guess could be wrong: a cache of what is not served never syncs, so that no node would ever
 // be drained, and without the cache a freeze would be ignored. Other controllers do not wait.
 func runWhenBudgetsKnown(ctx context.Context, controllerContext ControllerContext, client kubernetes.Interface, create func(served bool) (*nodemaintenance.Controller, error)) {
-	for wait := firstDiscoveryRetry; ; wait = min(2*wait, maxDiscoveryRetry) {
-		served, err := servesBudgets(ctx, client)
-		if err == nil {
-			controller, err := create(served)
-			if err != nil {
-				utilruntime.HandleErrorWithContext(ctx, err, "No NodeMaintenance is reconciled")
-				return
-			}
-			// The others were started before.
-			controllerContext.InformerFactory.StartWithContext(ctx)
-			controller.Run(ctx, concurrentNodeMaintenanceSyncs)
-			return
-		}
-		utilruntime.HandleErrorWithContext(ctx, err, "No NodeMaintenance is reconciled yet, will retry")
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return
-		}
+	served, err := awaitAnswer(ctx, "No NodeMaintenance is reconciled yet, will retry", func(ctx context.Context) (bool, error) { return servesBudgets(ctx, client) })
+	if err != nil {
+		return
 	}
+	controller, err := create(served)
+	if err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "No NodeMaintenance is reconciled")
+		return
+	}
+	// The others were started before.
+	controllerContext.InformerFactory.StartWithContext(ctx)
+	controller.Run(ctx, concurrentNodeMaintenanceSyncs)
 }
 
 // fleetInformers returns what the gate NodeMaintenanceBudgets needs, or nil if budgets are not served.
