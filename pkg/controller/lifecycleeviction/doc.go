@@ -49,18 +49,22 @@ limitations under the License.
 // Each write has the version that was read as a precondition, and nothing is decided while the caches lack what this
 // controller has written about the pod: an eviction of a pod without responders takes 8 writes in all.
 //
-// # Not yet
+// # Differences
 //
-// Pods of DaemonSets and static pods are not evicted by requests of the group, as by others: NoFurtherResponder. kubectl
-// maintenance plan does not know responders. Events and metrics are those of the engine. A thousand
-// EvictionRequests of one pod are answered in one go.
+// Pods of DaemonSets and static pods are not evicted by requests of the group, as by others: NoFurtherResponder. The other
+// differences to the controllers of 1.38 are in docs/migrate/kubernetes-1.37.md.
 //
 // # Reading order
 //
-//	controller.go  the type, its constructor, Run, and which event concerns which pod
-//	sync.go        one pod: read, decide, write
-//	requests.go    requesters, labels, owners and statuses of requests; pure functions
-//	view.go        the status of an Eviction, step by step; pure functions
-//	reports.go     what a responder reports; pure functions
-//	responders.go  names
+//	controller.go   the type, its constructor, Run, and which event concerns which pod
+//	sync.go         one pod: read, decide, write
+//	target.go       what is known about a pod
+//	ends.go         ends that no request says: a pod that is missing, an Eviction that nobody requests
+//	own_request.go  requesters in the request of coordination.k8s.io
+//	evictions.go    Evictions: names, labels, owners
+//	view.go         the status of an Eviction, step by step; pure functions
+//	requests.go     requesters, labels, owners and statuses of requests; pure functions
+//	reports.go      what a responder reports; pure functions
+//	responders.go   names
+//	memory.go       what is remembered about pods: paces, own writes
 package lifecycleeviction
