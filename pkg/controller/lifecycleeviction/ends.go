@@ -46,8 +46,10 @@ func (c *Controller) endOf(ctx context.Context, t *target, eviction *lifecyclev1
 		return c.confirmDeletedRequest(ctx, t)
 	case t.pod != nil && isOpen && len(t.wanted) == 0:
 		return canceledAs(""), 0, nil
-	case t.pod == nil && (isOpen || slices.ContainsFunc(t.requests, isNotOver)):
-		return c.confirmMissing(ctx, t, isOpen, hasBegun)
+	case t.pod == nil && (isOpen || len(t.evictions) > 0 && len(t.wanted) > 0):
+		return c.confirmMissing(ctx, t, true, hasBegun)
+	case t.pod == nil && len(t.evictions) == 0 && slices.ContainsFunc(t.requests, isNotOver):
+		return c.confirmMissing(ctx, t, false, false)
 	}
 	return awaiting, 0, nil
 }
@@ -66,8 +68,9 @@ func (c *Controller) confirmDeletedRequest(ctx context.Context, t *target) (end 
 	return awaiting, catchUpInterval, nil
 }
 
-// confirmMissing asks whether a pod that the cache lacks is gone, or has never been. The latter has some time to appear.
-func (c *Controller) confirmMissing(ctx context.Context, t *target, isOpen, hasBegun bool) (end outcome, wait time.Duration, err error) {
+// confirmMissing asks whether a pod that the cache lacks is gone, or, if no Eviction says that it was there, has never been.
+// Unless its eviction has begun, it has some time to appear.
+func (c *Controller) confirmMissing(ctx context.Context, t *target, wasThere, hasBegun bool) (end outcome, wait time.Duration, err error) {
 	if wait := c.endedSince(t).Add(missingTimeout).Sub(t.now); wait > 0 && !hasBegun && t.successor == "" {
 		return awaitingAs("Waiting for the target to appear."), wait, nil
 	}
@@ -77,7 +80,7 @@ func (c *Controller) confirmMissing(ctx context.Context, t *target, isOpen, hasB
 		return end, 0, fmt.Errorf("reading pod %s: %w", t.name, err)
 	case err == nil && pod.UID == t.uid:
 		return awaiting, catchUpInterval, nil
-	case isOpen:
+	case wasThere:
 		return evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodDeleted, fmt.Sprintf("Target Pod %s was deleted.", t.name)), 0, nil
 	case err != nil:
 		return failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, "Target pod not found."), 0, nil

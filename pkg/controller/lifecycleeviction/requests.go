@@ -123,9 +123,6 @@ func labelsOf(requesters []lifecyclev1alpha1.Requester, pod *v1.Pod) map[string]
 	for _, requester := range requesters {
 		labels[requester.Name] = string(lifecyclev1alpha1.EvictionParticipantRoleRequester)
 	}
-	if pod == nil {
-		return labels
-	}
 	for _, responder := range respondersOf(pod) {
 		role := lifecyclev1alpha1.EvictionParticipantRoleResponder
 		if _, both := labels[responder.Name]; both {

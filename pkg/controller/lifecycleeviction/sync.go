@@ -70,6 +70,8 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	conditions := []metav1.Condition(nil)
 	switch {
 	case eviction == nil:
+	case hasFailed(eviction) && len(t.wanted) > 0 && end.evicted == metav1.ConditionTrue:
+		// It is requested again, and over before there was another Eviction.
 	case hasFailed(eviction) && len(t.wanted) > 0 && (!end.isFinal() || isCanceled(end)):
 		end = awaiting // It is requested again, and gets another Eviction.
 	default:

@@ -106,6 +106,7 @@ func TestLifecycleEvictions(t *testing.T) {
 		"through pods/eviction":       testThroughEviction,
 		"names with a slash":          testOtherRequesters,
 		"a thousand requests":         testThousandRequests,
+		"asked again when it is gone": testAskedAgainWhenGone,
 	}
 	maps.Copy(tests, upstreamTests)
 	for name, test := range tests {
@@ -657,4 +658,23 @@ func testDeletedRequest(c *cluster) {
 	c.expectEviction("pod-2-web", early+"=Active "+late+"=Inactive "+imperative+"=Inactive", goesOn)
 	c.expectRequest("one", goesOn)
 	c.expectStays(pod)
+}
+
+// testAskedAgainWhenGone: a canceled request is asked again when the pod is gone, and its own answer stays until then.
+func testAskedAgainWhenGone(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	c.ask("one", drainer, pod)
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	c.setIntent("one", lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
+	c.expectRequest("one", canceled)
+	deletePod(c, pod)
+	c.expectGone(pod)
+	if err := c.Client.CoordinationV1alpha1().EvictionRequests(c.Namespace).Delete(c.T.Context(), string(pod.UID), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		c.T.Fatal(err)
+	}
+	time.Sleep(4 * time.Second)
+	c.expectRequest("one", canceled)
+	c.setIntent("one", lifecyclev1alpha1.EvictionRequestIntentEviction)
+	c.expectRequest("one", deleted)
+	c.expectEviction("pod-1-web", early+"=Canceled "+imperative+"=Inactive", canceled)
 }

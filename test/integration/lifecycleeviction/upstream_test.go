@@ -168,6 +168,9 @@ func deletePod(c *cluster, pod *v1.Pod) {
 	if err := pods.Delete(c.T.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		c.T.Fatalf("deleting pod %s: %v", pod.Name, err)
 	}
+	if len(pod.Finalizers) == 0 {
+		return
+	}
 	if _, err := pods.Patch(c.T.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		c.T.Fatalf("removing the finalizer of pod %s: %v", pod.Name, err)
 	}
