@@ -31,9 +31,8 @@ const patchIndex = "PATCHES.md"
 const indexIntro = `# Patches
 
 Each row is an upstream file that a person edited; the edit is in the file of the same path with
-` + "`.patch`" + ` appended. The gate is the feature gate that the edit takes effect under, or ` + "`none`" + `.
-Generated code is not listed: what generators change in upstream's files is ` + "`" + generatedPatch + "`" + `.
-This file is written by ` + "`hack/tree index`" + `.
+` + "`.patch`" + ` appended. Edits by generators are in ` + "`" + generatedPatch + "`" + `. ` + "`hack/tree index`" + ` writes
+this file.
 
 `
 
@@ -48,11 +47,11 @@ func renderIndex(set *patchSet) []byte {
 		}
 		plus, minus := countLines(p.diff)
 		count, added, removed = count+1, added+plus, removed+minus
-		fmt.Fprintf(&rows, "| [%s](%s.patch) | %d | %d | %s | %s |\n", cell(p.path), strings.ReplaceAll(p.path, " ", "%20"),
+		fmt.Fprintf(&rows, "| [%s](%s.patch) | +%d/-%d | %s | %s |\n", cell(p.path), strings.ReplaceAll(p.path, " ", "%20"),
 			plus, minus, cell(headerField(p.header, "Gate")), cell(headerField(p.header, "Why")))
 	}
 	return fmt.Appendf(nil, "%s%d patches, %d lines added, %d removed. Generated: %d files, %d KiB.\n\n"+
-		"| path | + | - | gate | why |\n|---|---|---|---|---|\n%s",
+		"| path | lines | gate | why |\n|---|---|---|---|\n%s",
 		indexIntro, count, added, removed, generated, (len(set.files[generatedPatch])+1023)/1024, rows.Bytes())
 }
 
