@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
@@ -30,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/utils/ptr"
 )
 
@@ -57,9 +59,13 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	// What cannot be written must not keep responders from acting, nor requesters from hearing of it.
 	var errs []error
 	if !end.isFinal() {
-		errs = append(errs, c.request(ctx, t))
-		if t.request != nil {
+		err := c.request(ctx, t)
+		switch errs = append(errs, err); {
+		case t.request != nil:
 			end = outcomeOf(t.request)
+		case apierrors.IsForbidden(err):
+			// A quota or a policy, which may allow it later.
+			end = awaitingAs(refusal(err))
 		}
 	}
 	eviction, later, err := c.evict(ctx, t, current, end)
@@ -73,7 +79,10 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	case hasFailed(eviction) && len(t.wanted) > 0 && end.evicted == metav1.ConditionTrue:
 		// It is requested again, and over before there was another Eviction.
 	case hasFailed(eviction) && len(t.wanted) > 0 && (!end.isFinal() || isCanceled(end)):
-		end = awaiting // It is requested again, and gets another Eviction.
+		// It is requested again, and gets another Eviction.
+		if end.isFinal() {
+			end = awaiting
+		}
 	default:
 		next, later, err := c.report(ctx, t, eviction, end)
 		conditions, wait, errs = next.Conditions, earlier(wait, later), append(errs, err)
@@ -81,6 +90,12 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	errs = append(errs, c.refuse(ctx, t, eviction))
 	later, err = c.answer(ctx, t, conditions, end)
 	return earlier(wait, later), errors.Join(append(errs, err)...)
+}
+
+// refusal says why the eviction could not be requested. What a quota counts changes all the time, and is left out.
+func refusal(err error) string {
+	text, _, _ := strings.Cut(err.Error(), ", requested:")
+	return plaintext.Truncate("The eviction cannot be requested yet: "+text+".", maxMessageLength)
 }
 
 func earlier(a, b time.Duration) time.Duration {

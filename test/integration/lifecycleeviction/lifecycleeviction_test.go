@@ -36,6 +36,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -107,6 +108,7 @@ func TestLifecycleEvictions(t *testing.T) {
 		"names with a slash":          testOtherRequesters,
 		"a thousand requests":         testThousandRequests,
 		"asked again when it is gone": testAskedAgainWhenGone,
+		"refused by a quota":          testQuota,
 	}
 	maps.Copy(tests, upstreamTests)
 	for name, test := range tests {
@@ -677,4 +679,37 @@ func testAskedAgainWhenGone(c *cluster) {
 	c.setIntent("one", lifecyclev1alpha1.EvictionRequestIntentEviction)
 	c.expectRequest("one", deleted)
 	c.expectEviction("pod-1-web", early+"=Canceled "+imperative+"=Inactive", canceled)
+}
+
+// testQuota: a quota refuses the request for a while. Requesters are told, and it is tried again.
+func testQuota(c *cluster) {
+	pod := c.createPod("web", responders(map[string]int32{early: 20000}))
+	const resource = "count/evictionrequests.coordination.k8s.io"
+	quotas := c.Client.CoreV1().ResourceQuotas(c.Namespace)
+	quota, err := quotas.Create(c.T.Context(), &v1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: v1.ResourceQuotaSpec{Hard: v1.ResourceList{resource: apiresource.MustParse("0")}},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		quota.Status = v1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: v1.ResourceList{resource: apiresource.MustParse("0")}}
+		_, err = quotas.UpdateStatus(c.T.Context(), quota, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	c.ask("one", drainer, pod)
+	c.Eventually("the requester to hear of the quota", func(ctx context.Context) (bool, string) {
+		request, err := c.Client.LifecycleV1alpha1().EvictionRequests(c.Namespace).Get(ctx, "one", metav1.GetOptions{})
+		if err != nil || len(request.Status.Conditions) == 0 {
+			return false, fmt.Sprint(err)
+		}
+		text := request.Status.Conditions[0].Message
+		return describe(request.Status.Conditions) == goesOn && strings.HasSuffix(text, "exceeded quota: none."), text
+	})
+	if err := quotas.Delete(c.T.Context(), "none", metav1.DeleteOptions{}); err != nil {
+		c.T.Fatal(err)
+	}
+	c.expectEviction("pod-1-web", early+"=Active "+imperative+"=Inactive", goesOn)
+	if request := c.expectRequest("one", goesOn); request.Status.Conditions[0].Message != "" {
+		c.T.Errorf("message %q", request.Status.Conditions[0].Message)
+	}
 }
