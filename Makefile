@@ -230,9 +230,9 @@ test-defects: control-plane _output/bin/etcd ## the histories find each defect i
 	@DEFECTS='$(DEFECTS)' HISTORIES='$(HISTORIES)' hack/test-defects.sh
 
 .PHONY: test-upgrade
-test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
+test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563: PART=Lifecycle
 	@echo '==> upgrade, rollback, upgrade (about 4 minutes)'
-	@$(call test-system,Test(Picker|Fleet)?Upgrade,20m)
+	@$(call test-system,Test$(or $(PART),(Picker|Fleet|Lifecycle)?)Upgrade,20m)
 
 # First: a shallow clone has no predecessor, and says so before the builds.
 .PHONY: test-upgrade-fork
