@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/transport"
 	"k8s.io/component-base/featuregate"
@@ -92,7 +93,9 @@ func newEvictionRequestController(ctx context.Context, controllerContext Control
 			defer interceptor.start(ctx)()
 		}
 		if respondersAct(ctx, controllerContext, client) {
-			controller.LetRespondersAct()
+			if err := controller.LetRespondersAct(); err != nil {
+				utilruntime.HandleErrorWithContext(ctx, err, "Responders do not act")
+			}
 		}
 		controller.Run(ctx, int(config.ConcurrentEvictionRequestSyncs), int(config.ConcurrentEvictions))
 	}, controllerName), nil

@@ -48,6 +48,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
+	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/agreement"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 )
@@ -56,6 +57,7 @@ import (
 // need to know each other: the controller alone decides which interceptor is active and when a
 // request is finished.
 type Controller struct {
+	requests      cache.Indexer
 	requestLister coordinationlisters.EvictionRequestLister
 	podLister     corelisters.PodLister
 	nodeLister    corelisters.NodeLister
@@ -83,8 +85,10 @@ type Controller struct {
 	inherited *podSet
 	begun     time.Time
 
-	// respondersAct is whether responders of lifecycle.k8s.io act, see LetRespondersAct.
+	// respondersAct is whether responders of lifecycle.k8s.io act, see LetRespondersAct, and compared has which requests
+	// were compared with those of that group.
 	respondersAct bool
+	compared      *agreement.Requests
 
 	sweeper sweeper
 	// ttlAfterFinished is how long finished requests are kept. Zero keeps them forever.
@@ -115,9 +119,17 @@ func New(
 	return NewWithClock(ctx, requestInformer, podInformer, nodeInformer, budgetInformer, client, evictionClient, eventClient, ttlAfterFinished, clock.RealClock{})
 }
 
-// LetRespondersAct has the responders of pods act, which report through Evictions of lifecycle.k8s.io: see package
-// lifecycleeviction. It must be called before Run.
-func (c *Controller) LetRespondersAct() { c.respondersAct = true }
+// LetRespondersAct has the responders of pods act, which report through Evictions of lifecycle.k8s.io, and has requests
+// that only requesters of that group may want wait until the controller of package lifecycleeviction has compared them.
+// It must be called before Run.
+func (c *Controller) LetRespondersAct() error {
+	compared, err := agreement.Of(c.requests)
+	if err != nil {
+		return err
+	}
+	c.respondersAct, c.compared, c.imperative.compared = true, compared, compared
+	return nil
+}
 
 // NewWithClock is New with a given clock. Integration tests, which cannot wait for a deadline, use
 // a fake clock.
@@ -169,6 +181,7 @@ func newController(
 		klog.FromContext(ctx).V(2).Info("Failed to set the transform of the informer, requests will take more memory", "err", err)
 	}
 	c := &Controller{
+		requests:      requestInformer.Informer().GetIndexer(),
 		requestLister: requestInformer.Lister(),
 		podLister:     podInformer.Lister(),
 		nodeLister:    nodeInformer.Lister(),

@@ -42,6 +42,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/podeviction"
+	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/agreement"
 	"k8s.io/utils/clock"
 )
 
@@ -127,6 +128,8 @@ type imperativeInterceptor struct {
 	// limitWorkers sets how many workers of the queue its owners share.
 	limitWorkers func(workers int)
 	owners       *owners
+	// compared is that of the controller.
+	compared *agreement.Requests
 	// backoff computes the delay of a request that fails repeatedly.
 	backoff workqueue.TypedRateLimiter[types.NamespacedName]
 	clock   clock.WithTicker
@@ -230,6 +233,10 @@ func (i *imperativeInterceptor) syncRequest(ctx context.Context, key types.Names
 	request, err := i.requestLister.EvictionRequests(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) || err == nil && !isImperativeActive(request) {
 		i.forget(key)
+		return nil
+	}
+	if err == nil && lacksAgreement(i.compared, request) {
+		i.queue.AddAfter(itemOf(key), agreementInterval)
 		return nil
 	}
 	e, err := i.read(key)

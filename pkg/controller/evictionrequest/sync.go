@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/agreement"
 )
 
 // safetyInterval is the maximum time between two syncs of a request that waits for an event. It
@@ -48,6 +49,14 @@ const safetyInterval = 5 * time.Minute
 // be, so that a sweep may not enqueue it. The jitter spreads the requests of a drain, which are created
 // together.
 func safetyDelay() time.Duration { return wait.Jitter(safetyInterval, 0.2) }
+
+// agreementInterval is the time between two looks whether a request was compared with those of lifecycle.k8s.io.
+const agreementInterval = 200 * time.Millisecond
+
+// lacksAgreement reports whether it is not known yet whether anybody wants the eviction, see LetRespondersAct.
+func lacksAgreement(compared *agreement.Requests, request *coordinationv1alpha1.EvictionRequest) bool {
+	return compared != nil && compared.Lacks(request)
+}
 
 // syncRequest reconciles one request.
 func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) error {
@@ -68,6 +77,10 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 	if evictionrequesttools.IsFinished(request.Status.Conditions) {
 		c.forget(key)
 		return c.syncFinished(ctx, request)
+	}
+	if lacksAgreement(c.compared, request) {
+		c.queue.AddAfter(key, agreementInterval)
+		return nil
 	}
 	pod, err := c.targetPod(ctx, request)
 	if err == nil {

@@ -41,6 +41,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/agreement"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
@@ -85,6 +86,8 @@ type Controller struct {
 	queue     workqueue.TypedRateLimitingInterface[string]
 	clock     clock.WithTicker
 	synced    []cache.InformerSynced
+	// compared has the requests of the other group that were compared with those of this one.
+	compared *agreement.Requests
 	// written has which versions this controller has written about a pod: the caches may lack them.
 	written consistency.ConsistencyStore
 
@@ -108,8 +111,13 @@ func New(
 	podInformer coreinformers.PodInformer,
 	clock clock.WithTicker,
 ) (*Controller, error) {
+	compared, err := agreement.Of(ownInformer.Informer().GetIndexer())
+	if err != nil {
+		return nil, err
+	}
 	c := &Controller{
 		client:   client,
+		compared: compared,
 		requests: requestInformer.Informer().GetIndexer(), evictions: evictionInformer.Informer().GetIndexer(),
 		own: ownInformer.Lister(), pods: podInformer.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(

@@ -37,7 +37,8 @@ import (
 // evict returns the Eviction of the pod: the current one, or a new one after one that has failed; nil if there is none. It
 // also returns when to write what is not written yet.
 func (c *Controller) evict(ctx context.Context, t *target, current *lifecyclev1alpha1.Eviction, end outcome) (*lifecyclev1alpha1.Eviction, time.Duration, error) {
-	goesOn := t.request != nil && !end.isFinal()
+	// One that nobody wants any more is about to be canceled.
+	goesOn := t.request != nil && len(t.request.Spec.Requesters) > 0 && !end.isFinal()
 	var known []lifecyclev1alpha1.Requester
 	if current != nil {
 		known = current.Status.Requesters

@@ -32,7 +32,7 @@ const fieldManager = "lifecycle.k8s.io"
 
 // wrote notes what was written about a pod.
 func (c *Controller) wrote(t *target, resource schema.GroupResource, object metav1.Object) {
-	c.written.WroteAt(types.NamespacedName{Namespace: t.namespace, Name: string(t.uid)}, t.uid, resource, object.GetResourceVersion())
+	c.written.WroteAt(t.requestName(), t.uid, resource, object.GetResourceVersion())
 }
 
 // foreign are requesters of a version of a request.
@@ -84,6 +84,7 @@ func (c *Controller) forgetAll(key string) {
 	c.lock.Unlock()
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")
+	c.compared.Forget(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func (c *Controller) forgetForeign(key string) {

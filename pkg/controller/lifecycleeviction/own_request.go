@@ -31,8 +31,14 @@ import (
 // request has the requesters of the group in the request of the other one, as long as they have not withdrawn.
 func (c *Controller) request(ctx context.Context, t *target) error {
 	needed, err := c.needsRequest(ctx, t)
-	if !needed || err != nil {
+	if err != nil {
 		return err
+	}
+	if !needed || t.request == nil { // What is created, is wanted.
+		c.compared.Add(t.requestName())
+	}
+	if !needed {
+		return nil
 	}
 	requesters := []*coordinationapply.RequesterApplyConfiguration{}
 	for _, name := range sets.List(t.wanted) {
@@ -49,6 +55,7 @@ func (c *Controller) request(ctx context.Context, t *target) error {
 		return fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
 	}
 	t.request = applied
+	c.compared.Add(t.requestName())
 	c.wrote(t, ownResource, applied)
 	c.forgetForeign(t.key) // Who else has one of the names, the next reading says.
 	return nil

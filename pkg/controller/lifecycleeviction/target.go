@@ -49,6 +49,11 @@ type target struct {
 	otherEvictions []*lifecyclev1alpha1.Eviction
 }
 
+// requestName returns the name of the request of the other group.
+func (t *target) requestName() types.NamespacedName {
+	return types.NamespacedName{Namespace: t.namespace, Name: string(t.uid)}
+}
+
 // read returns what the caches have about a pod, or nil if it does not concern this controller.
 func (c *Controller) read(key string) (*target, error) {
 	namespace, uid, err := cache.SplitMetaNamespaceKey(key)

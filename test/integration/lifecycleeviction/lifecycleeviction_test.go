@@ -120,32 +120,56 @@ func TestLifecycleEvictions(t *testing.T) {
 			test(c)
 		})
 	}
+	for name, test := range map[string]func(*cluster){
+		"nobody runs, then the engine":    func(c *cluster) { testInterrupted(c, nil) },
+		"the gate is off, and back again": func(c *cluster) { testInterrupted(c, ptr.To(false)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{Cluster: testcluster.New(t, config, "lifecycle")}
+			c.PollTimeout = 15 * time.Second
+			test(c)
+		})
+	}
 }
 
+// start starts both controllers.
 func (c *cluster) start() {
+	c.T.Helper()
+	factory, _ := c.startEngine(true)
+	c.startDoor(factory)
+}
+
+// startEngine starts the controller of eviction requests, and returns its informers and what stops it.
+func (c *cluster) startEngine(respondersAct bool) (shared informers.SharedInformerFactory, stop func()) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
 	factory := informers.NewSharedInformerFactoryWithOptions(c.ClientOf(testcluster.EvictionUser), 0, informers.WithNamespace(c.Namespace))
 	client := c.counted(testcluster.EvictionUser)
 	evictions, err := evictionrequest.New(ctx, factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(), factory.Core().V1().Nodes(),
 		factory.Policy().V1().PodDisruptionBudgets(), client, client, client, time.Hour)
+	if err == nil && respondersAct {
+		err = evictions.LetRespondersAct()
+	}
 	if err != nil {
 		cancel()
 		c.T.Fatalf("creating the controller of eviction requests: %v", err)
 	}
-	evictions.LetRespondersAct()
-	c.Run(ctx, cancel, factory, func() { evictions.Run(ctx, 2, 2) })
+	return factory, c.Run(ctx, cancel, factory, func() { evictions.Run(ctx, 2, 2) })
+}
 
-	ctx, cancel = context.WithCancel(c.T.Context())
-	client = c.counted(controllerUser)
-	factory = informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(c.Namespace))
+// startDoor starts the controller of lifecycle.k8s.io, which shares informers with the other one, and returns what stops it.
+func (c *cluster) startDoor(shared informers.SharedInformerFactory) (stop func()) {
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(c.T.Context())
+	client := c.counted(controllerUser)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(c.Namespace))
 	lifecycle, err := lifecycleeviction.New(client, factory.Lifecycle().V1alpha1().EvictionRequests(), factory.Lifecycle().V1alpha1().Evictions(),
-		factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Pods(), clock.RealClock{})
+		shared.Coordination().V1alpha1().EvictionRequests(), shared.Core().V1().Pods(), clock.RealClock{})
 	if err != nil {
 		cancel()
 		c.T.Fatalf("creating the controller of lifecycle.k8s.io: %v", err)
 	}
-	c.Run(ctx, cancel, factory, func() { lifecycle.Run(ctx, 2) })
+	return c.Run(ctx, cancel, factory, func() { lifecycle.Run(ctx, 2) })
 }
 
 func (c *cluster) createPod(name string, options ...func(*v1.Pod)) *v1.Pod {

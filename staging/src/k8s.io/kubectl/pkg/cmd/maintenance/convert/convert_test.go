@@ -312,6 +312,27 @@ func TestConvertRenames(t *testing.T) {
 	contains(t, said, "spec.evictionInterceptors[0].name=a.example.com: is b.example.com/c: the program must use that name")
 }
 
+// TestConvertLeavesRequestersOfLifecycle: a requester that has come by lifecycle.k8s.io has a request there, and a second
+// one would keep the eviction requested when that is withdrawn. It is converted if another client wants it, too.
+func TestConvertLeavesRequestersOfLifecycle(t *testing.T) {
+	owned := func(manager string, names ...string) string {
+		var fields []string
+		for _, name := range names {
+			fields = append(fields, fmt.Sprintf(`'k:{"name":"%s"}': {.: {}, 'f:name': {}}`, name))
+		}
+		return fmt.Sprintf("{manager: %s, operation: Apply, apiVersion: coordination.k8s.io/v1alpha1, fieldsType: FieldsV1, fieldsV1: {'f:spec': {'f:requesters': {%s}}}}", manager, strings.Join(fields, ", "))
+	}
+	request := "{apiVersion: coordination.k8s.io/v1alpha1, kind: EvictionRequest, metadata: {name: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10, managedFields: [" +
+		owned("lifecycle.k8s.io", "example.com/there", "example.com/both") + ", " + owned("drainer", "example.com/both", "example.com/here") +
+		"]}, spec: {target: {pod: {name: a, uid: 6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10}}, requesters: [{name: example.com/there}, {name: example.com/both}, {name: example.com/here}]}}"
+	written, said, inv := convertText(t, "in.yaml", request, "--to=lifecycle.k8s.io/v1alpha1")
+	if inv.code != 0 || strings.Count(written, "requester:") != 2 || strings.Contains(written, "there") {
+		t.Errorf("exit code %d, wrote %q", inv.code, written)
+	}
+	contains(t, written, "requester: example.com/both\n", "requester: example.com/here\n")
+	contains(t, said, "ignored: in.yaml, document 1: EvictionRequest/6f1c1d1e-0b0a-4a57-9b8f-1c6f7d7e2a10: spec.requesters[0].name=example.com/there: it has come by a request of lifecycle.k8s.io, which stays")
+}
+
 // TestConvertReports checks single fields that are not written as they were.
 func TestConvertReports(t *testing.T) {
 	nvidia := func(spec string) string {

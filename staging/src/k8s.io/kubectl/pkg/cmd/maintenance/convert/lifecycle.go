@@ -21,6 +21,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,6 +33,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/evictionrequest"
@@ -267,8 +269,13 @@ func (c *converter) toLifecycleRequests(where source, object map[string]any) {
 		c.add(isIgnored, where, "spec.requesters", "is empty: no one requests the eviction, so nothing is written")
 	}
 	seen := map[string]string{}
+	fromThere := requestersFromLifecycle(&old)
 	for i, requester := range old.Spec.Requesters {
 		path := elementPath("spec.requesters", i, "name")
+		if fromThere.Has(requester.Name) {
+			c.add(isIgnored, where, withValue(path, requester.Name), "it has come by a request of lifecycle.k8s.io, which stays")
+			continue
+		}
 		if isReservedIn137(requester.Name) {
 			c.add(isLost, where, withValue(path, requester.Name), "names in the domains %s are reserved for components of Kubernetes, and 1.37 has none of this name: let another requester ask for the eviction",
 				strings.Join(reservedIn137, " and "))
@@ -288,6 +295,38 @@ func (c *converter) toLifecycleRequests(where source, object map[string]any) {
 		seen[name] = requester.Name
 		c.writeLifecycleRequest(where, meta, pod, name)
 	}
+}
+
+// lifecycleManager owns the requesters that have come by lifecycle.k8s.io, see package lifecycleeviction of
+// kube-controller-manager.
+const lifecycleManager = "lifecycle.k8s.io"
+
+// requestersFromLifecycle returns the requesters of a request that have come by requests of lifecycle.k8s.io, and only by
+// those. Another one with the same name would keep the eviction requested when these are withdrawn. It takes an object
+// with metadata.managedFields.
+func requestersFromLifecycle(request *coordinationv1alpha1.EvictionRequest) sets.Set[string] {
+	from, others := sets.New[string](), sets.New[string]()
+	for _, entry := range request.ManagedFields {
+		owners := others
+		if entry.Manager == lifecycleManager {
+			owners = from
+		}
+		var fields struct {
+			Spec struct {
+				Requesters map[string]any `json:"f:requesters"`
+			} `json:"f:spec"`
+		}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+			continue // What is not understood is converted.
+		}
+		for element := range fields.Spec.Requesters {
+			var key struct{ Name string }
+			if encoded, isElement := strings.CutPrefix(element, "k:"); isElement && json.Unmarshal([]byte(encoded), &key) == nil {
+				owners.Insert(key.Name)
+			}
+		}
+	}
+	return from.Difference(others)
 }
 
 // reportRequestLosses reports what a request of 1.37 cannot say.

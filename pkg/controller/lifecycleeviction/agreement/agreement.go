@@ -1,0 +1,97 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package agreement has the requests whose requesters of lifecycle.k8s.io the lifecycle-eviction-controller has compared
+// with the objects of that group since it runs. Before that, those may have withdrawn while it did not run: the
+// evictionrequest-controller must not act for them, and finds here that it has to wait.
+package agreement
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Requests are those that were compared. It is safe for concurrent use, and only in memory.
+type Requests struct {
+	lock     sync.RWMutex
+	compared sets.Set[types.NamespacedName]
+}
+
+// feedName is the name of the function by which a cache has its Requests: it has no other place for them.
+const feedName = "agreement.Requests"
+
+// creating is locked while it is decided whether a cache has Requests.
+var creating sync.Mutex
+
+// question asks that function for them.
+type question struct{ answer *Requests }
+
+// Of returns the Requests of a cache of requests. All controllers of a process that share the cache share them.
+func Of(requests cache.Indexer) (*Requests, error) {
+	creating.Lock()
+	defer creating.Unlock()
+	if ask, exists := requests.GetIndexers()[feedName]; exists {
+		q := &question{}
+		_, err := ask(q)
+		return q.answer, err
+	}
+	r := &Requests{compared: sets.New[types.NamespacedName]()}
+	if err := requests.AddIndexers(cache.Indexers{feedName: func(obj any) ([]string, error) {
+		if q, asks := obj.(*question); asks {
+			q.answer = r
+		}
+		return nil, nil
+	}}); err != nil {
+		return nil, fmt.Errorf("adding to the cache which requests were compared: %w", err)
+	}
+	return r, nil
+}
+
+// Add records that a request was compared, or is about to be created.
+func (r *Requests) Add(request types.NamespacedName) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.compared.Insert(request)
+}
+
+// Forget forgets a request that does not concern the group any more.
+func (r *Requests) Forget(request types.NamespacedName) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.compared.Delete(request)
+}
+
+// Lacks reports whether it is not known yet whether anybody wants the eviction: all requesters may be of the group, and
+// were not compared.
+func (r *Requests) Lacks(request *coordinationv1alpha1.EvictionRequest) bool {
+	for _, requester := range request.Spec.Requesters {
+		if !strings.Contains(requester.Name, "/") {
+			return false
+		}
+	}
+	if len(request.Spec.Requesters) == 0 {
+		return false
+	}
+	r.lock.RLock()
+	defer r.lock.RUnlock()
+	return !r.compared.Has(types.NamespacedName{Namespace: request.Namespace, Name: request.Name})
+}
