@@ -17,7 +17,7 @@ limitations under the License.
 // Package system holds tests of whole control planes: they start etcd, kube-apiserver,
 // kube-controller-manager and kubectl as processes, and compare the fork with its pristine base.
 //
-//	make test-upgrade  TestUpgrade, TestPickerUpgrade, TestFleetUpgrade: the base and the fork take turns on one etcd, as in KEP-4563
+//	make test-upgrade  TestUpgrade, TestPickerUpgrade, TestFleetUpgrade, TestLifecycleUpgrade: the base and the fork take turns on one etcd, as in KEP-4563
 //	make test-upgrade-fork  TestForkUpgrade: the same with the fork on the base before, and both at once
 //	make test-drain    TestDrain: kubectl drain, cordon and uncordon against those of the base
 //	make test-chaos    TestChaos: components are killed again and again during 200 evictions; TestSuspendedLeader: they are suspended while requests are withdrawn
@@ -41,6 +41,7 @@ limitations under the License.
 //	upgrade_test.go   the steps of KEP-4563; upgrade_surge_test.go has those of the workloads,
 //	                  upgrade_picker_test.go those of downscale pod pickers, upgrade_fleet_test.go those of
 //	                  a rollout over many nodes, and upgrade_fleet_checks_test.go what must be true of it;
+//	                  upgrade_lifecycle_test.go interrupts evictions by lifecycle.k8s.io, with its checks beside it;
 //	                  upgrade_fork_test.go runs these scenarios in one cluster, and
 //	                  upgrade_fork_checks_test.go compares what API servers show
 //	drain_test.go     compares the kubectls; drain_scenarios_test.go says on what

@@ -46,6 +46,10 @@ limitations under the License.
 // the verb intercept, to report as a responder; and the verb control for all else in statuses. Labels, owners and
 // Evictions that others make have no effect.
 //
+// While no controller runs, or only that of the other group, requesters may withdraw. So package agreement has what this
+// controller has compared since it runs, and the evictionrequest-controller waits for it with requests that nobody else
+// wants.
+//
 // Each write has the version that was read as a precondition, and nothing is decided while the caches lack what this
 // controller has written about the pod: an eviction of a pod without responders takes 8 writes in all.
 //
