@@ -32,7 +32,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/plaintext"
+	"k8s.io/utils/ptr"
 )
 
 // describedTextWidth leaves room for the titles, the longest of which has 21 columns, on a line of
@@ -265,6 +267,21 @@ func printEvictionInterceptors(w PrefixWriter, title string, interceptors []core
 	var names []string
 	for _, interceptor := range interceptors {
 		names = append(names, interceptor.Name)
+	}
+	printNamesMultiline(w, title, names)
+}
+
+// printEvictionResponders does the same with the responders of a pod, which are ordered by their priorities.
+func printEvictionResponders(w PrefixWriter, title string, responders []corev1.EvictionResponder) {
+	if len(responders) == 0 {
+		return
+	}
+	sorted := slices.SortedStableFunc(slices.Values(responders), func(a, b corev1.EvictionResponder) int {
+		return evictioninterceptor.CompareResponders(a.Name, a.Priority, b.Name, b.Priority)
+	})
+	var names []string
+	for _, responder := range sorted {
+		names = append(names, fmt.Sprintf("%s (priority %d)", responder.Name, ptr.Deref(responder.Priority, 0)))
 	}
 	printNamesMultiline(w, title, names)
 }

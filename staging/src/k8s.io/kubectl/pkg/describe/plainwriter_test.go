@@ -94,6 +94,7 @@ func describeAdditions(seed uint64) (string, error) {
 	return tabbedString(func(out io.Writer) error {
 		w := NewPrefixWriter(out)
 		printEvictionInterceptors(w, "Eviction Interceptors", interceptors)
+		printEvictionResponders(w, "Eviction Responders", []corev1.EvictionResponder{{Name: hostile}})
 		printMaintenanceStatus(w, leases, node)
 		printDeploymentEviction(w, conditions)
 		return nil

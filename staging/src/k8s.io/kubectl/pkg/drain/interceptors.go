@@ -22,7 +22,10 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // workloadInterceptors are added to pods by the controllers that create them, not by the author of
@@ -36,7 +39,10 @@ var workloadInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
-const interceptedWarning = "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them)"
+const (
+	interceptedWarning = "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them)"
+	respondersWarning  = "leaving Pods with eviction responders, which do not act before this eviction (use --evict-intercepted-pods to evict them)"
+)
 
 // Interceptors returns the names of the interceptors of the pod: first those of its spec, then those
 // registered by annotation, sorted by name.
@@ -64,6 +70,15 @@ func Interceptors(pod *corev1.Pod) []string {
 	return names
 }
 
+// Responders returns the names of the responders of the pod (spec.evictionResponders).
+func Responders(pod *corev1.Pod) []string {
+	var names []string
+	for _, responder := range pod.Spec.EvictionResponders {
+		names = append(names, responder.Name)
+	}
+	return names
+}
+
 // isIntercepted reports whether the pod has interceptors other than the controllers of workloads.
 func isIntercepted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(Interceptors(pod), func(name string) bool { return !slices.Contains(workloadInterceptors, name) })
@@ -73,7 +88,7 @@ func isIntercepted(pod *corev1.Pod) bool {
 func (l *PodDeleteList) Intercepted() []corev1.Pod {
 	var pods []corev1.Pod
 	for _, i := range l.items {
-		if !i.Status.Delete && i.Status.Message == interceptedWarning {
+		if !i.Status.Delete && (i.Status.Message == interceptedWarning || i.Status.Message == respondersWarning) {
 			pods = append(pods, i.Pod)
 		}
 	}
@@ -83,7 +98,8 @@ func (l *PodDeleteList) Intercepted() []corev1.Pod {
 // interceptedPodFilter comes before the filters that fail: what happens to the local
 // data of a pod that stays is no concern of drain.
 func (d *Helper) interceptedPodFilter(pod corev1.Pod) PodDeleteStatus {
-	if !d.SkipInterceptedPods || !isIntercepted(&pod) {
+	intercepted := isIntercepted(&pod)
+	if !d.SkipInterceptedPods || !intercepted && len(pod.Spec.EvictionResponders) == 0 {
 		return MakePodDeleteStatusOkay()
 	}
 	// Any finished pod can be removed.
@@ -94,14 +110,45 @@ func (d *Helper) interceptedPodFilter(pod corev1.Pod) PodDeleteStatus {
 	if !pod.DeletionTimestamp.IsZero() {
 		return MakePodDeleteStatusOkay()
 	}
-	return MakePodDeleteStatusWithWarning(false, interceptedWarning)
+	switch {
+	case intercepted:
+		return MakePodDeleteStatusWithWarning(false, interceptedWarning)
+	case d.waitsForResponders(&pod) || !d.servesResponders():
+		return MakePodDeleteStatusOkay()
+	}
+	return MakePodDeleteStatusWithWarning(false, respondersWarning)
+}
+
+// waitsForResponders reports whether the server lets the responders of the pod act before it is evicted. What decides that
+// are feature gates, so the server is asked by a dry run.
+func (d *Helper) waitsForResponders(pod *corev1.Pod) bool {
+	if d.DisableEviction || d.Client == nil {
+		return false
+	}
+	err := d.Client.PolicyV1().Evictions(pod.Namespace).Evict(d.getContext(), &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{
+			DryRun: []string{metav1.DryRunAll}, Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+		},
+	})
+	return apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionInterceptedCause)
+}
+
+// servesResponders reports whether the server serves the API by which responders hear of an eviction; true if that is
+// unknown. Without it, none acts.
+func (d *Helper) servesResponders() bool {
+	if d.Client == nil {
+		return true
+	}
+	_, err := d.Client.Discovery().ServerResourcesForGroupVersion(lifecyclev1alpha1.SchemeGroupVersion.String())
+	return !apierrors.IsNotFound(err)
 }
 
 // evictionAnnotations returns the annotations of the eviction of a pod. Interceptors that are the
 // controllers of its workload are not bypassed: they give up by themselves, and nothing is lost by
 // waiting for a replacement.
 func (d *Helper) evictionAnnotations(pod *corev1.Pod) map[string]string {
-	if !d.BypassInterceptors || !isIntercepted(pod) {
+	if !d.BypassInterceptors || !isIntercepted(pod) && len(pod.Spec.EvictionResponders) == 0 {
 		return nil
 	}
 	return map[string]string{coordinationv1alpha1.EvictionBypassAnnotation: "true"}

@@ -138,6 +138,63 @@ func TestInterceptedPodsStay(t *testing.T) {
 	}
 }
 
+// A pod with responders only is evicted where the server says that it waits for them, or that none acts. It stays where
+// they would act only otherwise.
+func TestPodsWithResponders(t *testing.T) {
+	waits := apierrors.NewTooManyRequests("Eviction triggered evacuation", 0)
+	waits.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionInterceptedCause}}
+	responding := func(pod corev1.Pod) corev1.Pod {
+		pod.UID = "uid"
+		pod.Spec.EvictionResponders = []corev1.EvictionResponder{{Name: "example.com/save", Priority: ptr.To[int32](5000)}}
+		return pod
+	}
+	served := []*metav1.APIResourceList{{GroupVersion: "lifecycle.k8s.io/v1alpha1"}}
+	const left = "leaving Pods with eviction responders, which do not act before this eviction (use --evict-intercepted-pods to evict them): default/p"
+	tests := map[string]struct {
+		pod      corev1.Pod
+		helper   Helper
+		answer   error
+		served   []*metav1.APIResourceList
+		want     string
+		evicted  bool
+		wantAsks int
+	}{
+		"the server waits":                {pod: responding(interceptedPod("p")), helper: Helper{SkipInterceptedPods: true}, answer: waits, served: served, evicted: true, wantAsks: 1},
+		"the server does not":             {pod: responding(interceptedPod("p")), helper: Helper{SkipInterceptedPods: true}, served: served, want: left, wantAsks: 1},
+		"blocked by a budget":             {pod: responding(interceptedPod("p")), helper: Helper{SkipInterceptedPods: true}, answer: apierrors.NewTooManyRequests("budget", 0), served: served, want: left, wantAsks: 1},
+		"responders cannot act":           {pod: responding(interceptedPod("p")), helper: Helper{SkipInterceptedPods: true}, evicted: true, wantAsks: 1},
+		"pods are deleted":                {pod: responding(interceptedPod("p")), helper: Helper{SkipInterceptedPods: true, DisableEviction: true}, answer: waits, served: served, want: left},
+		"interceptors as well":            {pod: responding(interceptedPod("p", "a.example.com")), helper: Helper{SkipInterceptedPods: true}, answer: waits, served: served, want: "leaving Pods with eviction interceptors (use --evict-intercepted-pods to evict them): default/p"},
+		"a server without interceptors":   {pod: responding(interceptedPod("p")), answer: waits, served: served, evicted: true},
+		"no responders, nothing is asked": {pod: interceptedPod("p"), helper: Helper{SkipInterceptedPods: true}, served: served, evicted: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			client, asks := fake.NewClientset(), 0
+			client.Resources = test.served
+			client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				options := action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction).DeleteOptions
+				if diff := cmp.Diff([]string{metav1.DryRunAll}, options.DryRun); diff != "" || *options.Preconditions.UID != "uid" {
+					t.Errorf("the question is an eviction: %v", options)
+				}
+				asks++
+				return true, nil, test.answer
+			})
+			test.helper.Client = client
+			list := filterPods(&corev1.PodList{Items: []corev1.Pod{test.pod}}, test.helper.makeFilters())
+			if diff := cmp.Diff(test.want, list.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if evicted := len(list.Pods()) == 1; evicted != test.evicted || evicted == (len(list.Intercepted()) == 1) {
+				t.Errorf("evicted: %t, intercepted: %d; want %t", evicted, len(list.Intercepted()), test.evicted)
+			}
+			if asks != test.wantAsks {
+				t.Errorf("asked %d times, want %d", asks, test.wantAsks)
+			}
+		})
+	}
+}
+
 func podNames(pods []corev1.Pod) []string {
 	var names []string
 	for _, pod := range pods {
@@ -149,9 +206,12 @@ func podNames(pods []corev1.Pod) []string {
 // Only interceptors of its own are bypassed, with both versions of evictions, and only if the helper
 // is told so.
 func TestEvictionsBypassInterceptors(t *testing.T) {
+	responding := interceptedPod("responding")
+	responding.Spec.EvictionResponders = []corev1.EvictionResponder{{Name: "example.com/save", Priority: ptr.To[int32](5000)}}
 	pods := []corev1.Pod{
 		interceptedPod("plain"),
 		interceptedPod("spec", "a.example.com"),
+		responding,
 		registered(interceptedPod("annotated"), "a.example.com"),
 		interceptedPod("deployed", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet),
 	}
@@ -180,7 +240,7 @@ func TestEvictionsBypassInterceptors(t *testing.T) {
 			}
 			var want []string
 			if bypass {
-				want = []string{"spec", "annotated"}
+				want = []string{"spec", "responding", "annotated"}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s, bypass %t: unexpected pods without interceptors (-want +got):\n%s", version, bypass, diff)

@@ -73,6 +73,10 @@ var (
 		EvictionRequestForEvictions), this requires the verb "bypass" on evictionrequests. Without
 		it, drain waits for the interceptors.
 
+		Pods that have responders (lifecycle.k8s.io) and no interceptors are evicted when their
+		responders are done, where the server lets these act before every eviction. 'drain' asks it
+		by a dry run, and otherwise treats such pods like those with interceptors.
+
 		A 'drain' that is interrupted or times out withdraws the evictions that still wait for
 		interceptors, and says which pods leave all the same. This requires the verb "request" on
 		evictionrequesters named eviction.k8s.io, as cluster administrators have it; 'uncordon'
@@ -365,7 +369,7 @@ func (o *DrainCmdOptions) interceptedPodsLeft(info *resource.Info, list *drain.P
 	}
 	var left []string
 	for _, pod := range list.Intercepted() {
-		left = append(left, plaintext.Line(fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, strings.Join(drain.Interceptors(&pod), ", "))))
+		left = append(left, plaintext.Line(fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, strings.Join(append(drain.Interceptors(&pod), drain.Responders(&pod)...), ", "))))
 	}
 	if len(left) == 0 {
 		return nil

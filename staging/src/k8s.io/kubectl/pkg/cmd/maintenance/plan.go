@@ -361,6 +361,9 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	if err := s.readObstacles(ctx, client); err != nil {
 		return nil, nil, err
 	}
+	if err := s.readResponders(client); err != nil {
+		return nil, nil, err
+	}
 	for _, needed := range []string{"nodes", "pods"} {
 		if !s.readable(needed) {
 			return nil, nil, apierrors.NewForbidden(corev1.Resource(needed), "", errors.New("a plan needs the permission to list them in all namespaces"))

@@ -65,6 +65,8 @@ type podSnapshot struct {
 	obstacles *obstacles
 	// workloads are the owners of the pods.
 	workloads *workloads
+	// responders is whether responders act; empty if no pod has some.
+	responders responderSupport
 
 	// policies say which pods are not evicted, and drainedWhen what else a drained node needs.
 	policies    []nodePolicies

@@ -26,6 +26,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/plaintext"
 )
 
@@ -91,6 +92,9 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 	}
 	if plan.has(noteNeedsKubelet) {
 		p.wrapped("", "If the feature gate NodeMaintenanceAwareKubelet is off in the kubelet of a node, its static pods stay, and do not count.")
+	}
+	if text := plan.respondersText(); text != "" {
+		p.wrapped("", text)
 	}
 	if len(plan.Unreadable) > 0 {
 		p.wrapped("", fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
@@ -181,6 +185,9 @@ func (p *podPlan) details(now time.Time) []string {
 	if named := p.namedInterceptors(); len(named) > 0 {
 		details = append(details, "first acts "+strings.Join(named, ", then "))
 	}
+	if len(p.IdleResponders) > 0 {
+		details = append(details, "does not act: responder "+strings.Join(p.IdleResponders, ", "))
+	}
 	for _, note := range p.Remarks {
 		mark := ""
 		if note.hinders() {
@@ -193,6 +200,10 @@ func (p *podPlan) details(now time.Time) []string {
 		details = append(details, mark+text)
 		if note.replaces() && p.BlockedUnreplaced != "" {
 			details = append(details, "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
+		}
+		if note.replaces() && len(p.RespondersUnreplaced) > 0 {
+			details = append(details, fmt.Sprintf("only if that fails acts %s: a responder acts before the replacement if its priority is above %d",
+				strings.Join(p.RespondersUnreplaced, ", then "), evictioninterceptor.ResponderControllerPriority))
 		}
 	}
 	if len(p.Requesters) > 0 {
@@ -260,6 +271,7 @@ func summaryText(plan *plan, now time.Time) string {
 		{s.Unhandled, "not evicted"},
 		{s.Unmanaged, "unmanaged"},
 		{s.LocalStorage, "with local data"},
+		{s.IdleResponders, "with responders that do not act"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))

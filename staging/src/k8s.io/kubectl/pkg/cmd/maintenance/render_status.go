@@ -29,6 +29,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -518,11 +519,16 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 	if v.isHalted() {
 		p.wrappedOwn("  ! ", v.haltedText())
 	}
-	inProgress := false
+	inProgress, remedy := false, ""
+	if !layout.blockersFirst { // A screen has no line to spare.
+		remedy = silenceRemedy(blockers[:shown])
+	}
 	for i := range blockers[:shown] {
 		b := &blockers[i]
 		if b.progressRank() > 0 && !inProgress {
 			inProgress = true
+			p.addRemedy(remedy)
+			remedy = ""
 			if i == 0 || !layout.blockersFirst { // A screen has no line to spare.
 				p.add("")
 			}
@@ -530,11 +536,32 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 		}
 		p.addBlocker(b, now, layout.details)
 	}
+	p.addRemedy(remedy)
 	if hidden := blockers[shown:]; len(hidden) > 0 {
 		p.add("  ... and %d more, %d of them marked !", len(hidden), countBlocked(hidden))
 	}
 	if unlisted := v.BlockerCount - len(v.Blockers); unlisted > 0 {
 		p.add("  ... and %d that the status does not list", unlisted)
+	}
+}
+
+// silenceRemedy says what to do about programs that do not report; empty if all do. The controllers of Kubernetes need
+// something else, which depends on them.
+func silenceRemedy(blockers []blockerView) string {
+	i := slices.IndexFunc(blockers, func(b blockerView) bool {
+		return b.Cause == maintenance.HoldInterceptorUnresponsive && !evictioninterceptor.IsReserved(b.Name) && len(b.First) > 0
+	})
+	if i < 0 {
+		return ""
+	}
+	namespace, _, _ := strings.Cut(blockers[i].First[0], "/")
+	return plaintext.Line(fmt.Sprintf("An interceptor or responder that does not report may not run: start or repair its program. "+
+		"Until when pods wait for it, see \"kubectl describe er -n %s\". If its work is not needed, delete the pod.", namespace))
+}
+
+func (p *page) addRemedy(text string) {
+	if text != "" {
+		p.wrappedOwn("    ", text)
 	}
 }
 

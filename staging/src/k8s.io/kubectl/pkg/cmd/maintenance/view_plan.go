@@ -24,7 +24,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/evictionrequest"
-	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -44,6 +43,8 @@ type plan struct {
 	Rollout *rolloutPlan `json:"rollout,omitempty"`
 	// DrainedWhen is that of the spec.
 	DrainedWhen *coordinationv1alpha1.NodeMaintenanceDrainedWhen `json:"drainedWhen,omitempty"`
+	// Responders is whether responders act, if a pod of the plan has some.
+	Responders responderSupport `json:"responders,omitempty"`
 	// PoliciesDropped is true if the manifest has pod policies or drainedWhen, and the server does not
 	// store them.
 	PoliciesDropped bool        `json:"policiesDropped,omitempty"`
@@ -93,8 +94,13 @@ type podPlan struct {
 	KeptBy []string `json:"keptBy,omitempty"`
 	// EndsBy is when a pod that is waited for ends at the latest, if it has a deadline.
 	EndsBy *metav1.Time `json:"endsBy,omitempty"`
-	// Interceptors act in this order. The last one evicts the pod.
+	// Interceptors, and responders that act, do so in this order. The last one evicts the pod.
 	Interceptors []string `json:"interceptors"`
+	// IdleResponders do not act: the server does not serve their API, or the request was made without them.
+	IdleResponders []string `json:"idleResponders,omitempty"`
+	// RespondersUnreplaced act only if no replacement becomes available: the Deployment, which deletes the pod when one
+	// is, acts before them.
+	RespondersUnreplaced []string `json:"respondersIfNotReplaced,omitempty"`
 	// Budgets select the pod.
 	Budgets []string `json:"budgets,omitempty"`
 	// Blocked says why the API server would not evict the pod now. Empty if it would, and for a
@@ -177,6 +183,8 @@ type planSummary struct {
 	Replaced     int `json:"podsReplacedFirst"`
 	Unmanaged    int `json:"unmanagedPods"`
 	LocalStorage int `json:"podsWithLocalStorage"`
+	// IdleResponders are pods of which a responder does not act.
+	IdleResponders int `json:"podsWithIdleResponders"`
 	// Skipped pods stay, those of KeptByOthers until other maintenances have ended, and those of WaitedFor are left alone until they end: by WaitedForUntil, but for
 	// WaitedForEndless of them, which have no deadline.
 	Skipped          int          `json:"skippedPods"`
@@ -199,7 +207,7 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, DrainedWhen: s.drainedWhen, PoliciesDropped: s.policiesDropped, Unreadable: s.unreadable}
+	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, Responders: s.responders, DrainedWhen: s.drainedWhen, PoliciesDropped: s.policiesDropped, Unreadable: s.unreadable}
 	for i, entry := range entries {
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
@@ -264,18 +272,16 @@ func (s *snapshot) covers(name string) func(node *corev1.Node) []coverView {
 	}
 }
 
-func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) podPlan {
+func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) (p podPlan) {
 	budgets := s.budgetsOf(pod)
-	p := podPlan{
+	p = podPlan{
 		Namespace: pod.Namespace, Name: pod.Name,
 		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod),
-		Interceptors: evictioninterceptor.Targets(pod),
+		Interceptors: s.targetsOf(pod),
 		Budgets:      budgetNames(budgets),
 		Remarks:      s.notesOf(pod),
 	}
-	if s.isGrouped(pod) {
-		p.Interceptors = evictioninterceptor.TargetNames(nil, nil, evictionrequest.DefaultInterceptors(pod)) // Those that it names never act.
-	}
+	defer p.setResponders(pod)
 	if step := compiled.EntryFor(pod); step < compiled.Len() {
 		p.Step = step + 1
 	}
@@ -397,6 +403,9 @@ func (s *planSummary) add(pod *podPlan) {
 	if len(pod.namedInterceptors()) > 0 {
 		s.Intercepted++
 	}
+	if len(pod.IdleResponders) > 0 {
+		s.IdleResponders++
+	}
 	for _, note := range pod.Remarks {
 		switch note {
 		case noteUnmanaged:
@@ -426,7 +435,9 @@ var ownInterceptors = []string{
 // workloadInterceptors are those of controllers that replace pods first, or let them leave one after another.
 var workloadInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorStatefulSet}
 
-// namedInterceptors are the interceptors that are not part of Kubernetes.
+// namedInterceptors are the interceptors that are not part of Kubernetes, and act in any case.
 func (p *podPlan) namedInterceptors() []string {
-	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool { return slices.Contains(ownInterceptors, name) })
+	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool {
+		return slices.Contains(ownInterceptors, name) || slices.Contains(p.RespondersUnreplaced, name)
+	})
 }
