@@ -36,12 +36,15 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	lifecycleinformers "k8s.io/client-go/informers/lifecycle/v1alpha1"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	coordinationlisters "k8s.io/client-go/listers/coordination/v1alpha1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/agreement"
+	"k8s.io/kubernetes/pkg/controller/lifecycleeviction/metrics"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 	"k8s.io/utils/clock"
@@ -100,6 +103,11 @@ type Controller struct {
 	restored, reported map[string]time.Time
 	// foreign has which requesters of requests have not come by the group, although their names could, by key.
 	foreign map[string]foreign
+	// failed has since when, and how often, the last syncs of a pod have failed, by key.
+	failed map[string]failure
+
+	broadcaster events.EventBroadcaster
+	recorder    events.EventRecorder
 }
 
 // New returns a controller that writes through the client. It must be called before the informers start.
@@ -115,9 +123,13 @@ func New(
 	if err != nil {
 		return nil, err
 	}
+	metrics.Register()
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	c := &Controller{
-		client:   client,
-		compared: compared,
+		client:      client,
+		compared:    compared,
+		broadcaster: broadcaster, recorder: broadcaster.NewRecorder(scheme.Scheme, "lifecycle-eviction-controller"),
+		failed:   map[string]failure{},
 		requests: requestInformer.Informer().GetIndexer(), evictions: evictionInformer.Informer().GetIndexer(),
 		own: ownInformer.Lister(), pods: podInformer.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -182,6 +194,11 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer c.queue.ShutDown()
+	defer c.broadcaster.Shutdown()
+	if err := c.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Events are not recorded")
+	}
+	defer metrics.Track(c.countOutdated)()
 	klog.FromContext(ctx).Info("Starting the lifecycle eviction controller")
 	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.synced...) {
 		return
@@ -210,6 +227,9 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		c.queue.AddRateLimited(key)
 	case err != nil:
 		utilruntime.HandleErrorWithContext(ctx, err, "Failed to sync the eviction of a pod, will retry", "target", key)
+		if c.noteFailure(key) {
+			c.recordFailure(key, err)
+		}
 		c.queue.AddRateLimited(key)
 	default:
 		c.queue.Forget(key)

@@ -71,4 +71,5 @@ limitations under the License.
 //	reports.go      what a responder reports; pure functions
 //	responders.go   names
 //	memory.go       what is remembered about pods: paces, own writes
+//	reporting.go    events and metrics, besides those of the engine, in which responders are interceptors
 package lifecycleeviction

@@ -81,6 +81,7 @@ func (c *Controller) forgetAll(key string) {
 	c.lock.Lock()
 	delete(c.restored, key)
 	delete(c.reported, key)
+	delete(c.failed, key)
 	c.lock.Unlock()
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")

@@ -89,7 +89,10 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	}
 	errs = append(errs, c.refuse(ctx, t, eviction))
 	later, err = c.answer(ctx, t, conditions, end)
-	return earlier(wait, later), errors.Join(append(errs, err)...)
+	if err = errors.Join(append(errs, err)...); err == nil {
+		c.noteSuccess(key)
+	}
+	return earlier(wait, later), err
 }
 
 // refusal says why the eviction could not be requested. What a quota counts changes all the time, and is left out.
@@ -130,6 +133,7 @@ func (c *Controller) report(ctx context.Context, t *target, eviction *lifecyclev
 		return &eviction.Status, 0, errors.Join(copyErr, fmt.Errorf("writing the status of Eviction %s: %w", eviction.Name, err))
 	}
 	c.wrote(t, evictionResource, updated)
+	observeEvicted(eviction, next, t.request, t.now)
 	return next, earlier(wait, after), copyErr
 }
 
@@ -198,6 +202,7 @@ func (c *Controller) answerOne(ctx context.Context, t *target, request *lifecycl
 	switch {
 	case err == nil:
 		c.wrote(t, requestResource, updated)
+		c.recordEnd(t, request, request.Status.Conditions, next.Conditions)
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("writing the status of EvictionRequest %s: %w", request.Name, err)
 	}

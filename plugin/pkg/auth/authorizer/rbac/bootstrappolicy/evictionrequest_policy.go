@@ -94,6 +94,7 @@ func lifecycleEvictionControllerRole() rbacv1.ClusterRole {
 			// It reports for all responders.
 			rbacv1helpers.NewRule("update").Groups(coordinationGroup).Resources("evictionrequests/status").RuleOrDie(),
 			rbacv1helpers.NewRule(coordinationv1alpha1.EvictionInterceptVerb).Groups(coordinationGroup).Resources(coordinationv1alpha1.EvictionInterceptorResource).RuleOrDie(),
+			eventsRule(),
 		},
 	}
 }
