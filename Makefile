@@ -126,6 +126,12 @@ demo-podpicker: control-plane local-cluster-tools ## scale three of six workers 
 	@echo '==> demo-podpicker (about 20 seconds)'
 	@$(call demo,TestDemoPodPicker)
 
+.PHONY: demo-responder
+demo-responder: control-plane local-cluster-tools ## drain a node: a responder of lifecycle.k8s.io, in shell, saves the data of a pod first
+	@$(build-demo)
+	@echo '==> demo-responder (about 45 seconds)'
+	@$(call demo,TestDemoResponder,responder)
+
 .PHONY: demo-fleet
 demo-fleet: control-plane local-cluster-tools ## upgrade 60 nodes, 6 at a time and one zone at a time, of which one does not come back
 	@$(build-demo)

@@ -29,7 +29,7 @@ readonly RESULTS=_output/test-all
 declare -rA TARGETS=(
   [drain]='test-drain'
   [docs]='test-docs'
-  [demos]='demo demo-evictionrequest demo-podpicker demo-fleet down down:fleet'
+  [demos]='demo demo-evictionrequest demo-podpicker demo-responder demo-fleet down down:responder down:fleet'
   [chaos]='test-chaos'
   [histories]='test-histories'
   [defects]='test-defects'
@@ -52,7 +52,7 @@ declare -rA TARGETS=(
   [bench]='bench'
 )
 # down:fleet is make down NAME=fleet.
-readonly CLEANUP=(down down:fleet down-real local-down)
+readonly CLEANUP=(down down:responder down:fleet down-real local-down)
 readonly ORDER=(drain docs demos chaos histories defects surge cases upgrade upgrade-fork interop integration-upstream monitoring release
   node node-fork real rollout monitoring-real e2e-upstream simulation race bench)
 

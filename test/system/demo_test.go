@@ -71,9 +71,15 @@ func newDemo(tCtx ktesting.TContext, name string) (ktesting.TContext, *demo) {
 // newDemoOn is newDemo with so many nodes.
 func newDemoOn(tCtx ktesting.TContext, name string, nodes int) (ktesting.TContext, *demo) {
 	tCtx.Helper()
+	return newDemoWith(tCtx, name, nodes, nil)
+}
+
+// newDemoWith is newDemoOn with settings of the cluster, if they are not the default.
+func newDemoWith(tCtx ktesting.TContext, name string, nodes int, settings *localcluster.Settings) (ktesting.TContext, *demo) {
+	tCtx.Helper()
 	p, cluster := findPrograms(tCtx), os.Getenv(demoVariable)
 	d := &demo{programs: p, stays: cluster != "", began: time.Now()}
-	d.cluster = &localcluster.Cluster{Name: cmp.Or(cluster, "demo"), Output: p.output, Bin: p.fork, Nodes: nodes, Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
+	d.cluster = &localcluster.Cluster{Name: cmp.Or(cluster, "demo"), Output: p.output, Bin: p.fork, Nodes: nodes, Settings: settings, Printf: func(format string, args ...any) { fmt.Printf(format, args...) }}
 	if d.stays {
 		tCtx.ExpectNoError(d.cluster.Ensure(tCtx))
 		tCtx, _ = connect(tCtx, d.cluster)
@@ -218,7 +224,13 @@ type example struct {
 // startExample starts an example. If it ends and was not killed, the returned context is canceled.
 func (d *demo) startExample(tCtx ktesting.TContext, name string, args ...string) (ktesting.TContext, *example) {
 	tCtx.Helper()
-	e := &example{Cmd: exec.CommandContext(tCtx, filepath.Join(d.programs.fork, name), args...), ended: make(chan struct{})}
+	return startProgram(tCtx, name, exec.CommandContext(tCtx, filepath.Join(d.programs.fork, name), args...))
+}
+
+// startProgram does that with another program.
+func startProgram(tCtx ktesting.TContext, name string, command *exec.Cmd) (ktesting.TContext, *example) {
+	tCtx.Helper()
+	e := &example{Cmd: command, ended: make(chan struct{})}
 	e.Cancel = func() error { return e.Process.Signal(os.Interrupt) }
 	// The kernel stops it if the demo is killed.
 	e.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -28,6 +28,7 @@ limitations under the License.
 //	make demo          TestDemoMaintenance: a drain with kubectl maintenance, explained
 //	make demo-evictionrequest  TestDemoEvictionRequest: single evictions, explained
 //	make demo-podpicker        TestDemoPodPicker: scale-downs with a picker, and without
+//	make demo-responder        TestDemoResponder: a drain, in which a responder of lifecycle.k8s.io saves data
 //	make demo-real     TestDemoReal: a drain of a real node while real requests are sent
 //
 // The targets build the programs and pass their directory in the environment. Without it the tests
@@ -54,7 +55,7 @@ limitations under the License.
 //	surge_test.go     the drains; surge_checks_test.go says what must be true of them
 //	cases_test.go     the public cases; cases_format_test.go reads them from testdata/cases
 //	demo_test.go      shows commands and checks; demo_maintenance_test.go,
-//	                  demo_evictionrequest_test.go and demo_podpicker_test.go are the demos;
+//	                  demo_evictionrequest_test.go, demo_podpicker_test.go and demo_responder_test.go are the demos;
 //	                  demo_checks_test.go says what must be true, demo_downtime_test.go compares with
 //	                  kubectl drain of the base
 //	demo_real_test.go is the demo with real nodes; requests_test.go sends the requests

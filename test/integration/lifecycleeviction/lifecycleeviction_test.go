@@ -417,6 +417,17 @@ func testInvalid(c *cluster) {
 	c.expectRequest("missing", goesOn)
 	c.expectRequest("missing", invalid)
 	c.expectStays(pod)
+	c.Eventually("an event for each of the two", func(ctx context.Context) (bool, string) {
+		events, err := c.Client.EventsV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=EvictionInvalid"})
+		if err != nil {
+			return false, err.Error()
+		}
+		notes := map[string]string{}
+		for _, event := range events.Items {
+			notes[event.Regarding.Name] = event.Note
+		}
+		return len(notes) == 2 && strings.HasPrefix(notes["other"], "Target pod UID mismatch") && notes["missing"] == "Target pod not found.", fmt.Sprint(notes)
+	})
 }
 
 // testOtherGroup: responders hear of evictions that are requested through coordination.k8s.io.

@@ -186,7 +186,11 @@ func (p *podPlan) details(now time.Time) []string {
 		details = append(details, "first acts "+strings.Join(named, ", then "))
 	}
 	if len(p.IdleResponders) > 0 {
-		details = append(details, "does not act: responder "+strings.Join(p.IdleResponders, ", "))
+		text := "does not act: responder " + strings.Join(p.IdleResponders, ", ")
+		if len(p.Requesters) > 0 {
+			text += ", which the EvictionRequest of the pod lacks"
+		}
+		details = append(details, text)
 	}
 	for _, note := range p.Remarks {
 		mark := ""

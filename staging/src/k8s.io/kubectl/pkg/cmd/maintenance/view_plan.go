@@ -96,7 +96,8 @@ type podPlan struct {
 	EndsBy *metav1.Time `json:"endsBy,omitempty"`
 	// Interceptors, and responders that act, do so in this order. The last one evicts the pod.
 	Interceptors []string `json:"interceptors"`
-	// IdleResponders do not act: the server does not serve their API, or the request was made without them.
+	// IdleResponders do not act: the server does not serve their API, the request was made without them, or the pod has
+	// too many interceptors.
 	IdleResponders []string `json:"idleResponders,omitempty"`
 	// RespondersUnreplaced act only if no replacement becomes available: the Deployment, which deletes the pod when one
 	// is, acts before them.

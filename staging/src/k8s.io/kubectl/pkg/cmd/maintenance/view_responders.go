@@ -80,16 +80,15 @@ func (p *podPlan) setResponders(pod *corev1.Pod) {
 	if slices.ContainsFunc(p.Remarks, podNote.replaces) {
 		surge = slices.Index(p.Interceptors, coordinationv1alpha1.EvictionInterceptorDeployment)
 	}
-	// In their own order: the targets have them, as far as there is room.
-	for _, name := range evictioninterceptor.AllTargets(pod) {
-		if !slices.ContainsFunc(pod.Spec.EvictionResponders, func(responder corev1.EvictionResponder) bool { return responder.Name == name }) {
-			continue
-		}
-		switch at := slices.Index(p.Interceptors, name); {
+	sorted := slices.SortedStableFunc(slices.Values(pod.Spec.EvictionResponders), func(a, b corev1.EvictionResponder) int {
+		return evictioninterceptor.CompareResponders(a.Name, a.Priority, b.Name, b.Priority)
+	})
+	for _, responder := range sorted {
+		switch at := slices.Index(p.Interceptors, responder.Name); {
 		case at < 0:
-			p.IdleResponders = append(p.IdleResponders, name)
+			p.IdleResponders = append(p.IdleResponders, responder.Name)
 		case surge >= 0 && at > surge:
-			p.RespondersUnreplaced = append(p.RespondersUnreplaced, name)
+			p.RespondersUnreplaced = append(p.RespondersUnreplaced, responder.Name)
 		}
 	}
 }

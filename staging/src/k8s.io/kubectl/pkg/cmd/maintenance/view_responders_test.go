@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -83,6 +85,16 @@ func TestPlanOfResponders(t *testing.T) {
 		if diff := cmp.Diff(want, podPlan{Interceptors: got.Interceptors, IdleResponders: got.IdleResponders, RespondersUnreplaced: got.RespondersUnreplaced}); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", name, diff)
 		}
+	}
+	// A request has room for 16, with the last one.
+	crowded := newPod("full-0", "node-1", migrate).responding(late, 5000).responding(early, 20000)
+	for i := range evictioninterceptor.MaxOnPod - 2 {
+		crowded.Spec.EvictionInterceptors = append(crowded.Spec.EvictionInterceptors, corev1.EvictionInterceptor{Name: fmt.Sprintf("i%d.example.com", i)})
+	}
+	full := snapshotOf(newNode("node-1"), crowded)
+	full.responders = respondersIfGate
+	if got := podOf(mustPlan(t, full, "", maintenance.StandardPlan(), "node-1"), "full-0"); len(got.IdleResponders) != 1 || got.IdleResponders[0] != late {
+		t.Errorf("without room: %v", got.IdleResponders)
 	}
 	if p.Summary.Intercepted != 4 || p.Summary.IdleResponders != 1 {
 		t.Errorf("unexpected summary: %+v", p.Summary)
