@@ -32,7 +32,7 @@ func Targets(pod *v1.Pod) []string {
 
 // AllTargets returns Targets and the responders of the pod (spec.evictionResponders), for those who serve
 // lifecycle.k8s.io: responders with a priority above 10000, which is that of controllers, act first, and the others
-// after all interceptors that have a deadline.
+// after all interceptors that have a deadline, but before the Deployment controller, which replaces the pod and removes it.
 func AllTargets(pod *v1.Pod) []string {
 	return targetNames(named(pod), pod.Annotations, evictionrequest.DefaultInterceptors(pod), respondersOf(pod))
 }

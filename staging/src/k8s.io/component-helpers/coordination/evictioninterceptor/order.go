@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"slices"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -46,7 +47,8 @@ func TargetNames(specNames []string, annotations map[string]string, defaults []s
 	return targetNames(specNames, annotations, defaults, responders{})
 }
 
-// responders are the names of responders that act before all others, and after those of the spec and of annotations.
+// responders are the names of responders that act before all others, and after those of the spec and of annotations, but for
+// those that remove the pod.
 type responders struct{ before, after []string }
 
 func (r responders) has(name string) bool {
@@ -79,7 +81,18 @@ func targetNames(specNames []string, annotations map[string]string, defaults []s
 	for ordinary > 0 && slices.Contains(defaults, named[ordinary-1]) {
 		ordinary--
 	}
-	return slices.Concat(before, named[:ordinary], registered, after, named[ordinary:], appended, []string{imperative})
+	early := slices.Concat(before, named[:ordinary], registered)
+	at := len(early)
+	if first := slices.IndexFunc(early, removesPod); first >= 0 {
+		at = first
+	}
+	return slices.Concat(early[:at], after, early[at:], named[ordinary:], appended, []string{imperative})
+}
+
+// removesPod reports whether an interceptor is a controller that removes the pod itself when its turn is over, because it has
+// replaced it. Whoever comes after it acts only if there was no replacement.
+func removesPod(interceptor string) bool {
+	return interceptor == coordinationv1alpha1.EvictionInterceptorDeployment || interceptor == coordinationv1alpha1.EvictionInterceptorReplicaSet
 }
 
 // firstSeen returns at most limit names that are not in seen, and adds them to seen.

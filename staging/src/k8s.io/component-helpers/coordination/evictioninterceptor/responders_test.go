@@ -21,6 +21,7 @@ import (
 	"slices"
 	"testing"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 )
@@ -46,6 +47,15 @@ func TestAllTargets(t *testing.T) {
 		"before and after the others": {
 			podWith(naming("a.example.com"), responding(map[string]int32{"example.com/low": 1000, "example.com/first": 20000, "example.com/controller": 10000})),
 			[]string{"example.com/first", "a.example.com", "example.com/controller", "example.com/low", builtIn},
+		},
+		"before a controller that removes the pod": {
+			podWith(naming("a.example.com", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet),
+				responding(map[string]int32{"example.com/low": 1000, "example.com/first": 20000})),
+			[]string{"example.com/first", "a.example.com", "example.com/low", coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, builtIn},
+		},
+		"after a controller that leaves the pod": {
+			podWith(naming(coordinationv1alpha1.EvictionInterceptorStatefulSet), responding(map[string]int32{"example.com/low": 1000})),
+			[]string{coordinationv1alpha1.EvictionInterceptorStatefulSet, "example.com/low", builtIn},
 		},
 		"the same priority": {
 			podWith(responding(map[string]int32{"b.com/x": 5000, "a.b.com/x": 5000, "a.org/x": 5000, "b.com/a": 5000})),

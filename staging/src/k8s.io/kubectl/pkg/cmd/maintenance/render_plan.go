@@ -26,7 +26,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/plaintext"
 )
 
@@ -204,10 +203,6 @@ func (p *podPlan) details(now time.Time) []string {
 		details = append(details, mark+text)
 		if note.replaces() && p.BlockedUnreplaced != "" {
 			details = append(details, "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
-		}
-		if note.replaces() && len(p.RespondersUnreplaced) > 0 {
-			details = append(details, fmt.Sprintf("only if that fails acts %s: a responder acts before the replacement if its priority is above %d",
-				strings.Join(p.RespondersUnreplaced, ", then "), evictioninterceptor.ResponderControllerPriority))
 		}
 	}
 	if len(p.Requesters) > 0 {

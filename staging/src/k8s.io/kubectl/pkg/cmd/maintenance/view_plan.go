@@ -99,9 +99,6 @@ type podPlan struct {
 	// IdleResponders do not act: the server does not serve their API, the request was made without them, or the pod has
 	// too many interceptors.
 	IdleResponders []string `json:"idleResponders,omitempty"`
-	// RespondersUnreplaced act only if no replacement becomes available: the Deployment, which deletes the pod when one
-	// is, acts before them.
-	RespondersUnreplaced []string `json:"respondersIfNotReplaced,omitempty"`
 	// Budgets select the pod.
 	Budgets []string `json:"budgets,omitempty"`
 	// Blocked says why the API server would not evict the pod now. Empty if it would, and for a
@@ -439,6 +436,6 @@ var workloadInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDepl
 // namedInterceptors are the interceptors that are not part of Kubernetes, and act in any case.
 func (p *podPlan) namedInterceptors() []string {
 	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool {
-		return slices.Contains(ownInterceptors, name) || slices.Contains(p.RespondersUnreplaced, name)
+		return slices.Contains(ownInterceptors, name)
 	})
 }

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"slices"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,22 +72,14 @@ func (s *podSnapshot) targetsOf(pod *corev1.Pod) []string {
 	return evictioninterceptor.AllTargets(pod)
 }
 
-// setResponders says which responders of the pod do not act, and which ones act only if it is not replaced first, after
-// its interceptors are known.
+// setResponders says which responders of the pod do not act, after its interceptors are known.
 func (p *podPlan) setResponders(pod *corev1.Pod) {
-	surge := -1
-	if slices.ContainsFunc(p.Remarks, podNote.replaces) {
-		surge = slices.Index(p.Interceptors, coordinationv1alpha1.EvictionInterceptorDeployment)
-	}
 	sorted := slices.SortedStableFunc(slices.Values(pod.Spec.EvictionResponders), func(a, b corev1.EvictionResponder) int {
 		return evictioninterceptor.CompareResponders(a.Name, a.Priority, b.Name, b.Priority)
 	})
 	for _, responder := range sorted {
-		switch at := slices.Index(p.Interceptors, responder.Name); {
-		case at < 0:
+		if !slices.Contains(p.Interceptors, responder.Name) {
 			p.IdleResponders = append(p.IdleResponders, responder.Name)
-		case surge >= 0 && at > surge:
-			p.RespondersUnreplaced = append(p.RespondersUnreplaced, responder.Name)
 		}
 	}
 }

@@ -74,15 +74,14 @@ func TestPlanOfResponders(t *testing.T) {
 	p := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1")
 	for name, want := range map[string]podPlan{
 		"web-0": {
-			Interceptors:         []string{early, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, late, coordinationv1alpha1.EvictionInterceptorImperative},
-			RespondersUnreplaced: []string{late},
+			Interceptors: []string{early, late, coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorReplicaSet, coordinationv1alpha1.EvictionInterceptorImperative},
 		},
 		"db-0":    {Interceptors: []string{early, migrate, late, coordinationv1alpha1.EvictionInterceptorImperative}},
 		"old-0":   {Interceptors: []string{migrate, coordinationv1alpha1.EvictionInterceptorImperative}, IdleResponders: []string{early}},
 		"proxy-x": {Interceptors: []string{late, coordinationv1alpha1.EvictionInterceptorDaemonSet, coordinationv1alpha1.EvictionInterceptorImperative}},
 	} {
 		got := podOf(p, name)
-		if diff := cmp.Diff(want, podPlan{Interceptors: got.Interceptors, IdleResponders: got.IdleResponders, RespondersUnreplaced: got.RespondersUnreplaced}); diff != "" {
+		if diff := cmp.Diff(want, podPlan{Interceptors: got.Interceptors, IdleResponders: got.IdleResponders}); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", name, diff)
 		}
 	}
