@@ -79,6 +79,8 @@ main() {
   mapfile -t packages < <(directories hack/tree)
   GOWORK=off lint "${ROOT}" "${packages[@]}" || failed=1
   GOWORK=off lint "${ROOT}/hack/modules/golangci-lint" . || failed=1
+  GOWORK=off lint "${ROOT}/evictions" ./... || failed=1
+  GOWORK=off lint "${ROOT}/evictions/sample" ./... || failed=1
   lint_shell || failed=1
   [[ ${failed} == 0 ]]
 }

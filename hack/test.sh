@@ -55,6 +55,8 @@ USAGE
 packages() {
   git ls-files --cached --others --exclude-standard -- "$@" | sed -n 's#/[^/]*\.go\(\.patch\)\{0,1\}$##p' | sort -u |
     while read -r dir; do
+      # The library is a module of its own here, and a package of client-go in the tree.
+      [[ ${dir} != evictions ]] || dir=staging/src/k8s.io/client-go/tools/evictions
       compgen -G "${TREE}/${dir}/*_test.go" >/dev/null || continue
       case ${dir} in
         staging/src/*) echo "${dir#staging/src/}" ;;
@@ -80,7 +82,7 @@ gates() {
 readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControllerRoles|TestBootstrapControllerRoleBindings)$'
 
 # What phases of unit tests run.
-readonly UNIT_DIRS='cmd hack/bench hack/docs hack/e2e pkg plugin staging test/declarative_validation test/utils'
+readonly UNIT_DIRS='cmd evictions hack/bench hack/docs hack/e2e pkg plugin staging test/declarative_validation test/utils'
 
 # Upstream's integration tests of the controllers and of the API that the patches change.
 readonly UPSTREAM_INTEGRATION=(daemonset deployment disruption evictions garbagecollector job node pods podgc replicaset replicationcontroller statefulset)
@@ -127,6 +129,8 @@ run_phase() {
       GOWORK=off run tools "${ROOT}" ./hack/tree
       # A module of its own, with the API types of upstream.
       GOWORK=off run interop "${ROOT}/hack/interop" ./...
+      # The library with upstream's client, as everybody uses it.
+      GOWORK=off run evictions "${ROOT}/evictions" ./...
       # Never from the cache: the key does not have the files outside the module, which it tests.
       GOWORK=off run monitoring "${ROOT}/hack/modules/prometheus" -tags remove_all_sd -count 1 ./...
       # Never from the cache: it tests scripts, which are outside the module.

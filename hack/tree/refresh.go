@@ -93,12 +93,12 @@ func (w *workspace) planEdits(plan *refreshPlan, found *syncPlan) error {
 		errs = append(errs, err)
 		switch {
 		case have.mode == "":
-			plan.add("remove", p, content{})
-			missing = append(missing, p)
+			plan.add("remove", repoPath(p), content{})
+			missing = append(missing, repoPath(p))
 		case conflictMarkers.Match(have.data):
 			errs = append(errs, markersError(p))
 		default:
-			plan.add("write", p, have)
+			plan.add("write", repoPath(p), have)
 		}
 	}
 	return errors.Join(append(errs, w.checkRemovals(missing))...)
@@ -153,8 +153,8 @@ func (w *workspace) planImports(plan *refreshPlan) error {
 		}
 		have, err := readContent(filepath.Join(w.dir, p))
 		errs = append(errs, err, w.checkImport(p, have, upstream))
-		plan.add("move into the repository", p, have)
-		imports = append(imports, p)
+		plan.add("move into the repository", repoPath(p), have)
+		imports = append(imports, repoPath(p))
 	}
 	// The status says whether any is ignored, so it is no error.
 	ignored, _ := repoGit(w.root).fields(imports, "check-ignore", "-z", "--no-index", "--stdin")

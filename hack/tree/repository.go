@@ -31,6 +31,29 @@ import (
 // ourDirs are the directories of the repository that the tree takes our files from.
 var ourDirs = []string{"api", "cmd", "hack", "pkg", "plugin", "staging", "test"}
 
+// The library for requesters and responders is a module of its own in the repository, which everybody can use. The tree
+// has the same package in client-go.
+const (
+	libraryDir   = "evictions/"
+	libraryPlace = stagingDir + "k8s.io/client-go/tools/evictions/"
+)
+
+// treePath returns the place in the tree of a file of the repository.
+func treePath(file string) string {
+	if name, isLibrary := strings.CutPrefix(file, libraryDir); isLibrary && path.Ext(name) == ".go" && !strings.Contains(name, "/") {
+		return libraryPlace + name
+	}
+	return file
+}
+
+// repoPath returns the file of the repository that has this place in the tree.
+func repoPath(place string) string {
+	if name, isLibrary := strings.CutPrefix(place, libraryPlace); isLibrary {
+		return libraryDir + name
+	}
+	return place
+}
+
 // inTooling reports whether a file serves the repository, not the tree.
 func inTooling(file string) bool {
 	return strings.HasPrefix(file, "hack/tree/") || strings.HasPrefix(file, "hack/modules/")
@@ -45,17 +68,18 @@ func layable(file string) bool {
 
 // listOurs reads our files: what git tracks or does not ignore.
 func (w *workspace) listOurs() (map[string]content, error) {
-	args := append([]string{"ls-files", "-z", "-co", "--exclude-standard", "--deduplicate", "--"}, ourDirs...)
+	args := append([]string{"ls-files", "-z", "-co", "--exclude-standard", "--deduplicate", "--", libraryDir}, ourDirs...)
 	paths, err := repoGit(w.root).fields(nil, args...)
 	if err != nil {
 		return nil, err
 	}
 	ours := map[string]content{}
-	for _, p := range paths {
+	for _, file := range paths {
+		p := treePath(file)
 		if !layable(p) {
 			continue
 		}
-		our, err := readContent(filepath.Join(w.root, p))
+		our, err := readContent(filepath.Join(w.root, file))
 		if err != nil {
 			return nil, err
 		}

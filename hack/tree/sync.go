@@ -183,7 +183,7 @@ func (w *workspace) planFiles(plan *syncPlan) error {
 // ownLink reports whether a file is the link that a run lays for it. How the link
 // leads to the repository does not matter: either directory may have moved.
 func ownLink(path string, have content) bool {
-	return have.mode == modeLink && strings.HasSuffix(string(have.data), "/"+path)
+	return have.mode == modeLink && strings.HasSuffix(string(have.data), "/"+repoPath(path))
 }
 
 // planConflict merges an edit with the change in the repository if that is asked
@@ -279,7 +279,7 @@ func (w *workspace) layout(p string) (c content, ours bool) {
 	if our.mode == "" || w.copies || !strings.HasSuffix(p, ".go") {
 		return our, our.mode != ""
 	}
-	text := strings.Repeat("../", strings.Count(p, "/")) + filepath.ToSlash(w.toRoot) + "/" + p
+	text := strings.Repeat("../", strings.Count(p, "/")) + filepath.ToSlash(w.toRoot) + "/" + repoPath(p)
 	return content{modeLink, []byte(text)}, true
 }
 

@@ -64,6 +64,35 @@ func TestTreeMaterialise(t *testing.T) {
 	}
 }
 
+// TestTreeHasTheLibrary: the tree has the package of the library's module in client-go, and nothing else of it.
+func TestTreeHasTheLibrary(t *testing.T) {
+	f := newFixture(t)
+	for _, file := range []string{"go.mod", "x.go", "gone.go", "sample/main.go"} {
+		f.repo("evictions/"+file, file)
+	}
+	f.git("add", "-A")
+	f.commit()
+	f.ok("tree")
+	const place = "staging/src/k8s.io/client-go/tools/evictions/"
+	if link, err := os.Readlink(f.inTree(place + "x.go")); err != nil || !strings.HasSuffix(link, "../evictions/x.go") || f.readTree(place+"x.go") != "x.go" {
+		t.Errorf("link is %q, %v", link, err)
+	}
+	for _, file := range []string{"evictions", place + "go.mod", place + "sample"} {
+		if exists(f.inTree(file)) {
+			t.Errorf("%s should not be in the tree", file)
+		}
+	}
+	f.tree(place+"new.go", "new")
+	f.remove(f.inTree(place + "gone.go"))
+	f.ok("refresh")
+	if f.readRepo("evictions/new.go") != "new" || exists(filepath.Join(f.root, "evictions/gone.go")) || exists(filepath.Join(f.root, "staging")) {
+		t.Errorf("the repository has %v", f.repoFiles())
+	}
+	before := f.snapshot(f.inTree("."), true)
+	f.ok("tree")
+	f.same("tree", f.snapshot(f.inTree("."), true), before)
+}
+
 func TestTreeGitIsClean(t *testing.T) {
 	f := newFixture(t)
 	f.ok("tree")

@@ -22,15 +22,16 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/evictions"
 )
 
 const (
 	// MinHeartbeatInterval is the minimum time between two heartbeats of an interceptor. The API
 	// server rejects earlier ones, because each heartbeat is a write that all watchers receive.
-	MinHeartbeatInterval = time.Minute
+	MinHeartbeatInterval = evictions.MinHeartbeatInterval
 
 	// MaxClockSkew is how far a reported time may differ from the clock of the API server.
-	MaxClockSkew = 10 * time.Second
+	MaxClockSkew = evictions.CoordinationClockSkew
 
 	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds.
 	defaultHeartbeatDeadline = coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds * time.Second

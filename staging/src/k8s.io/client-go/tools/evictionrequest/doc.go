@@ -14,8 +14,9 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package evictionrequest is a client library for EvictionRequests. A Requester requests the
-// eviction of a pod. An Interceptor does some work before the pod is evicted.
+// Package evictionrequest is the library for EvictionRequests within Kubernetes, with the types and the client of the
+// tree. A Requester requests the eviction of a pod. An Interceptor does some work before the pod is evicted: its turns
+// are those of package evictions, which is the library for all other programs.
 //
 // A requester is created once and can request the eviction of any number of pods:
 //

@@ -20,26 +20,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictions"
 	"k8s.io/client-go/util/fairshare"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
-// DefaultMaxConcurrent is the default number of concurrent calls of Handle. It suits handlers that
-// call an application over the network, and applications that can handle a few such calls at once.
-const DefaultMaxConcurrent = 10
+// DefaultMaxConcurrent is the default number of concurrent calls of Handle.
+const DefaultMaxConcurrent = evictions.DefaultMaxConcurrent
+
+// Reasons for the end of a turn before the interceptor has completed, see package evictions.
+var (
+	ErrCanceled    = evictions.ErrCanceled
+	ErrEvicted     = evictions.ErrEvicted
+	ErrTurnLost    = evictions.ErrTurnLost
+	ErrRequestGone = evictions.ErrRequestGone
+)
+
+// Decline returns an error for Handle to pass a pod on: the interceptor completes with this
+// message, and the next one is activated.
+func Decline(message string) error { return evictions.Decline(message) }
+
+// Turn is the period during which an interceptor is active for one request. Its methods are safe
+// for concurrent use, and have no effect after the turn.
+type Turn struct{ *evictions.Turn }
+
+// Request returns the request as it was at the start of the turn. It must not be modified.
+func (t *Turn) Request() *coordinationv1alpha1.EvictionRequest {
+	return t.Turn.Request().Object.(*coordinationv1alpha1.EvictionRequest)
+}
 
 // Handler does the work of an interceptor for one pod, which is the target of turn.Request().
 //
@@ -149,28 +167,21 @@ func (c *InterceptorConfig) validate() error {
 	return nil
 }
 
-// Interceptor acts on all pods for which the interceptor with its name is active.
-type Interceptor struct {
-	config   InterceptorConfig
-	informer cache.SharedIndexInformer
-	queue    workqueue.TypedRateLimitingInterface[string]
-
-	// places limits the concurrent calls of Handle. The namespaces share them.
-	places *fairshare.Places
-
-	// turns holds the latest turn of each request in the cache, by namespace and name. Only sync
-	// accesses it, which one goroutine calls.
-	turns map[string]*Turn
-
-	// working counts the turns that are running.
-	working sync.WaitGroup
-
-	// ran is set by the first call of Run.
-	ran atomic.Bool
-}
+// Interceptor acts on all pods for which the interceptor with its name is active. Its turns are those of package
+// evictions, the library for everybody. Added here are the types and the client that upstream does not have, and how
+// namespaces share places.
+type Interceptor struct{ *evictions.Responder }
 
 // NewInterceptor returns an interceptor that is ready to run.
 func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
+	responder, err := newResponder(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Interceptor{responder}, nil
+}
+
+func newResponder(config InterceptorConfig) (*evictions.Responder, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -180,19 +191,28 @@ func NewInterceptor(config InterceptorConfig) (*Interceptor, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
+	responder := evictions.ResponderConfig{
+		API:            typedAPI{config.Client},
+		Name:           config.Name,
+		Handle:         func(ctx context.Context, turn *evictions.Turn) error { return config.Handle(ctx, &Turn{turn}) },
+		Persistent:     config.Persistent,
+		MaxConcurrent:  config.MaxConcurrent,
+		Places:         places{fairshare.NewPlaces(config.MaxConcurrent, config.MaxConcurrentPerNamespace, config.Clock)},
+		WaitingMessage: config.waitingMessage(),
+		Namespace:      config.Namespace,
+		LabelSelector:  config.LabelSelector,
+		Clock:          config.Clock,
+	}
+	if config.Accept != nil {
+		responder.Accept = func(request *evictions.Request) bool {
+			return config.Accept(request.Object.(*coordinationv1alpha1.EvictionRequest))
+		}
+	}
 	if config.Informer != nil {
 		// A factory only starts informers that were requested before its start.
-		config.Informer.Informer()
+		responder.Informer = config.Informer.Informer()
 	}
-	return &Interceptor{
-		config: config,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
-			workqueue.TypedRateLimitingQueueConfig[string]{Clock: config.Clock},
-		),
-		places: fairshare.NewPlaces(config.MaxConcurrent, config.MaxConcurrentPerNamespace, config.Clock),
-		turns:  map[string]*Turn{},
-	}, nil
+	return evictions.NewResponder(responder)
 }
 
 // Run runs an interceptor until the context is done. It returns an error immediately if the
@@ -212,170 +232,109 @@ func RunOrDie(ctx context.Context, config InterceptorConfig) {
 	}
 }
 
-// Run handles turns until the context is done, and returns when all calls of Handle have returned.
-// It can be called once: further calls return an error.
-func (i *Interceptor) Run(ctx context.Context) error {
-	defer utilruntime.HandleCrashWithContext(ctx)
-	if i.ran.Swap(true) {
-		return fmt.Errorf("interceptor %s was already run: create a new one", i.config.Name)
+// waitingMessage returns the message of a turn that waits for a place.
+func (c *InterceptorConfig) waitingMessage() string {
+	if perNamespace := c.MaxConcurrentPerNamespace; perNamespace > 0 {
+		return fmt.Sprintf("Waiting: the interceptor handles at most %d pods at a time, at most %d of them in this namespace, and fewer if its work is slow.", c.MaxConcurrent, perNamespace)
 	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "interceptor", i.config.Name)
-	ctx = klog.NewContext(ctx, logger)
-	ctx, stop := context.WithCancelCause(ctx)
-	var running sync.WaitGroup
-	defer func() {
-		stop(nil)
-		i.queue.ShutDown()
-		running.Wait()
-		// Only the worker, which has returned, starts turns.
-		i.working.Wait()
-		logger.Info("Interceptor stopped")
-	}()
+	return fmt.Sprintf("Waiting: the interceptor handles at most %d pods at a time.", c.MaxConcurrent)
+}
 
-	if i.informer = i.configuredInformer(); i.informer == nil {
-		i.informer = i.newInformer()
-		running.Go(func() { i.informer.RunWithContext(ctx) })
+// places has namespaces share the places. What it returns is nil, and no interface of a nil pointer, without a place.
+type places struct{ *fairshare.Places }
+
+func (p places) TryAcquire(namespace string) evictions.Place {
+	if place := p.Places.TryAcquire(namespace); place != nil {
+		return place
 	}
-	registration, err := i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    i.enqueue,
-		UpdateFunc: func(_, obj any) { i.enqueue(obj) },
-		DeleteFunc: i.enqueue,
-	})
-	if err != nil {
-		return fmt.Errorf("watching eviction requests for interceptor %s: %w", i.config.Name, err)
-	}
-	defer func() {
-		if err := i.informer.RemoveEventHandler(registration); err != nil {
-			logger.Error(err, "Could not stop watching eviction requests")
-		}
-	}()
-	// WaitFor returns false if the context is done.
-	if cache.WaitFor(ctx, "eviction requests", registration.HasSyncedChecker()) {
-		logger.Info("Interceptor started", "maxConcurrent", i.config.MaxConcurrent)
-		running.Go(func() {
-			for i.processNext(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
 	return nil
 }
 
-// Reconsider calls Accept again for a request that it has not accepted, because something other
-// than the request has changed. It does not affect a running turn. It may be called at any time,
-// and for requests that do not exist.
-func (i *Interceptor) Reconsider(namespace, name string) {
-	i.queue.Add(cache.NewObjectName(namespace, name).String())
-}
-
-func (i *Interceptor) configuredInformer() cache.SharedIndexInformer {
-	if i.config.Informer == nil {
-		return nil
+func (p places) Acquire(ctx context.Context, namespace string) (evictions.Place, error) {
+	place, err := p.Places.Acquire(ctx, namespace)
+	if err != nil {
+		return nil, err
 	}
-	return i.config.Informer.Informer()
+	return place, nil
 }
 
-func (i *Interceptor) newInformer() cache.SharedIndexInformer {
-	informer := coordinationinformers.NewFilteredEvictionRequestInformer(i.config.Client, i.config.Namespace, 0, cache.Indexers{},
-		func(options *metav1.ListOptions) { options.LabelSelector = i.config.LabelSelector })
+// typedAPI is what evictions.Coordination is, with the types and the client of the tree.
+type typedAPI struct{ client kubernetes.Interface }
+
+func (a typedAPI) Rules() evictions.Rules { return evictions.CoordinationRules }
+
+func (a typedAPI) Informer(_, namespace, labelSelector string) cache.SharedIndexInformer {
+	informer := coordinationinformers.NewFilteredEvictionRequestInformer(a.client, namespace, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) { options.LabelSelector = labelSelector })
 	if err := informer.SetTransform(ShareMemory()); err != nil {
 		utilruntime.HandleError(fmt.Errorf("sharing the memory of eviction requests: %w", err)) // It has started, which cannot be.
 	}
 	return informer
 }
 
-func (i *Interceptor) enqueue(obj any) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+func (a typedAPI) Get(ctx context.Context, namespace, name, interceptor string) (*evictions.Request, error) {
+	request, err := a.client.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		utilruntime.HandleError(fmt.Errorf("getting the key of an eviction request: %w", err))
-		return
+		return nil, err
 	}
-	i.queue.Add(key)
+	return a.Read(request, interceptor), nil
 }
 
-func (i *Interceptor) processNext(ctx context.Context) bool {
-	key, shutdown := i.queue.Get()
-	if shutdown {
-		return false
+// Write applies the entry of the interceptor and no other entry. An entry is applied as a whole. Force is set because the
+// controller, which has created it, is its first owner. The UID ensures that the patch does not apply to another request
+// of the same name.
+func (a typedAPI) Write(ctx context.Context, request *evictions.Request, interceptor string, report evictions.Report, forbid bool) (*evictions.Request, error) {
+	entry := coordinationapply.InterceptorStatus().WithName(interceptor)
+	entry.StartTime, entry.HeartbeatTime = evictions.Stored(report.Start), evictions.Stored(report.Heartbeat)
+	entry.ExpectedFinishTime, entry.CompletionTime = evictions.Stored(report.ExpectedCompletion), evictions.Stored(report.Completion)
+	if report.Message != "" {
+		entry.WithMessage(report.Message)
 	}
-	defer i.queue.Done(key)
-	obj, exists, err := i.informer.GetIndexer().GetByKey(key)
+	status := coordinationapply.EvictionRequestStatus().WithInterceptors(entry)
+	if forbid {
+		status.WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid)
+	}
+	patch := coordinationapply.EvictionRequest(request.Name, request.Namespace).WithUID(request.UID).WithStatus(status)
+	written, err := a.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
+		ApplyStatus(ctx, patch, metav1.ApplyOptions{FieldManager: FieldManager(interceptor), Force: true})
 	if err != nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not read an eviction request from the cache", "evictionRequest", key)
-		return true
+		return nil, err
 	}
-	var request *coordinationv1alpha1.EvictionRequest
-	if exists {
-		request = obj.(*coordinationv1alpha1.EvictionRequest)
-	}
-	i.sync(ctx, key, request)
-	return true
+	return a.Read(written, interceptor), nil
 }
 
-// sync starts or ends a turn according to the state of the request, which is nil if it is gone. It
-// makes no API calls and does not block.
-func (i *Interceptor) sync(ctx context.Context, key string, request *coordinationv1alpha1.EvictionRequest) {
-	reason := i.endReason(request)
-	turn := i.turns[key]
-	if turn != nil && request != nil && turn.request.UID != request.UID {
-		turn.cancel(ErrRequestGone)
-	} else if turn != nil && reason != nil {
-		turn.cancel(reason)
+func (a typedAPI) Read(obj any, interceptor string) *evictions.Request {
+	request := obj.(*coordinationv1alpha1.EvictionRequest)
+	read := &evictions.Request{
+		Namespace: request.Namespace, Name: request.Name, UID: request.UID,
+		Ended:                 endReason(request, interceptor),
+		Unwanted:              !IsWanted(request),
+		CancellationForbidden: request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid,
+		ActiveSince:           evictions.TimeOf(request.Status.ActivationTime),
+		HeartbeatDeadline:     HeartbeatDeadline(request),
+		Object:                request,
 	}
-	if turn != nil && !turn.returned() {
-		return // The key is enqueued when the turn returns.
+	if pod := request.Spec.Target.Pod; pod != nil {
+		read.Pod = evictions.Pod{Name: pod.Name, UID: types.UID(pod.UID)}
 	}
-	// Drop turns that ended or belong to another request. Keep completed turns: until the
-	// controller has updated the request and the cache has the update, the interceptor still seems
-	// to be active.
-	if turn != nil && reason == nil && turn.request.UID == request.UID && turn.finished {
-		return
+	if entry := InterceptorStatusOf(&request.Status, interceptor); entry != nil {
+		read.Report = evictions.Report{
+			Start: evictions.TimeOf(entry.StartTime), Heartbeat: evictions.TimeOf(entry.HeartbeatTime),
+			ExpectedCompletion: evictions.TimeOf(entry.ExpectedFinishTime), Completion: evictions.TimeOf(entry.CompletionTime), Message: entry.Message,
+		}
 	}
-	delete(i.turns, key)
-	if reason != nil || i.ownEntry(request).CompletionTime != nil || !i.accepts(request) {
-		i.queue.Forget(key)
-		return
-	}
-	turn = newTurn(ctx, i, request)
-	i.turns[key] = turn
-	i.working.Go(func() {
-		defer i.queue.AddRateLimited(key)
-		turn.run()
-	})
-}
-
-// waitingMessage returns the message of a turn that waits for a place.
-func (i *Interceptor) waitingMessage() string {
-	if perNamespace := i.config.MaxConcurrentPerNamespace; perNamespace > 0 {
-		return fmt.Sprintf("Waiting: the interceptor handles at most %d pods at a time, at most %d of them in this namespace, and fewer if its work is slow.", i.config.MaxConcurrent, perNamespace)
-	}
-	return fmt.Sprintf("Waiting: the interceptor handles at most %d pods at a time.", i.config.MaxConcurrent)
-}
-
-// accepts reports whether to start a turn for which the interceptor is active.
-func (i *Interceptor) accepts(request *coordinationv1alpha1.EvictionRequest) bool {
-	return i.config.Accept == nil || i.config.Accept(request)
+	return read
 }
 
 // endReason returns nil if the interceptor is active, and otherwise why it is not.
-func (i *Interceptor) endReason(request *coordinationv1alpha1.EvictionRequest) error {
+func endReason(request *coordinationv1alpha1.EvictionRequest, interceptor string) error {
 	switch {
-	case request == nil:
-		return ErrRequestGone
 	case isConditionTrue(request, coordinationv1alpha1.EvictionRequestConditionEvicted):
 		return ErrEvicted
 	case isConditionTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled):
 		return ErrCanceled
-	case !isActive(request, i.config.Name):
+	case !isActive(request, interceptor):
 		return ErrTurnLost
 	}
 	return nil
-}
-
-// ownEntry returns the status entry of the interceptor. It is empty if there is none.
-func (i *Interceptor) ownEntry(request *coordinationv1alpha1.EvictionRequest) coordinationv1alpha1.InterceptorStatus {
-	if entry := InterceptorStatusOf(&request.Status, i.config.Name); entry != nil {
-		return *entry
-	}
-	return coordinationv1alpha1.InterceptorStatus{Name: i.config.Name}
 }

@@ -616,32 +616,6 @@ func TestQuickNamespaceReachesItsLimit(t *testing.T) {
 	})
 }
 
-// A report fails that was in flight when the turn got its place. It did not report the start, so
-// the turn keeps the place.
-func TestReportThatFailsBeforeTheStart(t *testing.T) {
-	inSynctest(t, func(t *testing.T) {
-		w := newCluster(t, newRequest("a"))
-		interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }, MaxConcurrent: 1})
-		if err != nil {
-			t.Fatalf("creating an interceptor: %v", err)
-		}
-		defer interceptor.queue.ShutDown()
-		held := interceptor.places.TryAcquire(namespace)
-		w.rejectReports(func(sentReport) error {
-			if len(w.sent()) > 1 {
-				return nil
-			}
-			held.Release()
-			time.Sleep(time.Second)
-			return errUnavailable
-		})
-		newTurn(t.Context(), interceptor, newRequest("a")).run()
-		if reports := w.sent(); len(reports) < 2 || reports[0].entry.StartTime != nil || reports[1].entry.StartTime == nil {
-			t.Errorf("sent %+v, want one without a start, and then the start", reports)
-		}
-	})
-}
-
 // A webhook rejects reports of one namespace: all of them, or those of a start. The turns of this
 // namespace hold no place in the meantime, and start afterwards.
 func TestRejectedReportHoldsNoPlace(t *testing.T) {

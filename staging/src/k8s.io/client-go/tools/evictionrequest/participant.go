@@ -17,8 +17,6 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,10 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/evictions"
 )
-
-// maxFieldManagerLength is the maximum length that the API server accepts.
-const maxFieldManagerLength = 128
 
 // FieldManager returns the field manager of the requester or interceptor with that name. It is the
 // name itself, so that "kubectl apply --server-side --field-manager=<name>" acts as the same
@@ -39,14 +35,7 @@ const maxFieldManagerLength = 128
 //
 // Do not apply the entry of a participant with another field manager: an entry with two owners
 // remains when one of them removes it.
-func FieldManager(name string) string {
-	if len(name) <= maxFieldManagerLength {
-		return name
-	}
-	hash := sha256.Sum256([]byte(name))
-	suffix := "-" + hex.EncodeToString(hash[:8])
-	return name[:maxFieldManagerLength-len(suffix)] + suffix
-}
+func FieldManager(name string) string { return evictions.FieldManager(name) }
 
 // ValidateParticipantName validates the form of the name of a requester or interceptor, as the API
 // server does: a fully qualified domain name, or a domain-prefixed key such as example.com/migrate.

@@ -19,10 +19,7 @@ package evictionrequest
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,12 +28,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/tools/evictions"
 )
 
 func TestHeartbeats(t *testing.T) {
@@ -236,114 +229,6 @@ func TestForbidCancellationDuringAWrite(t *testing.T) {
 	})
 }
 
-// silentServer is an API server that never responds.
-type silentServer struct{}
-
-func (silentServer) RoundTrip(request *http.Request) (*http.Response, error) {
-	<-request.Context().Done()
-	return nil, request.Context().Err()
-}
-
-// pipes is a listener for an API server in the same process.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if conn, ok := <-p; ok {
-		return conn, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error   { close(p); return nil }
-func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	p <- server
-	return client, nil
-}
-
-// The duration of the work begins with the call that reports its start, which a webhook may delay.
-// It does not include the wait for the rate limit of the client.
-func TestWorkBeginsWithTheReport(t *testing.T) {
-	for name, tc := range map[string]struct {
-		limited, answers time.Duration
-		waits, quick     bool
-	}{
-		"after waiting":      {waits: true, quick: true},
-		"rate limit":         {limited: 10 * time.Second, quick: true},
-		"slow webhook":       {answers: 10 * time.Second},
-		"is not sent at all": {limited: writeTimeout + time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inSynctest(t, func(t *testing.T) {
-				listener := make(pipes)
-				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					time.Sleep(tc.answers)
-					w.WriteHeader(http.StatusForbidden)
-				})}
-				var serving sync.WaitGroup
-				serving.Go(func() { _ = server.Serve(listener) })
-				limiter := flowcontrol.NewTokenBucketRateLimiter(1/float32(max(1, tc.limited.Seconds())), 1)
-				limiter.Accept()
-				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://pipes", RateLimiter: limiter,
-					Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}})
-				if err != nil {
-					t.Fatalf("creating a client: %v", err)
-				}
-				interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilDone(nil), MaxConcurrent: 8, MaxConcurrentPerNamespace: 4})
-				if err != nil {
-					t.Fatalf("creating an interceptor: %v", err)
-				}
-				defer interceptor.queue.ShutDown()
-				turn := newTurn(t.Context(), interceptor, newRequest("a"))
-				if tc.waits {
-					time.AfterFunc(time.Second, interceptor.places.TryAcquire(namespace).Release)
-				}
-				place, err := turn.start(1)
-				if err != nil {
-					t.Fatalf("starting: %v", err)
-				}
-				if _, err := turn.apply(coordinationapply.InterceptorStatus().WithName(own), false); err == nil {
-					t.Error("the API server, which forbids everything, has accepted a report")
-				}
-				place.Release()
-				// A namespace has an eighth of the places until its first quick call.
-				interceptor.places.TryAcquire(namespace)
-				if quick := interceptor.places.TryAcquire(namespace) != nil; quick != tc.quick {
-					t.Errorf("the namespace counts as quick: %t, want %t", quick, tc.quick)
-				}
-				if err := server.Close(); err != nil {
-					t.Error(err)
-				}
-				serving.Wait()
-			})
-		})
-	}
-}
-
-func TestReportsTimeOut(t *testing.T) {
-	inSynctest(t, func(t *testing.T) {
-		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://silent", Transport: silentServer{}, QPS: -1})
-		if err != nil {
-			t.Fatalf("creating a client: %v", err)
-		}
-		interceptor, err := NewInterceptor(InterceptorConfig{Client: client, Name: own, Handle: untilDone(nil)})
-		if err != nil {
-			t.Fatalf("creating an interceptor: %v", err)
-		}
-		defer interceptor.queue.ShutDown()
-		// A report without a timeout fails the test instead of blocking it.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		began := time.Now()
-		_, err = newTurn(ctx, interceptor, newRequest("a")).apply(coordinationapply.InterceptorStatus().WithName(own), false)
-		if lasted := time.Since(began); lasted != writeTimeout || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("ended after %s with %v, want that after %s", lasted, err, writeTimeout)
-		}
-	})
-}
-
 func TestForbidCancellationFails(t *testing.T) {
 	inSynctest(t, func(t *testing.T) {
 		w := newCluster(t, newRequest("a"))
@@ -424,20 +309,11 @@ func TestHandleFailsUntilDeadline(t *testing.T) {
 func TestLongErrorIsTruncated(t *testing.T) {
 	inSynctest(t, func(t *testing.T) {
 		w := newCluster(t, newRequest("a"))
-		turns := make(chan *Turn, 1)
-		stop := w.start(func(_ context.Context, turn *Turn) error {
-			turns <- turn
-			return errors.New(strings.Repeat("x", 1<<20))
-		})
+		stop := w.start(func(context.Context, *Turn) error { return errors.New(strings.Repeat("x", 1<<20)) })
 		defer stop()
-		turn := <-turns
-		time.Sleep(4 * time.Second)
-		turn.lock.Lock()
-		defer turn.lock.Unlock()
-		for name, message := range map[string]string{"desired": turn.desired.message, "accepted": turn.accepted.content.message} {
-			if len(message) != maxMessageLength {
-				t.Errorf("%s has a message of %d bytes, want %d", name, len(message), maxMessageLength)
-			}
+		time.Sleep(time.Minute)
+		if length, limit := len(w.entry("a").Message), evictions.CoordinationRules.MaxMessageLength; length != limit {
+			t.Errorf("the message has %d bytes, want %d", length, limit)
 		}
 	})
 }
@@ -492,38 +368,6 @@ func TestFailingIsReportedOnce(t *testing.T) {
 				}
 				stop()
 			})
-		})
-	}
-}
-
-// TestSendsHeartbeat tests the boundary second of each rule.
-func TestSendsHeartbeat(t *testing.T) {
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	before := func(d time.Duration) time.Time { return now.Add(-d) }
-	const deadline = 9 * time.Minute // So the interval is 3 minutes.
-	cases := map[string]struct {
-		pace pace
-		want bool
-	}{
-		"no heartbeat yet":              {pace: pace{working: true, first: true}, want: true},
-		"no heartbeat yet, later":       {pace: pace{working: true}, want: true},
-		"no work yet":                   {pace: pace{first: true}},
-		"no work yet, later":            {pace: pace{}},
-		"no work after a restart":       {pace: pace{first: true, heartbeat: before(time.Hour)}},
-		"first report, a minute later":  {pace: pace{working: true, first: true, heartbeat: before(time.Minute)}, want: true},
-		"first report, a second before": {pace: pace{working: true, first: true, heartbeat: before(59 * time.Second)}},
-		"due":                           {pace: pace{working: true, heartbeat: before(3 * time.Minute)}, want: true},
-		"due in a second":               {pace: pace{working: true, heartbeat: before(3*time.Minute - time.Second)}},
-		"no work in progress":           {pace: pace{heartbeat: before(3 * time.Minute)}},
-		"after a failure, working":      {pace: pace{working: true, heartbeat: before(time.Hour), since: before(3 * time.Minute)}, want: true},
-		"after a failure, too early":    {pace: pace{working: true, heartbeat: before(time.Hour), since: before(3*time.Minute - time.Second)}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			tc.pace.deadline = deadline
-			if got := tc.pace.sendsHeartbeat(now); got != tc.want {
-				t.Errorf("sendsHeartbeat = %t, want %t", got, tc.want)
-			}
 		})
 	}
 }
@@ -719,78 +563,4 @@ func TestRejectedReportIsAdapted(t *testing.T) {
 			t.Errorf("the entry is %v, want it complete and started at %v", entry, earlier)
 		}
 	})
-}
-
-// TestRejected tests the error of the API server alone, as with a stale cache.
-func TestRejected(t *testing.T) {
-	replaced := newRequest("a")
-	replaced.UID = "another"
-	cases := map[string]struct {
-		err  error
-		live *coordinationv1alpha1.EvictionRequest
-		want error
-	}{
-		"not found":              {err: errNotFound, live: newRequest("a"), want: ErrRequestGone},
-		"conflict, gone":         {err: errConflict, want: ErrRequestGone},
-		"conflict, replaced":     {err: errConflict, live: replaced, want: ErrRequestGone},
-		"conflict, still active": {err: errConflict, live: newRequest("a")},
-		"invalid, still active":  {err: errInvalid, live: newRequest("a")},
-		"invalid, not active":    {err: errInvalid, live: newRequest("a", activate(other)), want: ErrTurnLost},
-		"another error":          {err: errUnavailable, live: newRequest("a", activate(other))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newCluster(t)
-			if tc.live != nil {
-				w = newCluster(t, tc.live)
-			}
-			interceptor, err := NewInterceptor(InterceptorConfig{Client: w.client, Name: own, Handle: func(context.Context, *Turn) error { return nil }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer interceptor.queue.ShutDown()
-			turn := newTurn(t.Context(), interceptor, newRequest("a"))
-			turn.handleRejection(tc.err)
-			if cause := context.Cause(turn.ctx); !errors.Is(cause, tc.want) {
-				t.Errorf("the turn was ended by %v, want %v", cause, tc.want)
-			}
-		})
-	}
-}
-
-func TestAcceptableETA(t *testing.T) {
-	now := time.Date(2026, 5, 1, 12, 0, 0, 700_000_000, time.UTC)
-	at := func(seconds int) time.Time { return time.Date(2026, 5, 1, 12, 0, seconds, 0, time.UTC) }
-	cases := map[string]struct {
-		eta  time.Time
-		old  *time.Time
-		want time.Time
-	}{
-		"far ahead":                {eta: at(30), want: at(30)},
-		"in a few seconds":         {eta: at(5), want: at(11)},
-		"past":                     {eta: at(-5), want: at(11)},
-		"past, and stored":         {eta: at(-5), old: func() *time.Time { t := at(-5); return &t }(), want: at(-5)},
-		"past, and another stored": {eta: at(-5), old: func() *time.Time { t := at(-6); return &t }(), want: at(11)},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var old *metav1.Time
-			if tc.old != nil {
-				old = &metav1.Time{Time: *tc.old}
-			}
-			if got := acceptableETA(now, tc.eta, old); !got.Time.Equal(tc.want) {
-				t.Errorf("acceptableETA = %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestTruncateMessage(t *testing.T) {
-	fits := strings.Repeat("ä", 32768)
-	if got := truncateMessage(fits); got != fits {
-		t.Error("a message of 32768 characters was truncated")
-	}
-	if got := truncateMessage(fits + "b"); got != fits {
-		t.Errorf("a message of 32769 characters was truncated to %d bytes, want %d", len(got), len(fits))
-	}
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package evictionrequest
+package evictions
 
 import (
 	"context"
@@ -24,28 +24,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/fairshare"
 	"k8s.io/klog/v2"
-)
-
-// Reasons for the end of a turn before the interceptor has completed. The context.Cause of the
-// context of Handle is, or wraps, one of them.
-var (
-	// ErrCanceled means that the eviction was canceled: the pod stays.
-	ErrCanceled = errors.New("the eviction request was canceled")
-
-	// ErrEvicted means that the pod is gone or terminal, whatever the cause.
-	ErrEvicted = errors.New("the pod was evicted")
-
-	// ErrTurnLost means that the interceptor is no longer active, or is about to time out because
-	// no heartbeat reached the API server.
-	ErrTurnLost = errors.New("the interceptor is no longer active")
-
-	// ErrRequestGone means that the request was deleted or no longer matches the label selector.
-	ErrRequestGone = errors.New("the eviction request is gone")
+	"k8s.io/utils/clock"
 )
 
 // errReturned stops the goroutines of a turn after Handle has returned.
@@ -56,15 +38,15 @@ type declined struct{ message string }
 
 func (d declined) Error() string { return "declined: " + d.message }
 
-// Decline returns an error for Handle to pass a pod on: the interceptor completes with this
+// Decline returns an error for Handle to pass a pod on: the responder completes with this
 // message, and the next one is activated.
 func Decline(message string) error { return declined{message} }
 
-// Turn is the period during which an interceptor is active for one request. Its methods are safe
+// Turn is the period during which an responder is active for one request. Its methods are safe
 // for concurrent use, and have no effect after the turn.
 type Turn struct {
-	interceptor *Interceptor
-	request     *coordinationv1alpha1.EvictionRequest
+	responder *Responder
+	request   *Request
 
 	// ctx is the context of Handle. cancel cancels it.
 	ctx    context.Context
@@ -78,31 +60,31 @@ type Turn struct {
 	wake chan struct{}
 
 	// currentPlace is the place that the turn acquired last.
-	currentPlace atomic.Pointer[fairshare.Place]
+	currentPlace atomic.Pointer[Place]
 
 	lock     sync.Mutex
 	desired  report
 	accepted accepted
 }
 
-func newTurn(ctx context.Context, interceptor *Interceptor, request *coordinationv1alpha1.EvictionRequest) *Turn {
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "evictionRequest", klog.KObj(request), "pod", targetName(request))
+func newTurn(ctx context.Context, responder *Responder, request *Request) *Turn {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "evictionRequest", request.ref(), "pod", request.Pod.Name)
 	t := &Turn{
-		interceptor: interceptor,
-		request:     request.DeepCopy(),
-		over:        make(chan struct{}),
-		wake:        make(chan struct{}, 1),
+		responder: responder,
+		request:   request,
+		over:      make(chan struct{}),
+		wake:      make(chan struct{}, 1),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(klog.NewContext(ctx, logger))
-	t.accepted = accepted{entry: interceptor.ownEntry(request), changed: make(chan struct{})}
-	t.desired = resumedReport(request, t.accepted.entry)
+	t.accepted = accepted{entry: request.Report, changed: make(chan struct{})}
+	t.desired = resumedReport(request)
 	return t
 }
 
 // Request returns the request as it was at the start of the turn. It must not be modified.
-func (t *Turn) Request() *coordinationv1alpha1.EvictionRequest { return t.request }
+func (t *Turn) Request() *Request { return t.request }
 
-// SetMessage sets the message for users about what the interceptor does or waits for. It is written
+// SetMessage sets the message for users about what the responder does or waits for. It is written
 // to the request within seconds and remains there after completion.
 func (t *Turn) SetMessage(message string) {
 	t.update(func(r *report) { r.message, r.messageSet = message, true })
@@ -119,9 +101,12 @@ func (t *Turn) SetExpectedFinishTime(eta time.Time) {
 // has stored that. Call it before the first step that cannot be undone, and do not take that step
 // if it returns an error. It cannot be revoked and remains in effect after the turn.
 func (t *Turn) ForbidCancellation(ctx context.Context) error {
+	if !t.responder.rules.CanForbid {
+		return ErrNotSupported
+	}
 	revision := t.update(func(r *report) { r.forbid, r.urgent = true, true })
 	if err := t.awaitAccepted(ctx, revision); err != nil {
-		return fmt.Errorf("forbidding the cancellation of request %s: %w", klog.KObj(t.request), err)
+		return fmt.Errorf("forbidding the cancellation of request %s: %w", t.request.ref(), err)
 	}
 	return nil
 }
@@ -132,7 +117,7 @@ func (t *Turn) update(change func(*report)) int {
 	defer t.lock.Unlock()
 	before := t.desired.content
 	change(&t.desired)
-	t.desired.message = truncateMessage(t.desired.message)
+	t.desired.message = truncateMessage(t.desired.message, t.responder.rules)
 	if t.desired.content != before {
 		t.desired.revision++
 		if t.accepted.known && t.desired.content == t.accepted.content {
@@ -182,7 +167,7 @@ func (t *Turn) returned() bool {
 	}
 }
 
-// run runs the turn: it acquires a place, confirms with a report that the interceptor is active,
+// run runs the turn: it acquires a place, confirms with a report that the responder is active,
 // calls Handle, and reports the completion. One goroutine writes all reports, so that their order
 // is kept.
 func (t *Turn) run() {
@@ -202,7 +187,7 @@ func (t *Turn) run() {
 		err = t.awaitAccepted(t.ctx, t.update(func(r *report) { r.complete(message) }))
 	}
 	if err != nil {
-		logger.Info("Turn ended before the interceptor completed", "reason", err)
+		logger.Info("Turn ended before the responder completed", "reason", err)
 		t.finished = t.gaveUp()
 		return
 	}
@@ -212,7 +197,7 @@ func (t *Turn) run() {
 
 // work calls Handle until it succeeds or the turn ends, and returns the final message. place is the
 // place that the turn already has, or nil.
-func (t *Turn) work(place *fairshare.Place) (message string, err error) {
+func (t *Turn) work(place Place) (message string, err error) {
 	backoff := wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.1, Steps: 20, Cap: 5 * time.Minute}
 	for number := 1; ; number++ {
 		message, err := t.attempt(number, place)
@@ -228,7 +213,7 @@ func (t *Turn) work(place *fairshare.Place) (message string, err error) {
 		delay := backoff.Step()
 		klog.FromContext(t.ctx).Error(err, "Handle failed", "retryAfter", delay)
 		t.update(func(r *report) { r.fail(err) })
-		if err := sleep(t.ctx, t.interceptor.config.Clock, delay); err != nil {
+		if err := sleep(t.ctx, t.responder.config.Clock, delay); err != nil {
 			return "", err
 		}
 	}
@@ -236,14 +221,14 @@ func (t *Turn) work(place *fairshare.Place) (message string, err error) {
 
 // tryStart starts an attempt if a place is free, and returns the place. If none is free, the first
 // attempt reports that. Later attempts keep the message of the failure, which is more useful.
-func (t *Turn) tryStart(number int) (place *fairshare.Place) {
-	place = t.interceptor.places.TryAcquire(t.request.Namespace)
+func (t *Turn) tryStart(number int) (place Place) {
+	place = t.responder.config.Places.TryAcquire(t.request.Namespace)
 	switch {
 	case place != nil:
-		t.currentPlace.Store(place)
-		t.update(func(r *report) { r.start(number, t.interceptor.config.Clock.Now()) })
+		t.currentPlace.Store(&place)
+		t.update(func(r *report) { r.start(number, t.responder.config.Clock.Now()) })
 	case number == 1:
-		t.update(func(r *report) { r.message = t.interceptor.waitingMessage() })
+		t.update(func(r *report) { r.message = t.responder.config.WaitingMessage })
 	}
 	return place
 }
@@ -251,26 +236,26 @@ func (t *Turn) tryStart(number int) (place *fairshare.Place) {
 // start waits for a place, starts an attempt and returns the place. No heartbeat is sent while it
 // waits: no work is in progress, and a turn that waits for longer than the deadline is lost
 // (KEP-4563, Interceptor).
-func (t *Turn) start(number int) (place *fairshare.Place, err error) {
+func (t *Turn) start(number int) (place Place, err error) {
 	if place := t.tryStart(number); place != nil {
 		return place, nil
 	}
-	place, err = t.interceptor.places.Acquire(t.ctx, t.request.Namespace)
+	place, err = t.responder.config.Places.Acquire(t.ctx, t.request.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	t.currentPlace.Store(place)
+	t.currentPlace.Store(&place)
 	t.update(func(r *report) {
 		r.message = ""
-		r.start(number, t.interceptor.config.Clock.Now())
+		r.start(number, t.responder.config.Clock.Now())
 	})
 	return place, nil
 }
 
 // confirm waits until the API server has accepted the report of the first start, which confirms
-// that the interceptor is active. If the report is rejected, as a webhook may do for hours, the
+// that the responder is active. If the report is rejected, as a webhook may do for hours, the
 // place is released until another report is accepted.
-func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
+func (t *Turn) confirm(place Place) (Place, error) {
 	for backoff := newReportBackoff(); ; {
 		revision, confirmed := t.update(func(*report) {}), false
 		err := t.await(t.ctx, func(a *accepted) bool {
@@ -289,7 +274,7 @@ func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 			return nil, err
 		}
 		// Only the report of the start may be rejected.
-		if err := sleep(t.ctx, t.interceptor.config.Clock, backoff.Step()); err != nil {
+		if err := sleep(t.ctx, t.responder.config.Clock, backoff.Step()); err != nil {
 			return nil, err
 		}
 		if place, err = t.start(1); err != nil {
@@ -301,7 +286,7 @@ func (t *Turn) confirm(place *fairshare.Place) (*fairshare.Place, error) {
 // errNotWanted is why Handle is not called again for a request that is about to be canceled.
 var errNotWanted = errors.New("nobody requests the eviction any more")
 
-// confirmAgain returns an error unless the API server says that the interceptor is still active, and that the
+// confirmAgain returns an error unless the API server says that the responder is still active, and that the
 // eviction is wanted. The attempt before may have been long ago, and the cache may be as old: a process that was
 // suspended goes on where it was.
 func (t *Turn) confirmAgain() error {
@@ -309,14 +294,14 @@ func (t *Turn) confirmAgain() error {
 	if err != nil {
 		return fmt.Errorf("reading the request before another attempt: %w", err)
 	}
-	if !IsWanted(live) {
+	if live.Unwanted {
 		return errNotWanted
 	}
 	return nil
 }
 
 // attempt acquires a place, if necessary, and calls Handle. It returns the final message.
-func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err error) {
+func (t *Turn) attempt(number int, place Place) (message string, err error) {
 	if place == nil {
 		if place, err = t.start(number); err != nil {
 			return "", err
@@ -334,7 +319,7 @@ func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err 
 			return "", err
 		}
 	}
-	err = t.interceptor.config.Handle(t.ctx, t)
+	err = t.responder.config.Handle(t.ctx, t)
 	var declined declined
 	if errors.As(err, &declined) {
 		return declined.message, nil
@@ -349,9 +334,21 @@ func (t *Turn) attempt(number int, place *fairshare.Place) (message string, err 
 
 // gaveUp reports whether the turn was lost because Handle kept failing or no place was free.
 // Starting it again would send a heartbeat and so block the eviction forever. If no report was
-// accepted, the interceptor may still be active.
+// accepted, the responder may still be active.
 func (t *Turn) gaveUp() bool {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	return errors.Is(context.Cause(t.ctx), ErrTurnLost) && !t.desired.working && t.accepted.revision > 0
+}
+
+// sleep returns an error if the context is done first.
+func sleep(ctx context.Context, clock clock.Clock, duration time.Duration) error {
+	timer := clock.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C():
+		return nil
+	}
 }

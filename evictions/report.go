@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package evictionrequest
+package evictions
 
 import (
 	"context"
@@ -23,19 +23,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	coordinationapply "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/klog/v2"
 )
-
-// maxMessageLength is the maximum length that the API server accepts, in characters.
-const maxMessageLength = 32768
-
-// maxMessageBytes is the maximum length that it accepts in bytes.
-const maxMessageBytes = 65536
 
 // content is the part of a report that is written to the request.
 type content struct {
@@ -46,7 +37,7 @@ type content struct {
 	done    bool
 }
 
-// report is the desired report of an interceptor.
+// report is the desired report of an responder.
 type report struct {
 	content
 
@@ -64,13 +55,9 @@ type report struct {
 
 // resumedReport returns the initial report of a turn: the values in the request, which are from
 // before a restart.
-func resumedReport(request *coordinationv1alpha1.EvictionRequest, entry coordinationv1alpha1.InterceptorStatus) report {
+func resumedReport(request *Request) report {
 	r := report{revision: 1, urgent: true}
-	r.message = entry.Message
-	r.forbid = request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid
-	if entry.ExpectedFinishTime != nil {
-		r.eta = entry.ExpectedFinishTime.Time
-	}
+	r.message, r.eta, r.forbid = request.Report.Message, request.Report.ExpectedCompletion, request.CancellationForbidden
 	return r
 }
 
@@ -88,7 +75,7 @@ func (r *report) start(attempt int, now time.Time) {
 }
 
 // fail reports the error. No heartbeats are sent until Handle has run for a while again: a failure
-// is no progress, and an interceptor that only fails must time out. The message of the same error
+// is no progress, and an responder that only fails must time out. The message of the same error
 // does not change: a message with the number of the attempt would cause a write for each attempt.
 func (r *report) fail(err error) {
 	r.working = false
@@ -105,7 +92,7 @@ func (r *report) complete(message string) {
 // accepted is the state of the reports that the API server has accepted.
 type accepted struct {
 	// entry is the last known status entry, including one from before a restart.
-	entry coordinationv1alpha1.InterceptorStatus
+	entry Report
 	// revision is the last revision of the report that was accepted, and failed the last one whose
 	// write returned an error. at is the start of messageInterval.
 	revision, failed int
@@ -120,7 +107,7 @@ type accepted struct {
 
 // reportUntilOver writes the reports of one turn when they are due.
 func (t *Turn) reportUntilOver() {
-	clock := t.interceptor.config.Clock
+	clock := t.responder.config.Clock
 	backoff := newReportBackoff()
 	var notBefore time.Time // Set after a failure.
 	for t.ctx.Err() == nil {
@@ -173,21 +160,16 @@ func (t *Turn) nextReport(now time.Time) (time.Time, pace) {
 
 // pace returns the current pace. The caller must hold the lock.
 func (t *Turn) pace() pace {
-	p := pace{
-		deadline: HeartbeatDeadline(t.request),
-		first:    t.accepted.revision == 0,
-		working:  t.desired.working,
-		since:    t.desired.since,
-
-		persistent: t.interceptor.config.Persistent,
+	return pace{
+		deadline:   t.request.HeartbeatDeadline,
+		skew:       t.responder.rules.MaxClockSkew,
+		persistent: t.responder.config.Persistent,
+		activation: t.request.ActiveSince,
+		heartbeat:  t.accepted.entry.Heartbeat,
+		first:      t.accepted.revision == 0,
+		working:    t.desired.working,
+		since:      t.desired.since,
 	}
-	if activation := t.request.Status.ActivationTime; activation != nil {
-		p.activation = activation.Time
-	}
-	if heartbeat := t.accepted.entry.HeartbeatTime; heartbeat != nil {
-		p.heartbeat = heartbeat.Time
-	}
-	return p
 }
 
 func newReportBackoff() *wait.Backoff {
@@ -198,11 +180,11 @@ func newReportBackoff() *wait.Backoff {
 func (t *Turn) write(now time.Time) bool {
 	t.lock.Lock()
 	desired := t.desired
-	entry := desired.entry(now, t.accepted.entry, t.pace().sendsHeartbeat(now))
+	entry := desired.entry(now, t.accepted.entry, t.pace().sendsHeartbeat(now), t.responder.rules.MaxClockSkew)
 	t.accepted.known = false
 	t.lock.Unlock()
 
-	request, err := t.apply(entry, desired.forbid)
+	request, err := t.send(entry, desired.forbid)
 	if err != nil {
 		t.handleRejection(err)
 		t.lock.Lock()
@@ -211,9 +193,9 @@ func (t *Turn) write(now time.Time) bool {
 		t.accepted.notify()
 		return false
 	}
-	// The API server checks whether the interceptor is active only if the report changes something.
-	if reason := t.interceptor.endReason(request); reason != nil {
-		t.cancel(reason)
+	// The API server checks whether the responder is active only if the report changes something.
+	if request.Ended != nil {
+		t.cancel(request.Ended)
 		return true
 	}
 	t.lock.Lock()
@@ -222,7 +204,7 @@ func (t *Turn) write(now time.Time) bool {
 	if t.accepted.revision == 0 {
 		t.accepted.at = now.Add(firstReportDelay - messageInterval)
 	}
-	t.accepted.entry = t.interceptor.ownEntry(request)
+	t.accepted.entry = request.Report
 	t.accepted.content, t.accepted.known = desired.content, true
 	if t.desired.revision == desired.revision {
 		t.desired.urgent = false
@@ -242,7 +224,7 @@ func (a *accepted) notify() {
 	a.changed = make(chan struct{})
 }
 
-// handleRejection determines why a report was rejected. If the interceptor is no longer active, the
+// handleRejection determines why a report was rejected. If the responder is no longer active, the
 // API server returns an Invalid error, which also has many other reasons.
 func (t *Turn) handleRejection(err error) {
 	if t.ctx.Err() != nil {
@@ -264,15 +246,15 @@ func (t *Turn) handleRejection(err error) {
 	// last event of the watch.
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	t.accepted.entry = t.interceptor.ownEntry(live)
+	t.accepted.entry = live.Report
 }
 
-// readLive reads the request from the API server. It ends the turn, and returns why, if the interceptor is not active
+// readLive reads the request from the API server. It ends the turn, and returns why, if the responder is not active
 // any more.
-func (t *Turn) readLive() (*coordinationv1alpha1.EvictionRequest, error) {
+func (t *Turn) readLive() (*Request, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, writeTimeout)
 	defer cancel()
-	live, err := t.interceptor.config.Client.CoordinationV1alpha1().EvictionRequests(t.request.Namespace).Get(ctx, t.request.Name, metav1.GetOptions{})
+	live, err := t.responder.config.API.Get(ctx, t.request.Namespace, t.request.Name, t.responder.config.Name)
 	var ended error
 	switch {
 	case apierrors.IsNotFound(err), err == nil && live.UID != t.request.UID:
@@ -280,7 +262,7 @@ func (t *Turn) readLive() (*coordinationv1alpha1.EvictionRequest, error) {
 	case err != nil:
 		return nil, err
 	default:
-		ended = t.interceptor.endReason(live)
+		ended = live.Ended
 	}
 	if ended != nil {
 		t.cancel(ended)
@@ -289,61 +271,47 @@ func (t *Turn) readLive() (*coordinationv1alpha1.EvictionRequest, error) {
 	return live, nil
 }
 
-// apply writes the status entry of the interceptor and no other entry. An entry is atomic: it is
-// applied as a whole. Force is set because the controller, which has created the entry, is its
-// first owner and no longer needs it.
-//
-// Once the cancellation policy is Forbid, each report must contain it: leaving it out would remove
-// it, which the API server rejects.
-func (t *Turn) apply(entry *coordinationapply.InterceptorStatusApplyConfiguration, forbid bool) (*coordinationv1alpha1.EvictionRequest, error) {
-	status := coordinationapply.EvictionRequestStatus().WithInterceptors(entry)
-	if forbid {
-		status.WithEvictionRequestCancellationPolicy(coordinationv1alpha1.EvictionRequestCancellationPolicyForbid)
-	}
-	// The UID ensures that the patch does not apply to another request of the same name.
-	patch := coordinationapply.EvictionRequest(t.request.Name, t.request.Namespace).WithUID(t.request.UID).WithStatus(status)
+// send writes a report. Once the cancellation is forbidden, each report must say that: leaving it out would remove it,
+// which the API server rejects.
+func (t *Turn) send(entry Report, forbid bool) (*Request, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, writeTimeout)
 	defer cancel()
 	// The work on the place begins with the call that reports the start: webhooks of the namespace
 	// can make this call slow as well. Waiting for the client's rate limit does not count.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) {
 		if place := t.currentPlace.Load(); place != nil {
-			place.Begin()
+			(*place).Begin()
 		}
 	}})
-	return t.interceptor.config.Client.CoordinationV1alpha1().EvictionRequests(t.request.Namespace).
-		ApplyStatus(ctx, patch, metav1.ApplyOptions{FieldManager: FieldManager(t.interceptor.config.Name), Force: true})
+	return t.responder.config.API.Write(ctx, t.request, t.responder.config.Name, entry, forbid)
 }
 
-// entry returns the report as a status entry that the API server accepts after the old one.
-func (r report) entry(now time.Time, old coordinationv1alpha1.InterceptorStatus, sendsHeartbeat bool) *coordinationapply.InterceptorStatusApplyConfiguration {
-	stamp := metav1.NewTime(now.Truncate(time.Second))
-	entry := coordinationapply.InterceptorStatus().WithName(old.Name)
-	entry.StartTime, entry.HeartbeatTime = old.StartTime, old.HeartbeatTime
-	if old.StartTime == nil && sendsHeartbeat {
-		entry.WithStartTime(stamp)
-	}
+// entry returns the report as the API server accepts it after the old one.
+func (r report) entry(now time.Time, old Report, sendsHeartbeat bool, skew time.Duration) Report {
+	// Not before what is stored, which may be the time of another clock.
+	stamp := later(now.Truncate(time.Second), later(old.Start, old.Heartbeat))
+	entry := Report{Start: old.Start, Heartbeat: old.Heartbeat, Message: r.message}
 	if sendsHeartbeat {
-		entry.WithHeartbeatTime(stamp)
+		entry.Heartbeat = stamp
+		if old.Start.IsZero() {
+			entry.Start = stamp
+		}
 	}
 	if !r.eta.IsZero() {
-		entry.WithExpectedFinishTime(acceptableETA(now, r.eta, old.ExpectedFinishTime))
+		entry.ExpectedCompletion = acceptableETA(now, r.eta, old.ExpectedCompletion, skew)
 	}
 	if r.done {
-		entry.WithCompletionTime(stamp)
-	}
-	if r.message != "" {
-		entry.WithMessage(r.message)
+		entry.Completion = stamp
 	}
 	return entry
 }
 
 // truncateMessage limits a message to the characters that the API server accepts.
-func truncateMessage(message string) string {
-	if utf8.RuneCountInString(message) > maxMessageLength {
-		message = string([]rune(message)[:maxMessageLength])
+func truncateMessage(message string, rules Rules) string {
+	if utf8.RuneCountInString(message) > rules.MaxMessageLength {
+		message = string([]rune(message)[:rules.MaxMessageLength])
 	}
-	for len(message) > maxMessageBytes {
+	for len(message) > rules.MaxMessageBytes {
 		_, size := utf8.DecodeLastRuneInString(message)
 		message = message[:len(message)-size]
 	}

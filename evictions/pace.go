@@ -14,15 +14,15 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package evictionrequest
+package evictions
 
-import (
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import "time"
 
 const (
+	// MinHeartbeatInterval is the minimum time between two heartbeats of a responder. The API server of
+	// coordination.k8s.io rejects earlier ones, because each heartbeat is a write that all watchers receive.
+	MinHeartbeatInterval = time.Minute
+
 	// maxHeartbeatInterval limits the interval for long deadlines, so that users see recent
 	// reports.
 	maxHeartbeatInterval = 3 * time.Minute
@@ -35,10 +35,6 @@ const (
 	// see the first ETA soon, and it may be set after the first message.
 	firstReportDelay = time.Second
 
-	// minETALead prevents that an ETA is in the past for an API server whose clock is ahead. The
-	// extra second is for times that are truncated to seconds.
-	minETALead = MaxClockSkew + time.Second
-
 	// writeTimeout limits each write. It is short compared with every deadline.
 	writeTimeout = 15 * time.Second
 )
@@ -49,11 +45,13 @@ var never = time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
 // pace computes when a turn reports. It follows the validation rules of the API server, which would
 // reject other reports.
 type pace struct {
-	// deadline is how long the interceptor may go without a heartbeat.
+	// deadline is how long the responder may go without a heartbeat.
 	deadline time.Duration
-	// persistent is whether the interceptor never times out.
+	// skew is how far its clock may differ from that of the API server.
+	skew time.Duration
+	// persistent is whether the responder never times out.
 	persistent bool
-	// activation is the activationTime of the interceptor.
+	// activation is the activationTime of the responder.
 	activation time.Time
 	// heartbeat is the last heartbeat that the API server has, or zero.
 	heartbeat time.Time
@@ -70,12 +68,12 @@ func (p pace) lastSign() time.Time { return later(p.heartbeat, p.activation) }
 
 // expiresAt returns when to stop without a heartbeat. Two clocks are involved: the clock of this
 // process may be behind, and the API server may allow the next activation earlier by the same
-// amount. After that time, the next interceptor may act at the same time.
+// amount. After that time, the next responder may act at the same time.
 func (p pace) expiresAt() time.Time {
 	if p.persistent {
 		return never
 	}
-	return p.lastSign().Add(p.deadline - 2*MaxClockSkew)
+	return p.lastSign().Add(p.deadline - 2*p.skew)
 }
 
 // interval returns the interval between two heartbeats. Two may fail before the deadline, unless
@@ -113,13 +111,13 @@ func (p pace) sendsHeartbeat(now time.Time) bool {
 	return !now.Before(p.nextHeartbeat())
 }
 
-// acceptableETA moves a new ETA that the API server would reject as past into the future. An ETA
-// that is already stored may be in the past.
-func acceptableETA(now, eta time.Time, old *metav1.Time) metav1.Time {
-	if old != nil && old.Time.Equal(eta) {
-		return *old
+// acceptableETA moves a new ETA that the API server would reject as past into the future. An ETA that is already stored
+// may be in the past. The extra second is for times that are truncated to seconds.
+func acceptableETA(now, eta, old time.Time, skew time.Duration) time.Time {
+	if old.Equal(eta) {
+		return old
 	}
-	return metav1.NewTime(later(eta, now.Add(minETALead)).Truncate(time.Second))
+	return later(eta, now.Add(skew+time.Second)).Truncate(time.Second)
 }
 
 func later(a, b time.Time) time.Time {
