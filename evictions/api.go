@@ -35,7 +35,7 @@ var (
 
 	// ErrTurnLost means that the responder is no longer active, or is about to time out because no heartbeat reached the
 	// API server. In lifecycle.k8s.io it is Interrupted then.
-	ErrTurnLost = errors.New("the interceptor is no longer active")
+	ErrTurnLost = errors.New("the responder is no longer active")
 
 	// ErrRequestGone means that the request was deleted, or no longer matches the label selector.
 	ErrRequestGone = errors.New("the eviction request is gone")
