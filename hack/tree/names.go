@@ -82,8 +82,8 @@ func (w *workspace) checkNamed(file string, text []byte, files []string) []error
 // isNamed reports whether a name means a file of the repository or of the base: from the root, from the directory
 // of the text, or by the end of its path.
 func (w *workspace) isNamed(file, name string, files []string) bool {
-	for _, dir := range []string{"", path.Dir(file)} {
-		if found, _ := filepath.Glob(filepath.Join(w.dir, dir, name)); len(found) > 0 {
+	for _, dir := range []string{w.dir, filepath.Join(w.dir, path.Dir(file)), filepath.Join(w.root, path.Dir(file))} {
+		if found, _ := filepath.Glob(filepath.Join(dir, name)); len(found) > 0 {
 			return true
 		}
 	}
