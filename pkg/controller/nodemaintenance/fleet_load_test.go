@@ -278,6 +278,34 @@ func TestCordonedUntil(t *testing.T) {
 	}
 }
 
+// Stages start in their order, whatever the clocks say of the processes that store them: kube-apiserver refuses others.
+func TestStagesStartInTheirOrder(t *testing.T) {
+	at := func(stage coordinationv1alpha1.NodeMaintenanceStage, after time.Duration) coordinationv1alpha1.StageStatus {
+		return coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(start.Add(after)))}
+	}
+	type stages = []coordinationv1alpha1.StageStatus
+	for name, test := range map[string]struct {
+		reached       coordinationv1alpha1.NodeMaintenanceStage
+		stored        stages
+		cordonedFirst bool
+		want          stages
+	}{
+		"Cordon":                            {stageCordon, nil, false, stages{at(stageCordon, 0)}},
+		"Cordon, the clock was ahead":       {stageCordon, stages{at(stageIdle, time.Minute)}, false, stages{at(stageIdle, time.Minute), at(stageCordon, time.Minute)}},
+		"Drain, the clock was ahead":        {stageDrain, stages{at(stageIdle, time.Minute)}, false, stages{at(stageIdle, time.Minute), at(stageCordon, time.Minute), at(stageDrain, time.Minute)}},
+		"Cordon is not stored":              {stageDrain, stages{at(stageIdle, -time.Minute)}, true, stages{at(stageIdle, -time.Minute), at(stageCordon, -time.Second), at(stageDrain, 0)}},
+		"Cordon is not stored, all at once": {stageDrain, stages{at(stageIdle, 0)}, true, stages{at(stageIdle, 0), at(stageCordon, 0), at(stageDrain, time.Second)}},
+		"Complete, the clock was ahead":     {stageComplete, stages{at(stageCordon, 0), at(stageDrain, time.Minute)}, false, stages{at(stageCordon, 0), at(stageDrain, time.Minute), at(stageComplete, time.Minute)}},
+		"Complete after Cordon":             {stageComplete, stages{at(stageCordon, -time.Minute)}, false, stages{at(stageCordon, -time.Minute), at(stageComplete, 0)}},
+		"Drain was stored by another":       {stageDrain, stages{at(stageDrain, -time.Hour)}, false, stages{at(stageDrain, -time.Hour), at(stageCordon, -time.Hour)}},
+	} {
+		m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: test.reached}, Status: coordinationv1alpha1.NodeMaintenanceStatus{StageStatuses: test.stored}}
+		if diff := cmp.Diff(test.want, computeStatus(m, &summary{cordonedFirst: test.cordonedFirst}, start).StageStatuses); diff != "" {
+			t.Errorf("%s: unexpected stages (-want, +got):\n%s", name, diff)
+		}
+	}
+}
+
 // Each stage is stored, although a status was written a moment before.
 func TestStagesFollowAtOnce(t *testing.T) {
 	f := newFleet(t, "n1")

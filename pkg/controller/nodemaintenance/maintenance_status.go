@@ -38,14 +38,22 @@ var stagesOf = map[coordinationv1alpha1.NodeMaintenanceStage][]coordinationv1alp
 	coordinationv1alpha1.NodeMaintenanceStageComplete: {coordinationv1alpha1.NodeMaintenanceStageComplete},
 }
 
+// stagesInOrder has the stages in the order in which they start.
+var stagesInOrder = []coordinationv1alpha1.NodeMaintenanceStage{
+	coordinationv1alpha1.NodeMaintenanceStageIdle, coordinationv1alpha1.NodeMaintenanceStageCordon,
+	coordinationv1alpha1.NodeMaintenanceStageDrain, coordinationv1alpha1.NodeMaintenanceStageComplete,
+}
+
 // computeStatus returns the desired status of a maintenance. Until a drain has counted all of its
 // nodes, the stored status stays, with its generation: with a new generation beside an old Drained,
 // a client would consider nodes drained that are not.
 func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
 	status := m.Status.DeepCopy()
+	cordonedFirst := sums.cordonedFirst || startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon) != nil
 	for _, stage := range stagesOf[m.Spec.Stage] {
 		if !hasStarted(status, stage) {
-			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: ptr.To(metav1.NewTime(startAfter(m, stage, sums.cordonedFirst, now)))})
+			start := metav1.NewTime(startAfter(status, stage, cordonedFirst, m.Spec.Stage, now))
+			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: &start})
 		}
 	}
 	if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !sums.ready {
@@ -142,16 +150,27 @@ func releaseText(g *maintenance.HoldGroup) (string, bool) {
 }
 
 // startAfter returns when a stage starts that has not yet: now, but the stage Drain later than a stage
-// Cordon that came before, in seconds, as they are stored. See cordonedUntil.
-func startAfter(m *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage, cordonedFirst bool, now time.Time) time.Time {
-	cordon := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon)
-	switch {
-	case stage == coordinationv1alpha1.NodeMaintenanceStageCordon && cordonedFirst && m.Spec.Stage != stage:
-		return now.Add(-time.Second) // It has begun before, and could not be stored.
-	case stage != coordinationv1alpha1.NodeMaintenanceStageDrain || cordon == nil:
-		return now
+// Cordon that came before, in seconds, as they are stored. See cordonedUntil. It is never before the start of an earlier
+// stage, or after that of a later one, which kube-apiserver refuses: the clock of another process may have been ahead.
+func startAfter(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage, cordonedFirst bool, reached coordinationv1alpha1.NodeMaintenanceStage, now time.Time) time.Time {
+	start := now
+	switch cordon := startOf(status, coordinationv1alpha1.NodeMaintenanceStageCordon); {
+	case !cordonedFirst || reached != coordinationv1alpha1.NodeMaintenanceStageDrain:
+	case stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
+		start = now.Add(-time.Second) // It has begun before, and could not be stored.
+	case cordon != nil:
+		start = slices.MaxFunc([]time.Time{now, cordon.Add(time.Second)}, time.Time.Compare)
 	}
-	return slices.MaxFunc([]time.Time{now, cordon.Add(time.Second)}, time.Time.Compare)
+	isLater := false
+	for _, other := range stagesInOrder {
+		isLater = isLater || other == stage
+		switch stored := startOf(status, other); {
+		case stored == nil:
+		case !isLater && start.Before(stored.Time), isLater && start.After(stored.Time):
+			start = stored.Time
+		}
+	}
+	return start
 }
 
 func hasStarted(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) bool {

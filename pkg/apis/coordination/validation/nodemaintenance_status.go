@@ -18,6 +18,8 @@ package validation
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,6 +36,7 @@ func ValidateNodeMaintenanceStatusUpdate(maintenance, old *coordination.NodeMain
 	status, oldStatus := &maintenance.Status, &old.Status
 	fldPath := field.NewPath("status")
 	errs = append(errs, validateStageStatuses(status, oldStatus, fldPath.Child("stageStatuses"))...)
+	errs = append(errs, validateStageStarts(maintenance.Spec.Stage, status, oldStatus, fldPath.Child("stageStatuses"))...)
 	errs = append(errs, validateDrainStatus(&status.DrainStatus, &oldStatus.DrainStatus, fldPath.Child("drainStatus"))...)
 	if status.SelectedNodes != oldStatus.SelectedNodes {
 		errs = append(errs, corevalidation.ValidateNonnegativeField(int64(status.SelectedNodes), fldPath.Child("selectedNodes"))...)
@@ -61,10 +64,64 @@ func validateStageStatuses(status, old *coordination.NodeMaintenanceStatus, fldP
 		}
 		if now := status.StageStatuses[i].StartTimestamp; before.StartTimestamp != nil && !now.Equal(before.StartTimestamp) {
 			errs = append(errs, field.Invalid(fldPath.Index(i).Child("startTimestamp"), now,
-				fmt.Sprintf("is immutable once set: %s was started at %s", before.Name, before.StartTimestamp.UTC().Format("2006-01-02T15:04:05Z"))))
+				fmt.Sprintf("is immutable once set: %s was started at %s", before.Name, before.StartTimestamp.UTC().Format(time.RFC3339))))
 		}
 	}
 	return errs
+}
+
+// validateStageStarts validates the stages that an update adds, and the start times that it sets: no stage starts before
+// spec.stage has reached it, before an earlier stage, or after a later one. Others rely on that: the start of the stage
+// Drain is the place of a maintenance among those that wait for budgets. It never prevents the controller from writing,
+// because spec.stage does not go back.
+func validateStageStarts(reached coordination.NodeMaintenanceStage, status, old *coordination.NodeMaintenanceStatus, fldPath *field.Path) field.ErrorList {
+	started := slices.Clone(status.StageStatuses)
+	var errs field.ErrorList
+	var set []int
+	for i := range started {
+		s := &started[i]
+		before := slices.IndexFunc(old.StageStatuses, func(before coordination.StageStatus) bool { return before.Name == s.Name })
+		if before >= 0 && (old.StageStatuses[before].StartTimestamp != nil || s.StartTimestamp == nil) {
+			*s = old.StageStatuses[before] // To change it is forbidden.
+			continue
+		}
+		if limit := slices.Index(stages, reached); limit >= 0 && slices.Index(stages, s.Name) > limit {
+			errs = append(errs, field.Forbidden(fldPath.Index(i), fmt.Sprintf("must not have the stage %s, because spec.stage is %s", s.Name, reached)))
+			continue
+		}
+		if s.StartTimestamp != nil {
+			set = append(set, i)
+		}
+	}
+	for _, i := range set {
+		errs = append(errs, validateStart(i, started, fldPath.Index(i).Child("startTimestamp"))...)
+	}
+	return errs
+}
+
+// validateStart validates that a stage does not start before earlier or after later ones. Any time is valid if these
+// are not in order themselves.
+func validateStart(index int, started []coordination.StageStatus, fldPath *field.Path) field.ErrorList {
+	rank, start := slices.Index(stages, started[index].Name), started[index].StartTimestamp
+	var earlier, later *coordination.StageStatus // That start last, and first.
+	for i := range started {
+		other := &started[i]
+		switch otherRank := slices.Index(stages, other.Name); {
+		case other.StartTimestamp == nil || rank < 0 || otherRank < 0: // Declarative validation reports unknown stages.
+		case otherRank < rank && (earlier == nil || earlier.StartTimestamp.Before(other.StartTimestamp)):
+			earlier = other
+		case otherRank > rank && (later == nil || other.StartTimestamp.Before(later.StartTimestamp)):
+			later = other
+		}
+	}
+	switch {
+	case earlier != nil && later != nil && later.StartTimestamp.Before(earlier.StartTimestamp):
+	case earlier != nil && start.Before(earlier.StartTimestamp):
+		return field.ErrorList{field.Invalid(fldPath, start, fmt.Sprintf("must not be before %s, when %s was started", earlier.StartTimestamp.UTC().Format(time.RFC3339), earlier.Name))}
+	case later != nil && later.StartTimestamp.Before(start):
+		return field.ErrorList{field.Invalid(fldPath, start, fmt.Sprintf("must not be after %s, when %s was started", later.StartTimestamp.UTC().Format(time.RFC3339), later.Name))}
+	}
+	return nil
 }
 
 func validateDrainStatus(drain, old *coordination.DrainStatus, fldPath *field.Path) field.ErrorList {

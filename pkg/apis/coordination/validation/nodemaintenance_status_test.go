@@ -162,6 +162,54 @@ func TestValidateNodeMaintenanceStatusUpdate(t *testing.T) {
 	}
 }
 
+// No stage starts before spec.stage has reached it, or in another order than that of the stages. What is stored may stay.
+func TestStageStarts(t *testing.T) {
+	idle, complete := coordination.NodeMaintenanceStageIdle, coordination.NodeMaintenanceStageComplete
+	path := field.NewPath("status", "stageStatuses")
+	as := func(changes ...progress) []progress { return changes }
+	notReached := func(i int, detail string) field.ErrorList {
+		return field.ErrorList{field.Forbidden(path.Index(i), detail)}
+	}
+	badStart := func(i int, detail string) field.ErrorList {
+		return field.ErrorList{field.Invalid(path.Index(i).Child("startTimestamp"), nil, detail)}
+	}
+	tests := map[string]struct {
+		stage        coordination.NodeMaintenanceStage
+		old, changed []progress
+		want         field.ErrorList
+	}{
+		"each stage":              {complete, nil, as(started(idle, at(0)), started(cordon, at(0)), started(drain, at(1)), started(complete, at(9))), nil},
+		"stages were skipped":     {complete, nil, as(started(complete, at(9))), nil},
+		"the next, at once":       {cordon, as(started(idle, at(5))), as(started(idle, at(5)), started(cordon, at(5))), nil},
+		"the stage has gone on":   {drain, as(started(idle, at(0))), as(started(idle, at(0)), started(cordon, at(5))), nil},
+		"Drain in Idle":           {idle, nil, as(started(idle, at(0)), started(drain, at(0))), notReached(1, "must not have the stage Drain, because spec.stage is Idle")},
+		"Drain in Cordon":         {cordon, as(started(cordon, at(0))), as(started(drain, at(5)), started(cordon, at(0))), notReached(0, "must not have the stage Drain, because spec.stage is Cordon")},
+		"Complete in Drain":       {drain, as(started(drain, at(0))), as(started(drain, at(0)), started(complete, at(5))), notReached(1, "Complete")},
+		"without a time":          {cordon, nil, as(started(drain, nil)), notReached(0, "must not have the stage Drain")},
+		"stored before its stage": {idle, as(started(drain, at(-9))), as(started(drain, at(-9)), started(idle, at(-9)), message(1)), nil},
+		"its time is set":         {idle, as(started(drain, nil)), as(started(drain, at(-9))), notReached(0, "must not have the stage Drain")},
+		"stored without a time":   {idle, as(started(drain, nil)), as(started(drain, nil), message(1)), nil},
+
+		"before an earlier stage":          {drain, as(started(cordon, at(5))), as(started(cordon, at(5)), started(drain, at(4))), badStart(1, "must not be before 2026-03-01T12:00:05Z, when Cordon was started")},
+		"before the last of earlier ones":  {drain, as(started(cordon, at(5)), started(idle, at(3))), as(started(cordon, at(5)), started(idle, at(3)), started(drain, at(4))), badStart(2, "must not be before 2026-03-01T12:00:05Z, when Cordon was started")},
+		"after a later stage":              {drain, as(started(drain, at(5))), as(started(drain, at(5)), started(cordon, at(6))), badStart(1, "must not be after 2026-03-01T12:00:05Z, when Drain was started")},
+		"after the first of later ones":    {complete, as(started(drain, at(5)), started(complete, at(7))), as(started(drain, at(5)), started(complete, at(7)), started(cordon, at(6))), badStart(2, "must not be after 2026-03-01T12:00:05Z, when Drain was started")},
+		"both are new":                     {drain, nil, as(started(drain, at(5)), started(cordon, at(6))), append(badStart(0, "must not be before"), badStart(1, "must not be after")...)},
+		"the time is set later":            {drain, as(started(cordon, at(5)), started(drain, nil)), as(started(cordon, at(5)), started(drain, at(4))), badStart(1, "must not be before")},
+		"stored in another order":          {drain, as(started(cordon, at(5)), started(drain, at(4))), as(started(cordon, at(5)), started(drain, at(4)), message(1)), nil},
+		"a later one without a time":       {drain, as(started(drain, nil)), as(started(drain, nil), started(cordon, at(6))), nil},
+		"between ones in another order":    {drain, as(started(idle, at(5)), started(drain, at(3))), as(started(idle, at(5)), started(drain, at(3)), started(cordon, at(9))), nil},
+		"after ones that are not in order": {complete, as(started(cordon, at(5)), started(drain, at(3))), as(started(cordon, at(5)), started(drain, at(3)), started(complete, at(5))), nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			old, changed := draining(test.old...), draining(test.changed...)
+			old.Spec.Stage, changed.Spec.Stage = test.stage, test.stage
+			matcher.Test(t, test.want, ValidateNodeMaintenanceStatusUpdate(changed, old))
+		})
+	}
+}
+
 // A plan may be empty if the admission plugin is off. Its only valid position is 0.
 func TestPositionInAnEmptyPlan(t *testing.T) {
 	path := field.NewPath("status", "drainStatus", "drainPlanPosition")

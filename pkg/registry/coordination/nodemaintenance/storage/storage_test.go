@@ -222,7 +222,7 @@ func TestUpdateStatus(t *testing.T) {
 	changed.Finalizers = []string{coordination.NodeMaintenanceFinalizer}
 	changed.Status = coordination.NodeMaintenanceStatus{
 		ObservedGeneration: 1, SelectedNodes: 1,
-		StageStatuses: []coordination.StageStatus{{Name: coordination.NodeMaintenanceStageDrain}},
+		StageStatuses: []coordination.StageStatus{{Name: coordination.NodeMaintenanceStageIdle}},
 		DrainStatus:   coordination.DrainStatus{ReachedDrainTargets: changed.Spec.DrainPlan, DrainPlanPosition: ptr.To[int32](0), BlockedPods: 2, DrainMessage: "Draining"},
 	}
 	updated, err := update(e.status, "status", changed)
@@ -249,6 +249,12 @@ func TestUpdateStatus(t *testing.T) {
 	back.Status.DrainStatus.DrainPlanPosition = nil
 	if _, err := update(e.status, "status", back); !apierrors.IsInvalid(err) {
 		t.Errorf("got error %v for a status that goes back, want Invalid", err)
+	}
+	early := stored.(*coordination.NodeMaintenance).DeepCopy()
+	early.Spec.Stage = coordination.NodeMaintenanceStageDrain // Ignored by this endpoint.
+	early.Status.StageStatuses = append(early.Status.StageStatuses, coordination.StageStatus{Name: coordination.NodeMaintenanceStageDrain})
+	if _, err := update(e.status, "status", early); !apierrors.IsInvalid(err) {
+		t.Errorf("got error %v for a stage that spec.stage has not reached, want Invalid", err)
 	}
 }
 
