@@ -105,7 +105,7 @@ func (s *surger) pace(now time.Time, w *workload, results map[types.UID]turnResu
 				results[asked.uid] = turnResult{outcome: metrics.Completed, message: "The pod is terminating."}
 				continue
 			}
-			result := turnResult{message: plan.WaitingFor(w.String(), int(*w.deployment.Spec.Replicas), member)}
+			result := turnResult{message: plan.WaitingFor(w.String(), int(*w.deployment.Spec.Replicas), member, w.createFailure())}
 			since, eta := asked.history.WaitsSince(laterOf(asked.since, progress), w.progressDeadline())
 			result.eta = eta
 			if deadline := since.Add(w.progressDeadline()); !deadline.After(now) {
@@ -211,6 +211,16 @@ func (w *workload) members(known releases, hasLeft func(*v1.Pod) bool, left depa
 		missing--
 	}
 	return members, missing
+}
+
+// createFailure returns why a ReplicaSet cannot create pods, or "".
+func (w *workload) createFailure() string {
+	for _, set := range w.sets {
+		if failure := deploymentutil.CreateFailureOf(set.stored); failure != nil && len(set.living) < set.wanted {
+			return failure.Message
+		}
+	}
+	return ""
 }
 
 func stageOf(turn turn) evictionpacing.Stage {

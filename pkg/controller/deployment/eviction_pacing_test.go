@@ -94,6 +94,9 @@ func TestPace(t *testing.T) {
 			d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(pods))
 		}
 	}
+	refusing := func(rs *apps.ReplicaSet) {
+		rs.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: "FailedCreate", Message: `pods "web-1-x" is forbidden: exceeded quota: q`}}
+	}
 	optOut := func(value string) func(*apps.Deployment) {
 		return func(d *apps.Deployment) {
 			d.Annotations = map[string]string{"deployment.kubernetes.io/eviction-pacing": value}
@@ -111,6 +114,8 @@ func TestPace(t *testing.T) {
 		deployment *apps.Deployment
 		pods       []runtime.Object
 		others     []runtime.Object
+		// refused is true if the ReplicaSet could not create a pod.
+		refused bool
 		// want are the messages of the pods that are asked.
 		want map[string]string
 	}{
@@ -124,6 +129,10 @@ func TestPace(t *testing.T) {
 			want: map[string]string{"b": one("pod a to be evicted")}},
 		"one is missing": {pods: two, others: []runtime.Object{asks("b", labeled)},
 			want: map[string]string{"b": one("a pod to be created")}},
+		"one is refused": {pods: two, others: []runtime.Object{asks("b", labeled)}, refused: true,
+			want: map[string]string{"b": one(`a pod to be created (failed: pods "web-1-x" is forbidden: exceeded quota: q)`)}},
+		"one was refused before": {pods: append(two, webPod("d", starting)), others: []runtime.Object{asks("b", labeled)}, refused: true,
+			want: map[string]string{"b": one("pod d to become available")}},
 		"one starts": {pods: append(two, webPod("d", starting)), others: []runtime.Object{asks("b", labeled)},
 			want: map[string]string{"b": one("pod d to become available")}},
 		"an unavailable one first": {pods: append(two, webPod("d", brokenFor(5))), others: []runtime.Object{asks("b", labeled), asks("d", labeled)},
@@ -153,7 +162,11 @@ func TestPace(t *testing.T) {
 			if d == nil {
 				d = paced(3)
 			}
-			withSurger(t, append(append(test.others, d, web1(sized(3, 3, 3))), test.pods...), func(t *testing.T, f *surgeFixture) {
+			changes := []func(*apps.ReplicaSet){sized(3, 3, 3)}
+			if test.refused {
+				changes = append(changes, refusing)
+			}
+			withSurger(t, append(append(test.others, d, web1(changes...)), test.pods...), func(t *testing.T, f *surgeFixture) {
 				defer f.intercept()()
 				for range 2 { // The second sync may know no more than the first one.
 					if _, err := f.surge(); err != nil {

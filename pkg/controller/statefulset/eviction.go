@@ -89,7 +89,9 @@ func (ssc *StatefulSetController) InterceptEvictions(
 	if err := pacer.watch(factory.Core().V1().Pods(), factory.Apps().V1().StatefulSets(), requestInformer, budgetInformer); err != nil {
 		return nil, fmt.Errorf("intercepting evictions of StatefulSets: %w", err)
 	}
-	control.podControl.objectMgr = interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{}), control.podControl.recorder}
+	control.podControl.objectMgr = observedPods{
+		interceptedPods{control.podControl.objectMgr, evictioninterceptor.NewCreator(clock.RealClock{}), control.podControl.recorder}, pacer.created,
+	}
 	requestsSynced, budgetsSynced := requestInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced
 	return func(ctx context.Context) {
 		// With a part of the pods, the others would appear to be missing, and without the requests
@@ -136,6 +138,8 @@ func newEvictionPacer(
 		turns:         map[string]map[types.UID]*evictionTurn{},
 		results:       map[string]map[types.UID]*evictionResult{},
 		broken:        map[string]sets.Set[types.UID]{},
+
+		createFailures: map[string]createFailure{},
 	}, nil
 }
 
@@ -197,8 +201,14 @@ func (p *evictionPacer) watch(pods coreinformers.PodInformer, sets appsinformers
 	return nil
 }
 
-// gone forgets what is noted about a request that was deleted.
+// gone forgets what is noted about a request or a set that was deleted.
 func (p *evictionPacer) gone(obj any) {
+	if set, err := tombstone.Object[*apps.StatefulSet](obj); err == nil {
+		p.lock.Lock()
+		defer p.lock.Unlock()
+		delete(p.createFailures, cache.MetaObjectToName(set).String())
+		return
+	}
 	request, err := tombstone.Object[*coordinationv1alpha1.EvictionRequest](obj)
 	if err != nil || request.Spec.Target.Pod == nil {
 		return

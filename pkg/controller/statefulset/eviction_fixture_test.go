@@ -225,7 +225,7 @@ func copyOfPacer(old *evictionPacer) *evictionPacer {
 	return &evictionPacer{
 		client: old.client, live: old.live, places: old.places, budgets: old.budgets, requestLister: old.requestLister, requests: old.requests, recorder: old.recorder, clock: old.clock,
 		queue: newEvictionQueue(old.clock), turns: map[string]map[types.UID]*evictionTurn{}, results: map[string]map[types.UID]*evictionResult{},
-		broken: map[string]sets.Set[types.UID]{},
+		broken: map[string]sets.Set[types.UID]{}, createFailures: map[string]createFailure{},
 	}
 }
 

@@ -18,6 +18,7 @@ package statefulset
 
 import (
 	"context"
+	"strings"
 
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -51,6 +52,35 @@ func (m interceptedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.S
 			"Pod %s was created without %s, and its eviction does not wait for other pods: %s", pod.Name, coordinationv1alpha1.EvictionInterceptorStatefulSet, reason)
 	}
 	return m.creator.Create(set.UID, &template, create, leftOut, coordinationv1alpha1.EvictionInterceptorStatefulSet)
+}
+
+// observedPods tells the pacer which pods, and which of their claims, could not be created. All other calls are passed
+// through.
+type observedPods struct {
+	StatefulPodControlObjectManager
+	created func(set *apps.StatefulSet, pod string, err error)
+}
+
+// CreatePod tells whether the pod was created.
+func (m observedPods) CreatePod(ctx context.Context, pod *v1.Pod, set *apps.StatefulSet) error {
+	err := m.StatefulPodControlObjectManager.CreatePod(ctx, pod, set)
+	m.created(set, pod.Name, err)
+	return err
+}
+
+// CreateClaim tells that a pod is not created, because a claim of it was not.
+func (m observedPods) CreateClaim(claim *v1.PersistentVolumeClaim, set *apps.StatefulSet) error {
+	err := m.StatefulPodControlObjectManager.CreateClaim(claim, set)
+	if err == nil {
+		return nil
+	}
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		if pod, found := strings.CutPrefix(claim.Name, template.Name+"-"); found {
+			m.created(set, pod, err)
+			break
+		}
+	}
+	return err
 }
 
 // isPaced reports whether the pods of a StatefulSet are evicted one after another. A single pod

@@ -26,6 +26,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
@@ -121,6 +122,40 @@ func TestInterceptedPods(t *testing.T) {
 				t.Errorf("the StatefulSet has changed (-before +after):\n%s", diff)
 			}
 		})
+	}
+}
+
+func (r *recordedPods) CreateClaim(*v1.PersistentVolumeClaim, *apps.StatefulSet) error {
+	return r.answers[0]
+}
+
+// The pacer gets to know which pods cannot be created, also because of their claims.
+func TestObservedPods(t *testing.T) {
+	refused := errors.New("refused")
+	set := pacedSet(2)
+	set.Spec.VolumeClaimTemplates = []v1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, {ObjectMeta: metav1.ObjectMeta{Name: "logs"}}}
+	claim := func(name string) *v1.PersistentVolumeClaim {
+		return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	for name, test := range map[string]struct {
+		call   func(observedPods) error
+		answer error
+		want   []string
+	}{
+		"a pod":            {func(m observedPods) error { return m.CreatePod(t.Context(), pacedPod(1), set) }, nil, []string{"web-1: <nil>"}},
+		"a refused pod":    {func(m observedPods) error { return m.CreatePod(t.Context(), pacedPod(1), set) }, refused, []string{"web-1: refused"}},
+		"a claim":          {func(m observedPods) error { return m.CreateClaim(claim("logs-web-1"), set) }, nil, nil},
+		"a refused claim":  {func(m observedPods) error { return m.CreateClaim(claim("logs-web-1"), set) }, refused, []string{"web-1: refused"}},
+		"an unknown claim": {func(m observedPods) error { return m.CreateClaim(claim("tmp-web-1"), set) }, refused, nil},
+	} {
+		var got []string
+		m := observedPods{&recordedPods{answers: []error{test.answer}}, func(_ *apps.StatefulSet, pod string, err error) { got = append(got, fmt.Sprintf("%s: %v", pod, err)) }}
+		if err := test.call(m); err != test.answer {
+			t.Errorf("%s: got error %v, want %v", name, err, test.answer)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

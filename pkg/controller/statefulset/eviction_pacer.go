@@ -43,6 +43,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/statefulset/metrics"
@@ -76,6 +77,9 @@ const (
 	// evictionCatchUpInterval is how soon a set is decided again if the cache was behind. Usually
 	// an event comes before.
 	evictionCatchUpInterval = time.Second
+
+	// maxCreateFailure limits what is kept of an error, in bytes.
+	maxCreateFailure = 512
 )
 
 // evictionPacer takes the turns of statefulset.apps.k8s.io. A turn delays the eviction of one pod
@@ -106,7 +110,13 @@ type evictionPacer struct {
 	// broken are the UIDs of pods that were broken when they were released, by the key of the set.
 	// A new process does not know them, and lets the other pods wait for their replacements.
 	broken map[string]sets.Set[types.UID]
+	// createFailures has the last pod of each set that could not be created, by the key of the set. No field of a
+	// StatefulSet says that.
+	createFailures map[string]createFailure
 }
+
+// createFailure is why a pod could not be created.
+type createFailure struct{ pod, message string }
 
 // evictionTurn is an open turn.
 type evictionTurn struct {
@@ -450,7 +460,7 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		if turn == nil {
 			continue // The library has not started the turn yet.
 		}
-		message := waitingFor(&plan, set, member)
+		message := waitingFor(&plan, set, member, p.createFailures[key].message)
 		since, eta := turn.history.WaitsSince(laterOf(turn.began, progress), evictionProgressDeadline)
 		timeout := since.Add(evictionProgressDeadline).Sub(now)
 		if timeout <= 0 {
@@ -463,6 +473,26 @@ func (p *evictionPacer) pace(key string, set *apps.StatefulSet, pods []*v1.Pod, 
 		turn.report(message, eta)
 	}
 	return next
+}
+
+// created notes that a pod was created, or why it was not. One that exists already is no news: the cache is behind.
+func (p *evictionPacer) created(set *apps.StatefulSet, pod string, err error) {
+	if apierrors.IsAlreadyExists(err) {
+		return
+	}
+	key := cache.MetaObjectToName(set).String()
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	before := p.createFailures[key]
+	switch {
+	case err != nil:
+		p.createFailures[key] = createFailure{pod, plaintext.Truncate(err.Error(), maxCreateFailure)}
+	case before.pod == pod:
+		delete(p.createFailures, key)
+	}
+	if p.createFailures[key] != before && len(p.turns[key]) > 0 {
+		p.queue.Add(key)
+	}
 }
 
 // evictionHistory is what the requests say about the pods that a set has released.

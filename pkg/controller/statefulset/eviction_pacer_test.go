@@ -17,6 +17,7 @@ limitations under the License.
 package statefulset
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,8 +29,10 @@ import (
 	apps "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/evictionrequest"
@@ -542,6 +545,49 @@ func TestMissingPodIsTriedAgain(t *testing.T) {
 				t.Errorf("the controller syncs %q, want %q", p.sets.delayed, test.synced)
 			}
 		})
+	}
+}
+
+// A pod that waits for another one to be created says why it is not.
+func TestPodThatCannotBeCreated(t *testing.T) {
+	setMaxUnavailable(t, false)
+	asked, set := pacedPod(0), pacedSet(3)
+	p := newPacing(t, set, asked, pacedPod(2), pacedRequest(asked))
+	p.begin(pacedRequest(asked))
+	expect := func(what, want string) {
+		t.Helper()
+		p.sync()
+		if got := p.said[asked.UID]; got != waitsFor(want, 3) {
+			t.Errorf("%s: said %q, want %q", what, got, waitsFor(want, 3))
+		}
+	}
+	const missing = "pod web-1 to be created"
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-1", errors.New("exceeded quota: q"))
+	const failed = missing + ` (failed: pods "web-1" is forbidden: exceeded quota: q)`
+	expect("at first", missing)
+	for p.pacer.queue.Len() > 0 {
+		key, _ := p.pacer.queue.Get()
+		p.pacer.queue.Done(key)
+	}
+	p.pacer.created(set, "web-1", quota)
+	if p.pacer.queue.Len() != 1 {
+		t.Error("does not say it at once")
+	}
+	expect("refused", failed)
+	p.pacer.created(set, "web-1", apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "web-1"))
+	p.pacer.created(set, "web-2", nil)
+	p.pacer.created(&apps.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}, "web-1", nil)
+	expect("others were created", failed)
+	p.pacer.created(set, "web-1", errors.New(strings.Repeat("x", 5000)))
+	if got := len(p.pacer.createFailures[pacedKey].message); got != maxCreateFailure {
+		t.Errorf("keeps %d bytes, want %d", got, maxCreateFailure)
+	}
+	p.pacer.created(set, "web-1", nil)
+	expect("created", missing)
+	p.pacer.created(set, "web-1", quota)
+	p.pacer.gone(cache.DeletedFinalStateUnknown{Obj: set})
+	if len(p.pacer.createFailures) != 0 {
+		t.Errorf("keeps %v of a set that is gone", p.pacer.createFailures)
 	}
 }
 

@@ -105,9 +105,9 @@ func evictionMembers(set *apps.StatefulSet, pods []*v1.Pod, stageOf func(*v1.Pod
 	return members
 }
 
-// waitingFor returns the message about what a pod waits for.
-func waitingFor(plan *evictionpacing.Plan, set *apps.StatefulSet, waiting *evictionpacing.Member) string {
-	return plan.WaitingFor("StatefulSet "+set.Name, replicasOf(set), waiting)
+// waitingFor returns the message about what a pod waits for. failure is why a pod could not be created, or "".
+func waitingFor(plan *evictionpacing.Plan, set *apps.StatefulSet, waiting *evictionpacing.Member, failure string) string {
+	return plan.WaitingFor("StatefulSet "+set.Name, replicasOf(set), waiting, failure)
 }
 
 // maxUnavailableOf returns how many pods may be unavailable during a rolling update. As in the

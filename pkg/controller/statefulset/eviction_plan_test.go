@@ -219,7 +219,7 @@ func TestWaitingFor(t *testing.T) {
 			if len(plan.Waiting) != 1 {
 				t.Fatalf("%v wait, want one", namesOf(plan.Waiting))
 			}
-			if got, want := waitingFor(&plan, test.set, plan.Waiting[0]), "Waiting for "+test.want+fmt.Sprintf(limit, *test.set.Spec.Replicas); got != want {
+			if got, want := waitingFor(&plan, test.set, plan.Waiting[0], ""), "Waiting for "+test.want+fmt.Sprintf(limit, *test.set.Spec.Replicas); got != want {
 				t.Errorf("got %q\nwant %q", got, want)
 			}
 		})
@@ -232,7 +232,7 @@ func TestWaitingForOthers(t *testing.T) {
 	stages := map[string]evictionpacing.Stage{"web-0": evictionpacing.Asked, "web-1": evictionpacing.Released}
 	plan := evictionpacing.PlanEvictions(evictionLimitOf(pacedSet(2), nil, nil), evictionMembers(pacedSet(2), []*v1.Pod{pacedPod(0, unready), pacedPod(1)}, func(pod *v1.Pod) evictionpacing.Stage { return stages[pod.Name] }, never, anywhere, pacingEpoch), 0)
 	want := "Waiting for pod web-1 to be evicted: at most 1 of the 2 pods of StatefulSet web may be unavailable at a time."
-	if got := waitingFor(&plan, pacedSet(2), plan.Waiting[0]); got != want {
+	if got := waitingFor(&plan, pacedSet(2), plan.Waiting[0], ""); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

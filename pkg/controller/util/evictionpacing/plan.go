@@ -23,10 +23,14 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/plaintext"
 )
 
 // maxNamedPods limits the number of pods listed in a message.
 const maxNamedPods = 3
+
+// maxFailure limits what a message repeats of the answer of the API server, in bytes.
+const maxFailure = 300
 
 // Stage is the state of the eviction of a pod from the view of its workload.
 type Stage int
@@ -222,18 +226,20 @@ func (p *Plan) heldBy(candidate *Member) (names []string, leaving int) {
 }
 
 // WaitingFor returns the message about what a pod waits for. owner is the kind and name of the workload,
-// and replicas how many pods it wants.
-func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member) string {
+// and replicas how many pods it wants. failure is why the last pod could not be created, or "".
+func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member, failure string) string {
 	var needs []string
-	more := p.missing
+	more, toBeCreated := p.missing, p.missing > 0
 	for _, member := range p.members {
 		switch {
 		case member == waiting || !member.countsAsUnavailable() || member.holds(waiting):
+			continue
 		case len(needs) < maxNamedPods:
 			needs = append(needs, member.need())
 		default:
 			more++
 		}
+		toBeCreated = toBeCreated || member.IsMissing()
 	}
 	for len(needs) < maxNamedPods && more > 0 {
 		needs = append(needs, aMissingPod)
@@ -242,10 +248,14 @@ func (p *Plan) WaitingFor(owner string, replicas int, waiting *Member) string {
 	if more > 0 {
 		needs = append(needs, fmt.Sprintf("%d more", more))
 	}
+	failed := ""
+	if toBeCreated && failure != "" {
+		failed = fmt.Sprintf(" (failed: %s)", plaintext.Truncate(failure, maxFailure))
+	}
 	source := ""
 	if p.limit.Budget != "" {
 		source = fmt.Sprintf(" (PodDisruptionBudget %s)", p.limit.Budget)
 	}
-	return fmt.Sprintf("Waiting for %s: at most %d of the %d pods of %s may be unavailable at a time%s.",
-		strings.Join(needs, ", "), p.limit.Pods, replicas, owner, source)
+	return fmt.Sprintf("Waiting for %s%s: at most %d of the %d pods of %s may be unavailable at a time%s.",
+		strings.Join(needs, ", "), failed, p.limit.Pods, replicas, owner, source)
 }

@@ -101,7 +101,41 @@ func TestNobodyWaitsForWhoHolds(t *testing.T) {
 	if len(plan.Waiting) != 1 {
 		t.Fatalf("%d pods wait, want one", len(plan.Waiting))
 	}
-	if got := plan.WaitingFor("StatefulSet web", 3, plan.Waiting[0]); !strings.HasPrefix(got, "Waiting for pod d to be evicted: ") {
+	if got := plan.WaitingFor("StatefulSet web", 3, plan.Waiting[0], ""); !strings.HasPrefix(got, "Waiting for pod d to be evicted: ") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWhyPodsAreNotCreated verifies that a message has the answer of the API server if the pod waits for one to be created.
+func TestWhyPodsAreNotCreated(t *testing.T) {
+	const quota = `pods "web-1" is forbidden: exceeded quota: q`
+	there := func(name string, stage Stage, available bool) *Member {
+		return &Member{Name: name, Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, Stage: stage, Available: available}
+	}
+	for name, test := range map[string]struct {
+		others  []*Member
+		missing int
+		failure string
+		want    string
+	}{
+		"nothing failed": {others: []*Member{{Name: "b"}}, want: "pod b to be created"},
+		"a named pod":    {others: []*Member{{Name: "b"}, there("c", Stays, false)}, failure: quota, want: "pod b to be created, pod c to become available (failed: " + quota + ")"},
+		"an unnamed one": {missing: 2, failure: quota, want: "a pod to be created, a pod to be created (failed: " + quota + ")"},
+		"not among those that are named": {others: []*Member{there("b", Stays, false), there("c", Stays, false), there("d", Stays, false), {Name: "e"}}, failure: quota,
+			want: "pod b to become available, pod c to become available, pod d to become available, 1 more (failed: " + quota + ")"},
+		"no pod is missing":       {others: []*Member{there("b", Released, true)}, failure: quota, want: "pod b to be evicted"},
+		"one that does not count": {others: []*Member{there("b", Released, true), {Name: "c", Predecessors: Predecessors{WasBroken: true}}}, failure: quota, want: "pod b to be evicted"},
+		"a long one":              {missing: 1, failure: strings.Repeat("x", 301), want: "a pod to be created (failed: " + strings.Repeat("x", 297) + "...)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := PlanEvictions(Limit{Pods: 1}, append([]*Member{there("a", Asked, true)}, test.others...), test.missing)
+			if len(plan.Waiting) != 1 {
+				t.Fatalf("%d pods wait, want one", len(plan.Waiting))
+			}
+			want := "Waiting for " + test.want + ": at most 1 of the 3 pods of StatefulSet web may be unavailable at a time."
+			if got := plan.WaitingFor("StatefulSet web", 3, plan.Waiting[0], test.failure); got != want {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
 	}
 }
