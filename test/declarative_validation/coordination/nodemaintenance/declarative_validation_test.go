@@ -343,7 +343,7 @@ func verifyStatus(t *testing.T, tests map[string]test) {
 	for name, test := range tests {
 		for _, version := range apiVersions {
 			t.Run(version+", "+name, func(t *testing.T) {
-				declared.VerifyStatus(t, version, resource, newMaintenance(test.changes...), newMaintenance(), registry.StatusStrategy, test.want)
+				declared.VerifyStatus(t, version, resource, newMaintenance(append(test.changes, inStage(coordination.NodeMaintenanceStageComplete))...), newMaintenance(inStage(coordination.NodeMaintenanceStageComplete)), registry.StatusStrategy, test.want)
 			})
 		}
 	}
