@@ -24,7 +24,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/kubernetes/test/utils/auditlog"
 )
@@ -54,43 +53,28 @@ func openAuditLog(path string) (*auditLog, error) {
 	return &auditLog{reader}, err
 }
 
-func (l *auditLog) close() { l.Close() }
-
 // next returns the requests that were logged since the last call and that count.
-func (l *auditLog) next() (requests, error) {
-	events, err := l.Next()
-	return requests(events).of(counts), err
-}
+func (l *auditLog) next() requests { return requests(must(l.Next())).of(counts) }
 
 // skip forgets what was logged until now.
-func (l *auditLog) skip() error {
-	_, err := l.next()
-	return err
-}
+func (l *auditLog) skip() { l.next() }
 
 // quietTime is how long the measured clients must send no request before a measurement of
 // requests ends. Controllers send events some time after what they report.
 const quietTime = 2 * time.Second
 
 // untilQuiet returns what was logged until the measured clients fell silent.
-func (l *auditLog) untilQuiet(ctx context.Context, measured selector) (requests, error) {
-	var all requests
+func (l *auditLog) untilQuiet(ctx context.Context, measured selector) (all requests) {
 	last := time.Now()
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(context.Context) (bool, error) {
-		more, err := l.next()
-		if err != nil {
-			return false, err
-		}
+	await(ctx, "the measured clients to send no more requests", pollInterval, stepTimeout, func(context.Context) bool {
+		more := l.next()
 		if more.count(measured) > 0 {
 			last = time.Now()
 		}
 		all = append(all, more...)
-		return time.Since(last) >= quietTime, nil
+		return time.Since(last) >= quietTime
 	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting until the measured clients send no more requests: %w", err)
-	}
-	return all, nil
+	return all
 }
 
 // counts reports whether an event counts as a request. The other stages of a request, watches and
@@ -198,43 +182,41 @@ func (r requests) seconds() []float64 {
 // untilEvicted returns how long each EvictionRequest took from its creation to the last status that
 // the evictionrequest-controller wrote, which says that it is Evicted.
 func (r requests) untilEvicted() []float64 {
-	created, last := map[string]time.Time{}, map[string]time.Time{}
+	created := map[string]time.Time{}
 	for _, event := range r.of(to("evictionrequests"), isWrite) {
-		name := event.ObjectRef.Name
-		if _, known := created[name]; !known {
-			created[name] = event.StageTimestamp.Time
-		}
-		if client(&event) == evictionController && event.ObjectRef.Subresource == "status" {
-			last[name] = event.StageTimestamp.Time
+		if _, known := created[event.ObjectRef.Name]; !known {
+			created[event.ObjectRef.Name] = event.StageTimestamp.Time
 		}
 	}
-	var took []float64
-	for name, end := range last {
-		took = append(took, end.Sub(created[name]).Seconds())
-	}
-	return took
+	return r.untilStatus(created)
 }
 
 // untilRecorded returns, for each pod that an eviction has ended, how long afterwards the
 // evictionrequest-controller wrote the last status of its request, which says that it is Evicted.
 func (r requests) untilRecorded(pods []v1.Pod) []float64 {
-	uids := map[string]string{}
+	uids, ended := map[string]string{}, map[string]time.Time{}
 	for i := range pods {
 		uids[pods[i].Name] = string(pods[i].UID)
 	}
-	ended, recorded := map[string]time.Time{}, map[string]time.Time{}
 	for _, event := range r.of(isEviction, answered(201)) {
 		ended[uids[event.ObjectRef.Name]] = event.StageTimestamp.Time
 	}
+	return r.untilStatus(ended)
+}
+
+// untilStatus returns how many seconds after these times the evictionrequest-controller wrote the last
+// statuses of EvictionRequests, by their names.
+func (r requests) untilStatus(since map[string]time.Time) []float64 {
+	last := map[string]time.Time{}
 	for _, event := range r.of(by(evictionController), to("evictionrequests"), isWrite) {
 		if event.ObjectRef.Subresource == "status" {
-			recorded[event.ObjectRef.Name] = event.StageTimestamp.Time
+			last[event.ObjectRef.Name] = event.StageTimestamp.Time
 		}
 	}
 	var took []float64
-	for uid, end := range ended {
-		if at, ok := recorded[uid]; ok {
-			took = append(took, at.Sub(end).Seconds())
+	for name, start := range since {
+		if end, ok := last[name]; ok {
+			took = append(took, end.Sub(start).Seconds())
 		}
 	}
 	return took

@@ -22,14 +22,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
@@ -45,6 +50,9 @@ const (
 	// What is measured is alpha, and off otherwise.
 	featureGates  = "EvictionRequestAPI=true,DeclarativeNodeMaintenance=true"
 	runtimeConfig = "coordination.k8s.io/v1alpha1=true"
+
+	// openProfiles lets everybody read the heap of the controller manager.
+	openProfiles = "kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*"
 
 	// auditPolicy records each request when it is answered, without its body. Watches
 	// are no work that an eviction causes.
@@ -92,87 +100,46 @@ type cluster struct {
 }
 
 // startCluster starts the cluster from nothing: leftovers of a killed run would count.
-func startCluster(ctx context.Context, opts options, gates string) (*cluster, error) {
+func startCluster(ctx context.Context, opts options, gates string) *cluster {
 	local := &localcluster.Cluster{Name: clusterName, Output: opts.output, Bin: opts.bin, Nodes: opts.nodes,
 		Settings: &localcluster.Settings{Gates: gates, RuntimeConfig: runtimeConfig}}
 	c := &cluster{opts: opts, local: local, kubeconfig: local.Kubeconfig()}
-	if _, err := os.Stat(filepath.Join(opts.base, "kubectl")); err != nil {
-		return nil, fmt.Errorf("kubectl of the pristine base is missing (%w): build it with `make base`", err)
+	_, err := os.Stat(filepath.Join(opts.base, "kubectl"))
+	check(err, "kubectl of the pristine base is missing: build it with `make base`")
+	if err := attempt(func() { c.up(ctx) }); err != nil {
+		check(errors.Join(err, local.Stop(ctx))) // The error may name a log.
 	}
-	if err := c.up(ctx); err != nil {
-		return nil, errors.Join(err, local.Stop(ctx)) // The error may name a log.
-	}
-	return c, nil
+	return c
 }
 
-func (c *cluster) up(ctx context.Context) error {
-	auditArgs, err := c.auditArgs()
-	if err != nil {
-		return err
-	}
-	var args []string
-	for _, arg := range auditArgs {
-		args = append(args, "kube-apiserver:"+arg)
-	}
-	for _, arg := range managerArgs() {
-		args = append(args, "kube-controller-manager:"+arg)
-	}
+func (c *cluster) up(ctx context.Context) {
+	policy, log := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml"), c.auditFile()
+	check(os.WriteFile(policy, []byte(cmp.Or(c.opts.auditPolicy, auditPolicy)), 0o644), "writing the audit policy")
+	check(os.RemoveAll(log), "removing the audit log")
+	args := append(managerLimits(kubeAPIQPS, kubeAPIBurst),
+		"kube-apiserver:audit-policy-file="+policy,
+		"kube-apiserver:audit-log-path="+log,
+		// In megabytes: a log that is rotated would be lost for us.
+		"kube-apiserver:audit-log-maxsize=100000")
 	for _, arg := range append(args, c.opts.args...) {
-		if err := c.local.Settings.Args.Set(arg); err != nil {
-			return err
-		}
+		check(c.local.Settings.Args.Set(arg))
 	}
-	if err := c.local.Up(ctx); err != nil {
-		return err
-	}
-	config, err := c.local.Config()
-	if err != nil {
-		return err
-	}
-	if err := c.connect(config); err != nil {
-		return err
-	}
-	if c.audit, err = openAuditLog(c.auditFile()); err != nil {
-		return err
-	}
-	return c.createNamespace(ctx, namespace)
+	check(c.local.Up(ctx))
+	c.connect(must(c.local.Config()))
+	c.audit = must(openAuditLog(log))
+	c.createNamespace(ctx, namespace)
+}
+
+// managerLimits are the limits of the controller manager.
+func managerLimits(qps, burst int) []string {
+	return []string{fmt.Sprintf("kube-controller-manager:kube-api-qps=%d", qps), fmt.Sprintf("kube-controller-manager:kube-api-burst=%d", burst)}
 }
 
 func (c *cluster) auditFile() string { return filepath.Join(c.opts.resultsDir(), "audit.log") }
 
-// auditArgs are flags by which an API server writes a new audit log, as name=value.
-func (c *cluster) auditArgs() ([]string, error) {
-	policy := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(cmp.Or(c.opts.auditPolicy, auditPolicy)), 0o644); err != nil {
-		return nil, fmt.Errorf("writing the audit policy: %w", err)
-	}
-	if err := c.removeAuditLog(); err != nil {
-		return nil, err
-	}
-	return []string{
-		"audit-policy-file=" + policy,
-		"audit-log-path=" + c.auditFile(),
-		// In megabytes: a log that is rotated would be lost for us.
-		"audit-log-maxsize=100000",
-	}, nil
-}
-
-func (c *cluster) removeAuditLog() error {
-	if err := os.RemoveAll(c.auditFile()); err != nil {
-		return fmt.Errorf("removing the audit log: %w", err)
-	}
-	return nil
-}
-
-// managerArgs are flags of the controller manager, as name=value.
-func managerArgs() []string {
-	return []string{fmt.Sprintf("kube-api-qps=%d", kubeAPIQPS), fmt.Sprintf("kube-api-burst=%d", kubeAPIBurst)}
-}
-
 // connect makes the clients, from a configuration without limits: what is measured is the
 // server and the controller.
-func (c *cluster) connect(config *rest.Config) error {
-	config = rest.CopyConfig(config)
+func (c *cluster) connect(config *rest.Config) {
 	config.ContentType = runtime.ContentTypeProtobuf
 	for agent, client := range map[string]*kubernetes.Interface{
 		agentSetup:       &c.setup,
@@ -182,28 +149,77 @@ func (c *cluster) connect(config *rest.Config) error {
 	} {
 		config := rest.CopyConfig(config)
 		config.UserAgent = agent
-		var err error
-		if *client, err = kubernetes.NewForConfig(config); err != nil {
-			return fmt.Errorf("creating a client: %w", err)
-		}
+		*client = must(kubernetes.NewForConfig(config))
 	}
-	version, err := c.setup.Discovery().ServerVersion()
-	if err != nil {
-		return fmt.Errorf("asking the API server for its version: %w", err)
-	}
-	c.version = version.GitVersion
-	return nil
+	c.version = must(c.setup.Discovery().ServerVersion()).GitVersion
 }
 
 // stop takes the cluster down, also when ctx is over.
 func (c *cluster) stop(ctx context.Context) error {
-	if c.audit != nil {
-		c.audit.close()
-	}
-	return errors.Join(c.local.Down(ctx), c.removeAuditLog())
+	c.audit.Close()
+	return errors.Join(c.local.Down(ctx), os.RemoveAll(c.auditFile()))
 }
 
-// runCommand runs a program and returns what it printed if it fails.
+// measurement is what happened while something was measured.
+type measurement struct {
+	start time.Time
+	took  time.Duration
+	// all are the requests, and cpu the seconds of a processor that the controller manager has used,
+	// until the measured clients were silent.
+	all requests
+	cpu float64
+}
+
+// measure measures what do does. Without clients it waits for none.
+func (c *cluster) measure(ctx context.Context, clients selector, do func()) measurement {
+	c.audit.skip()
+	before := c.managerCPUSeconds()
+	m := measurement{start: time.Now()}
+	do()
+	m.took = time.Since(m.start)
+	if clients != nil {
+		m.all = c.audit.untilQuiet(ctx, clients)
+	} else {
+		m.all = c.audit.next()
+	}
+	m.cpu = c.managerCPUSeconds() - before
+	return m
+}
+
+// managerCPUSeconds is what the controller manager has used since it was started.
+func (c *cluster) managerCPUSeconds() float64 {
+	return must(c.process(controlplane.ControllerManager).Stat()).CPUTime()
+}
+
+// process is that of a component.
+func (c *cluster) process(component string) procfs.Proc {
+	return must(procfs.NewProc(must(c.local.Pid(component))))
+}
+
+// restartManager kills the controller manager and starts it again, as something that supervises it
+// would do.
+func (c *cluster) restartManager(ctx context.Context) {
+	args := must(c.process(controlplane.ControllerManager).CmdLine())
+	address := fmt.Sprintf("127.0.0.1:%d", must(c.local.Ports())[controlplane.ControllerManager])
+	check(c.local.Signal(controlplane.ControllerManager, syscall.SIGKILL), "killing the controller manager")
+	await(ctx, "the end of the controller manager", pollInterval, time.Minute, func(context.Context) bool {
+		// A process that is about to end has no arguments any more, but may still listen.
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			check(listener.Close())
+		}
+		return err == nil
+	})
+	log := must(os.OpenFile(filepath.Join(c.local.Logs(), controlplane.ControllerManager+".log"), os.O_APPEND|os.O_WRONLY, 0))
+	defer log.Close()
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // As the first one: the cluster finds it by its path.
+	check(command.Start(), "starting the controller manager again")
+	go func() { _ = command.Wait() }() // The log says how it ended.
+}
+
+// runCommand runs a program and says what it printed if it fails.
 func runCommand(command *exec.Cmd) error {
 	output, err := command.CombinedOutput()
 	if err != nil {

@@ -22,16 +22,13 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 )
@@ -58,36 +55,31 @@ type way struct {
 	// pods is how many there are, and node says where.
 	pods  int
 	node  func(index int) string
-	evict func(context.Context, []v1.Pod) error
+	evict func(context.Context, []v1.Pod)
 	// measured are the clients whose requests count.
 	measured selector
 	// once is whether only the first run measures it.
 	once bool
 	// observe begins to watch something and returns what ends that, with further results.
-	observe func(context.Context) (finish func(context.Context, requests) ([]result, error), err error)
+	observe func(context.Context) (finish func(context.Context, requests) []result)
 }
 
 // byFork selects the requests of all clients that take part in an eviction by the fork.
 var byFork = by(agentRequester, evictionController, maintenanceController)
 
 // measureEvictions compares the ways to evict pods.
-func measureEvictions(ctx context.Context, opts options, r *report) error {
-	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+func measureEvictions(ctx context.Context, opts options, r *report) {
+	onCluster(ctx, opts, r, featureGates, func(c *cluster) {
 		t := r.table(rowPerCase, "Evictions, medians of %d runs: %d pods on %d nodes, requester and bare client with %d calls in flight;\n"+
 			"kubectl drain: %d pods on one node. Answers with errors are the sums of all runs.",
 			opts.runs, opts.pods, opts.nodes, opts.parallel, opts.drainPods)
-		// It drains the one node that has all pods.
-		drain := func(ctx context.Context, _ []v1.Pod) error { return c.kubectlDrain(ctx, nodeName(0)) }
-		ways := []way{
+		c.measureWays(ctx, t, []way{
 			{byRequests, opts.pods, c.spread, c.evictByRequests, byFork, false, nil},
 			{byBareClient, opts.pods, c.spread, c.evictByBareClient, by(agentBare), false, nil},
-			{byDrain, opts.drainPods, func(int) string { return nodeName(0) }, drain, by("kubectl"), false, nil},
-		}
-		if err := c.measureWays(ctx, t, ways, noBudget, oneBudget); err != nil {
-			return err
-		}
+			// It drains the one node that has all pods.
+			{byDrain, opts.drainPods, func(int) string { return nodeName(0) }, c.drainBy(nodeName(0)), by("kubectl"), false, nil},
+		}, noBudget, oneBudget)
 		compareEvictions(t)
-		return nil
 	})
 }
 
@@ -109,22 +101,17 @@ func compareEvictions(t *table) {
 // measureDrains compares the drain of all nodes by one NodeMaintenance with kubectl drain of the
 // same nodes with as many pods. The latter is measured once: the limits of its client determine
 // how long it takes, and they are the same in every run.
-func measureDrains(ctx context.Context, opts options, r *report) error {
-	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+func measureDrains(ctx context.Context, opts options, r *report) {
+	onCluster(ctx, opts, r, featureGates, func(c *cluster) {
 		t := r.table(rowPerFigure, "Drain of %d nodes with %d pods; one NodeMaintenance: median of %d runs, kubectl drain -l of the base: once.\n"+
 			"The requests per pod below are those of all clients.", opts.nodes, opts.pods, opts.runs)
 		// The label is on every simulated node of a local cluster.
-		maintain := func(ctx context.Context, _ []v1.Pod) error { return c.maintain(ctx, "type", "kwok") }
-		drain := func(ctx context.Context, _ []v1.Pod) error { return c.kubectlDrain(ctx, "--selector", "type=kwok") }
-		ways := []way{
+		maintain := func(ctx context.Context, _ []v1.Pod) { c.maintain(ctx, "type", "kwok") }
+		c.measureWays(ctx, t, []way{
 			{byMaintenance, opts.pods, c.spread, maintain, byFork, false, nil},
-			{byLabelDrain, opts.pods, c.spread, drain, by("kubectl"), true, nil},
-		}
-		if err := c.measureWays(ctx, t, ways, noBudget); err != nil {
-			return err
-		}
+			{byLabelDrain, opts.pods, c.spread, c.drainBy("--selector", "type=kwok"), by("kubectl"), true, nil},
+		}, noBudget)
 		compareDrains(t)
-		return nil
 	})
 }
 
@@ -139,7 +126,7 @@ func compareDrains(t *table) {
 }
 
 // measureWays measures all ways with all budgets in every run.
-func (c *cluster) measureWays(ctx context.Context, t *table, ways []way, budgets ...string) error {
+func (c *cluster) measureWays(ctx context.Context, t *table, ways []way, budgets ...string) {
 	for n := 1; n <= c.opts.runs; n++ {
 		for _, budget := range budgets {
 			for _, w := range ways {
@@ -148,75 +135,46 @@ func (c *cluster) measureWays(ctx context.Context, t *table, ways []way, budgets
 				}
 				name := w.name + budget
 				fmt.Printf("run %d of %d, %-29s", n, c.opts.runs, name)
-				results, err := c.evict(ctx, w, budget)
-				if err != nil {
-					fmt.Println()
-					return fmt.Errorf("%s: %w", name, err)
-				}
-				fmt.Printf("%8.1f %s\n", results[0].Value, results[0].Unit)
-				t.add(name, results...)
+				check(attempt(func() {
+					results := c.evict(ctx, w, budget)
+					fmt.Printf("%8.1f %s\n", results[0].Value, results[0].Unit)
+					t.add(name, results...)
+				}), name)
 			}
 		}
 	}
-	return nil
 }
 
 // evict makes one measurement, from creating the pods to removing what is left.
-func (c *cluster) evict(ctx context.Context, w way, budget string) ([]result, error) {
+func (c *cluster) evict(ctx context.Context, w way, budget string) []result {
+	all := nodeRange{0, c.opts.nodes}
 	// An earlier drain has cordoned its nodes, and cordoning is part of this one.
-	if err := c.openNodes(ctx, nodeRange{0, c.opts.nodes}); err != nil {
-		return nil, err
-	}
-	pods, err := c.createPods(ctx, w.pods, w.node)
-	if err != nil {
-		return nil, err
-	}
+	c.openNodes(ctx, all)
+	pods := c.createPods(ctx, w.pods, w.node)
 	if budget == oneBudget {
-		if err := c.createBudget(ctx, w.pods, 0); err != nil {
-			return nil, err
-		}
+		c.createBudget(ctx, w.pods, 0)
 	}
-	if err := c.audit.skip(); err != nil {
-		return nil, err
-	}
-	finish := func(context.Context, requests) ([]result, error) { return nil, nil }
+	finish := func(context.Context, requests) []result { return nil }
 	if w.observe != nil {
-		if finish, err = w.observe(ctx); err != nil {
-			return nil, err
-		}
+		finish = w.observe(ctx)
 	}
-	start := time.Now()
-	if err := w.evict(ctx, pods); err != nil {
-		return nil, err
-	}
-	took := time.Since(start)
-	all, err := c.audit.untilQuiet(ctx, w.measured)
-	if err != nil {
-		return nil, err
-	}
-	observed, err := finish(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.expectNoPods(ctx, nodeRange{0, c.opts.nodes}); err != nil {
-		return nil, err
-	}
-	results, err := w.results(took, all)
-	if err != nil {
-		return nil, err
-	}
-	if recorded := all.untilRecorded(pods); len(recorded) > 0 {
+	m := c.measure(ctx, w.measured, func() { w.evict(ctx, pods) })
+	observed := finish(ctx, m.all)
+	c.expectNoPods(ctx, all)
+	results := w.results(m.took, m.all)
+	if recorded := m.all.untilRecorded(pods); len(recorded) > 0 {
 		results = append(results, result{Name: recordedAfter, Unit: "s", digits: 3, Value: percentile(99, recorded)})
 	}
-	return append(results, observed...), c.clean(ctx)
+	c.clean(ctx)
+	return append(results, observed...)
 }
 
-func (w *way) results(took time.Duration, all requests) ([]result, error) {
+func (w *way) results(took time.Duration, all requests) []result {
 	pods := float64(w.pods)
 	measured := all.of(w.measured)
 	evictions := measured.of(isEviction)
 	if len(evictions) < w.pods {
-		return nil, fmt.Errorf("the audit log has %d eviction calls for %d pods: it is incomplete", len(evictions), w.pods)
+		check(fmt.Errorf("the audit log has %d eviction calls for %d pods: it is incomplete", len(evictions), w.pods))
 	}
 	seconds := evictions.seconds()
 	return append([]result{
@@ -230,11 +188,11 @@ func (w *way) results(took time.Duration, all requests) ([]result, error) {
 		{Name: "409", sum: true, Value: evictions.count(answered(409))},
 		{Name: "429", sum: true, Value: evictions.count(answered(429))},
 		{Name: "other errors", sum: true, Value: evictions.count(otherError)},
-	}, all.byClient(pods, "per pod")...), nil
+	}, all.byClient(pods, "per pod")...)
 }
 
-func (c *cluster) evictByRequests(ctx context.Context, pods []v1.Pod) error {
-	return c.request(ctx, pods, "Evicted", isEvicted)
+func (c *cluster) evictByRequests(ctx context.Context, pods []v1.Pod) {
+	c.request(ctx, pods, "Evicted", isEvicted)
 }
 
 // refusedBackoff is how often the bare client repeats a call that a busy API server refuses.
@@ -242,12 +200,12 @@ var refusedBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Ji
 
 // evictByBareClient is the best that is possible: nothing but the eviction calls, as many at a
 // time as the controller makes.
-func (c *cluster) evictByBareClient(ctx context.Context, pods []v1.Pod) error {
-	return c.evictAtATime(ctx, pods, c.opts.parallel)
+func (c *cluster) evictByBareClient(ctx context.Context, pods []v1.Pod) {
+	c.evictAtATime(ctx, pods, c.opts.parallel)
 }
 
-func (c *cluster) evictAtATime(ctx context.Context, pods []v1.Pod, parallel int) error {
-	return inParallel(ctx, parallel, len(pods), func(ctx context.Context, i int) error {
+func (c *cluster) evictAtATime(ctx context.Context, pods []v1.Pod, parallel int) {
+	inParallel(ctx, parallel, len(pods), func(ctx context.Context, i int) {
 		pod := &pods[i]
 		err := retry.OnError(refusedBackoff, isTransient, func() error {
 			if ctx.Err() != nil {
@@ -258,10 +216,9 @@ func (c *cluster) evictAtATime(ctx context.Context, pods []v1.Pod, parallel int)
 				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
 			})
 		})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
+		if !apierrors.IsNotFound(err) {
+			check(err, "evicting pod ", pod.Name)
 		}
-		return nil
 	})
 }
 
@@ -270,28 +227,21 @@ func isTransient(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// maintain creates a NodeMaintenance of the nodes with one of the values of a label and returns
-// when it reports that all of them are drained.
-func (c *cluster) maintain(ctx context.Context, label string, values ...string) error {
-	wanted := newMaintenance(maintenanceName, coordinationv1alpha1.NodeMaintenanceStageDrain, label, values...)
-	created, err := c.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("creating a maintenance: %w", err)
-	}
-	return c.awaitDrained(ctx, created)
+// drainBy evicts by kubectl drain of nodes.
+func (c *cluster) drainBy(nodes ...string) func(context.Context, []v1.Pod) {
+	return func(ctx context.Context, _ []v1.Pod) { c.kubectlDrain(ctx, nodes...) }
 }
 
 // kubectlDrain runs kubectl drain of the pristine base as a user would; --force, because the pods
 // belong to no controller. It returns when kubectl has seen all pods gone.
-func (c *cluster) kubectlDrain(ctx context.Context, nodes ...string) error {
+func (c *cluster) kubectlDrain(ctx context.Context, nodes ...string) {
 	args := append([]string{"drain", "--force", "--timeout", stepTimeout.String(),
 		"--kubeconfig", c.kubeconfig, "--cache-dir", filepath.Join(c.opts.resultsDir(), "kubectl-cache")}, nodes...)
 	command := exec.CommandContext(ctx, filepath.Join(c.opts.base, "kubectl"), args...)
 	command.WaitDelay = time.Second
 	if err := runCommand(command); err != nil {
-		return shorten(err)
+		check(shorten(err))
 	}
-	return nil
 }
 
 // shorten takes out the middle of a long error of kubectl, which names every pod that it has evicted
@@ -303,62 +253,4 @@ func shorten(err error) error {
 		return err
 	}
 	return errors.New(strings.ToValidUTF8(message[:part]+" ... "+message[len(message)-part:], ""))
-}
-
-// nodeRange are nodes with consecutive numbers.
-type nodeRange struct{ first, count int }
-
-func nodeName(index int) string { return fmt.Sprintf("node-%d", index) }
-
-func (c *cluster) spread(index int) string { return nodeName(index % c.opts.nodes) }
-
-func (r nodeRange) names() []string {
-	var names []string
-	for i := range r.count {
-		names = append(names, nodeName(r.first+i))
-	}
-	return names
-}
-
-// has reports whether a node is one of these.
-func (r nodeRange) has(name string) bool { return slices.Contains(r.names(), name) }
-
-// openNodes makes these nodes schedulable and all others not.
-func (c *cluster) openNodes(ctx context.Context, open nodeRange) error {
-	err := c.inParallel(ctx, c.opts.nodes, func(ctx context.Context, i int) error {
-		patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, !open.has(nodeName(i)))
-		_, err := c.setup.CoreV1().Nodes().Patch(ctx, nodeName(i), types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("making nodes schedulable, and others not: %w", err)
-	}
-	return nil
-}
-
-// podsOn returns the pods on some nodes.
-func (c *cluster) podsOn(ctx context.Context, nodes nodeRange) ([]v1.Pod, error) {
-	list, err := c.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing pods: %w", err)
-	}
-	var pods []v1.Pod
-	for _, pod := range list.Items {
-		if nodes.has(pod.Spec.NodeName) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods, nil
-}
-
-// expectNoPods fails if pods are left on nodes that were drained.
-func (c *cluster) expectNoPods(ctx context.Context, nodes nodeRange) error {
-	pods, err := c.podsOn(ctx, nodes)
-	if err != nil {
-		return err
-	}
-	if len(pods) > 0 {
-		return fmt.Errorf("%d pods are still on their nodes, such as %s", len(pods), pods[0].Name)
-	}
-	return nil
 }

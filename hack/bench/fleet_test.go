@@ -21,13 +21,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
 // Each node is reported once as drained and once as given back, however often it is seen.
 func TestFleetWatch(t *testing.T) {
-	w := &fleetWatch{uid: "m", drained: make(chan string, 10), given: make(chan string, 10), isDrained: sets.New[string](), isBack: sets.New[string]()}
+	w := newFleetWatch("m", 10)
 	now := ptr.To(metav1.Now())
 	for _, step := range []struct {
 		name           string

@@ -24,7 +24,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 )
 
 const (
@@ -44,45 +45,35 @@ const (
 
 // measureLane compares the API server without and with EvictionLane, and with
 // EvictionRequestForEvictions as well. The clusters follow each other, as gates are of the process.
-func measureLane(ctx context.Context, opts options, r *report) error {
-	if opts.lanePods == 0 {
-		return nil
-	}
+func measureLane(ctx context.Context, opts options, r *report) {
 	t := r.table(rowPerFigure, "Evictions without and with EvictionLane, medians of %d runs, on %d nodes, by a bare client with 1, 30 or %d calls in flight\n"+
 		"(%d, %d and %d pods) and by EvictionRequests (%d pods).",
 		opts.runs, opts.nodes, laneParallel, laneSerialPods, laneSmallPods, opts.lanePods, laneSmallPods)
 	for _, server := range []struct{ name, gates string }{{withoutLane, ""}, {byLane, laneGate}, {intercepted, laneGate + interceptGate}} {
-		err := onCluster(ctx, opts, r, featureGates+server.gates, func(c *cluster) error {
+		onCluster(ctx, opts, r, featureGates+server.gates, func(c *cluster) {
 			if server.name == intercepted {
-				return c.measureWays(ctx, t, []way{c.bareWay(bareName(intercepted, laneParallel), opts.lanePods, laneParallel)}, noBudget)
+				c.measureWays(ctx, t, []way{c.bareWay(intercepted, opts.lanePods, laneParallel)}, noBudget)
+				return
 			}
-			return c.measureWays(ctx, t, c.laneWays(server.name), noBudget, oneBudget)
+			c.measureWays(ctx, t, []way{
+				c.bareWay(server.name, laneSerialPods, 1),
+				c.bareWay(server.name, laneSmallPods, 30),
+				c.bareWay(server.name, opts.lanePods, laneParallel),
+				{server.name + ", " + byRequests, laneSmallPods, c.spread, c.evictByRequests, byFork, false, c.observeBudget},
+			}, noBudget, oneBudget)
 		})
-		if err != nil {
-			return err
-		}
 	}
 	compareLane(t)
-	return nil
 }
 
 func bareName(server string, parallel int) string {
 	return fmt.Sprintf("%s, %d calls", server, parallel)
 }
 
-func (c *cluster) laneWays(server string) []way {
-	return []way{
-		c.bareWay(bareName(server, 1), laneSerialPods, 1),
-		c.bareWay(bareName(server, 30), laneSmallPods, 30),
-		c.bareWay(bareName(server, laneParallel), c.opts.lanePods, laneParallel),
-		{name: server + ", " + byRequests, pods: laneSmallPods, node: c.spread, evict: c.evictByRequests, measured: byFork, observe: c.observeBudget},
-	}
-}
-
-func (c *cluster) bareWay(name string, pods, parallel int) way {
+func (c *cluster) bareWay(server string, pods, parallel int) way {
 	return way{
-		name: name, pods: pods, node: c.spread, measured: by(agentBare), observe: c.observeBudget,
-		evict: func(ctx context.Context, pods []v1.Pod) error { return c.evictAtATime(ctx, pods, parallel) },
+		name: bareName(server, parallel), pods: pods, node: c.spread, measured: by(agentBare), observe: c.observeBudget,
+		evict: func(ctx context.Context, pods []v1.Pod) { c.evictAtATime(ctx, pods, parallel) },
 	}
 }
 
@@ -134,59 +125,38 @@ type budgetWatch struct {
 func (w *budgetWatch) add(budget *policyv1.PodDisruptionBudget) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
+	if w.last != "" { // The first one is that before the measurement.
+		w.versions++
+	}
 	w.last = budget.ResourceVersion
-	w.versions++
 	w.disrupted = max(w.disrupted, len(budget.Status.DisruptedPods))
 }
 
 // observeBudget counts who writes the one budget during a measurement.
-func (c *cluster) observeBudget(ctx context.Context) (finish func(context.Context, requests) ([]result, error), err error) {
+func (c *cluster) observeBudget(ctx context.Context) (finish func(context.Context, requests) []result) {
 	budgets := c.setup.PolicyV1().PodDisruptionBudgets(namespace)
-	list, err := budgets.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing budgets: %w", err)
-	}
+	list := must(budgets.List(ctx, metav1.ListOptions{}))
 	if len(list.Items) == 0 {
-		return func(context.Context, requests) ([]result, error) { return nil, nil }, nil
+		return func(context.Context, requests) []result { return nil }
 	}
-	watcher, err := budgets.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, fmt.Errorf("watching budgets: %w", err)
-	}
-	watched := &budgetWatch{last: list.Items[0].ResourceVersion}
-	go func() {
-		for event := range watcher.ResultChan() {
-			if budget, ok := event.Object.(*policyv1.PodDisruptionBudget); ok {
-				watched.add(budget)
-			}
-		}
-	}()
-	return func(ctx context.Context, all requests) ([]result, error) {
-		defer watcher.Stop()
-		if err := c.awaitBudget(ctx, watched, list.Items[0].Name); err != nil {
-			return nil, err
-		}
+	ctx, cancel := context.WithCancel(ctx)
+	watched := &budgetWatch{}
+	watchAll(ctx, c, func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
+		return f.Policy().V1().PodDisruptionBudgets().Informer()
+	}, watched.add)
+	return func(ctx context.Context, all requests) []result {
+		defer cancel()
+		await(ctx, "the disruption controller to account for all pods", pollInterval, stepTimeout, func(ctx context.Context) bool {
+			budget := must(budgets.Get(ctx, list.Items[0].Name, metav1.GetOptions{}))
+			watched.lock.Lock()
+			defer watched.lock.Unlock()
+			// The watch has its last version.
+			return watched.last == budget.ResourceVersion && len(budget.Status.DisruptedPods) == 0
+		})
 		watched.lock.Lock()
 		defer watched.lock.Unlock()
-		return watched.results(all), nil
-	}, nil
-}
-
-// awaitBudget waits until the watch has the last version of the budget.
-func (c *cluster) awaitBudget(ctx context.Context, watched *budgetWatch, name string) error {
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
-		budget, err := c.setup.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		watched.lock.Lock()
-		defer watched.lock.Unlock()
-		return watched.last == budget.ResourceVersion && len(budget.Status.DisruptedPods) == 0, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the disruption controller to account for all pods: %w", err)
+		return watched.results(all)
 	}
-	return nil
 }
 
 // results are per eviction. What the disruption controller does not write, evictions do.

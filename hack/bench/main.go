@@ -24,7 +24,8 @@ limitations under the License.
 //
 //	main.go      flags, and the parts of the benchmark
 //	report.go    results, tables, targets, JSON
-//	cluster.go   the cluster and its clients
+//	steps.go     how a measurement goes on, waits and ends
+//	cluster.go   the cluster, its clients, and what happens in it during a measurement
 //	audit.go     which requests count: read from the audit log of the API server
 //	workload.go  objects: created, waited for, removed
 //	drain.go     the ways to evict pods and to drain nodes that are compared
@@ -80,13 +81,30 @@ type options struct {
 	flags map[string]string
 }
 
-// allParts are measured in this order.
-const allParts = "evictions,lane,idle,drain,scale,surge,mass,podpicker,fleet"
+// parts are measured in this order, and can be measured one by one. Each adds its tables to the report.
+// One whose size is 0 is skipped.
+var parts = []struct {
+	name    string
+	measure func(context.Context, options, *report)
+	size    func(*options) int
+}{
+	{"evictions", measureEvictions, func(o *options) int { return o.pods }},
+	{"lane", measureLane, func(o *options) int { return o.lanePods }},
+	{"idle", measureIdle, func(o *options) int { return o.idle }},
+	{"drain", measureDrains, func(o *options) int { return o.pods }},
+	{"scale", measureScale, func(o *options) int { return o.scaleNodes }},
+	{"surge", measureSurge, func(o *options) int { return o.surge }},
+	{"mass", measureMass, func(o *options) int { return o.massPods }},
+	{"podpicker", measurePodPicker, func(o *options) int { return o.pickerSets }},
+	{"fleet", measureFleet, func(o *options) int { return o.fleetNodes }},
+}
 
-// parts can be measured one by one. Each adds its tables to the report.
-var parts = map[string]func(context.Context, options, *report) error{
-	"evictions": measureEvictions, "lane": measureLane, "idle": measureIdle, "drain": measureDrains, "scale": measureScale,
-	"surge": measureSurge, "mass": measureMass, "podpicker": measurePodPicker, "fleet": measureFleet,
+func allParts() []string {
+	var names []string
+	for _, part := range parts {
+		names = append(names, part.name)
+	}
+	return names
 }
 
 func main() {
@@ -111,7 +129,7 @@ func main() {
 func parseOptions(args []string) (options, error) {
 	o := options{flags: map[string]string{}}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	list := flags.String("parts", allParts, "parts to run, separated by commas")
+	list := flags.String("parts", strings.Join(allParts(), ","), "parts to run, separated by commas")
 	for _, n := range o.numbers() {
 		flags.IntVar(n.to, n.name, n.value, n.usage)
 	}
@@ -178,8 +196,8 @@ func (o *options) numbers() []number {
 
 func (o *options) check() error {
 	for _, name := range o.parts {
-		if parts[name] == nil {
-			return fmt.Errorf("--parts has %q: the parts are %s", name, allParts)
+		if !slices.Contains(allParts(), name) {
+			return fmt.Errorf("--parts has %q: the parts are %s", name, strings.Join(allParts(), ","))
 		}
 	}
 	for _, n := range o.numbers() {
@@ -214,11 +232,11 @@ func run(ctx context.Context, opts options) error {
 	defer unlock()
 
 	r := &report{Processors: runtime.NumCPU(), Parameters: opts.flags}
-	for _, name := range strings.Split(allParts, ",") {
-		if !slices.Contains(opts.parts, name) {
+	for _, part := range parts {
+		if !slices.Contains(opts.parts, part.name) || part.size(&opts) == 0 {
 			continue
 		}
-		if err := parts[name](ctx, opts, r); err != nil {
+		if err := attempt(func() { part.measure(ctx, opts, r) }); err != nil {
 			if ctx.Err() != nil {
 				return fmt.Errorf("stopped: %w, in the middle of: %w", context.Cause(ctx), err)
 			}
@@ -241,20 +259,14 @@ func run(ctx context.Context, opts options) error {
 
 // onCluster measures something on a new cluster, which it takes down again. It keeps the logs if
 // something failed.
-func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster) error) (err error) {
-	c, err := startCluster(ctx, opts, gates)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			logs := filepath.Join(opts.resultsDir(), "logs")
-			err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), c.local.KeepLogs(logs))
-		}
-		err = errors.Join(err, c.stop(ctx))
-	}()
+func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster)) {
+	c, err := startCluster(ctx, opts, gates), error(nil)
+	defer func() { check(errors.Join(err, c.stop(ctx))) }()
 	r.Version = c.version
-	return measure(c)
+	if err = attempt(func() { measure(c) }); err != nil {
+		logs := filepath.Join(opts.resultsDir(), "logs")
+		err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), c.local.KeepLogs(logs))
+	}
 }
 
 // lock keeps a second benchmark from taking down the cluster of the first. The kernel drops the

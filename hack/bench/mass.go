@@ -27,14 +27,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
@@ -78,27 +73,18 @@ const (
 
 // measureMass measures the drain of thousands of nodes at once, with all their pods, and what it
 // does to others. Like in measureScale, the nodes are only objects.
-func measureMass(ctx context.Context, opts options, r *report) error {
-	if opts.massPods == 0 {
-		return nil
-	}
-	opts.scaleNodes = (opts.massPods+podsPerMassNode-1)/podsPerMassNode + fewNodes + 1
-	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*")
+func measureMass(ctx context.Context, opts options, r *report) {
+	opts.scaleNodes = massNodes(opts.massPods) + fewNodes + 1
+	opts.args = append(slices.Clone(opts.args), openProfiles)
 	opts.auditPolicy = silentPolicy // The audit log of a million requests would slow down what is measured.
 	t := r.table(rowPerFigure, "One NodeMaintenance over %d nodes with %d Ready pods, no PDB, and what others notice of it.",
 		opts.scaleNodes-fewNodes-1, opts.massPods)
-	return onScaleCluster(ctx, opts, r, featureGates+laneGate, "", func(c *cluster) error {
-		stored, err := c.connectEtcd()
-		if err != nil {
-			return err
-		}
+	onScaleCluster(ctx, opts, r, featureGates+laneGate, "", func(c *cluster) {
+		stored := c.connectEtcd()
 		defer stored.Close()
 		m := &mass{cluster: c, table: t, stored: stored}
-		if err := m.measure(ctx); err != nil {
-			return err
-		}
+		m.run(ctx)
 		m.compare()
-		return nil
 	})
 }
 
@@ -112,185 +98,108 @@ type mass struct {
 	heapEmpty, heapFull float64
 }
 
-func (c *cluster) connectEtcd() (*clientv3.Client, error) {
-	ports, err := c.local.Ports()
-	if err != nil {
-		return nil, err
-	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{fmt.Sprintf("http://127.0.0.1:%d", ports[controlplane.Etcd])}, Logger: zap.NewNop()})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to etcd: %w", err)
-	}
-	return client, nil
+// massNodes is on how many nodes so many pods are.
+func massNodes(pods int) int { return (pods + podsPerMassNode - 1) / podsPerMassNode }
+
+func (c *cluster) connectEtcd() *clientv3.Client {
+	endpoint := fmt.Sprintf("http://127.0.0.1:%d", must(c.local.Ports())[controlplane.Etcd])
+	return must(clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}))
 }
 
-func (m *mass) measure(ctx context.Context) (err error) {
-	nothing := func(context.Context, int) ([]result, error) { return []result{}, nil }
-	if err := m.drain(ctx, massCompared, comparedPods, 0, nothing); err != nil {
-		return fmt.Errorf("%s: %w", massCompared, err)
-	}
+func (m *mass) run(ctx context.Context) {
+	m.drain(ctx, massCompared, comparedPods, 0, func(context.Context, int) []result { return nil })
 	// Only now: what the first drain makes the process load stays loaded.
-	if m.heapEmpty, err = m.managerHeap(ctx); err != nil {
-		return err
-	}
-	if err := m.measureBare(ctx); err != nil {
-		return fmt.Errorf("%s: %w", massBare, err)
-	}
-	if err := m.drain(ctx, massDrain, m.opts.massPods, fewNodes+1, m.disturb); err != nil {
-		return fmt.Errorf("%s: %w", massDrain, err)
-	}
-	after, err := m.heapAfterEnd(ctx)
-	if err != nil {
-		return err
-	}
-	m.table.derive(massDrain, result{Name: heapAfter, digits: 2, Value: after})
-	restart := func(ctx context.Context, _ int) ([]result, error) { return []result{}, m.restartManager(ctx) }
-	if err := m.drain(ctx, massRestart, restartedPods, 0, restart); err != nil {
-		return fmt.Errorf("%s: %w", massRestart, err)
-	}
-	return m.sampleKubectl(ctx)
+	m.heapEmpty, _ = m.managerMemory(ctx)
+	m.measureBare(ctx)
+	m.drain(ctx, massDrain, m.opts.massPods, fewNodes+1, m.disturb)
+	m.table.derive(massDrain, result{Name: heapAfter, digits: 2, Value: m.heapAfterEnd(ctx)})
+	m.drain(ctx, massRestart, restartedPods, 0, func(ctx context.Context, _ int) []result {
+		m.restartManager(ctx)
+		return nil
+	})
+	m.sampleKubectl(ctx)
 }
 
 // heapAfterEnd returns what the heap would be if all pods were there again, in times of that before the
 // drain. The difference is what is left of the drain: events are kept for six to twelve minutes, in case
 // that the same happens again, the checks of requests for six, and maps do not shrink.
-func (m *mass) heapAfterEnd(ctx context.Context) (times float64, err error) {
-	full := m.heapFull
-	err = wait.PollUntilContextTimeout(ctx, heapInterval, heapTimeout, true, func(ctx context.Context) (bool, error) {
-		heap, err := m.managerHeap(ctx)
-		if err != nil {
-			return false, err // The last read may be interrupted: the one before counts.
-		}
-		times = (heap + full - m.heapEmpty) / full
-		return times <= maxHeapAfterEnd, nil
+func (m *mass) heapAfterEnd(ctx context.Context) (times float64) {
+	awaitOr(ctx, heapInterval, heapTimeout, func(ctx context.Context) bool {
+		heap, _ := m.managerMemory(ctx) // The last read may be interrupted: the one before counts.
+		times = (heap + m.heapFull - m.heapEmpty) / m.heapFull
+		return times <= maxHeapAfterEnd
 	})
-	if wait.Interrupted(err) {
-		return times, context.Cause(ctx) // Nil after heapTimeout.
-	}
-	return times, err
+	return times
 }
 
 // drain creates the pods, at most all, drains their nodes by a maintenance, and removes what is left.
 // middle is called when a third of the pods is gone, and creates requests for others pods.
-func (m *mass) drain(ctx context.Context, name string, pods, others int, middle func(ctx context.Context, nodes int) ([]result, error)) (err error) {
-	pods = min(pods, m.opts.massPods)
-	fmt.Printf("%s: creating %d pods\n", name, pods)
-	if err := m.createMassPods(ctx, pods); err != nil {
-		return err
-	}
-	nodes := (pods + podsPerMassNode - 1) / podsPerMassNode
-	if err := m.labelNodes(ctx, 0, nodes, name); err != nil {
-		return err
-	}
-	if err := m.awaitCalm(ctx); err != nil {
-		return err
-	}
-	if m.heapFull, err = m.managerHeap(ctx); err != nil {
-		return err
-	}
-	before, err := m.apiMetrics(ctx)
-	if err != nil {
-		return err
-	}
-	watched := newObserver(m, pods)
-	wanted := newMaintenance(maintenanceName, coordinationv1alpha1.NodeMaintenanceStageDrain, massLabel, labelValue(name))
-	if _, err := m.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating a maintenance: %w", err)
-	}
-	started := time.Now()
-	// The status is observed meanwhile too: without a sample, it would be as far behind as middle takes.
-	disturbing, ctxOfAll := errgroup.WithContext(ctx)
-	var more []result
-	begun := false
-	err = wait.PollUntilContextTimeout(ctxOfAll, time.Second, massTimeout, true, func(ctx context.Context) (bool, error) {
-		drained, err := watched.observe(ctx)
-		if err == nil && !begun && watched.left < pods*2/3 {
-			begun = true
-			watched.others = others
-			disturbing.Go(func() (err error) {
-				more, err = middle(ctxOfAll, nodes)
-				return err
-			})
+func (m *mass) drain(ctx context.Context, name string, pods, others int, middle func(ctx context.Context, nodes int) []result) {
+	check(attempt(func() {
+		pods := min(pods, m.opts.massPods)
+		nodes := massNodes(pods)
+		fmt.Printf("%s: creating %d pods\n", name, pods)
+		m.createMassPods(ctx, pods)
+		m.labelNodes(ctx, 0, nodes, name)
+		m.awaitCalm(ctx)
+		m.heapFull, _ = m.managerMemory(ctx)
+		before := m.apiMetrics(ctx)
+		watched, more := newObserver(m, pods), []result(nil)
+		m.createMaintenance(ctx, maintenanceName, massLabel, []string{labelValue(name)})
+		started := time.Now()
+		third := make(chan struct{})
+		// The status is observed meanwhile too: without a sample, it would be as far behind as middle takes.
+		atOnce(ctx, func(ctx context.Context) {
+			watched.untilDrained(ctx, others, third)
+		}, func(ctx context.Context) {
+			select {
+			case <-third:
+				more = middle(ctx, nodes)
+			case <-ctx.Done():
+			}
+		})
+		took := watched.drained.Sub(started)
+		fmt.Printf("%s: drained after %.1f s; status behind at most %s\n", name, took.Seconds(), watched.when)
+		after := m.settledMetrics(ctx)
+		results := append([]result{
+			{Name: "drained after", Unit: "s", digits: 1, Value: took.Seconds()},
+			{Name: "drained", Unit: "pods/s", digits: 1, Value: float64(pods) / took.Seconds()},
+			{Name: "status behind, at most", Unit: "s", digits: 1, Value: watched.behind.Seconds()},
+			{Name: "API server, p99 of writes", Unit: "s", digits: 3, Value: after.writeLatency(99, before)},
+			{Name: "writes of all clients", Unit: "per pod", digits: 2, Value: (after.writes() - before.writes()) / float64(pods)},
+			{Name: "repeated writes of requests and evictions", Value: after.writesOfRequests() - before.writesOfRequests() - 3*float64(pods+watched.others)},
+			{Name: serverMemory, Unit: "GB", digits: 2, Value: m.serverMemory() / 1e9},
+		}, more...)
+		for _, result := range results { // A later part may fail.
+			fmt.Printf("%s: %s: %.2f %s\n", name, result.Name, result.Value, result.Unit)
 		}
-		if err == nil && watched.left <= inFlight {
-			err = m.endTerminating(ctx)
-		}
-		return drained, err
-	})
-	took := time.Since(started)
-	// An error of middle ends the waiting too, and says why.
-	if failed := disturbing.Wait(); failed != nil {
-		return failed
-	}
-	if err != nil {
-		return fmt.Errorf("waiting for the maintenance to be drained: %w", err)
-	}
-	fmt.Printf("%s: drained after %.1f s; status behind at most %s\n", name, took.Seconds(), watched.when)
-	after, err := m.settledMetrics(ctx)
-	if err != nil {
-		return err
-	}
-	memory, err := m.serverMemory()
-	if err != nil {
-		return err
-	}
-	results := []result{
-		{Name: "drained after", Unit: "s", digits: 1, Value: took.Seconds()},
-		{Name: "drained", Unit: "pods/s", digits: 1, Value: float64(pods) / took.Seconds()},
-		{Name: "status behind, at most", Unit: "s", digits: 1, Value: watched.behind.Seconds()},
-		{Name: "API server, p99 of writes", Unit: "s", digits: 3, Value: after.writeLatency(99, before)},
-		{Name: "writes of all clients", Unit: "per pod", digits: 2, Value: (after.writes() - before.writes()) / float64(pods)},
-		{Name: "repeated writes of requests and evictions", Value: after.writesOfRequests() - before.writesOfRequests() - 3*float64(pods+watched.others)},
-		{Name: serverMemory, Unit: "GB", digits: 2, Value: memory / 1e9},
-	}
-	results = append(results, more...)
-	for _, result := range results { // A later part may fail.
-		fmt.Printf("%s: %s: %.2f %s\n", name, result.Name, result.Value, result.Unit)
-	}
-	m.table.add(name, results...)
-	return m.clean(ctx)
+		m.table.add(name, results...)
+		m.clean(ctx)
+	}), name)
 }
 
 // measureBare measures what the machine can do: nothing but evictions.
-func (m *mass) measureBare(ctx context.Context) error {
+func (m *mass) measureBare(ctx context.Context) {
 	pods := min(comparedPods, m.opts.massPods)
-	if err := m.createMassPods(ctx, pods); err != nil {
-		return err
-	}
-	list, err := m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
-	}
-	if err := m.awaitCalm(ctx); err != nil {
-		return err
-	}
+	m.createMassPods(ctx, pods)
+	list := must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
+	m.awaitCalm(ctx)
 	started := time.Now()
-	if err := m.evictByBareClient(ctx, list.Items); err != nil {
-		return err
-	}
+	m.evictByBareClient(ctx, list.Items)
 	rate := float64(pods) / time.Since(started).Seconds()
 	fmt.Printf("%s: %.1f pods/s\n", massBare, rate)
 	m.table.add(massBare, result{Name: "drained", Unit: "pods/s", digits: 1, Value: rate})
-	return m.clean(ctx)
+	m.clean(ctx)
 }
 
 // endTerminating removes the pods that terminate. If the caller of an eviction is killed, the API server
 // may leave the pod so, which a kubelet would end, and there is none.
-func (m *mass) endTerminating(ctx context.Context) error {
-	list, err := m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("listing pods: %w", err)
-	}
-	for _, pod := range list.Items {
-		if pod.DeletionTimestamp == nil {
-			continue
-		}
-		err := m.setup.CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0))
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("removing a terminating pod: %w", err)
+func (m *mass) endTerminating(ctx context.Context) {
+	for _, pod := range must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})).Items {
+		if pod.DeletionTimestamp != nil {
+			exists(m.setup.CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0)))
 		}
 	}
-	return nil
 }
 
 // labelValue returns the name of a case as the value of a label.
@@ -299,36 +208,23 @@ func labelValue(name string) string {
 }
 
 // createMassPods creates ready pods, so many on each node, from the first node on.
-func (m *mass) createMassPods(ctx context.Context, count int) error {
-	return m.inParallel(ctx, count, func(ctx context.Context, i int) error {
-		_, err := m.createReadyPod(ctx, newPod(i, nodeName(i/podsPerMassNode)))
-		return err
-	})
+func (m *mass) createMassPods(ctx context.Context, count int) {
+	m.inParallel(ctx, count, func(ctx context.Context, i int) { m.createReadyPod(ctx, newPod(i, nodeName(i/podsPerMassNode))) })
 }
 
 // createReadyPod creates a pod whose kubelet has reported it as ready: nothing runs behind it.
-func (m *mass) createReadyPod(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
+func (m *mass) createReadyPod(ctx context.Context, pod *v1.Pod) *v1.Pod {
 	pods := m.setup.CoreV1().Pods(namespace)
-	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("creating a pod: %w", err)
-	}
+	created := must(pods.Create(ctx, pod, metav1.CreateOptions{}))
 	created.Status.Phase = v1.PodRunning
 	created.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
-	if created, err = pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
-		return nil, fmt.Errorf("reporting that a pod is ready: %w", err)
-	}
-	return created, nil
+	return must(pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}))
 }
 
 // labelNodes gives nodes the label by which the maintenance of this case selects them.
-func (m *mass) labelNodes(ctx context.Context, first, count int, name string) error {
-	return m.inParallel(ctx, count, func(ctx context.Context, i int) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, massLabel, labelValue(name))
-		if _, err := m.setup.CoreV1().Nodes().Patch(ctx, nodeName(first+i), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			return fmt.Errorf("labeling a node: %w", err)
-		}
-		return nil
+func (m *mass) labelNodes(ctx context.Context, first, count int, name string) {
+	m.patchNodes(ctx, first, count, types.MergePatchType, func(string) []byte {
+		return fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, massLabel, labelValue(name))
 	})
 }
 
@@ -344,45 +240,52 @@ type observer struct {
 	// behind is by how much the status was behind at most, and when says when that was.
 	behind time.Duration
 	when   string
+	// drained is the end.
+	drained time.Time
 }
 
 func newObserver(m *mass, pods int) *observer { return &observer{mass: m, pods: pods, left: pods} }
 
+// untilDrained observes until the maintenance is drained. It closes third when a third of the pods is
+// gone; then others requests are made.
+func (o *observer) untilDrained(ctx context.Context, others int, third chan struct{}) {
+	await(ctx, "the maintenance to be drained", time.Second, massTimeout, func(ctx context.Context) bool {
+		drained := o.observe(ctx)
+		if third != nil && o.left < o.pods*2/3 {
+			close(third)
+			third, o.others = nil, others
+		}
+		if o.left <= inFlight {
+			o.endTerminating(ctx)
+		}
+		return drained && third == nil
+	})
+	o.drained = time.Now()
+}
+
 // observe reads everything once, and reports whether the maintenance is drained.
-func (o *observer) observe(ctx context.Context) (drained bool, err error) {
-	got, err := o.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{})
-	if err != nil {
-		return false, fmt.Errorf("reading the maintenance: %w", err)
-	}
+func (o *observer) observe(ctx context.Context) (drained bool) {
+	got := must(o.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{}))
 	// What exists is counted after the status was read: then the status is never ahead.
-	if o.left, err = o.countStored(ctx, "pods"); err != nil {
-		return false, err
-	}
-	if o.requested, err = o.countStored(ctx, "evictionrequests"); err != nil {
-		return false, err
-	}
+	o.left, o.requested = o.countStored(ctx, "pods"), o.countStored(ctx, "evictionrequests")
 	now, status := time.Now(), got.Status.DrainStatus
 	o.gone.add(now, o.pods-o.left)
 	o.asked.add(now, o.requested-o.others)
 	behind := o.asked.behind(now, 0)
-	if drained := meta.FindStatusCondition(got.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); drained != nil {
+	if drainedCondition(got) != nil {
 		pending, active := int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
 		behind = max(o.gone.behind(now, o.pods-pending-active), o.asked.behind(now, o.pods-pending))
 	}
 	if behind > o.behind {
 		o.behind, o.when = behind, fmt.Sprintf("with %d requests and %d pods left, after a status that says %q", o.requested-o.others, o.left, status.DrainMessage)
 	}
-	return isDrained(got), nil
+	return isDrained(got)
 }
 
 // countStored counts the objects of a resource in the namespace. It asks etcd: for each list, also of
 // one object, the API server copies a list of all, which takes a tenth of its time at this size.
-func (m *mass) countStored(ctx context.Context, resource string) (int, error) {
-	response, err := m.stored.Get(ctx, "/registry/"+resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil {
-		return 0, fmt.Errorf("counting %s: %w", resource, err)
-	}
-	return int(response.Count), nil
+func (m *mass) countStored(ctx context.Context, resource string) int {
+	return int(must(m.stored.Get(ctx, "/registry/"+resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())).Count)
 }
 
 // history has the values of a number that only grows.
@@ -416,121 +319,85 @@ func (h history) behind(now time.Time, value int) time.Duration {
 
 // disturb measures what others notice in the middle of the drain: a maintenance of a few nodes, the
 // request of a user, and kubectl maintenance status. It also reads the heap of the controller manager.
-func (m *mass) disturb(ctx context.Context, nodes int) ([]result, error) {
+func (m *mass) disturb(ctx context.Context, nodes int) []result {
 	const name = "few"
-	if err := m.labelNodes(ctx, nodes, fewNodes, name); err != nil {
-		return nil, err
-	}
+	m.labelNodes(ctx, nodes, fewNodes, name)
 	var pods []*v1.Pod
 	for i := range fewNodes + 1 {
-		pod, err := m.createReadyPod(ctx, newPod(nodes*podsPerMassNode+i, nodeName(nodes+i)))
-		if err != nil {
-			return nil, err
-		}
-		pods = append(pods, pod)
+		pods = append(pods, m.createReadyPod(ctx, newPod(nodes*podsPerMassNode+i, nodeName(nodes+i))))
 	}
-	few, user := pods[:fewNodes], pods[fewNodes]
+	few, user := pods[:fewNodes], pods[fewNodes:]
 	started := time.Now()
-	wanted := newMaintenance(maintenanceName+"-"+name, coordinationv1alpha1.NodeMaintenanceStageDrain, massLabel, name)
-	if _, err := m.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("creating a second maintenance: %w", err)
+	m.createMaintenance(ctx, maintenanceName+"-"+name, massLabel, []string{name})
+	_, err := m.requester.CoordinationV1alpha1().EvictionRequests(namespace).Create(ctx, newRequest(user[0]), metav1.CreateOptions{})
+	check(err, "requesting an eviction as a user")
+	steps := []struct {
+		name string
+		pods []*v1.Pod
+		open func(context.Context, *v1.Pod) bool
+		took time.Duration
+	}{
+		{"second maintenance of 3 nodes, all evictions requested after", few, m.isNotRequested, 0},
+		{"second maintenance of 3 nodes, all pods evicted after", few, m.isThere, 0},
+		{"request of a user, evicted after", user, m.isThere, 0},
 	}
-	if _, err := m.requester.CoordinationV1alpha1().EvictionRequests(namespace).Create(ctx, newRequest(user), metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("requesting an eviction as a user: %w", err)
-	}
-	asked, evicted, alone := time.Duration(0), time.Duration(0), time.Duration(0)
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, massTimeout, true, func(ctx context.Context) (bool, error) {
-		for _, step := range []struct {
-			took *time.Duration
-			pods []*v1.Pod
-			done func(context.Context, *v1.Pod) (bool, error)
-		}{{&asked, few, m.isRequested}, {&evicted, few, m.isGone}, {&alone, []*v1.Pod{user}, m.isGone}} {
-			if *step.took > 0 {
-				continue
+	await(ctx, "the second maintenance and the user", pollInterval, massTimeout, func(ctx context.Context) bool {
+		left := 0
+		for i := range steps {
+			step := &steps[i]
+			if step.took == 0 && !slices.ContainsFunc(step.pods, func(pod *v1.Pod) bool { return step.open(ctx, pod) }) {
+				step.took = time.Since(started)
 			}
-			all := true
-			for _, pod := range step.pods {
-				done, err := step.done(ctx, pod)
-				if err != nil {
-					return false, err
-				}
-				all = all && done
-			}
-			if all {
-				*step.took = time.Since(started)
+			if step.took == 0 {
+				left++
 			}
 		}
-		return asked > 0 && evicted > 0 && alone > 0, nil
+		return left == 0
 	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for the second maintenance and the user: %w", err)
+	var results []result
+	for _, step := range steps {
+		results = append(results, result{Name: step.name, Unit: "s", digits: 1, Value: step.took.Seconds()})
 	}
-	status, err := m.timeStatus(ctx)
-	if err != nil {
-		return nil, err
-	}
-	heap, err := m.managerHeap(ctx)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := m.countStored(ctx, "evictionrequests")
-	if err != nil {
-		return nil, err
-	}
-	left, err := m.countStored(ctx, "pods")
-	if err != nil {
-		return nil, err
-	}
+	status := m.timeStatus(ctx)
+	heap, _ := m.managerMemory(ctx)
+	requests, left := m.countStored(ctx, "evictionrequests"), m.countStored(ctx, "pods")
 	// The pods that are gone do not count: what the rest needs is known from before.
 	without := m.heapEmpty + (m.heapFull-m.heapEmpty)*float64(left)/float64(m.opts.massPods)
-	return []result{
-		{Name: "second maintenance of 3 nodes, all evictions requested after", Unit: "s", digits: 1, Value: asked.Seconds()},
-		{Name: "second maintenance of 3 nodes, all pods evicted after", Unit: "s", digits: 1, Value: evicted.Seconds()},
-		{Name: "request of a user, evicted after", Unit: "s", digits: 1, Value: alone.Seconds()},
-		{Name: "kubectl maintenance status", Unit: "s", digits: 1, Value: status.Seconds()},
-		{Name: "heap of the controller manager per request", Unit: "KiB", digits: 2, Value: (heap - without) / 1024 / float64(requests)},
-	}, nil
+	return append(results,
+		result{Name: "kubectl maintenance status", Unit: "s", digits: 1, Value: status.Seconds()},
+		result{Name: "heap of the controller manager per request", Unit: "KiB", digits: 2, Value: (heap - without) / 1024 / float64(requests)})
 }
 
-func (m *mass) isRequested(ctx context.Context, pod *v1.Pod) (bool, error) {
+func (m *mass) isNotRequested(ctx context.Context, pod *v1.Pod) bool {
 	_, err := m.setup.CoordinationV1alpha1().EvictionRequests(namespace).Get(ctx, string(pod.UID), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return !exists(err)
 }
 
-func (m *mass) isGone(ctx context.Context, pod *v1.Pod) (bool, error) {
+func (m *mass) isThere(ctx context.Context, pod *v1.Pod) bool {
 	_, err := m.setup.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	return false, err
+	return exists(err)
 }
 
 // timeStatus returns how long kubectl takes to print the status of the large maintenance.
-func (m *mass) timeStatus(ctx context.Context) (time.Duration, error) {
+func (m *mass) timeStatus(ctx context.Context) time.Duration {
 	command := exec.CommandContext(ctx, filepath.Join(m.opts.bin, "kubectl-maintenance"), "status", maintenanceName, "--kubeconfig", m.kubeconfig)
 	started := time.Now()
-	err := runCommand(command)
-	return time.Since(started), err
+	check(runCommand(command))
+	return time.Since(started)
 }
 
 // sampleKubectl drains one node with kubectl of the base. Its rate does not depend on the number of
 // nodes: the client sends five requests a second.
-func (m *mass) sampleKubectl(ctx context.Context) error {
-	if err := m.createMassPods(ctx, min(podsPerMassNode, m.opts.massPods)); err != nil {
-		return err
-	}
+func (m *mass) sampleKubectl(ctx context.Context) {
+	pods := min(podsPerMassNode, m.opts.massPods)
+	m.createMassPods(ctx, pods)
 	started := time.Now()
-	if err := m.kubectlDrain(ctx, nodeName(0)); err != nil {
-		return err
-	}
-	took := time.Since(started) * time.Duration(m.opts.massPods) / time.Duration(min(podsPerMassNode, m.opts.massPods))
+	m.kubectlDrain(ctx, nodeName(0))
+	took := time.Since(started) * time.Duration(m.opts.massPods) / time.Duration(pods)
 	m.table.add(massKubectl,
 		result{Name: "drained after", Unit: "s", digits: 1, Value: took.Seconds()},
 		result{Name: "drained", Unit: "pods/s", digits: 1, Value: float64(m.opts.massPods) / took.Seconds()})
-	return m.clean(ctx)
+	m.clean(ctx)
 }
 
 // compare sets the targets. The time is that for 150,000 pods, in proportion.

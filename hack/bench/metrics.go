@@ -18,90 +18,43 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // fetch reads a page that a component serves to administrators.
-func (c *cluster) fetch(ctx context.Context, component, path string) (io.ReadCloser, error) {
-	config, err := c.local.Config()
-	if err != nil {
-		return nil, err
-	}
-	ports, err := c.local.Ports()
-	if err != nil {
-		return nil, err
-	}
-	url := fmt.Sprintf("https://127.0.0.1:%d%s", ports[component], path)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", url, err)
-	}
-	request.Header.Set("Authorization", "Bearer "+config.BearerToken)
-	// Some components have made their certificates themselves.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", url, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		response.Body.Close()
-		return nil, fmt.Errorf("reading %s: %s", url, response.Status)
-	}
-	return response.Body, nil
-}
-
-// managerHeap returns the heap of the controller manager after a garbage collection, in bytes.
-func (c *cluster) managerHeap(ctx context.Context) (float64, error) {
-	heap, _, err := c.managerMemory(ctx)
-	return heap, err
+func (c *cluster) fetch(ctx context.Context, component, path string) []byte {
+	config := must(c.local.Config())
+	config.Host = fmt.Sprintf("https://127.0.0.1:%d", must(c.local.Ports())[component])
+	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true} // Some have made their certificates themselves.
+	page, err := must(discovery.NewDiscoveryClientForConfig(config)).RESTClient().Get().RequestURI(path).DoRaw(ctx)
+	check(err, "reading ", path, " of ", component)
+	return page
 }
 
 // serverMemory returns the memory of the API server that is resident, in bytes.
-func (c *cluster) serverMemory() (float64, error) {
-	process, _, err := findProcess(c.local.Output, filepath.Join("clusters", clusterName, "bin", controlplane.APIServer))
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of the API server: %w", err)
-	}
-	stat, err := process.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("reading the memory of the API server: %w", err)
-	}
-	return float64(stat.ResidentMemory()), nil
+func (c *cluster) serverMemory() float64 {
+	return float64(must(c.process(controlplane.APIServer).Stat()).ResidentMemory())
 }
 
 // managerMemory returns the heap of the controller manager after a garbage collection, and the stacks of
 // its goroutines, in bytes. The profile, which says what holds the heap, stays beside the results.
-func (c *cluster) managerMemory(ctx context.Context) (heap, stacks float64, err error) {
-	body, err := c.fetch(ctx, controlplane.ControllerManager, "/debug/pprof/heap?gc=1&debug=1")
-	if err != nil {
-		return 0, 0, err
-	}
-	defer body.Close()
-	profile, err := io.ReadAll(body)
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading a profile: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(c.opts.resultsDir(), fmt.Sprintf("heap-%d.pprof", c.heaps)), profile, 0o644); err != nil {
-		return 0, 0, fmt.Errorf("writing a profile: %w", err)
-	}
+func (c *cluster) managerMemory(ctx context.Context) (heap, stacks float64) {
+	profile := c.fetch(ctx, controlplane.ControllerManager, "/debug/pprof/heap?gc=1&debug=1")
+	check(os.WriteFile(filepath.Join(c.opts.resultsDir(), fmt.Sprintf("heap-%d.pprof", c.heaps)), profile, 0o644), "writing a profile")
 	c.heaps++
-	return memoryOf(profile)
+	return profiled(profile, heapAlloc), profiled(profile, stacksInUse)
 }
 
 var (
@@ -109,96 +62,79 @@ var (
 	stacksInUse = regexp.MustCompile(`(?m)^# Stack = (\d+) / \d+$`)
 )
 
-// memoryOf returns what a profile says of the memory, in bytes.
-func memoryOf(profile []byte) (heap, stacks float64, err error) {
-	for _, figure := range []struct {
-		pattern *regexp.Regexp
-		to      *float64
-	}{{heapAlloc, &heap}, {stacksInUse, &stacks}} {
-		found := figure.pattern.FindSubmatch(profile)
-		if found == nil {
-			return 0, 0, fmt.Errorf("the profile has no line like %s", figure.pattern)
-		}
-		if *figure.to, err = strconv.ParseFloat(string(found[1]), 64); err != nil {
-			return 0, 0, err
-		}
+// profiled returns what a profile says of the memory, in bytes.
+func profiled(profile []byte, pattern *regexp.Regexp) float64 {
+	found := pattern.FindSubmatch(profile)
+	if found == nil {
+		check(fmt.Errorf("the profile has no line like %s", pattern))
 	}
-	return heap, stacks, nil
+	return must(strconv.ParseFloat(string(found[1]), 64))
 }
 
 // apiMetrics are the metrics of the API server.
-type apiMetrics map[string]*dto.MetricFamily
+type apiMetrics testutil.Metrics
 
-func (c *cluster) apiMetrics(ctx context.Context) (apiMetrics, error) {
-	body, err := c.fetch(ctx, controlplane.APIServer, "/metrics")
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	metrics, err := parser.TextToMetricFamilies(body)
-	if err != nil {
-		return nil, fmt.Errorf("reading the metrics of the API server: %w", err)
-	}
-	return metrics, nil
+func (c *cluster) apiMetrics(ctx context.Context) apiMetrics {
+	return parseMetrics(c.fetch(ctx, controlplane.APIServer, "/metrics"))
+}
+
+func parseMetrics(page []byte) apiMetrics {
+	metrics := testutil.NewMetrics()
+	check(testutil.ParseMetrics(string(page), &metrics), "reading the metrics of the API server")
+	return apiMetrics(metrics)
 }
 
 // settledMetrics returns the metrics once no more requests and evictions are written: the end of the
 // last evictions is recorded after the pods are gone.
-func (c *cluster) settledMetrics(ctx context.Context) (metrics apiMetrics, err error) {
+func (c *cluster) settledMetrics(ctx context.Context) (metrics apiMetrics) {
 	last := math.NaN()
-	err = wait.PollUntilContextTimeout(ctx, quietTime, stepTimeout, true, func(ctx context.Context) (bool, error) {
-		if metrics, err = c.apiMetrics(ctx); err != nil {
-			return false, err
-		}
+	await(ctx, "the end of writes", quietTime, stepTimeout, func(ctx context.Context) bool {
+		metrics = c.apiMetrics(ctx)
 		writes := metrics.writesOfRequests()
 		settled := writes == last
 		last = writes
-		return settled, nil
+		return settled
 	})
-	return metrics, err
+	return metrics
 }
+
+// isMutation reports whether the sample is about requests that write.
+func isMutation(sample *testutil.Sample) bool {
+	return slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}, string(sample.Metric["verb"]))
+}
+
+// count counts the requests that write and are of a kind.
+func (a apiMetrics) count(is func(*testutil.Sample) bool) float64 {
+	total := 0.0
+	for _, sample := range a["apiserver_request_total"] {
+		if isMutation(sample) && is(sample) {
+			total += float64(sample.Value)
+		}
+	}
+	return total
+}
+
+// writes counts the requests that write.
+func (a apiMetrics) writes() float64 { return a.count(isMutation) }
 
 // writesOfRequests counts the writes that an eviction consists of: one that creates the request, the
 // eviction, and one of its status.
 func (a apiMetrics) writesOfRequests() float64 {
-	total := 0.0
-	for _, metric := range a["apiserver_request_total"].GetMetric() {
-		labels := map[string]string{}
-		for _, label := range metric.GetLabel() {
-			labels[label.GetName()] = label.GetValue()
-		}
-		if isMutation(metric) && labels["verb"] != "DELETE" && (labels["resource"] == "evictionrequests" || labels["subresource"] == "eviction") {
-			total += metric.GetCounter().GetValue()
-		}
-	}
-	return total
-}
-
-// isMutation reports whether the metric is about requests that write.
-func isMutation(metric *dto.Metric) bool {
-	return slices.ContainsFunc(metric.GetLabel(), func(label *dto.LabelPair) bool {
-		return label.GetName() == "verb" && slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE"}, label.GetValue())
+	return a.count(func(sample *testutil.Sample) bool {
+		return sample.Metric["verb"] != "DELETE" && (sample.Metric["resource"] == "evictionrequests" || sample.Metric["subresource"] == "eviction")
 	})
-}
-
-// writes counts the requests that write.
-func (a apiMetrics) writes() float64 {
-	total := 0.0
-	for _, metric := range a["apiserver_request_total"].GetMetric() {
-		if isMutation(metric) {
-			total += metric.GetCounter().GetValue()
-		}
-	}
-	return total
 }
 
 // writeLatency returns how long p percent of the requests that write took at most, in seconds, since
 // the earlier metrics. It is the upper limit of a bucket.
 func (a apiMetrics) writeLatency(p float64, before apiMetrics) float64 {
-	counts := a.writeBuckets()
-	for limit, count := range before.writeBuckets() {
-		counts[limit] -= count
+	counts := map[float64]float64{}
+	for sign, metrics := range map[float64]apiMetrics{1: a, -1: before} {
+		for _, bucket := range metrics["apiserver_request_duration_seconds_bucket"] {
+			if isMutation(bucket) {
+				counts[must(strconv.ParseFloat(string(bucket.Metric["le"]), 64))] += sign * float64(bucket.Value)
+			}
+		}
 	}
 	total := counts[math.Inf(1)]
 	for _, limit := range slices.Sorted(maps.Keys(counts)) {
@@ -207,17 +143,4 @@ func (a apiMetrics) writeLatency(p float64, before apiMetrics) float64 {
 		}
 	}
 	return math.NaN()
-}
-
-// writeBuckets returns how many requests that write took at most so many seconds.
-func (a apiMetrics) writeBuckets() map[float64]float64 {
-	counts := map[float64]float64{}
-	for _, metric := range a["apiserver_request_duration_seconds"].GetMetric() {
-		if isMutation(metric) {
-			for _, bucket := range metric.GetHistogram().GetBucket() {
-				counts[bucket.GetUpperBound()] += float64(bucket.GetCumulativeCount())
-			}
-		}
-	}
-	return counts
 }

@@ -19,7 +19,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -29,7 +28,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -100,24 +98,13 @@ const (
 
 // measurePodPicker measures what downscale pod pickers cost: those of other ReplicaSets that hang, those
 // that answer, and those that are waited for.
-func measurePodPicker(ctx context.Context, opts options, r *report) (err error) {
-	if opts.pickerSets == 0 {
-		return nil
-	}
-	quick, err := startPickers("127.0.0.", 1, quickAnswer)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, quick.close()) }()
-	hanging, err := startPickers("127.0.1.", hangingSets, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, hanging.close()) }()
+func measurePodPicker(ctx context.Context, opts options, r *report) {
+	quick := must(startPickers("127.0.0.", 1, quickAnswer))
+	defer func() { check(quick.close()) }()
+	hanging := must(startPickers("127.0.1.", hangingSets, 0))
+	defer func() { check(hanging.close()) }()
 	opts.nodes = 1 + (opts.pickerSets*setPods+podsPerSetNode-1)/podsPerSetNode
-	opts.args = append(slices.Clone(opts.args),
-		"kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*",
-		fmt.Sprintf("kube-controller-manager:kube-api-qps=%d", pickerQPS), fmt.Sprintf("kube-controller-manager:kube-api-burst=%d", pickerQPS),
+	opts.args = append(append(slices.Clone(opts.args), managerLimits(pickerQPS, pickerQPS)...), openProfiles,
 		fmt.Sprintf("kube-controller-manager:downscale-pod-picker-allowed-cidrs=127.0.0.1/32:%d,127.0.1.0/24:%d", quick.port, hanging.port))
 	p := &picking{
 		quick: quick, hanging: hanging,
@@ -126,15 +113,12 @@ func measurePodPicker(ctx context.Context, opts options, r *report) (err error) 
 		beside: r.table(rowPerCase, "A ReplicaSet without a picker from %d to %d pods, medians of %d runs of %d, and %d others from %d to %d pods.",
 			besidePods, besidePodsLeft, opts.runs, besideRounds, min(hangingSets, opts.pickerSets), setPods, setPodsLeft),
 	}
-	return onCluster(ctx, opts, r, pickerGates, func(c *cluster) error {
+	onCluster(ctx, opts, r, pickerGates, func(c *cluster) {
 		p.cluster = c
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel() // Ends the watch.
-		if err := p.measure(ctx); err != nil {
-			return err
-		}
+		p.run(ctx)
 		comparePickers(p.scaled, p.beside)
-		return nil
 	})
 }
 
@@ -148,61 +132,46 @@ type picking struct {
 	single         types.NamespacedName
 }
 
-func (p *picking) measure(ctx context.Context) error {
-	if err := p.create(ctx); err != nil {
-		return err
-	}
+func (p *picking) run(ctx context.Context) {
+	p.create(ctx)
 	// Quick ones first: whoever has hung gets fewer places for a time.
 	for run := range p.opts.runs {
-		if err := p.measureScaled(ctx, run); err != nil {
-			return fmt.Errorf("scaling %d ReplicaSets: %w", len(p.sets), err)
-		}
+		p.measureScaled(ctx, run)
 	}
 	for run := range p.opts.runs {
-		if err := p.measureHanging(ctx, run); err != nil {
-			return fmt.Errorf("%s: %w", hungSets, err)
-		}
+		p.measureHanging(ctx, run)
 	}
-	if err := p.measureMemory(ctx); err != nil {
-		return fmt.Errorf("%s: %w", setsWaiting, err)
-	}
-	return nil
+	p.measureWaiting(ctx)
 }
 
 // create creates the ReplicaSets and waits for their pods.
-func (p *picking) create(ctx context.Context) error {
+func (p *picking) create(ctx context.Context) {
 	for i := range pickerNamespaces {
-		if err := p.createNamespace(ctx, pickerNamespace(i)); err != nil {
-			return err
-		}
+		p.createNamespace(ctx, pickerNamespace(i))
 	}
 	for i := range p.opts.pickerSets {
 		p.sets = append(p.sets, types.NamespacedName{Namespace: pickerNamespace(i), Name: appName(i)})
 	}
 	p.single = types.NamespacedName{Namespace: namespace, Name: "single"}
-	var err error
-	if p.watch, err = p.watchSets(ctx); err != nil {
-		return err
-	}
+	p.watch = &setWatch{states: map[types.NamespacedName]setState{}}
+	watchAll(ctx, p.cluster, func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
+		return f.Apps().V1().ReplicaSets().Informer()
+	},
+		func(rs *appsv1.ReplicaSet) { p.watch.see(rs, time.Now()) },
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = pickerLabel }))
 	fmt.Printf("podpicker: creating %d ReplicaSets with %d pods\n", len(p.sets), setPods)
 	all := append(slices.Clone(p.sets), p.single)
 	s := newScaling(all)
-	err = p.inParallel(ctx, len(all), func(ctx context.Context, i int) error {
+	p.inParallel(ctx, len(all), func(ctx context.Context, i int) {
 		pods := int32(setPods)
 		if all[i] == p.single {
 			pods = besidePods
 		}
 		s.began[i], s.generations[i] = time.Now(), 1
-		_, err := p.setup.AppsV1().ReplicaSets(all[i].Namespace).Create(ctx, newReplicaSet(i, all[i].Name, pods, nodeName(i%p.opts.nodes)), metav1.CreateOptions{})
-		return err
+		must(p.setup.AppsV1().ReplicaSets(all[i].Namespace).Create(ctx, newReplicaSet(i, all[i].Name, pods, nodeName(i%p.opts.nodes)), metav1.CreateOptions{}))
 	})
-	if err != nil {
-		return fmt.Errorf("creating ReplicaSets: %w", err)
-	}
-	if _, err := p.await(ctx, s); err != nil {
-		return err
-	}
-	return p.quiet(ctx)
+	p.await(ctx, s)
+	p.quiet(ctx)
 }
 
 func pickerNamespace(index int) string {
@@ -225,16 +194,13 @@ func newReplicaSet(index int, name string, pods int32, node string) *appsv1.Repl
 }
 
 // quiet waits until controllers are silent.
-func (p *picking) quiet(ctx context.Context) error {
-	_, err := p.audit.untilQuiet(ctx, byAnyController)
-	return err
-}
+func (p *picking) quiet(ctx context.Context) { p.audit.untilQuiet(ctx, byAnyController) }
 
 // withoutPicker is the picker of no ReplicaSet.
 func withoutPicker(int) *v1.DownscalePodPicker { return nil }
 
 // measureScaled scales all ReplicaSets down at once, without a picker and with one that answers.
-func (p *picking) measureScaled(ctx context.Context, run int) error {
+func (p *picking) measureScaled(ctx context.Context, run int) {
 	// With the defaults of the API.
 	quick := func(i int) *v1.DownscalePodPicker { return p.quick.spec(i, 3, time.Second) }
 	for _, way := range []struct {
@@ -242,158 +208,94 @@ func (p *picking) measureScaled(ctx context.Context, run int) error {
 		picker func(int) *v1.DownscalePodPicker
 	}{{setsPlain, withoutPicker}, {setsPicked, quick}} {
 		_, _, before := p.quick.counts()
-		if err := p.audit.skip(); err != nil {
-			return err
-		}
-		s, took, err := p.scale(ctx, p.sets, setPodsLeft, way.picker)
-		if err != nil {
-			return err
-		}
-		all, err := p.audit.untilQuiet(ctx, byAnyController)
-		if err != nil {
-			return err
-		}
+		var whole float64
+		m := p.measure(ctx, byAnyController, func() {
+			s, took := p.scale(ctx, p.sets, setPodsLeft, way.picker)
+			whole = s.whole(took)
+		})
 		_, _, after := p.quick.counts()
-		whole := s.whole(took)
 		fmt.Printf("run %d of %d, %-40s %8.1f s, picker asked %d times\n", run+1, p.opts.runs, way.name, whole, after-before)
+		perSet := func(name string, number float64) result {
+			return result{Name: name, Unit: "per ReplicaSet", digits: 2, Value: number / float64(len(p.sets))}
+		}
 		p.scaled.add(way.name,
 			result{Name: scaledAfter, Unit: "s", digits: 2, Value: whole},
-			result{Name: "requests of the replicaset-controller", Unit: "per ReplicaSet", digits: 2, Value: all.count(by("replicaset-controller")) / float64(len(p.sets))},
-			result{Name: "picker has answered", Unit: "per ReplicaSet", digits: 2, Value: float64(after-before) / float64(len(p.sets))})
-		if _, _, err := p.scale(ctx, p.sets, setPods, withoutPicker); err != nil {
-			return err
-		}
-		if err := p.quiet(ctx); err != nil {
-			return err
-		}
+			perSet("requests of the replicaset-controller", m.all.count(by(replicaSetController))),
+			perSet("picker has answered", float64(after-before)))
+		p.restore(ctx, p.sets)
 	}
-	return nil
+}
+
+// restore gives ReplicaSets their pods back.
+func (p *picking) restore(ctx context.Context, sets []types.NamespacedName) {
+	p.scale(ctx, sets, setPods, withoutPicker)
+	p.quiet(ctx)
 }
 
 // measureHanging scales one ReplicaSet down without and beside others that wait for their pickers, and
 // these without and with pickers.
-func (p *picking) measureHanging(ctx context.Context, run int) error {
+func (p *picking) measureHanging(ctx context.Context, run int) {
 	sets := p.sets[:min(hangingSets, len(p.sets))]
-	if err := p.scaleSingle(ctx, besideNone); err != nil {
-		return err
-	}
-	_, plain, err := p.scale(ctx, sets, setPodsLeft, withoutPicker)
-	if err != nil {
-		return err
-	}
+	p.scaleSingle(ctx, besideNone)
+	_, plain := p.scale(ctx, sets, setPodsLeft, withoutPicker)
 	p.beside.add(plainSets, result{Name: longestAfter, Unit: "s", digits: 2, Value: slices.Max(plain)})
-	if _, _, err := p.scale(ctx, sets, setPods, withoutPicker); err != nil {
-		return err
-	}
-	if err := p.quiet(ctx); err != nil {
-		return err
-	}
-	s, err := p.patch(ctx, sets, setPodsLeft, func(i int) *v1.DownscalePodPicker { return p.hanging.spec(i, hangRetries, hangTimeout) })
-	if err != nil {
-		return err
-	}
-	if err := p.awaitWaiting(ctx, s); err != nil {
-		return err
-	}
-	if err := p.quiet(ctx); err != nil { // As before the ReplicaSet was scaled alone.
-		return err
-	}
-	if err := p.scaleSingle(ctx, besideHanging); err != nil {
-		return err
-	}
-	if err := p.stillWait(s); err != nil {
-		return err
-	}
-	hung, err := p.await(ctx, s)
-	if err != nil {
-		return err
-	}
+	p.restore(ctx, sets)
+	s := p.patch(ctx, sets, setPodsLeft, func(i int) *v1.DownscalePodPicker { return p.hanging.spec(i, hangRetries, hangTimeout) })
+	p.awaitWaiting(ctx, s)
+	p.quiet(ctx) // As before the ReplicaSet was scaled alone.
+	p.scaleSingle(ctx, besideHanging)
+	p.stillWait(s)
+	longest := slices.Max(p.await(ctx, s))
 	_, most, _ := p.hanging.counts()
-	fmt.Printf("run %d of %d, %s: the last one was scaled down after %.1f s, %d were asked at a time\n", run+1, p.opts.runs, hungSets, slices.Max(hung), most)
+	fmt.Printf("run %d of %d, %s: the last one was scaled down after %.1f s, %d were asked at a time\n", run+1, p.opts.runs, hungSets, longest, most)
 	p.beside.add(hungSets,
-		result{Name: longestAfter, Unit: "s", digits: 2, Value: slices.Max(hung)},
+		result{Name: longestAfter, Unit: "s", digits: 2, Value: longest},
 		result{Name: "asked at a time, at most", Value: float64(most)})
-	if _, _, err := p.scale(ctx, sets, setPods, withoutPicker); err != nil {
-		return err
-	}
-	if err := p.quiet(ctx); err != nil {
-		return err
-	}
+	p.restore(ctx, sets)
 	// Once more: what else changes in the course of a run is on both sides of the comparison.
-	return p.scaleSingle(ctx, besideNone)
+	p.scaleSingle(ctx, besideNone)
 }
 
 // scaleSingle scales the single ReplicaSet down several times.
-func (p *picking) scaleSingle(ctx context.Context, name string) error {
+func (p *picking) scaleSingle(ctx context.Context, name string) {
 	single := []types.NamespacedName{p.single}
 	var all []float64
 	for range besideRounds {
-		_, took, err := p.scale(ctx, single, besidePodsLeft, withoutPicker)
-		if err != nil {
-			return err
-		}
-		if _, _, err := p.scale(ctx, single, besidePods, withoutPicker); err != nil {
-			return err
-		}
+		_, took := p.scale(ctx, single, besidePodsLeft, withoutPicker)
+		p.scale(ctx, single, besidePods, withoutPicker)
 		p.beside.add(name, result{Name: scaledAfter, Unit: "ms", digits: 1, Value: 1000 * took[0]})
 		all = append(all, 1000*took[0])
 	}
 	fmt.Printf("%s: %.0f ms\n", name, median(all))
-	return nil
 }
 
-// measureMemory measures what a question needs that waits for its picker: heap, and the stack of its
+// measureWaiting measures what a question needs that waits for its picker: heap, and the stack of its
 // goroutine.
-func (p *picking) measureMemory(ctx context.Context) error {
+func (p *picking) measureWaiting(ctx context.Context) {
 	picker := func(i int) *v1.DownscalePodPicker { return p.hanging.spec(i, hangRetries, questionTimeout) }
 	// What the picker in the ReplicaSet needs is there before.
-	if _, _, err := p.scale(ctx, p.sets, setPods, picker); err != nil {
-		return err
-	}
-	if err := p.awaitCalm(ctx); err != nil {
-		return err
-	}
-	before, err := p.medianMemory(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := p.patch(ctx, p.sets, setPodsLeft, picker)
-	if err != nil {
-		return err
-	}
-	if err := p.awaitWaiting(ctx, s); err != nil {
-		return err
-	}
-	waiting, err := p.medianMemory(ctx)
-	if err != nil {
-		return err
-	}
-	if err := p.stillWait(s); err != nil {
-		return err
-	}
+	p.scale(ctx, p.sets, setPods, picker)
+	p.awaitCalm(ctx)
+	before := p.medianMemory(ctx)
+	s := p.patch(ctx, p.sets, setPodsLeft, picker)
+	p.awaitWaiting(ctx, s)
+	waiting := p.medianMemory(ctx)
+	p.stillWait(s)
 	perQuestion := (waiting - before) / 1024 / float64(len(p.sets))
 	fmt.Printf("%s: %.1f KiB each\n", setsWaiting, perQuestion)
-	took, err := p.await(ctx, s)
-	if err != nil {
-		return err
-	}
 	p.scaled.add(setsWaiting,
 		result{Name: memoryPerWait, Unit: "KiB", digits: 2, Value: perQuestion},
-		result{Name: scaledAfter, Unit: "s", digits: 2, Value: s.whole(took)})
-	return nil
+		result{Name: scaledAfter, Unit: "s", digits: 2, Value: s.whole(p.await(ctx, s))})
 }
 
 // medianMemory returns the median of what several reads find of heap and stacks, in bytes.
-func (p *picking) medianMemory(ctx context.Context) (float64, error) {
+func (p *picking) medianMemory(ctx context.Context) float64 {
 	var values []float64
 	for range memoryReads {
-		heap, stacks, err := p.managerMemory(ctx)
-		if err != nil {
-			return 0, err
-		}
+		heap, stacks := p.managerMemory(ctx)
 		values = append(values, heap+stacks)
 	}
-	return median(values), nil
+	return median(values)
 }
 
 // comparePickers sets the targets.
@@ -440,64 +342,49 @@ func (s *scaling) whole(took []float64) float64 {
 }
 
 // scale scales ReplicaSets, and returns how long each took to have its pods, and no more.
-func (p *picking) scale(ctx context.Context, sets []types.NamespacedName, pods int, picker func(int) *v1.DownscalePodPicker) (*scaling, []float64, error) {
-	s, err := p.patch(ctx, sets, pods, picker)
-	if err != nil {
-		return nil, nil, err
-	}
-	took, err := p.await(ctx, s)
-	return s, took, err
+func (p *picking) scale(ctx context.Context, sets []types.NamespacedName, pods int, picker func(int) *v1.DownscalePodPicker) (*scaling, []float64) {
+	s := p.patch(ctx, sets, pods, picker)
+	return s, p.await(ctx, s)
 }
 
 // patch writes the replicas and the picker of ReplicaSets.
-func (p *picking) patch(ctx context.Context, sets []types.NamespacedName, pods int, picker func(int) *v1.DownscalePodPicker) (*scaling, error) {
+func (p *picking) patch(ctx context.Context, sets []types.NamespacedName, pods int, picker func(int) *v1.DownscalePodPicker) *scaling {
 	s := newScaling(sets)
-	err := p.inParallel(ctx, len(sets), func(ctx context.Context, i int) error {
-		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"replicas": pods, "downscalePodPicker": picker(i)}})
-		if err != nil {
-			return err
-		}
+	p.inParallel(ctx, len(sets), func(ctx context.Context, i int) {
+		patch := must(json.Marshal(map[string]any{"spec": map[string]any{"replicas": pods, "downscalePodPicker": picker(i)}}))
 		s.began[i] = time.Now()
 		changed, err := p.setup.AppsV1().ReplicaSets(sets[i].Namespace).Patch(ctx, sets[i].Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil {
-			return fmt.Errorf("scaling ReplicaSet %s: %w", sets[i], err)
-		}
+		check(err, "scaling ReplicaSet ", sets[i])
 		s.generations[i] = changed.Generation
-		return nil
 	})
-	return s, err
+	return s
 }
 
 // await waits until all ReplicaSets are settled, and returns after how many seconds each was.
-func (p *picking) await(ctx context.Context, s *scaling) (took []float64, err error) {
-	err = wait.PollUntilContextTimeout(ctx, settleInterval, stepTimeout, true, func(context.Context) (bool, error) {
-		took = p.watch.took(s)
-		return len(took) == len(s.sets), nil
+func (p *picking) await(ctx context.Context, s *scaling) (took []float64) {
+	err := attempt(func() {
+		await(ctx, "them", settleInterval, stepTimeout, func(context.Context) bool {
+			took = p.watch.took(s)
+			return len(took) == len(s.sets)
+		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for the pods of ReplicaSets, %d of %d have what they should: %w", len(took), len(s.sets), err)
-	}
-	return took, nil
+	check(err, fmt.Sprintf("waiting for the pods of ReplicaSets, %d of %d have what they should", len(took), len(s.sets)))
+	return took
 }
 
 // awaitWaiting waits until the controller has seen the change of all ReplicaSets, and asks pickers.
-func (p *picking) awaitWaiting(ctx context.Context, s *scaling) error {
-	err := wait.PollUntilContextTimeout(ctx, settleInterval, stepTimeout, true, func(context.Context) (bool, error) {
+func (p *picking) awaitWaiting(ctx context.Context, s *scaling) {
+	await(ctx, "the controller to ask pickers", settleInterval, stepTimeout, func(context.Context) bool {
 		asking, _, _ := p.hanging.counts()
-		return asking > 0 && p.watch.observed(s), nil
+		return asking > 0 && p.watch.observed(s)
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the controller to ask pickers: %w", err)
-	}
-	return nil
 }
 
 // stillWait fails if a ReplicaSet has been scaled down: then too little time was left to measure others.
-func (p *picking) stillWait(s *scaling) error {
+func (p *picking) stillWait(s *scaling) {
 	if took := p.watch.took(s); len(took) > 0 {
-		return fmt.Errorf("%d of %d ReplicaSets no longer waited at the end of the measurement: the machine is too slow for it", len(took), len(s.sets))
+		check(fmt.Errorf("%d of %d ReplicaSets no longer waited at the end of the measurement: the machine is too slow for it", len(took), len(s.sets)))
 	}
-	return nil
 }
 
 // setWatch knows since when ReplicaSets have the pods that they should have.
@@ -513,26 +400,6 @@ type setState struct {
 	// settled is the newest generation of which it had all pods, and no more, first at a time.
 	settled   int64
 	settledAt time.Time
-}
-
-// watchSets watches the ReplicaSets until the context ends.
-func (p *picking) watchSets(ctx context.Context) (*setWatch, error) {
-	w := &setWatch{states: map[types.NamespacedName]setState{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(p.setup, 0,
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = pickerLabel }))
-	informer := factory.Apps().V1().ReplicaSets().Informer()
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { w.see(obj.(*appsv1.ReplicaSet), time.Now()) },
-		UpdateFunc: func(_, obj any) { w.see(obj.(*appsv1.ReplicaSet), time.Now()) },
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching ReplicaSets: %w", err)
-	}
-	factory.StartWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return nil, fmt.Errorf("watching ReplicaSets: %w", context.Cause(ctx))
-	}
-	return w, nil
 }
 
 func (w *setWatch) see(rs *appsv1.ReplicaSet, now time.Time) {

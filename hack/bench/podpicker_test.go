@@ -19,6 +19,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -89,14 +90,18 @@ func TestComparePickersWithoutFigures(t *testing.T) {
 	}
 }
 
-func TestMemoryOf(t *testing.T) {
+func TestProfiled(t *testing.T) {
 	const profile = "# runtime.MemStats\n# HeapAlloc = 1234\n# HeapSys = 9\n# Stack = 56 / 78\n"
-	if heap, stacks, err := memoryOf([]byte(profile)); heap != 1234 || stacks != 56 || err != nil {
-		t.Errorf("heap %v, stacks %v, %v", heap, stacks, err)
-	}
-	for _, missing := range []string{"HeapAlloc", "Stack"} {
-		if _, _, err := memoryOf([]byte(strings.ReplaceAll(profile, missing, "Other"))); err == nil || !strings.Contains(err.Error(), missing) {
-			t.Errorf("without %s: %v", missing, err)
+	for name, tc := range map[string]struct {
+		pattern *regexp.Regexp
+		want    float64
+	}{"HeapAlloc": {heapAlloc, 1234}, "Stack": {stacksInUse, 56}} {
+		if got := profiled([]byte(profile), tc.pattern); got != tc.want {
+			t.Errorf("%s = %v, want %v", name, got, tc.want)
+		}
+		other := []byte(strings.ReplaceAll(profile, name, "Other"))
+		if err := attempt(func() { profiled(other, tc.pattern) }); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
 		}
 	}
 }

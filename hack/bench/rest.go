@@ -18,23 +18,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // quiet is a time in which no client wants anything.
@@ -44,35 +34,15 @@ type quiet struct {
 	who      string
 	measured selector
 	// meanwhile returns when the time is over.
-	meanwhile func(context.Context) error
+	meanwhile func(context.Context)
 }
 
 // measureRest measures what controllers do while no client wants anything. They must be silent
 // when it begins.
-func (c *cluster) measureRest(ctx context.Context, t *table, q quiet) error {
+func (c *cluster) measureRest(ctx context.Context, t *table, q quiet) {
 	fmt.Printf("%s: %s\n", q.name, c.opts.idleTime)
-	if err := c.audit.skip(); err != nil {
-		return err
-	}
-	start := time.Now()
-	before, err := c.managerCPUSeconds()
-	if err != nil {
-		return err
-	}
-	if err := q.meanwhile(ctx); err != nil {
-		return err
-	}
-	after, err := c.managerCPUSeconds()
-	if err != nil {
-		return err
-	}
-	took := time.Since(start)
-	all, err := c.audit.next()
-	if err != nil {
-		return err
-	}
-	t.add(q.name, q.results(took, after-before, all.of(q.measured))...)
-	return nil
+	m := c.measure(ctx, nil, func() { q.meanwhile(ctx) })
+	t.add(q.name, q.results(m.took, m.cpu, m.all.of(q.measured))...)
 }
 
 const restCPU = "CPU of kube-controller-manager"
@@ -95,142 +65,40 @@ func compareRest(t *table, with, without, who string) {
 }
 
 // sleepIdle returns after the time in which nothing happens.
-func (c *cluster) sleepIdle(ctx context.Context) error {
+func (c *cluster) sleepIdle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		check(context.Cause(ctx))
 	case <-time.After(c.opts.idleTime):
-		return nil
 	}
-}
-
-// managerCPUSeconds is what the controller manager has used since it was started.
-func (c *cluster) managerCPUSeconds() (float64, error) {
-	// The program was started by the path that the cluster has resolved.
-	return cpuSeconds(c.local.Output, managerProgram)
-}
-
-// managerProgram is where a local cluster has its controller manager.
-var managerProgram = filepath.Join("clusters", clusterName, "bin", controlplane.ControllerManager)
-
-// restartManager kills the controller manager and starts it again, as something that supervises it
-// would do.
-func (c *cluster) restartManager(ctx context.Context) error {
-	_, args, err := findProcess(c.local.Output, managerProgram)
-	if err != nil {
-		return fmt.Errorf("restarting the controller manager: %w", err)
-	}
-	ports, err := c.local.Ports()
-	if err != nil {
-		return err
-	}
-	if err := c.local.Signal(controlplane.ControllerManager, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("killing the controller manager: %w", err)
-	}
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, time.Minute, true, func(context.Context) (bool, error) {
-		// A process that is about to end has no arguments any more, but may still listen.
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports[controlplane.ControllerManager]))
-		if err != nil {
-			return false, nil
-		}
-		return true, listener.Close()
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for the end of the controller manager: %w", err)
-	}
-	log, err := os.OpenFile(filepath.Join(c.local.Logs(), controlplane.ControllerManager+".log"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return fmt.Errorf("opening the log of the controller manager: %w", err)
-	}
-	defer log.Close()
-	command := exec.Command(args[0], args[1:]...)
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // As the first one: the cluster finds it by its path.
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("starting the controller manager again: %w", err)
-	}
-	go func() { _ = command.Wait() }() // The log says how it ended.
-	return nil
-}
-
-// cpuSeconds is what the process of a program has used whose path is below a directory and ends
-// like this.
-func cpuSeconds(dir, program string) (float64, error) {
-	process, _, err := findProcess(dir, program)
-	if err != nil {
-		return 0, fmt.Errorf("reading the CPU time of %s: %w", program, err)
-	}
-	stat, err := process.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("reading the CPU time of %s: %w", program, err)
-	}
-	return stat.CPUTime(), nil
-}
-
-// findProcess returns the process of a program whose path is below a directory and ends like this,
-// and its arguments.
-func findProcess(dir, program string) (procfs.Proc, []string, error) {
-	processes, err := procfs.AllProcs()
-	if err != nil {
-		return procfs.Proc{}, nil, fmt.Errorf("listing processes: %w", err)
-	}
-	for _, process := range processes {
-		args, err := process.CmdLine()
-		if err != nil || len(args) == 0 {
-			continue // It is about to end.
-		}
-		if strings.HasPrefix(args[0], dir+"/") && strings.HasSuffix(args[0], "/"+program) {
-			return process, args, nil
-		}
-	}
-	return procfs.Proc{}, nil, errors.New("it does not run")
 }
 
 // idleInterceptor takes its time.
 const idleInterceptor = "patient.example.com"
 
 // measureIdle measures what the controller does for requests that wait.
-func measureIdle(ctx context.Context, opts options, r *report) error {
-	if opts.idle == 0 {
-		return nil
-	}
-	return onCluster(ctx, opts, r, featureGates, func(c *cluster) error {
+func measureIdle(ctx context.Context, opts options, r *report) {
+	onCluster(ctx, opts, r, featureGates, func(c *cluster) {
 		t := r.table(rowPerCase, "%d requests that wait, for %s.", opts.idle, opts.idleTime)
+		controller := by(evictionController)
 		for _, state := range []struct {
 			name    string
-			prepare func(context.Context) error
-			end     func(context.Context, *table) error
+			prepare func(context.Context)
+			end     func(context.Context, *table)
 		}{
-			{stateIntercepting, c.prepareIntercepting, nil},
+			{stateIntercepting, c.prepareIntercepting, func(context.Context, *table) {}},
 			{stateBlocked, c.prepareBlocked, c.measureRelease},
 		} {
 			fmt.Printf("creating %d %s\n", opts.idle, state.name)
-			if err := c.audit.skip(); err != nil {
-				return err
-			}
-			if err := state.prepare(ctx); err != nil {
-				return fmt.Errorf("%s: %w", state.name, err)
-			}
-			controller := by(evictionController)
-			begun, err := c.audit.untilQuiet(ctx, controller)
-			if err != nil {
-				return err
-			}
-			t.derive(state.name, result{Name: "writes at first", Unit: "per request", digits: 2, Value: begun.count(controller, isWrite) / float64(opts.idle)})
-			if err := c.measureRest(ctx, t, quiet{state.name, "the controller", controller, c.sleepIdle}); err != nil {
-				return err
-			}
-			if state.end != nil {
-				if err := state.end(ctx, t); err != nil {
-					return fmt.Errorf("%s: %w", state.name, err)
-				}
-			}
-			if err := c.clean(ctx); err != nil {
-				return err
-			}
+			check(attempt(func() {
+				begun := c.measure(ctx, controller, func() { state.prepare(ctx) })
+				t.derive(state.name, result{Name: "writes at first", Unit: "per request", digits: 2, Value: begun.all.count(controller, isWrite) / float64(opts.idle)})
+				c.measureRest(ctx, t, quiet{state.name, "the controller", controller, c.sleepIdle})
+				state.end(ctx, t)
+				c.clean(ctx)
+			}), state.name)
 		}
 		compareIdle(t)
-		return nil
 	})
 }
 
@@ -261,31 +129,17 @@ func compareIdle(t *table) {
 
 // measureRelease lets the budget allow all evictions, and measures how long the blocked requests
 // take.
-func (c *cluster) measureRelease(ctx context.Context, t *table) error {
-	if err := c.audit.skip(); err != nil {
-		return err
-	}
-	started := time.Now()
-	patch := []byte(`{"spec":{"minAvailable":0}}`)
-	if _, err := c.setup.PolicyV1().PodDisruptionBudgets(namespace).Patch(ctx, appName(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("changing the budget: %w", err)
-	}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
-		pods, err := c.podsOn(ctx, nodeRange{0, c.opts.nodes})
-		return len(pods) == 0, err
+func (c *cluster) measureRelease(ctx context.Context, t *table) {
+	m := c.measure(ctx, by(evictionController), func() {
+		patch := []byte(`{"spec":{"minAvailable":0}}`)
+		must(c.setup.PolicyV1().PodDisruptionBudgets(namespace).Patch(ctx, appName(0), types.MergePatchType, patch, metav1.PatchOptions{}))
+		await(ctx, "the end of the pods", pollInterval, stepTimeout, func(ctx context.Context) bool {
+			return len(c.podsOn(ctx, nodeRange{0, c.opts.nodes})) == 0
+		})
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the end of the pods: %w", err)
-	}
-	took := time.Since(started)
-	all, err := c.audit.untilQuiet(ctx, by(evictionController))
-	if err != nil {
-		return err
-	}
-	for _, r := range releaseResults(all, c.opts.idle, took) {
+	for _, r := range releaseResults(m.all, c.opts.idle, m.took) {
 		t.derive(stateBlocked, r)
 	}
-	return nil
 }
 
 // releaseResults are the figures of a release. The budget allows evictions once the disruption
@@ -305,22 +159,14 @@ func releaseResults(all requests, pods int, took time.Duration) []result {
 }
 
 // prepareIntercepting makes requests whose interceptor is active and has reported.
-func (c *cluster) prepareIntercepting(ctx context.Context) error {
-	pods, err := c.createPods(ctx, c.opts.idle, c.spread, idleInterceptor)
-	if err != nil {
-		return err
-	}
-	if err := c.request(ctx, pods, "intercepted", func(request *coordinationv1alpha1.EvictionRequest) bool {
+func (c *cluster) prepareIntercepting(ctx context.Context) {
+	pods := c.createPods(ctx, c.opts.idle, c.spread, idleInterceptor)
+	c.request(ctx, pods, "intercepted", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return len(request.Status.ActiveInterceptors) == 1 && request.Status.ActiveInterceptors[0] == idleInterceptor
-	}); err != nil {
-		return err
-	}
+	})
 	requests := c.interceptor.CoordinationV1alpha1().EvictionRequests(namespace)
-	err = c.inParallel(ctx, len(pods), func(ctx context.Context, i int) error {
-		request, err := requests.Get(ctx, string(pods[i].UID), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	c.inParallel(ctx, len(pods), func(ctx context.Context, i int) {
+		request := must(requests.Get(ctx, string(pods[i].UID), metav1.GetOptions{}))
 		now := metav1.Now()
 		for j := range request.Status.Interceptors {
 			if entry := &request.Status.Interceptors[j]; entry.Name == idleInterceptor {
@@ -328,25 +174,15 @@ func (c *cluster) prepareIntercepting(ctx context.Context) error {
 				entry.Message = "This takes a while."
 			}
 		}
-		_, err = requests.UpdateStatus(ctx, request, metav1.UpdateOptions{})
-		return err
+		must(requests.UpdateStatus(ctx, request, metav1.UpdateOptions{}))
 	})
-	if err != nil {
-		return fmt.Errorf("reporting as the interceptor: %w", err)
-	}
-	return nil
 }
 
 // prepareBlocked makes requests whose eviction a budget refuses.
-func (c *cluster) prepareBlocked(ctx context.Context) error {
-	pods, err := c.createPods(ctx, c.opts.idle, c.spread)
-	if err != nil {
-		return err
-	}
-	if err := c.createBudget(ctx, len(pods), len(pods)); err != nil {
-		return err
-	}
-	return c.request(ctx, pods, "blocked", func(request *coordinationv1alpha1.EvictionRequest) bool {
+func (c *cluster) prepareBlocked(ctx context.Context) {
+	pods := c.createPods(ctx, c.opts.idle, c.spread)
+	c.createBudget(ctx, len(pods), len(pods))
+	c.request(ctx, pods, "blocked", func(request *coordinationv1alpha1.EvictionRequest) bool {
 		return isTrue(request, coordinationv1alpha1.EvictionRequestConditionBlocked)
 	})
 }

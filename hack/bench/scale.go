@@ -30,7 +30,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
@@ -63,50 +62,33 @@ const (
 
 // measureScale measures what maintenances cost on a cluster with many nodes, which are only
 // objects: no kubelet, real or simulated, reports for them.
-func measureScale(ctx context.Context, opts options, r *report) error {
-	if opts.scaleNodes == 0 {
-		return nil
-	}
+func measureScale(ctx context.Context, opts options, r *report) {
 	atRest := r.table(rowPerCase, "%d nodes that exist as objects alone, each of which reports once per measurement.", opts.scaleNodes)
 	drain := r.table(rowPerCase, "One NodeMaintenance over all of these nodes.")
-	err := onScaleCluster(ctx, opts, r, featureGates, ",-"+maintenanceController, func(c *cluster) error {
-		return c.measureSteady(ctx, atRest, scaleOff)
+	onScaleCluster(ctx, opts, r, featureGates, ",-"+maintenanceController, func(c *cluster) {
+		c.measureSteady(ctx, atRest, scaleOff)
 	})
-	if err != nil {
-		return err
-	}
-	err = onScaleCluster(ctx, opts, r, featureGates, "", func(c *cluster) error {
-		if err := c.measureAllNodes(ctx, drain); err != nil {
-			return err
-		}
-		if err := createAll(ctx, c, maintenances, c.requester.CoordinationV1alpha1().NodeMaintenances().Create, steadyMaintenance); err != nil {
-			return err
-		}
-		if err := awaitAll(ctx, "maintenances to be settled in their stage", c.setup.CoordinationV1alpha1().NodeMaintenances().List, isSettled); err != nil {
-			return err
-		}
-		return c.measureSteady(ctx, atRest, scaleOn)
+	onScaleCluster(ctx, opts, r, featureGates, "", func(c *cluster) {
+		c.measureAllNodes(ctx, drain)
+		createAll(ctx, c, maintenances, c.requester.CoordinationV1alpha1().NodeMaintenances().Create, steadyMaintenance)
+		awaitAll(ctx, stepTimeout, "maintenances to be settled in their stage", c.setup.CoordinationV1alpha1().NodeMaintenances().List, isSettled)
+		c.measureSteady(ctx, atRest, scaleOn)
 	})
 	compareRest(atRest, scaleOn, scaleOff, maintenanceController)
-	return err
 }
 
 // onScaleCluster measures something on a cluster with many nodes, and without kwok and some controllers.
-func onScaleCluster(ctx context.Context, opts options, r *report, gates, without string, measure func(*cluster) error) error {
+func onScaleCluster(ctx context.Context, opts options, r *report, gates, without string, measure func(*cluster)) {
 	opts.nodes = 0
 	// These would miss the kubelets.
 	controllers := "*,-node-lifecycle-controller,-taint-eviction-controller,-pod-garbage-collector-controller" + without
 	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:controllers="+controllers)
-	return onCluster(ctx, opts, r, gates, func(c *cluster) error {
+	onCluster(ctx, opts, r, gates, func(c *cluster) {
 		// It has no nodes, but watches pods.
-		if err := c.local.Signal(controlplane.Kwok, syscall.SIGKILL); err != nil {
-			return fmt.Errorf("ending kwok: %w", err)
-		}
+		check(c.local.Signal(controlplane.Kwok, syscall.SIGKILL), "ending kwok")
 		fmt.Printf("creating %d nodes\n", opts.scaleNodes)
-		if err := createAll(ctx, c, opts.scaleNodes, c.setup.CoreV1().Nodes().Create, newNode); err != nil {
-			return err
-		}
-		return measure(c)
+		createAll(ctx, c, opts.scaleNodes, c.setup.CoreV1().Nodes().Create, newNode)
+		measure(c)
 	})
 }
 
@@ -132,85 +114,49 @@ func newNode(index int) *v1.Node {
 
 // measureSteady measures what the controller manager does at rest. Each kubelet reports once,
 // evenly over the time: a real one does so every five minutes.
-func (c *cluster) measureSteady(ctx context.Context, t *table, name string) error {
-	if err := c.awaitCalm(ctx); err != nil {
-		return err
-	}
-	return c.measureRest(ctx, t, quiet{name, maintenanceController, by(maintenanceController), c.heartbeats})
+func (c *cluster) measureSteady(ctx context.Context, t *table, name string) {
+	c.awaitCalm(ctx)
+	c.measureRest(ctx, t, quiet{name, maintenanceController, by(maintenanceController), c.heartbeats})
 }
 
 // heartbeats writes the status of each node once, as its kubelet does, evenly within the time of
 // the measurement. It returns when that is over, later if the API server is too slow.
-func (c *cluster) heartbeats(ctx context.Context) error {
+func (c *cluster) heartbeats(ctx context.Context) {
 	limiter := rate.NewLimiter(rate.Every(c.opts.idleTime/time.Duration(c.opts.scaleNodes)), 1)
-	return c.inParallel(ctx, c.opts.scaleNodes, func(ctx context.Context, i int) error {
-		if err := limiter.Wait(ctx); err != nil {
-			return err
-		}
-		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"lastHeartbeatTime":%q}]}}`, v1.NodeReady, time.Now().UTC().Format(time.RFC3339))
-		_, err := c.setup.CoreV1().Nodes().Patch(ctx, nodeName(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		if err != nil {
-			return fmt.Errorf("reporting as the kubelet of %s: %w", nodeName(i), err)
-		}
-		return nil
-	})
+	c.patchNodes(ctx, 0, c.opts.scaleNodes, types.StrategicMergePatchType, func(string) []byte {
+		check(limiter.Wait(ctx))
+		return fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"lastHeartbeatTime":%q}]}}`, v1.NodeReady, time.Now().UTC().Format(time.RFC3339))
+	}, "status")
 }
 
 // awaitCalm waits until the controller manager is silent and uses next to no processor.
-func (c *cluster) awaitCalm(ctx context.Context) error {
-	if _, err := c.audit.untilQuiet(ctx, byAnyController); err != nil {
-		return err
-	}
+func (c *cluster) awaitCalm(ctx context.Context) {
+	c.audit.untilQuiet(ctx, byAnyController)
 	last := math.Inf(-1)
-	err := wait.PollUntilContextTimeout(ctx, calmTime, calmTimeout, true, func(context.Context) (bool, error) {
-		now, err := c.managerCPUSeconds()
+	awaitOr(ctx, calmTime, calmTimeout, func(context.Context) bool {
+		now := c.managerCPUSeconds()
 		used := now - last
 		last = now
-		return used <= calm*calmTime.Seconds(), err
+		return used <= calm*calmTime.Seconds()
 	})
-	if wait.Interrupted(err) {
-		return context.Cause(ctx) // Nil after calmTimeout.
-	}
-	return err
 }
 
 // measureAllNodes drains all nodes by one maintenance, and ends it. The pods exist as objects
 // alone: what is measured are the nodes.
-func (c *cluster) measureAllNodes(ctx context.Context, t *table) error {
+func (c *cluster) measureAllNodes(ctx context.Context, t *table) {
 	pods := podsPerRack * min(racks, c.opts.scaleNodes)
-	err := createAll(ctx, c, pods, c.setup.CoreV1().Pods(namespace).Create, func(i int) *v1.Pod { return newPod(i, nodeName(i)) })
-	if err != nil {
-		return err
-	}
-	if err := c.awaitCalm(ctx); err != nil {
-		return err
-	}
-	if err := c.audit.skip(); err != nil {
-		return err
-	}
-	start := time.Now()
-	if err := c.maintain(ctx, allLabel, "true"); err != nil {
-		return err
-	}
-	drained := time.Since(start)
-	fmt.Printf("%s over %d nodes: drained after %.1f s\n", scaleDrain, c.opts.scaleNodes, drained.Seconds())
-	all, err := c.audit.untilQuiet(ctx, by(maintenanceController))
-	if err != nil {
-		return err
-	}
-	if err := c.expectSelected(ctx); err != nil {
-		return err
-	}
+	createAll(ctx, c, pods, c.setup.CoreV1().Pods(namespace).Create, func(i int) *v1.Pod { return newPod(i, nodeName(i)) })
+	c.awaitCalm(ctx)
+	m := c.measure(ctx, by(maintenanceController), func() { c.maintain(ctx, allLabel, "true") })
+	fmt.Printf("%s over %d nodes: drained after %.1f s\n", scaleDrain, c.opts.scaleNodes, m.took.Seconds())
+	c.expectSelected(ctx)
 	ended := time.Now()
-	if err := c.endMaintenances(ctx); err != nil {
-		return err
-	}
-	results := append(c.allNodesResults(start, all),
+	c.endMaintenances(ctx)
+	t.add(scaleDrain, append(c.allNodesResults(m.start, m.all),
 		result{Name: "pods", Value: float64(pods)},
-		result{Name: "drained after", Unit: "s", digits: 1, Value: drained.Seconds()},
-		result{Name: "all nodes uncordoned after its deletion", Unit: "s", digits: 1, Value: time.Since(ended).Seconds()})
-	t.add(scaleDrain, results...)
-	return c.clean(ctx)
+		result{Name: "drained after", Unit: "s", digits: 1, Value: m.took.Seconds()},
+		result{Name: "all nodes uncordoned after its deletion", Unit: "s", digits: 1, Value: time.Since(ended).Seconds()})...)
+	c.clean(ctx)
 }
 
 // allNodesResults has what the audit log has of a maintenance of all nodes.
@@ -228,15 +174,11 @@ func (c *cluster) allNodesResults(start time.Time, all requests) []result {
 }
 
 // expectSelected fails if it was not all nodes that were drained.
-func (c *cluster) expectSelected(ctx context.Context) error {
-	m, err := c.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading maintenance %s: %w", maintenanceName, err)
-	}
+func (c *cluster) expectSelected(ctx context.Context) {
+	m := must(c.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{}))
 	if selected, drained := int(m.Status.SelectedNodes), int(m.Status.DrainStatus.DrainedNodes); selected != c.opts.scaleNodes || drained != c.opts.scaleNodes {
-		return fmt.Errorf("maintenance %s has drained %d of %d nodes, there are %d", m.Name, drained, selected, c.opts.scaleNodes)
+		check(fmt.Errorf("maintenance %s has drained %d of %d nodes, there are %d", m.Name, drained, selected, c.opts.scaleNodes))
 	}
-	return nil
 }
 
 // stages are those of the maintenances, in turn.

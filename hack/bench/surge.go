@@ -95,10 +95,7 @@ type surgeDrain struct {
 
 // measureSurge measures what it costs that Deployments replace their pods before these leave. Each
 // cluster is a new one, with all gates or without the one for that.
-func measureSurge(ctx context.Context, opts options, r *report) error {
-	if opts.surge == 0 {
-		return nil
-	}
+func measureSurge(ctx context.Context, opts options, r *report) {
 	opts.nodes = surgeNodes
 	s := surge{
 		atRest: r.table(rowPerCase, "%d Deployments with one replica at rest, all controllers.", opts.surge),
@@ -115,19 +112,14 @@ func measureSurge(ctx context.Context, opts options, r *report) error {
 		{surgeOnGates, min(opts.surgeReplicas, 1), opts.surgeReplicas, allNodes, allNodes, 0, "",
 			[]surgeDrain{{surgeLarge, oldNodes, false}}},
 	} {
-		if step.deployments == 0 {
-			continue
-		}
-		err := onCluster(ctx, opts, r, step.gates, func(c *cluster) error {
-			s.cluster = c
-			return s.measure(ctx, step)
-		})
-		if err != nil {
-			return err
+		if step.deployments > 0 {
+			onCluster(ctx, opts, r, step.gates, func(c *cluster) {
+				s.cluster = c
+				s.run(ctx, step)
+			})
 		}
 	}
 	compareSurge(s.atRest, s.drains, opts.surgeReplicas)
-	return nil
 }
 
 // compareSurge sets the targets. Drains by kubectl have none.
@@ -151,111 +143,61 @@ func compareSurge(atRest, drains *table, largeReplicas int) {
 	drains.want(surgeLarge, "requests for its eviction", atMost, surgeBudget)
 }
 
-func (s *surge) measure(ctx context.Context, step surgeStep) error {
+func (s *surge) run(ctx context.Context, step surgeStep) {
 	fmt.Printf("surge: creating %d Deployments with %d replicas\n", step.deployments, step.replicas)
-	if err := s.openNodes(ctx, step.first); err != nil {
-		return err
-	}
-	err := createAll(ctx, s.cluster, step.deployments, s.setup.AppsV1().Deployments(namespace).Create,
+	s.openNodes(ctx, step.first)
+	createAll(ctx, s.cluster, step.deployments, s.setup.AppsV1().Deployments(namespace).Create,
 		func(i int) *appsv1.Deployment { return newDeployment(i, int32(step.replicas)) })
-	if err != nil {
-		return err
-	}
-	if err := s.awaitSettled(ctx); err != nil {
-		return err
-	}
-	strict := policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(0))}
-	if err := s.createBudgets(ctx, step.budgets, 1, 0, strict); err != nil {
-		return err
-	}
-	if _, err := s.audit.untilQuiet(ctx, byAnyController); err != nil {
-		return err
-	}
+	s.awaitSettled(ctx)
+	s.createBudgets(ctx, step.budgets, 1, 0, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(0))})
+	s.audit.untilQuiet(ctx, byAnyController)
 	if step.rest != "" {
-		if err := s.measureRest(ctx, s.atRest, quiet{step.rest, "controllers", byAnyController, s.sleepIdle}); err != nil {
-			return err
-		}
+		s.measureRest(ctx, s.atRest, quiet{step.rest, "controllers", byAnyController, s.sleepIdle})
 	}
 	for _, d := range step.drains {
-		if err := s.openNodes(ctx, step.open); err != nil {
-			return err
-		}
-		if err := s.measureDrain(ctx, d, step.replicas); err != nil {
-			return err
-		}
-		if err := s.cleanRequests(ctx); err != nil {
-			return err
-		}
-		if _, err := s.audit.untilQuiet(ctx, byAnyController); err != nil {
-			return err
-		}
+		s.openNodes(ctx, step.open)
+		check(attempt(func() { s.measureDrain(ctx, d, step.replicas) }), d.name)
+		s.cleanRequests(ctx)
+		s.audit.untilQuiet(ctx, byAnyController)
 	}
-	return nil
 }
 
 // measureDrain makes one drain and waits until everything is as it was, on other nodes.
-func (s *surge) measureDrain(ctx context.Context, d surgeDrain, replicas int) error {
+func (s *surge) measureDrain(ctx context.Context, d surgeDrain, replicas int) {
 	fmt.Printf("surge: %s\n", d.name)
-	pods, err := s.podsOn(ctx, d.from)
-	if err != nil {
-		return err
-	}
-	recorder, err := availability.Start(ctx, s.setup, namespace)
-	if err != nil {
-		return err
-	}
+	pods := len(s.podsOn(ctx, d.from))
+	recorder := must(availability.Start(ctx, s.setup, namespace))
 	start := time.Now()
-	results, err := s.timeDrain(ctx, d, len(pods))
+	var results []result
+	err := attempt(func() { results = s.timeDrain(ctx, d, pods) })
 	// It has to end in any case.
 	record, incomplete := recorder.Stop(ctx)
-	if err := errors.Join(err, incomplete); err != nil {
-		return fmt.Errorf("%s: %w", d.name, err)
-	}
-	if err := s.expectNoPods(ctx, d.from); err != nil {
-		return fmt.Errorf("%s: %w", d.name, err)
-	}
+	check(errors.Join(err, incomplete))
+	s.expectNoPods(ctx, d.from)
 	s.drains.add(d.name, append(results, availabilityResults(record, start, time.Now(), replicas)...)...)
-	return nil
 }
 
 // timeDrain makes one drain of nodes with so many pods.
-func (s *surge) timeDrain(ctx context.Context, d surgeDrain, pods int) ([]result, error) {
-	if err := s.audit.skip(); err != nil {
-		return nil, err
-	}
-	before, err := s.managerCPUSeconds()
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	if d.byKubectl {
-		err = s.kubectlDrain(ctx, d.from.names()...)
-	} else {
-		err = s.maintain(ctx, v1.LabelHostname, d.from.names()...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	drained := time.Since(start)
-	fmt.Printf("  %d pods: %.1f s\n", pods, drained.Seconds())
-	if err := s.awaitSettled(ctx); err != nil {
-		return nil, err
-	}
-	settled := time.Since(start)
-	all, err := s.audit.untilQuiet(ctx, byAnyController)
-	if err != nil {
-		return nil, err
-	}
-	if err := awaitAll(ctx, "requests to be Evicted", s.setup.CoordinationV1alpha1().EvictionRequests(namespace).List, isEvicted); err != nil {
-		return nil, err
-	}
-	after, err := s.managerCPUSeconds()
+func (s *surge) timeDrain(ctx context.Context, d surgeDrain, pods int) []result {
+	var drained time.Duration
+	m := s.measure(ctx, byAnyController, func() {
+		start := time.Now()
+		if d.byKubectl {
+			s.kubectlDrain(ctx, d.from.names()...)
+		} else {
+			s.maintain(ctx, v1.LabelHostname, d.from.names()...)
+		}
+		drained = time.Since(start)
+		fmt.Printf("  %d pods: %.1f s\n", pods, drained.Seconds())
+		s.awaitSettled(ctx)
+	})
+	awaitAll(ctx, stepTimeout, "requests to be Evicted", s.setup.CoordinationV1alpha1().EvictionRequests(namespace).List, isEvicted)
 	return append([]result{
 		{Name: "pods that leave", Value: float64(pods)},
 		{Name: "drained after", Unit: "s", digits: 1, Value: drained.Seconds()},
-		{Name: "all Deployments settled after", Unit: "s", digits: 1, Value: settled.Seconds()},
-		{Name: restCPU, Unit: "s", digits: 2, Value: after - before},
-	}, surgeRequests(all, pods)...), err
+		{Name: "all Deployments settled after", Unit: "s", digits: 1, Value: m.took.Seconds()},
+		{Name: restCPU, Unit: "s", digits: 2, Value: m.cpu},
+	}, surgeRequests(m.all, pods)...)
 }
 
 // surgeRequests has what the audit log has of a drain.

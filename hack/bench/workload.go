@@ -17,12 +17,11 @@ limitations under the License.
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
@@ -30,13 +29,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment"
@@ -67,21 +62,20 @@ func appName(index int) string { return fmt.Sprintf("app-%d", index) }
 func appLabels(index int) map[string]string { return map[string]string{"app": appName(index)} }
 
 // createNamespace also waits for the service account without which no pod is admitted.
-func (c *cluster) createNamespace(ctx context.Context, name string) error {
-	if _, err := c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating namespace %s: %w", name, err)
-	}
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, stepTimeout, true, func(ctx context.Context) (bool, error) {
+func (c *cluster) createNamespace(ctx context.Context, name string) {
+	must(c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
+	await(ctx, "the default service account of namespace "+name, pollInterval, stepTimeout, func(ctx context.Context) bool {
 		_, err := c.setup.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return err == nil, err
+		return exists(err)
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for the default service account of namespace %s: %w", name, err)
+}
+
+// exists reports whether an object was found.
+func exists(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		check(err)
 	}
-	return nil
+	return err == nil
 }
 
 func podSpec(gracePeriod int64) v1.PodSpec {
@@ -155,46 +149,27 @@ func newMaintenance(name string, stage coordinationv1alpha1.NodeMaintenanceStage
 	}
 }
 
-// createAll creates objects, as many at a time as are asked for.
-func createAll[T runtime.Object](ctx context.Context, c *cluster, count int, create func(context.Context, T, metav1.CreateOptions) (T, error), object func(index int) T) error {
-	return c.inParallel(ctx, count, func(ctx context.Context, i int) error {
-		wanted := object(i)
-		if _, err := create(ctx, wanted, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating %T: %w", wanted, err)
-		}
-		return nil
-	})
-}
-
 // createPods creates pods and waits until all are ready: the API server handles evictions of other
 // pods with less work.
-func (c *cluster) createPods(ctx context.Context, count int, node func(int) string, interceptors ...string) ([]v1.Pod, error) {
+func (c *cluster) createPods(ctx context.Context, count int, node func(int) string, interceptors ...string) []v1.Pod {
 	pods := c.setup.CoreV1().Pods(namespace)
-	err := createAll(ctx, c, count, pods.Create, func(i int) *v1.Pod { return newPod(i, node(i), interceptors...) })
-	if err != nil {
-		return nil, err
-	}
-	if err := awaitAll(ctx, "pods to be ready", pods.List, podutil.IsPodReady); err != nil {
-		return nil, err
-	}
+	createAll(ctx, c, count, pods.Create, func(i int) *v1.Pod { return newPod(i, node(i), interceptors...) })
+	awaitAll(ctx, stepTimeout, "pods to be ready", pods.List, podutil.IsPodReady)
 	return c.podsOn(ctx, nodeRange{0, c.opts.nodes})
 }
 
 // createBudget creates a budget over pods without a Deployment, of which so many must stay. The
 // number is absolute, because the pods belong to no controller.
-func (c *cluster) createBudget(ctx context.Context, pods, minAvailable int) error {
-	return c.createBudgets(ctx, 1, pods, pods-minAvailable, policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt(minAvailable))})
+func (c *cluster) createBudget(ctx context.Context, pods, minAvailable int) {
+	c.createBudgets(ctx, 1, pods, pods-minAvailable, policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt(minAvailable))})
 }
 
 // createBudgets creates a budget for each of the first apps and waits until the disruption
 // controller has counted the pods of each.
-func (c *cluster) createBudgets(ctx context.Context, count, pods, allowed int, spec policyv1.PodDisruptionBudgetSpec) error {
+func (c *cluster) createBudgets(ctx context.Context, count, pods, allowed int, spec policyv1.PodDisruptionBudgetSpec) {
 	budgets := c.setup.PolicyV1().PodDisruptionBudgets(namespace)
-	err := createAll(ctx, c, count, budgets.Create, func(i int) *policyv1.PodDisruptionBudget { return newBudget(i, spec) })
-	if err != nil {
-		return err
-	}
-	return awaitAll(ctx, "budgets to count their pods", budgets.List, func(budget *policyv1.PodDisruptionBudget) bool {
+	createAll(ctx, c, count, budgets.Create, func(i int) *policyv1.PodDisruptionBudget { return newBudget(i, spec) })
+	awaitAll(ctx, stepTimeout, "budgets to count their pods", budgets.List, func(budget *policyv1.PodDisruptionBudget) bool {
 		status := budget.Status
 		return status.ObservedGeneration >= budget.Generation && int(status.CurrentHealthy) == pods && int(status.DisruptionsAllowed) == allowed
 	})
@@ -202,13 +177,10 @@ func (c *cluster) createBudgets(ctx context.Context, count, pods, allowed int, s
 
 // awaitSettled waits until every Deployment has exactly its replicas, all available, and nothing
 // is left of a surge.
-func (c *cluster) awaitSettled(ctx context.Context) error {
+func (c *cluster) awaitSettled(ctx context.Context) {
 	// The status of a Deployment follows that of its ReplicaSet.
-	err := awaitAll(ctx, "ReplicaSets to have all their pods, and no more", c.setup.AppsV1().ReplicaSets(namespace).List, isReplicaSetSettled)
-	if err != nil {
-		return err
-	}
-	return awaitAll(ctx, "Deployments to have all their pods, and no more", c.setup.AppsV1().Deployments(namespace).List, isDeploymentSettled)
+	awaitAll(ctx, stepTimeout, "ReplicaSets to have all their pods, and no more", c.setup.AppsV1().ReplicaSets(namespace).List, isReplicaSetSettled)
+	awaitAll(ctx, stepTimeout, "Deployments to have all their pods, and no more", c.setup.AppsV1().Deployments(namespace).List, isDeploymentSettled)
 }
 
 func isDeploymentSettled(d *appsv1.Deployment) bool {
@@ -223,39 +195,31 @@ func isReplicaSetSettled(rs *appsv1.ReplicaSet) bool {
 }
 
 // request creates a request for each pod and returns when all have reached a state.
-func (c *cluster) request(ctx context.Context, pods []v1.Pod, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) error {
+func (c *cluster) request(ctx context.Context, pods []v1.Pod, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) {
 	// The watch begins before the first request exists, and has its own client: the requester
 	// itself does not wait.
-	list, err := c.setup.CoordinationV1alpha1().EvictionRequests(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("listing requests: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.awaitRequests(ctx, list.ResourceVersion, len(pods), what, reached) })
-	group.Go(func() error {
-		return createAll(ctx, c, len(pods), c.requester.CoordinationV1alpha1().EvictionRequests(namespace).Create,
+	list := must(c.setup.CoordinationV1alpha1().EvictionRequests(namespace).List(ctx, metav1.ListOptions{}))
+	atOnce(ctx, func(ctx context.Context) {
+		c.awaitRequests(ctx, list.ResourceVersion, len(pods), what, reached)
+	}, func(ctx context.Context) {
+		createAll(ctx, c, len(pods), c.requester.CoordinationV1alpha1().EvictionRequests(namespace).Create,
 			func(i int) *coordinationv1alpha1.EvictionRequest { return newRequest(&pods[i]) })
 	})
-	return group.Wait()
 }
 
 // awaitRequests watches until so many requests have reached a state.
-func (c *cluster) awaitRequests(ctx context.Context, resourceVersion string, count int, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) error {
-	there := map[types.UID]bool{}
-	err := follow(ctx, resourceVersion, c.setup.CoordinationV1alpha1().EvictionRequests(namespace).Watch,
-		func(request *coordinationv1alpha1.EvictionRequest) (bool, error) {
-			if isTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled) {
-				return false, fmt.Errorf("request %s was canceled: %v", request.Name, request.Status.Conditions)
-			}
-			if reached(request) {
-				there[request.UID] = true
-			}
-			return len(there) == count, nil
-		})
-	if err != nil {
-		return fmt.Errorf("waiting for %d requests to be %s, %d are: %w", count, what, len(there), err)
-	}
-	return nil
+func (c *cluster) awaitRequests(ctx context.Context, resourceVersion string, count int, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) {
+	there := sets.New[types.UID]()
+	err := follow(ctx, resourceVersion, c.setup.CoordinationV1alpha1().EvictionRequests(namespace).Watch, func(request *coordinationv1alpha1.EvictionRequest) bool {
+		if isTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled) {
+			check(fmt.Errorf("request %s was canceled: %v", request.Name, request.Status.Conditions))
+		}
+		if reached(request) {
+			there.Insert(request.UID)
+		}
+		return len(there) == count
+	})
+	check(err, fmt.Sprintf("waiting for %d requests to be %s, %d are", count, what, len(there)))
 }
 
 func isTrue(request *coordinationv1alpha1.EvictionRequest, condition coordinationv1alpha1.EvictionRequestConditionType) bool {
@@ -266,124 +230,105 @@ func isEvicted(request *coordinationv1alpha1.EvictionRequest) bool {
 	return isTrue(request, coordinationv1alpha1.EvictionRequestConditionEvicted)
 }
 
-// awaitDrained watches until the condition Drained is True. The watch has its own client: the
-// requester itself does not wait.
-func (c *cluster) awaitDrained(ctx context.Context, wanted *coordinationv1alpha1.NodeMaintenance) error {
-	last := "no status"
-	err := follow(ctx, wanted.ResourceVersion, c.setup.CoordinationV1alpha1().NodeMaintenances().Watch,
-		func(m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
-			if m.UID != wanted.UID {
-				return false, nil
-			}
-			if drained := meta.FindStatusCondition(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); drained != nil {
-				last = drained.Message
-			}
-			return isDrained(m), nil
-		})
-	if err != nil {
-		return fmt.Errorf("waiting for maintenance %s to be drained, it says %q: %w", wanted.Name, last, err)
+// createMaintenance creates a drain of the nodes with one of the values of a label, after changes.
+func (c *cluster) createMaintenance(ctx context.Context, name, label string, values []string, changes ...func(*coordinationv1alpha1.NodeMaintenance)) *coordinationv1alpha1.NodeMaintenance {
+	wanted := newMaintenance(name, coordinationv1alpha1.NodeMaintenanceStageDrain, label, values...)
+	for _, change := range changes {
+		change(wanted)
 	}
-	return nil
+	created, err := c.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{})
+	check(err, "creating a maintenance")
+	return created
+}
+
+// maintain creates a maintenance and returns when it reports that all its nodes are drained. The watch
+// has its own client: the requester itself does not wait.
+func (c *cluster) maintain(ctx context.Context, label string, values ...string) {
+	wanted, last := c.createMaintenance(ctx, maintenanceName, label, values), "no status"
+	err := follow(ctx, wanted.ResourceVersion, c.setup.CoordinationV1alpha1().NodeMaintenances().Watch, func(m *coordinationv1alpha1.NodeMaintenance) bool {
+		if m.UID != wanted.UID {
+			return false
+		}
+		if drained := drainedCondition(m); drained != nil {
+			last = drained.Message
+		}
+		return isDrained(m)
+	})
+	check(err, fmt.Sprintf("waiting for maintenance %s to be drained, it says %q", wanted.Name, last))
+}
+
+func drainedCondition(m *coordinationv1alpha1.NodeMaintenance) *metav1.Condition {
+	return meta.FindStatusCondition(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
 }
 
 // isDrained reports whether a maintenance is drained with its current selector and stage.
 func isDrained(m *coordinationv1alpha1.NodeMaintenance) bool {
-	return m.Status.ObservedGeneration == m.Generation &&
-		meta.IsStatusConditionTrue(m.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
-}
-
-// follow watches objects until one of them is the last that is waited for.
-func follow[T runtime.Object](ctx context.Context, resourceVersion string, open func(context.Context, metav1.ListOptions) (watch.Interface, error), isLast func(T) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	_, err := watchtools.Until(ctx, resourceVersion, &cache.ListWatch{WatchFuncWithContext: open}, func(event watch.Event) (bool, error) {
-		if event.Type == watch.Bookmark {
-			return false, nil
-		}
-		object, ok := event.Object.(T)
-		if !ok {
-			return false, apierrors.FromObject(event.Object)
-		}
-		return isLast(object)
-	})
-	return err
+	drained := drainedCondition(m)
+	return m.Status.ObservedGeneration == m.Generation && drained != nil && drained.Status == metav1.ConditionTrue
 }
 
 // clean removes what a measurement has left: maintenances first, which have requests, then these,
 // which would have to be finished without their pods.
-func (c *cluster) clean(ctx context.Context) error {
-	if err := c.cleanRequests(ctx); err != nil {
-		return err
-	}
-	return removeAll(ctx, "pods", c.setup.CoreV1().Pods(namespace))
+func (c *cluster) clean(ctx context.Context) {
+	c.cleanRequests(ctx)
+	removeAll(ctx, "pods", c.setup.CoreV1().Pods(namespace))
 }
 
 // cleanRequests removes all but the pods and their Deployments.
-func (c *cluster) cleanRequests(ctx context.Context) error {
-	if err := c.endMaintenances(ctx); err != nil {
-		return err
-	}
-	if err := removeAll(ctx, "requests", c.setup.CoordinationV1alpha1().EvictionRequests(namespace)); err != nil {
-		return err
-	}
-	return removeAll(ctx, "budgets", c.setup.PolicyV1().PodDisruptionBudgets(namespace))
+func (c *cluster) cleanRequests(ctx context.Context) {
+	c.endMaintenances(ctx)
+	removeAll(ctx, "requests", c.setup.CoordinationV1alpha1().EvictionRequests(namespace))
+	removeAll(ctx, "budgets", c.setup.PolicyV1().PodDisruptionBudgets(namespace))
 }
 
 // endMaintenances returns when all maintenances have uncordoned their nodes and are gone.
-func (c *cluster) endMaintenances(ctx context.Context) error {
-	return removeAll(ctx, "maintenances", c.setup.CoordinationV1alpha1().NodeMaintenances())
+func (c *cluster) endMaintenances(ctx context.Context) {
+	removeAll(ctx, "maintenances", c.setup.CoordinationV1alpha1().NodeMaintenances())
 }
 
-// removeAll deletes all objects of a kind and waits until they are gone.
-func removeAll[L runtime.Object](ctx context.Context, kind string, client interface {
-	DeleteCollection(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
-	List(context.Context, metav1.ListOptions) (L, error)
-}) error {
-	if err := client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		return fmt.Errorf("removing %s: %w", kind, err)
+// nodeRange are nodes with consecutive numbers.
+type nodeRange struct{ first, count int }
+
+func nodeName(index int) string { return fmt.Sprintf("node-%d", index) }
+
+func (c *cluster) spread(index int) string { return nodeName(index % c.opts.nodes) }
+
+func (r nodeRange) names() []string {
+	var names []string
+	for i := range r.count {
+		names = append(names, nodeName(r.first+i))
 	}
-	return awaitAll(ctx, kind+" to be gone", client.List, func(runtime.Object) bool { return false })
+	return names
 }
 
-// awaitAll waits until a condition is true for each object of a list.
-func awaitAll[L, T runtime.Object](ctx context.Context, what string, list func(context.Context, metav1.ListOptions) (L, error), is func(T) bool) error {
-	return awaitAllFor(ctx, stepTimeout, what, list, is)
-}
+// has reports whether a node is one of these.
+func (r nodeRange) has(name string) bool { return slices.Contains(r.names(), name) }
 
-// awaitAllFor is awaitAll with another timeout.
-func awaitAllFor[L, T runtime.Object](ctx context.Context, timeout time.Duration, what string, list func(context.Context, metav1.ListOptions) (L, error), is func(T) bool) error {
-	var state string
-	err := wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
-		objects, err := list(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
-		missing := 0
-		err = meta.EachListItem(objects, func(object runtime.Object) error {
-			if !is(object.(T)) {
-				missing++
-			}
-			return nil
-		})
-		state = fmt.Sprintf("%d of %d %s", missing, meta.LenList(objects), what)
-		return missing == 0, err
+// patchNodes patches so many nodes from the first one on, or a subresource of them.
+func (c *cluster) patchNodes(ctx context.Context, first, count int, kind types.PatchType, patch func(name string) []byte, subresources ...string) {
+	c.inParallel(ctx, count, func(ctx context.Context, i int) {
+		name := nodeName(first + i)
+		_, err := c.setup.CoreV1().Nodes().Patch(ctx, name, kind, patch(name), metav1.PatchOptions{}, subresources...)
+		check(err, "patching ", name)
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", cmp.Or(state, what), err)
-	}
-	return nil
 }
 
-// inParallel calls do for each index, with so many calls in flight as are asked for.
-func (c *cluster) inParallel(ctx context.Context, count int, do func(ctx context.Context, index int) error) error {
-	return inParallel(ctx, c.opts.parallel, count, do)
+// openNodes makes these nodes schedulable and all others not.
+func (c *cluster) openNodes(ctx context.Context, open nodeRange) {
+	c.patchNodes(ctx, 0, c.opts.nodes, types.MergePatchType, func(name string) []byte {
+		return fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, !open.has(name))
+	})
 }
 
-func inParallel(ctx context.Context, parallel, count int, do func(ctx context.Context, index int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for i := range count {
-		group.Go(func() error { return do(ctx, i) })
+// podsOn returns the pods on some nodes.
+func (c *cluster) podsOn(ctx context.Context, nodes nodeRange) []v1.Pod {
+	list := must(c.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
+	return slices.DeleteFunc(list.Items, func(pod v1.Pod) bool { return !nodes.has(pod.Spec.NodeName) })
+}
+
+// expectNoPods fails if pods are left on nodes that were drained.
+func (c *cluster) expectNoPods(ctx context.Context, nodes nodeRange) {
+	if pods := c.podsOn(ctx, nodes); len(pods) > 0 {
+		check(fmt.Errorf("%d pods are still on their nodes, such as %s", len(pods), pods[0].Name))
 	}
-	return group.Wait()
 }

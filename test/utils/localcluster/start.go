@@ -305,15 +305,24 @@ func (c *Cluster) processes() (map[string]int, error) {
 	return found, nil
 }
 
-// Signal sends a signal to a component: SIGSTOP freezes it until SIGCONT.
-func (c *Cluster) Signal(component string, signal os.Signal) error {
+// Pid returns the process that runs a component.
+func (c *Cluster) Pid(component string) (int, error) {
 	running, err := c.processes()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	pid, found := running[component]
 	if !found {
-		return fmt.Errorf("%s does not run", component)
+		return 0, fmt.Errorf("%s does not run", component)
+	}
+	return pid, nil
+}
+
+// Signal sends a signal to a component: SIGSTOP freezes it until SIGCONT.
+func (c *Cluster) Signal(component string, signal os.Signal) error {
+	pid, err := c.Pid(component)
+	if err != nil {
+		return err
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil {

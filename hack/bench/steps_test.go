@@ -1,0 +1,78 @@
+/*
+Copyright 2026 The Kubernetes Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestAttempt verifies that a step that fails ends what it is part of, in goroutines and waits as well,
+// and that a mistake of the program is none.
+func TestAttempt(t *testing.T) {
+	broken := errors.New("broken")
+	fail := func() { check(broken, "step ", 1) }
+	for name, tc := range map[string]struct {
+		do   func()
+		want string
+	}{
+		"nothing fails": {func() { check(nil, "step"); must(1, nil) }, ""},
+		"check":         {fail, "step 1: broken"},
+		"must":          {func() { must(1, broken) }, "broken"},
+		"in a wait": {func() {
+			await(t.Context(), "it", time.Millisecond, time.Minute, func(context.Context) bool { fail(); return true })
+		}, "waiting for it: step 1: broken"},
+		"in a goroutine": {func() { inParallel(t.Context(), 2, 5, func(context.Context, int) { fail() }) }, "step 1: broken"},
+		"beside another": {func() {
+			atOnce(t.Context(), func(context.Context) { fail() }, func(ctx context.Context) { <-ctx.Done() })
+		}, "step 1: broken"},
+		"what lasts": {func() {
+			await(t.Context(), "it", time.Millisecond, time.Millisecond, func(context.Context) bool { return false })
+		}, "waiting for it: context deadline exceeded"},
+		"what may last": {func() {
+			awaitOr(t.Context(), time.Millisecond, time.Millisecond, func(context.Context) bool { return false })
+		}, ""},
+		"what may, broken": {func() {
+			awaitOr(t.Context(), time.Millisecond, time.Minute, func(context.Context) bool { fail(); return true })
+		}, "waiting for what may take too long: step 1: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := attempt(tc.do)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || err.Error() != tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+	defer func() {
+		if r := recover(); r != "a mistake" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	_ = attempt(func() { panic("a mistake") })
+	t.Error("a mistake was taken for a failure")
+}
+
+// TestAwaitOrEndsWithContext verifies that only the timeout is no failure.
+func TestAwaitOrEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := attempt(func() { awaitOr(ctx, time.Hour, time.Hour, func(context.Context) bool { return false }) }); !errors.Is(err, context.Canceled) {
+		t.Errorf("awaitOr = %v, want %v", err, context.Canceled)
+	}
+}
