@@ -25,6 +25,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 read -ra programs <<<"${PROGRAMS:-kube-apiserver kube-controller-manager kube-scheduler kubectl}"
+echo "==> building ${programs[*]} of the pristine base into _output/base/bin (up to 12 minutes on two cores the first time, then seconds)"
 readonly TOOLS=(etcd kwok kwok-stages.yaml cluster containerd containerd-shim-runc-v2 ctr)
 BASE=${PWD}/_output/base
 readonly BASE

@@ -15,8 +15,8 @@
 # limitations under the License.
 
 # Runs the tests of clusters with real nodes, in groups of which three run at a
-# time: they wait most of it. Their programs are built by make test-node, and by
-# make test-node-fork for the groups of the predecessor, which run only if they are asked for.
+# time: they wait most of it. Those of the predecessor run only if they are asked for. $BUILD_FLAGS
+# holds flags of go test.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -64,6 +64,10 @@ if [[ ${1:-} == group ]]; then
   show_group "$2"
   exit
 fi
+read -ra flags <<<"${BUILD_FLAGS:-}"
+for dir in test/utils/realcluster test/system; do
+  CGO_ENABLED=0 GOWORK='' go test -C _output/kubernetes "${flags[@]}" -vet=off -c -o "${ROOT}/_output/${dir##*/}.test" "./${dir}"
+done
 [[ $# -gt 0 ]] || set -- "${GROUPS_OF_TESTS[@]}"
 printf '%s\0' "$@" | xargs -0 -n 1 -P "${AT_A_TIME}" hack/test-node.sh group || {
   echo "test-node: FAILED, the logs are ${LOGS}/node-*.log" >&2

@@ -45,7 +45,7 @@ Phases:
   all          all of these, in this order
   histories    three histories with fixed seeds; no part of all yet
   race         tests of ours under the race detector, unit and integration; no part of all
-  simulation   the simulations alone, with SIMULATION_SEEDS random seeds each; no part of all
+  simulation   the simulations alone, with SEEDS random seeds each; no part of all
 
 PACKAGE, such as ./pkg/controller/evictionrequest/..., replaces the list.
 USAGE
@@ -189,6 +189,7 @@ locate_sources() {
 # patch touches are left to upstream, which runs it over them. Simulations run their
 # fixed seeds only: what they exercise is one goroutine.
 run_race() {
+  echo '==> testing for races (about an hour on two cores the first time)'
   hack/prerequisites.sh cgo
   locate_sources
   export CGO_ENABLED=1
@@ -208,7 +209,7 @@ run_race() {
 # ends the run. What they print says which seeds they ran and how long it took; what the
 # code under test logs is in a file.
 run_simulations() {
-  export SIMULATION_SEEDS=${SIMULATION_SEEDS:-10000}
+  export SIMULATION_SEEDS=${SIMULATION_SEEDS:-${SEEDS:-10000}}
   [[ $# -gt 0 ]] || mapfile -t PACKAGES < <(simulated)
   local package name
   for package in "${@:-${PACKAGES[@]}}"; do
