@@ -119,9 +119,7 @@ test-race: tree _output/bin/gotestsum _output/bin/etcd ## our tests, unit and in
 test-simulation: tree ## all simulations, with random seeds: SEEDS=10000 WHAT=k8s.io/kubernetes/pkg/controller/deployment
 test-histories: control-plane _output/bin/etcd ## actors and faults on two of everything; each revision of etcd is checked: SEED=... COUNT=10 LENGTH=5m WITHOUT="tenant,compact etcd" SHORTEN=1 RULE=...
 test-defects: control-plane _output/bin/etcd ## the histories find each defect in test/system/testdata/defects, hours: DEFECTS="no-fence" HISTORIES=8
-test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563
-demo-responder: control-plane local-cluster-tools ## drain a node: a responder of lifecycle.k8s.io, in shell, saves the data of a pod first
-	@$(call demo,TestDemoResponder,45 seconds,responder)
+test-upgrade: control-plane base _output/bin/etcd ## the pristine base and the fork in turn on one etcd, step by step as in KEP-4563: PART=Lifecycle
 # First: a shallow clone has no predecessor, and says so before the builds.
 test-upgrade-fork: predecessor control-plane _output/bin/etcd ## the fork on the base before and the fork in turn, and both API servers at once, on one etcd, with all gates on
 test-drain: control-plane base _output/bin/etcd ## kubectl drain, cordon and uncordon against those of the pristine base, on its API server and on ours

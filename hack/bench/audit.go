@@ -25,6 +25,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/auditlog"
 )
 
@@ -54,7 +55,7 @@ func openAuditLog(path string) (*auditLog, error) {
 }
 
 // next returns the requests that were logged since the last call and that count.
-func (l *auditLog) next() requests { return requests(must(l.Next())).of(counts) }
+func (l *auditLog) next() requests { return requests(steps.Must(l.Next())).of(counts) }
 
 // skip forgets what was logged until now.
 func (l *auditLog) skip() { l.next() }

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
 )
@@ -105,28 +106,28 @@ func startCluster(ctx context.Context, opts options, gates string) *cluster {
 		Settings: &localcluster.Settings{Gates: gates, RuntimeConfig: runtimeConfig}}
 	c := &cluster{opts: opts, local: local, kubeconfig: local.Kubeconfig()}
 	_, err := os.Stat(filepath.Join(opts.base, "kubectl"))
-	check(err, "kubectl of the pristine base is missing: build it with `make base`")
-	if err := attempt(func() { c.up(ctx) }); err != nil {
-		check(errors.Join(err, local.Stop(ctx))) // The error may name a log.
+	steps.Check(err, "kubectl of the pristine base is missing: build it with `make base`")
+	if err := steps.Attempt(func() { c.up(ctx) }); err != nil {
+		steps.Check(errors.Join(err, local.Stop(ctx))) // The error may name a log.
 	}
 	return c
 }
 
 func (c *cluster) up(ctx context.Context) {
 	policy, log := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml"), c.auditFile()
-	check(os.WriteFile(policy, []byte(cmp.Or(c.opts.auditPolicy, auditPolicy)), 0o644), "writing the audit policy")
-	check(os.RemoveAll(log), "removing the audit log")
+	steps.Check(os.WriteFile(policy, []byte(cmp.Or(c.opts.auditPolicy, auditPolicy)), 0o644), "writing the audit policy")
+	steps.Check(os.RemoveAll(log), "removing the audit log")
 	args := append(managerLimits(kubeAPIQPS, kubeAPIBurst),
 		"kube-apiserver:audit-policy-file="+policy,
 		"kube-apiserver:audit-log-path="+log,
 		// In megabytes: a log that is rotated would be lost for us.
 		"kube-apiserver:audit-log-maxsize=100000")
 	for _, arg := range append(args, c.opts.args...) {
-		check(c.local.Settings.Args.Set(arg))
+		steps.Check(c.local.Settings.Args.Set(arg))
 	}
-	check(c.local.Up(ctx))
-	c.connect(must(c.local.Config()))
-	c.audit = must(openAuditLog(log))
+	steps.Check(c.local.Up(ctx))
+	c.connect(steps.Must(c.local.Config()))
+	c.audit = steps.Must(openAuditLog(log))
 	c.createNamespace(ctx, namespace)
 }
 
@@ -149,9 +150,9 @@ func (c *cluster) connect(config *rest.Config) {
 	} {
 		config := rest.CopyConfig(config)
 		config.UserAgent = agent
-		*client = must(kubernetes.NewForConfig(config))
+		*client = steps.Must(kubernetes.NewForConfig(config))
 	}
-	c.version = must(c.setup.Discovery().ServerVersion()).GitVersion
+	c.version = steps.Must(c.setup.Discovery().ServerVersion()).GitVersion
 }
 
 // stop takes the cluster down, also when ctx is over.
@@ -188,34 +189,34 @@ func (c *cluster) measure(ctx context.Context, clients selector, do func()) meas
 
 // managerCPUSeconds is what the controller manager has used since it was started.
 func (c *cluster) managerCPUSeconds() float64 {
-	return must(c.process(controlplane.ControllerManager).Stat()).CPUTime()
+	return steps.Must(c.process(controlplane.ControllerManager).Stat()).CPUTime()
 }
 
 // process is that of a component.
 func (c *cluster) process(component string) procfs.Proc {
-	return must(procfs.NewProc(must(c.local.Pid(component))))
+	return steps.Must(procfs.NewProc(steps.Must(c.local.Pid(component))))
 }
 
 // restartManager kills the controller manager and starts it again, as something that supervises it
 // would do.
 func (c *cluster) restartManager(ctx context.Context) {
-	args := must(c.process(controlplane.ControllerManager).CmdLine())
-	address := fmt.Sprintf("127.0.0.1:%d", must(c.local.Ports())[controlplane.ControllerManager])
-	check(c.local.Signal(controlplane.ControllerManager, syscall.SIGKILL), "killing the controller manager")
+	args := steps.Must(c.process(controlplane.ControllerManager).CmdLine())
+	address := fmt.Sprintf("127.0.0.1:%d", steps.Must(c.local.Ports())[controlplane.ControllerManager])
+	steps.Check(c.local.Signal(controlplane.ControllerManager, syscall.SIGKILL), "killing the controller manager")
 	await(ctx, "the end of the controller manager", pollInterval, time.Minute, func(context.Context) bool {
 		// A process that is about to end has no arguments any more, but may still listen.
 		listener, err := net.Listen("tcp", address)
 		if err == nil {
-			check(listener.Close())
+			steps.Check(listener.Close())
 		}
 		return err == nil
 	})
-	log := must(os.OpenFile(filepath.Join(c.local.Logs(), controlplane.ControllerManager+".log"), os.O_APPEND|os.O_WRONLY, 0))
+	log := steps.Must(os.OpenFile(filepath.Join(c.local.Logs(), controlplane.ControllerManager+".log"), os.O_APPEND|os.O_WRONLY, 0))
 	defer log.Close()
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // As the first one: the cluster finds it by its path.
-	check(command.Start(), "starting the controller manager again")
+	steps.Check(command.Start(), "starting the controller manager again")
 	go func() { _ = command.Wait() }() // The log says how it ended.
 }
 

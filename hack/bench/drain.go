@@ -31,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/kubernetes/hack/steps"
 )
 
 // Names of the ways, and which budgets the pods have.
@@ -135,7 +136,7 @@ func (c *cluster) measureWays(ctx context.Context, t *table, ways []way, budgets
 				}
 				name := w.name + budget
 				fmt.Printf("run %d of %d, %-29s", n, c.opts.runs, name)
-				check(attempt(func() {
+				steps.Check(steps.Attempt(func() {
 					results := c.evict(ctx, w, budget)
 					fmt.Printf("%8.1f %s\n", results[0].Value, results[0].Unit)
 					t.add(name, results...)
@@ -174,7 +175,7 @@ func (w *way) results(took time.Duration, all requests) []result {
 	measured := all.of(w.measured)
 	evictions := measured.of(isEviction)
 	if len(evictions) < w.pods {
-		check(fmt.Errorf("the audit log has %d eviction calls for %d pods: it is incomplete", len(evictions), w.pods))
+		steps.Check(fmt.Errorf("the audit log has %d eviction calls for %d pods: it is incomplete", len(evictions), w.pods))
 	}
 	seconds := evictions.seconds()
 	return append([]result{
@@ -217,7 +218,7 @@ func (c *cluster) evictAtATime(ctx context.Context, pods []v1.Pod, parallel int)
 			})
 		})
 		if !apierrors.IsNotFound(err) {
-			check(err, "evicting pod ", pod.Name)
+			steps.Check(err, "evicting pod ", pod.Name)
 		}
 	})
 }
@@ -240,7 +241,7 @@ func (c *cluster) kubectlDrain(ctx context.Context, nodes ...string) {
 	command := exec.CommandContext(ctx, filepath.Join(c.opts.base, "kubectl"), args...)
 	command.WaitDelay = time.Second
 	if err := runCommand(command); err != nil {
-		check(shorten(err))
+		steps.Check(shorten(err))
 	}
 }
 

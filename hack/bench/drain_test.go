@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/kubernetes/hack/steps"
 )
 
 // values returns the results without requests by client.
@@ -51,7 +52,7 @@ func TestWayResults(t *testing.T) {
 		t.Error("the requests by client are missing")
 	}
 	w.pods = 3
-	if err := attempt(func() { w.results(time.Second, evictionEvents) }); err == nil {
+	if err := steps.Attempt(func() { w.results(time.Second, evictionEvents) }); err == nil {
 		t.Error("fewer eviction calls than pods were accepted")
 	}
 }

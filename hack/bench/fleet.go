@@ -37,6 +37,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
 	"k8s.io/utils/ptr"
@@ -86,7 +87,7 @@ profiles:
 func fleetArgs(opts options) []string {
 	local, path := localcluster.Cluster{Name: clusterName, Output: opts.output}, filepath.Join(opts.resultsDir(), "scheduler.yaml")
 	config := fmt.Sprintf(schedulerConfig, controlplane.UserKubeconfig(local.Dir(), controlplane.Scheduler), fleetQPS)
-	check(os.WriteFile(path, []byte(config), 0o644), "writing the configuration of the scheduler")
+	steps.Check(os.WriteFile(path, []byte(config), 0o644), "writing the configuration of the scheduler")
 	// Each pod causes some events.
 	return append(managerLimits(fleetQPS, fleetQPS), "kube-scheduler:config="+path, openProfiles, "kube-apiserver:event-ttl=5m")
 }
@@ -257,10 +258,10 @@ func (c *cluster) rollOut(ctx context.Context, nodes int) {
 	for given < nodes {
 		select {
 		case <-ctx.Done():
-			check(context.Cause(ctx), fmt.Sprintf("waiting until all nodes are given back, %d of %d are", given, nodes))
+			steps.Check(context.Cause(ctx), fmt.Sprintf("waiting until all nodes are given back, %d of %d are", given, nodes))
 		case name := <-w.drained: // The work on the node is done.
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, coordinationv1alpha1.NodeDoneAnnotation, m.UID)
-			must(c.setup.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}))
+			steps.Must(c.setup.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}))
 		case <-w.given:
 			if given++; given%max(nodes/10, 1) == 0 {
 				fmt.Printf("%d of %d nodes are given back after %.0f s\n", given, nodes, time.Since(begun).Seconds())
@@ -315,7 +316,7 @@ func (c *cluster) freeze(ctx context.Context) {
 			MaxUnavailable: ptr.To(intstr.FromInt(0)),
 		},
 	}
-	must(c.setup.CoordinationV1alpha1().NodeMaintenanceBudgets().Create(ctx, budget, metav1.CreateOptions{}))
+	steps.Must(c.setup.CoordinationV1alpha1().NodeMaintenanceBudgets().Create(ctx, budget, metav1.CreateOptions{}))
 	c.createMaintenance(ctx, maintenanceName, allLabel, []string{"true"})
 	awaitAll(ctx, stepTimeout, "nodes to wait", c.setup.CoreV1().Nodes().List, func(node *v1.Node) bool {
 		return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool { return taint.Key == coordinationv1alpha1.NodePlannedTaint })

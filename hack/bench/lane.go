@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/hack/steps"
 )
 
 const (
@@ -135,7 +136,7 @@ func (w *budgetWatch) add(budget *policyv1.PodDisruptionBudget) {
 // observeBudget counts who writes the one budget during a measurement.
 func (c *cluster) observeBudget(ctx context.Context) (finish func(context.Context, requests) []result) {
 	budgets := c.setup.PolicyV1().PodDisruptionBudgets(namespace)
-	list := must(budgets.List(ctx, metav1.ListOptions{}))
+	list := steps.Must(budgets.List(ctx, metav1.ListOptions{}))
 	if len(list.Items) == 0 {
 		return func(context.Context, requests) []result { return nil }
 	}
@@ -147,7 +148,7 @@ func (c *cluster) observeBudget(ctx context.Context) (finish func(context.Contex
 	return func(ctx context.Context, all requests) []result {
 		defer cancel()
 		await(ctx, "the disruption controller to account for all pods", pollInterval, stepTimeout, func(ctx context.Context) bool {
-			budget := must(budgets.Get(ctx, list.Items[0].Name, metav1.GetOptions{}))
+			budget := steps.Must(budgets.Get(ctx, list.Items[0].Name, metav1.GetOptions{}))
 			watched.lock.Lock()
 			defer watched.lock.Unlock()
 			// The watch has its last version.

@@ -24,7 +24,7 @@ limitations under the License.
 //
 //	main.go      flags, and the parts of the benchmark
 //	report.go    results, tables, targets, JSON
-//	steps.go     how a measurement goes on, waits and ends
+//	wait.go      what is done at the same time, created, removed, and waited for
 //	cluster.go   the cluster, its clients, and what happens in it during a measurement
 //	audit.go     which requests count: read from the audit log of the API server
 //	workload.go  objects: created, waited for, removed
@@ -55,6 +55,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/hack/steps"
 )
 
 // options is what the caller can choose.
@@ -236,7 +237,7 @@ func run(ctx context.Context, opts options) error {
 		if !slices.Contains(opts.parts, part.name) || part.size(&opts) == 0 {
 			continue
 		}
-		if err := attempt(func() { part.measure(ctx, opts, r) }); err != nil {
+		if err := steps.Attempt(func() { part.measure(ctx, opts, r) }); err != nil {
 			if ctx.Err() != nil {
 				return fmt.Errorf("stopped: %w, in the middle of: %w", context.Cause(ctx), err)
 			}
@@ -261,9 +262,9 @@ func run(ctx context.Context, opts options) error {
 // something failed.
 func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster)) {
 	c, err := startCluster(ctx, opts, gates), error(nil)
-	defer func() { check(errors.Join(err, c.stop(ctx))) }()
+	defer func() { steps.Check(errors.Join(err, c.stop(ctx))) }()
 	r.Version = c.version
-	if err = attempt(func() { measure(c) }); err != nil {
+	if err = steps.Attempt(func() { measure(c) }); err != nil {
 		logs := filepath.Join(opts.resultsDir(), "logs")
 		err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), c.local.KeepLogs(logs))
 	}

@@ -30,6 +30,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
@@ -102,8 +103,8 @@ type mass struct {
 func massNodes(pods int) int { return (pods + podsPerMassNode - 1) / podsPerMassNode }
 
 func (c *cluster) connectEtcd() *clientv3.Client {
-	endpoint := fmt.Sprintf("http://127.0.0.1:%d", must(c.local.Ports())[controlplane.Etcd])
-	return must(clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}))
+	endpoint := fmt.Sprintf("http://127.0.0.1:%d", steps.Must(c.local.Ports())[controlplane.Etcd])
+	return steps.Must(clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}))
 }
 
 func (m *mass) run(ctx context.Context) {
@@ -135,7 +136,7 @@ func (m *mass) heapAfterEnd(ctx context.Context) (times float64) {
 // drain creates the pods, at most all, drains their nodes by a maintenance, and removes what is left.
 // middle is called when a third of the pods is gone, and creates requests for others pods.
 func (m *mass) drain(ctx context.Context, name string, pods, others int, middle func(ctx context.Context, nodes int) []result) {
-	check(attempt(func() {
+	steps.Check(steps.Attempt(func() {
 		pods := min(pods, m.opts.massPods)
 		nodes := massNodes(pods)
 		fmt.Printf("%s: creating %d pods\n", name, pods)
@@ -182,7 +183,7 @@ func (m *mass) drain(ctx context.Context, name string, pods, others int, middle 
 func (m *mass) measureBare(ctx context.Context) {
 	pods := min(comparedPods, m.opts.massPods)
 	m.createMassPods(ctx, pods)
-	list := must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
+	list := steps.Must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
 	m.awaitCalm(ctx)
 	started := time.Now()
 	m.evictByBareClient(ctx, list.Items)
@@ -195,7 +196,7 @@ func (m *mass) measureBare(ctx context.Context) {
 // endTerminating removes the pods that terminate. If the caller of an eviction is killed, the API server
 // may leave the pod so, which a kubelet would end, and there is none.
 func (m *mass) endTerminating(ctx context.Context) {
-	for _, pod := range must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})).Items {
+	for _, pod := range steps.Must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})).Items {
 		if pod.DeletionTimestamp != nil {
 			exists(m.setup.CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0)))
 		}
@@ -215,10 +216,10 @@ func (m *mass) createMassPods(ctx context.Context, count int) {
 // createReadyPod creates a pod whose kubelet has reported it as ready: nothing runs behind it.
 func (m *mass) createReadyPod(ctx context.Context, pod *v1.Pod) *v1.Pod {
 	pods := m.setup.CoreV1().Pods(namespace)
-	created := must(pods.Create(ctx, pod, metav1.CreateOptions{}))
+	created := steps.Must(pods.Create(ctx, pod, metav1.CreateOptions{}))
 	created.Status.Phase = v1.PodRunning
 	created.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
-	return must(pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}))
+	return steps.Must(pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}))
 }
 
 // labelNodes gives nodes the label by which the maintenance of this case selects them.
@@ -265,7 +266,7 @@ func (o *observer) untilDrained(ctx context.Context, others int, third chan stru
 
 // observe reads everything once, and reports whether the maintenance is drained.
 func (o *observer) observe(ctx context.Context) (drained bool) {
-	got := must(o.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{}))
+	got := steps.Must(o.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{}))
 	// What exists is counted after the status was read: then the status is never ahead.
 	o.left, o.requested = o.countStored(ctx, "pods"), o.countStored(ctx, "evictionrequests")
 	now, status := time.Now(), got.Status.DrainStatus
@@ -285,7 +286,7 @@ func (o *observer) observe(ctx context.Context) (drained bool) {
 // countStored counts the objects of a resource in the namespace. It asks etcd: for each list, also of
 // one object, the API server copies a list of all, which takes a tenth of its time at this size.
 func (m *mass) countStored(ctx context.Context, resource string) int {
-	return int(must(m.stored.Get(ctx, "/registry/"+resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())).Count)
+	return int(steps.Must(m.stored.Get(ctx, "/registry/"+resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())).Count)
 }
 
 // history has the values of a number that only grows.
@@ -330,7 +331,7 @@ func (m *mass) disturb(ctx context.Context, nodes int) []result {
 	started := time.Now()
 	m.createMaintenance(ctx, maintenanceName+"-"+name, massLabel, []string{name})
 	_, err := m.requester.CoordinationV1alpha1().EvictionRequests(namespace).Create(ctx, newRequest(user[0]), metav1.CreateOptions{})
-	check(err, "requesting an eviction as a user")
+	steps.Check(err, "requesting an eviction as a user")
 	steps := []struct {
 		name string
 		pods []*v1.Pod
@@ -382,7 +383,7 @@ func (m *mass) isThere(ctx context.Context, pod *v1.Pod) bool {
 func (m *mass) timeStatus(ctx context.Context) time.Duration {
 	command := exec.CommandContext(ctx, filepath.Join(m.opts.bin, "kubectl-maintenance"), "status", maintenanceName, "--kubeconfig", m.kubeconfig)
 	started := time.Now()
-	check(runCommand(command))
+	steps.Check(runCommand(command))
 	return time.Since(started)
 }
 

@@ -24,6 +24,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/kubernetes/hack/steps"
 )
 
 func TestHistoryBehind(t *testing.T) {
@@ -71,7 +72,7 @@ func TestCountStored(t *testing.T) {
 	if got := m.countStored(t.Context(), "pods"); got != 42 {
 		t.Errorf("counted %d, want 42", got)
 	}
-	if err := attempt(func() { m.countStored(t.Context(), "nodes") }); err == nil {
+	if err := steps.Attempt(func() { m.countStored(t.Context(), "nodes") }); err == nil {
 		t.Error("counted another resource, want an error")
 	}
 }

@@ -30,29 +30,30 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
 // fetch reads a page that a component serves to administrators.
 func (c *cluster) fetch(ctx context.Context, component, path string) []byte {
-	config := must(c.local.Config())
-	config.Host = fmt.Sprintf("https://127.0.0.1:%d", must(c.local.Ports())[component])
+	config := steps.Must(c.local.Config())
+	config.Host = fmt.Sprintf("https://127.0.0.1:%d", steps.Must(c.local.Ports())[component])
 	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true} // Some have made their certificates themselves.
-	page, err := must(discovery.NewDiscoveryClientForConfig(config)).RESTClient().Get().RequestURI(path).DoRaw(ctx)
-	check(err, "reading ", path, " of ", component)
+	page, err := steps.Must(discovery.NewDiscoveryClientForConfig(config)).RESTClient().Get().RequestURI(path).DoRaw(ctx)
+	steps.Check(err, "reading ", path, " of ", component)
 	return page
 }
 
 // serverMemory returns the memory of the API server that is resident, in bytes.
 func (c *cluster) serverMemory() float64 {
-	return float64(must(c.process(controlplane.APIServer).Stat()).ResidentMemory())
+	return float64(steps.Must(c.process(controlplane.APIServer).Stat()).ResidentMemory())
 }
 
 // managerMemory returns the heap of the controller manager after a garbage collection, and the stacks of
 // its goroutines, in bytes. The profile, which says what holds the heap, stays beside the results.
 func (c *cluster) managerMemory(ctx context.Context) (heap, stacks float64) {
 	profile := c.fetch(ctx, controlplane.ControllerManager, "/debug/pprof/heap?gc=1&debug=1")
-	check(os.WriteFile(filepath.Join(c.opts.resultsDir(), fmt.Sprintf("heap-%d.pprof", c.heaps)), profile, 0o644), "writing a profile")
+	steps.Check(os.WriteFile(filepath.Join(c.opts.resultsDir(), fmt.Sprintf("heap-%d.pprof", c.heaps)), profile, 0o644), "writing a profile")
 	c.heaps++
 	return profiled(profile, heapAlloc), profiled(profile, stacksInUse)
 }
@@ -66,9 +67,9 @@ var (
 func profiled(profile []byte, pattern *regexp.Regexp) float64 {
 	found := pattern.FindSubmatch(profile)
 	if found == nil {
-		check(fmt.Errorf("the profile has no line like %s", pattern))
+		steps.Check(fmt.Errorf("the profile has no line like %s", pattern))
 	}
-	return must(strconv.ParseFloat(string(found[1]), 64))
+	return steps.Must(strconv.ParseFloat(string(found[1]), 64))
 }
 
 // apiMetrics are the metrics of the API server.
@@ -80,7 +81,7 @@ func (c *cluster) apiMetrics(ctx context.Context) apiMetrics {
 
 func parseMetrics(page []byte) apiMetrics {
 	metrics := testutil.NewMetrics()
-	check(testutil.ParseMetrics(string(page), &metrics), "reading the metrics of the API server")
+	steps.Check(testutil.ParseMetrics(string(page), &metrics), "reading the metrics of the API server")
 	return apiMetrics(metrics)
 }
 
@@ -132,7 +133,7 @@ func (a apiMetrics) writeLatency(p float64, before apiMetrics) float64 {
 	for sign, metrics := range map[float64]apiMetrics{1: a, -1: before} {
 		for _, bucket := range metrics["apiserver_request_duration_seconds_bucket"] {
 			if isMutation(bucket) {
-				counts[must(strconv.ParseFloat(string(bucket.Metric["le"]), 64))] += sign * float64(bucket.Value)
+				counts[steps.Must(strconv.ParseFloat(string(bucket.Metric["le"]), 64))] += sign * float64(bucket.Value)
 			}
 		}
 	}

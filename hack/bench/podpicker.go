@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/utils/ptr"
 )
 
@@ -99,10 +100,10 @@ const (
 // measurePodPicker measures what downscale pod pickers cost: those of other ReplicaSets that hang, those
 // that answer, and those that are waited for.
 func measurePodPicker(ctx context.Context, opts options, r *report) {
-	quick := must(startPickers("127.0.0.", 1, quickAnswer))
-	defer func() { check(quick.close()) }()
-	hanging := must(startPickers("127.0.1.", hangingSets, 0))
-	defer func() { check(hanging.close()) }()
+	quick := steps.Must(startPickers("127.0.0.", 1, quickAnswer))
+	defer func() { steps.Check(quick.close()) }()
+	hanging := steps.Must(startPickers("127.0.1.", hangingSets, 0))
+	defer func() { steps.Check(hanging.close()) }()
 	opts.nodes = 1 + (opts.pickerSets*setPods+podsPerSetNode-1)/podsPerSetNode
 	opts.args = append(append(slices.Clone(opts.args), managerLimits(pickerQPS, pickerQPS)...), openProfiles,
 		fmt.Sprintf("kube-controller-manager:downscale-pod-picker-allowed-cidrs=127.0.0.1/32:%d,127.0.1.0/24:%d", quick.port, hanging.port))
@@ -168,7 +169,7 @@ func (p *picking) create(ctx context.Context) {
 			pods = besidePods
 		}
 		s.began[i], s.generations[i] = time.Now(), 1
-		must(p.setup.AppsV1().ReplicaSets(all[i].Namespace).Create(ctx, newReplicaSet(i, all[i].Name, pods, nodeName(i%p.opts.nodes)), metav1.CreateOptions{}))
+		steps.Must(p.setup.AppsV1().ReplicaSets(all[i].Namespace).Create(ctx, newReplicaSet(i, all[i].Name, pods, nodeName(i%p.opts.nodes)), metav1.CreateOptions{}))
 	})
 	p.await(ctx, s)
 	p.quiet(ctx)
@@ -351,10 +352,10 @@ func (p *picking) scale(ctx context.Context, sets []types.NamespacedName, pods i
 func (p *picking) patch(ctx context.Context, sets []types.NamespacedName, pods int, picker func(int) *v1.DownscalePodPicker) *scaling {
 	s := newScaling(sets)
 	p.inParallel(ctx, len(sets), func(ctx context.Context, i int) {
-		patch := must(json.Marshal(map[string]any{"spec": map[string]any{"replicas": pods, "downscalePodPicker": picker(i)}}))
+		patch := steps.Must(json.Marshal(map[string]any{"spec": map[string]any{"replicas": pods, "downscalePodPicker": picker(i)}}))
 		s.began[i] = time.Now()
 		changed, err := p.setup.AppsV1().ReplicaSets(sets[i].Namespace).Patch(ctx, sets[i].Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		check(err, "scaling ReplicaSet ", sets[i])
+		steps.Check(err, "scaling ReplicaSet ", sets[i])
 		s.generations[i] = changed.Generation
 	})
 	return s
@@ -362,13 +363,13 @@ func (p *picking) patch(ctx context.Context, sets []types.NamespacedName, pods i
 
 // await waits until all ReplicaSets are settled, and returns after how many seconds each was.
 func (p *picking) await(ctx context.Context, s *scaling) (took []float64) {
-	err := attempt(func() {
+	err := steps.Attempt(func() {
 		await(ctx, "them", settleInterval, stepTimeout, func(context.Context) bool {
 			took = p.watch.took(s)
 			return len(took) == len(s.sets)
 		})
 	})
-	check(err, fmt.Sprintf("waiting for the pods of ReplicaSets, %d of %d have what they should", len(took), len(s.sets)))
+	steps.Check(err, fmt.Sprintf("waiting for the pods of ReplicaSets, %d of %d have what they should", len(took), len(s.sets)))
 	return took
 }
 
@@ -383,7 +384,7 @@ func (p *picking) awaitWaiting(ctx context.Context, s *scaling) {
 // stillWait fails if a ReplicaSet has been scaled down: then too little time was left to measure others.
 func (p *picking) stillWait(s *scaling) {
 	if took := p.watch.took(s); len(took) > 0 {
-		check(fmt.Errorf("%d of %d ReplicaSets no longer waited at the end of the measurement: the machine is too slow for it", len(took), len(s.sets)))
+		steps.Check(fmt.Errorf("%d of %d ReplicaSets no longer waited at the end of the measurement: the machine is too slow for it", len(took), len(s.sets)))
 	}
 }
 

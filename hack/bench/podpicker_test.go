@@ -30,6 +30,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/utils/ptr"
 )
 
@@ -100,7 +101,7 @@ func TestProfiled(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, tc.want)
 		}
 		other := []byte(strings.ReplaceAll(profile, name, "Other"))
-		if err := attempt(func() { profiled(other, tc.pattern) }); err == nil || !strings.Contains(err.Error(), name) {
+		if err := steps.Attempt(func() { profiled(other, tc.pattern) }); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}

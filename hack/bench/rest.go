@@ -25,6 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/hack/steps"
 )
 
 // quiet is a time in which no client wants anything.
@@ -68,7 +69,7 @@ func compareRest(t *table, with, without, who string) {
 func (c *cluster) sleepIdle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-		check(context.Cause(ctx))
+		steps.Check(context.Cause(ctx))
 	case <-time.After(c.opts.idleTime):
 	}
 }
@@ -90,7 +91,7 @@ func measureIdle(ctx context.Context, opts options, r *report) {
 			{stateBlocked, c.prepareBlocked, c.measureRelease},
 		} {
 			fmt.Printf("creating %d %s\n", opts.idle, state.name)
-			check(attempt(func() {
+			steps.Check(steps.Attempt(func() {
 				begun := c.measure(ctx, controller, func() { state.prepare(ctx) })
 				t.derive(state.name, result{Name: "writes at first", Unit: "per request", digits: 2, Value: begun.all.count(controller, isWrite) / float64(opts.idle)})
 				c.measureRest(ctx, t, quiet{state.name, "the controller", controller, c.sleepIdle})
@@ -132,7 +133,7 @@ func compareIdle(t *table) {
 func (c *cluster) measureRelease(ctx context.Context, t *table) {
 	m := c.measure(ctx, by(evictionController), func() {
 		patch := []byte(`{"spec":{"minAvailable":0}}`)
-		must(c.setup.PolicyV1().PodDisruptionBudgets(namespace).Patch(ctx, appName(0), types.MergePatchType, patch, metav1.PatchOptions{}))
+		steps.Must(c.setup.PolicyV1().PodDisruptionBudgets(namespace).Patch(ctx, appName(0), types.MergePatchType, patch, metav1.PatchOptions{}))
 		await(ctx, "the end of the pods", pollInterval, stepTimeout, func(ctx context.Context) bool {
 			return len(c.podsOn(ctx, nodeRange{0, c.opts.nodes})) == 0
 		})
@@ -166,7 +167,7 @@ func (c *cluster) prepareIntercepting(ctx context.Context) {
 	})
 	requests := c.interceptor.CoordinationV1alpha1().EvictionRequests(namespace)
 	c.inParallel(ctx, len(pods), func(ctx context.Context, i int) {
-		request := must(requests.Get(ctx, string(pods[i].UID), metav1.GetOptions{}))
+		request := steps.Must(requests.Get(ctx, string(pods[i].UID), metav1.GetOptions{}))
 		now := metav1.Now()
 		for j := range request.Status.Interceptors {
 			if entry := &request.Status.Interceptors[j]; entry.Name == idleInterceptor {
@@ -174,7 +175,7 @@ func (c *cluster) prepareIntercepting(ctx context.Context) {
 				entry.Message = "This takes a while."
 			}
 		}
-		must(requests.UpdateStatus(ctx, request, metav1.UpdateOptions{}))
+		steps.Must(requests.UpdateStatus(ctx, request, metav1.UpdateOptions{}))
 	})
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
 )
@@ -74,7 +75,7 @@ func TestSleepEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c := &cluster{opts: options{idleTime: time.Hour}}
-	if err := attempt(func() { c.sleepIdle(ctx) }); !errors.Is(err, context.Canceled) {
+	if err := steps.Attempt(func() { c.sleepIdle(ctx) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("sleepIdle = %v, want %v", err, context.Canceled)
 	}
 }
@@ -87,7 +88,7 @@ func TestManagerBehindLink(t *testing.T) {
 	if err := errors.Join(err, os.Symlink(output, link), c.local.Down(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if err := attempt(func() { c.managerCPUSeconds() }); err == nil {
+	if err := steps.Attempt(func() { c.managerCPUSeconds() }); err == nil {
 		t.Error("a controller manager that does not run has used CPU time")
 	}
 	dir, err := filepath.EvalSymlinks(output)
@@ -107,12 +108,12 @@ func TestManagerBehindLink(t *testing.T) {
 	var used float64
 	var last error
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = attempt(func() { used = c.managerCPUSeconds() })
+		last = steps.Attempt(func() { used = c.managerCPUSeconds() })
 		return used > 0, nil
 	}); err != nil || used > 10 {
 		t.Errorf("the controller manager has used %v s: %v", used, last)
 	}
-	if err := attempt(func() { c.serverMemory() }); err == nil {
+	if err := steps.Attempt(func() { c.serverMemory() }); err == nil {
 		t.Error("an API server that does not run has memory")
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 )
 
@@ -85,7 +86,7 @@ func onScaleCluster(ctx context.Context, opts options, r *report, gates, without
 	opts.args = append(slices.Clone(opts.args), "kube-controller-manager:controllers="+controllers)
 	onCluster(ctx, opts, r, gates, func(c *cluster) {
 		// It has no nodes, but watches pods.
-		check(c.local.Signal(controlplane.Kwok, syscall.SIGKILL), "ending kwok")
+		steps.Check(c.local.Signal(controlplane.Kwok, syscall.SIGKILL), "ending kwok")
 		fmt.Printf("creating %d nodes\n", opts.scaleNodes)
 		createAll(ctx, c, opts.scaleNodes, c.setup.CoreV1().Nodes().Create, newNode)
 		measure(c)
@@ -124,7 +125,7 @@ func (c *cluster) measureSteady(ctx context.Context, t *table, name string) {
 func (c *cluster) heartbeats(ctx context.Context) {
 	limiter := rate.NewLimiter(rate.Every(c.opts.idleTime/time.Duration(c.opts.scaleNodes)), 1)
 	c.patchNodes(ctx, 0, c.opts.scaleNodes, types.StrategicMergePatchType, func(string) []byte {
-		check(limiter.Wait(ctx))
+		steps.Check(limiter.Wait(ctx))
 		return fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"lastHeartbeatTime":%q}]}}`, v1.NodeReady, time.Now().UTC().Format(time.RFC3339))
 	}, "status")
 }
@@ -175,9 +176,9 @@ func (c *cluster) allNodesResults(start time.Time, all requests) []result {
 
 // expectSelected fails if it was not all nodes that were drained.
 func (c *cluster) expectSelected(ctx context.Context) {
-	m := must(c.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{}))
+	m := steps.Must(c.setup.CoordinationV1alpha1().NodeMaintenances().Get(ctx, maintenanceName, metav1.GetOptions{}))
 	if selected, drained := int(m.Status.SelectedNodes), int(m.Status.DrainStatus.DrainedNodes); selected != c.opts.scaleNodes || drained != c.opts.scaleNodes {
-		check(fmt.Errorf("maintenance %s has drained %d of %d nodes, there are %d", m.Name, drained, selected, c.opts.scaleNodes))
+		steps.Check(fmt.Errorf("maintenance %s has drained %d of %d nodes, there are %d", m.Name, drained, selected, c.opts.scaleNodes))
 	}
 }
 

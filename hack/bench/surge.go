@@ -27,6 +27,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/availability"
 	"k8s.io/utils/ptr"
 )
@@ -156,7 +157,7 @@ func (s *surge) run(ctx context.Context, step surgeStep) {
 	}
 	for _, d := range step.drains {
 		s.openNodes(ctx, step.open)
-		check(attempt(func() { s.measureDrain(ctx, d, step.replicas) }), d.name)
+		steps.Check(steps.Attempt(func() { s.measureDrain(ctx, d, step.replicas) }), d.name)
 		s.cleanRequests(ctx)
 		s.audit.untilQuiet(ctx, byAnyController)
 	}
@@ -166,13 +167,13 @@ func (s *surge) run(ctx context.Context, step surgeStep) {
 func (s *surge) measureDrain(ctx context.Context, d surgeDrain, replicas int) {
 	fmt.Printf("surge: %s\n", d.name)
 	pods := len(s.podsOn(ctx, d.from))
-	recorder := must(availability.Start(ctx, s.setup, namespace))
+	recorder := steps.Must(availability.Start(ctx, s.setup, namespace))
 	start := time.Now()
 	var results []result
-	err := attempt(func() { results = s.timeDrain(ctx, d, pods) })
+	err := steps.Attempt(func() { results = s.timeDrain(ctx, d, pods) })
 	// It has to end in any case.
 	record, incomplete := recorder.Stop(ctx)
-	check(errors.Join(err, incomplete))
+	steps.Check(errors.Join(err, incomplete))
 	s.expectNoPods(ctx, d.from)
 	s.drains.add(d.name, append(results, availabilityResults(record, start, time.Now(), replicas)...)...)
 }

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/hack/steps"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
@@ -63,7 +64,7 @@ func appLabels(index int) map[string]string { return map[string]string{"app": ap
 
 // createNamespace also waits for the service account without which no pod is admitted.
 func (c *cluster) createNamespace(ctx context.Context, name string) {
-	must(c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
+	steps.Must(c.setup.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))
 	await(ctx, "the default service account of namespace "+name, pollInterval, stepTimeout, func(ctx context.Context) bool {
 		_, err := c.setup.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return exists(err)
@@ -73,7 +74,7 @@ func (c *cluster) createNamespace(ctx context.Context, name string) {
 // exists reports whether an object was found.
 func exists(err error) bool {
 	if !apierrors.IsNotFound(err) {
-		check(err)
+		steps.Check(err)
 	}
 	return err == nil
 }
@@ -198,7 +199,7 @@ func isReplicaSetSettled(rs *appsv1.ReplicaSet) bool {
 func (c *cluster) request(ctx context.Context, pods []v1.Pod, what string, reached func(*coordinationv1alpha1.EvictionRequest) bool) {
 	// The watch begins before the first request exists, and has its own client: the requester
 	// itself does not wait.
-	list := must(c.setup.CoordinationV1alpha1().EvictionRequests(namespace).List(ctx, metav1.ListOptions{}))
+	list := steps.Must(c.setup.CoordinationV1alpha1().EvictionRequests(namespace).List(ctx, metav1.ListOptions{}))
 	atOnce(ctx, func(ctx context.Context) {
 		c.awaitRequests(ctx, list.ResourceVersion, len(pods), what, reached)
 	}, func(ctx context.Context) {
@@ -212,14 +213,14 @@ func (c *cluster) awaitRequests(ctx context.Context, resourceVersion string, cou
 	there := sets.New[types.UID]()
 	err := follow(ctx, resourceVersion, c.setup.CoordinationV1alpha1().EvictionRequests(namespace).Watch, func(request *coordinationv1alpha1.EvictionRequest) bool {
 		if isTrue(request, coordinationv1alpha1.EvictionRequestConditionCanceled) {
-			check(fmt.Errorf("request %s was canceled: %v", request.Name, request.Status.Conditions))
+			steps.Check(fmt.Errorf("request %s was canceled: %v", request.Name, request.Status.Conditions))
 		}
 		if reached(request) {
 			there.Insert(request.UID)
 		}
 		return len(there) == count
 	})
-	check(err, fmt.Sprintf("waiting for %d requests to be %s, %d are", count, what, len(there)))
+	steps.Check(err, fmt.Sprintf("waiting for %d requests to be %s, %d are", count, what, len(there)))
 }
 
 func isTrue(request *coordinationv1alpha1.EvictionRequest, condition coordinationv1alpha1.EvictionRequestConditionType) bool {
@@ -237,7 +238,7 @@ func (c *cluster) createMaintenance(ctx context.Context, name, label string, val
 		change(wanted)
 	}
 	created, err := c.requester.CoordinationV1alpha1().NodeMaintenances().Create(ctx, wanted, metav1.CreateOptions{})
-	check(err, "creating a maintenance")
+	steps.Check(err, "creating a maintenance")
 	return created
 }
 
@@ -254,7 +255,7 @@ func (c *cluster) maintain(ctx context.Context, label string, values ...string) 
 		}
 		return isDrained(m)
 	})
-	check(err, fmt.Sprintf("waiting for maintenance %s to be drained, it says %q", wanted.Name, last))
+	steps.Check(err, fmt.Sprintf("waiting for maintenance %s to be drained, it says %q", wanted.Name, last))
 }
 
 func drainedCondition(m *coordinationv1alpha1.NodeMaintenance) *metav1.Condition {
@@ -309,7 +310,7 @@ func (c *cluster) patchNodes(ctx context.Context, first, count int, kind types.P
 	c.inParallel(ctx, count, func(ctx context.Context, i int) {
 		name := nodeName(first + i)
 		_, err := c.setup.CoreV1().Nodes().Patch(ctx, name, kind, patch(name), metav1.PatchOptions{}, subresources...)
-		check(err, "patching ", name)
+		steps.Check(err, "patching ", name)
 	})
 }
 
@@ -322,13 +323,13 @@ func (c *cluster) openNodes(ctx context.Context, open nodeRange) {
 
 // podsOn returns the pods on some nodes.
 func (c *cluster) podsOn(ctx context.Context, nodes nodeRange) []v1.Pod {
-	list := must(c.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
+	list := steps.Must(c.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
 	return slices.DeleteFunc(list.Items, func(pod v1.Pod) bool { return !nodes.has(pod.Spec.NodeName) })
 }
 
 // expectNoPods fails if pods are left on nodes that were drained.
 func (c *cluster) expectNoPods(ctx context.Context, nodes nodeRange) {
 	if pods := c.podsOn(ctx, nodes); len(pods) > 0 {
-		check(fmt.Errorf("%d pods are still on their nodes, such as %s", len(pods), pods[0].Name))
+		steps.Check(fmt.Errorf("%d pods are still on their nodes, such as %s", len(pods), pods[0].Name))
 	}
 }

@@ -32,58 +32,24 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/kubernetes/hack/steps"
 )
-
-// failure is why a measurement cannot go on. As in a test, the step that fails ends it, by a panic
-// that attempt turns into an error. Goroutines begin with attempt, see inParallel.
-type failure struct{ err error }
-
-// check ends the measurement if a step has failed, which has done what.
-func check(err error, what ...any) {
-	if err != nil && len(what) > 0 {
-		err = fmt.Errorf("%s: %w", fmt.Sprint(what...), err)
-	}
-	if err != nil {
-		panic(failure{err})
-	}
-}
-
-// must returns the result of a step, or ends the measurement.
-func must[T any](result T, err error) T {
-	check(err)
-	return result
-}
-
-// attempt returns the error by which a step has ended what do does.
-func attempt(do func()) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case failure:
-			err = r.err
-		default:
-			panic(r)
-		}
-	}()
-	do()
-	return nil
-}
 
 // await asks until something is done.
 func await(ctx context.Context, what string, interval, timeout time.Duration, done func(context.Context) bool) {
-	check(wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (is bool, err error) {
-		err = attempt(func() { is = done(ctx) })
+	steps.Check(wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (is bool, err error) {
+		err = steps.Attempt(func() { is = done(ctx) })
 		return is, err
 	}), "waiting for ", what)
 }
 
 // awaitOr is await for what is measured as it is after the timeout.
 func awaitOr(ctx context.Context, interval, timeout time.Duration, done func(context.Context) bool) {
-	err := attempt(func() { await(ctx, "what may take too long", interval, timeout, done) })
+	err := steps.Attempt(func() { await(ctx, "what may take too long", interval, timeout, done) })
 	if wait.Interrupted(err) {
 		err = context.Cause(ctx) // Nil after the timeout.
 	}
-	check(err)
+	steps.Check(err)
 }
 
 // inParallel calls do for each index, with at most so many calls in flight.
@@ -91,9 +57,9 @@ func inParallel(ctx context.Context, parallel, count int, do func(ctx context.Co
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i := range count {
-		group.Go(func() error { return attempt(func() { do(ctx, i) }) })
+		group.Go(func() error { return steps.Attempt(func() { do(ctx, i) }) })
 	}
-	check(group.Wait())
+	steps.Check(group.Wait())
 }
 
 // atOnce calls all at the same time.
@@ -111,7 +77,7 @@ func createAll[T runtime.Object](ctx context.Context, c *cluster, count int, cre
 	c.inParallel(ctx, count, func(ctx context.Context, i int) {
 		wanted := object(i)
 		_, err := create(ctx, wanted, metav1.CreateOptions{})
-		check(err, fmt.Sprintf("creating %T", wanted))
+		steps.Check(err, fmt.Sprintf("creating %T", wanted))
 	})
 }
 
@@ -120,17 +86,17 @@ func removeAll[L runtime.Object](ctx context.Context, kind string, client interf
 	DeleteCollection(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
 	List(context.Context, metav1.ListOptions) (L, error)
 }) {
-	check(client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "removing ", kind)
+	steps.Check(client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "removing ", kind)
 	awaitAll(ctx, stepTimeout, kind+" to be gone", client.List, func(runtime.Object) bool { return false })
 }
 
 // awaitAll waits until a condition is true for each object of a list.
 func awaitAll[L, T runtime.Object](ctx context.Context, timeout time.Duration, what string, list func(context.Context, metav1.ListOptions) (L, error), is func(T) bool) {
 	var state string
-	err := attempt(func() {
+	err := steps.Attempt(func() {
 		await(ctx, "them", pollInterval, timeout, func(ctx context.Context) bool {
-			objects, missing := must(list(ctx, metav1.ListOptions{})), 0
-			check(meta.EachListItem(objects, func(object runtime.Object) error {
+			objects, missing := steps.Must(list(ctx, metav1.ListOptions{})), 0
+			steps.Check(meta.EachListItem(objects, func(object runtime.Object) error {
 				if !is(object.(T)) {
 					missing++
 				}
@@ -140,7 +106,7 @@ func awaitAll[L, T runtime.Object](ctx context.Context, timeout time.Duration, w
 			return missing == 0
 		})
 	})
-	check(err, "waiting for ", cmp.Or(state, what))
+	steps.Check(err, "waiting for ", cmp.Or(state, what))
 }
 
 // follow watches objects until one of them is the last that is waited for.
@@ -155,7 +121,7 @@ func follow[T runtime.Object](ctx context.Context, resourceVersion string, open 
 		if !ok {
 			return false, apierrors.FromObject(event.Object)
 		}
-		err = attempt(func() { last = isLast(object) })
+		err = steps.Attempt(func() { last = isLast(object) })
 		return last, err
 	})
 	return err
@@ -166,12 +132,12 @@ func follow[T runtime.Object](ctx context.Context, resourceVersion string, open 
 func watchAll[T any](ctx context.Context, c *cluster, of func(informers.SharedInformerFactory) cache.SharedIndexInformer, see func(T), options ...informers.SharedInformerOption) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.setup, 0, options...)
 	informer := of(factory)
-	handler := must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler := steps.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { see(obj.(T)) },
 		UpdateFunc: func(_, obj any) { see(obj.(T)) },
 	}))
 	factory.StartWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
-		check(context.Cause(ctx), "watching objects")
+		steps.Check(context.Cause(ctx), "watching objects")
 	}
 }

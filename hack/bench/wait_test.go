@@ -21,20 +21,18 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"k8s.io/kubernetes/hack/steps"
 )
 
-// TestAttempt verifies that a step that fails ends what it is part of, in goroutines and waits as well,
-// and that a mistake of the program is none.
-func TestAttempt(t *testing.T) {
+// TestFailures verifies that a step that fails ends what it is part of, in goroutines and waits as well.
+func TestFailures(t *testing.T) {
 	broken := errors.New("broken")
-	fail := func() { check(broken, "step ", 1) }
+	fail := func() { steps.Check(broken, "step ", 1) }
 	for name, tc := range map[string]struct {
 		do   func()
 		want string
 	}{
-		"nothing fails": {func() { check(nil, "step"); must(1, nil) }, ""},
-		"check":         {fail, "step 1: broken"},
-		"must":          {func() { must(1, broken) }, "broken"},
 		"in a wait": {func() {
 			await(t.Context(), "it", time.Millisecond, time.Minute, func(context.Context) bool { fail(); return true })
 		}, "waiting for it: step 1: broken"},
@@ -53,26 +51,19 @@ func TestAttempt(t *testing.T) {
 		}, "waiting for what may take too long: step 1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := attempt(tc.do)
+			err := steps.Attempt(tc.do)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || err.Error() != tc.want) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
 		})
 	}
-	defer func() {
-		if r := recover(); r != "a mistake" {
-			t.Errorf("recovered %v", r)
-		}
-	}()
-	_ = attempt(func() { panic("a mistake") })
-	t.Error("a mistake was taken for a failure")
 }
 
 // TestAwaitOrEndsWithContext verifies that only the timeout is no failure.
 func TestAwaitOrEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := attempt(func() { awaitOr(ctx, time.Hour, time.Hour, func(context.Context) bool { return false }) }); !errors.Is(err, context.Canceled) {
+	if err := steps.Attempt(func() { awaitOr(ctx, time.Hour, time.Hour, func(context.Context) bool { return false }) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("awaitOr = %v, want %v", err, context.Canceled)
 	}
 }
