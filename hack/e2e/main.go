@@ -23,11 +23,9 @@ limitations under the License.
 //	main.go         flags, and one run per mode
 //	selection.yaml  which tests run, and why others do not
 //	selection.go    reads it, and applies it to the tests that the programs have
-//	images.go       the images that the tests ask for, built here
-//	cluster.go      the clusters
-//	suites.go       the two programs with tests, and how they are run
+//	suites.go       the two programs with tests, their clusters, and how they are run
+//	node.go         what the tests ask for: images, built here, and systemd, to restart the kubelet
 //	report.go       what the tests did: JUnit, and one line
-//	systemctl.go    restarts the kubelet for tests that ask systemd for it
 package main
 
 import (
@@ -46,6 +44,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/localcluster"
 )
 
@@ -96,25 +95,17 @@ func run(ctx context.Context, program string, args []string) error {
 	if err != nil {
 		return err
 	}
-	suites, err := findSuites(ctx, o)
-	if err != nil {
-		return err
-	}
-	if err := makeImages(ctx, o); err != nil {
-		return err
-	}
-	failed := 0
-	for _, m := range o.modes {
-		t, err := runMode(ctx, o, m, suites[m.name])
-		if err != nil {
-			return fmt.Errorf("mode %s: %w", m.name, err)
+	return steps.Attempt(func() {
+		suites := findSuites(ctx, o)
+		makeImages(ctx, o)
+		failed := 0
+		for _, m := range o.modes {
+			steps.Check(steps.Attempt(func() { failed += runMode(ctx, o, m, suites[m.name]).failed }), "mode ", m.name)
 		}
-		failed += t.failed
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d tests failed: results and logs are in %s", failed, o.output)
-	}
-	return nil
+		if failed > 0 {
+			steps.Check(fmt.Errorf("%d tests failed: results and logs are in %s", failed, o.output))
+		}
+	})
 }
 
 func parseOptions(args []string) (options, error) {
@@ -154,27 +145,20 @@ func parseOptions(args []string) (options, error) {
 
 // runMode runs all suites in a mode, and writes what they did. They run at the same time: in each,
 // some tests run alone.
-func runMode(ctx context.Context, o options, m mode, suites []*suite) (totals, error) {
+func runMode(ctx context.Context, o options, m mode, suites []*suite) totals {
 	results := filepath.Join(o.output, m.name)
-	if err := os.RemoveAll(results); err != nil {
-		return totals{}, fmt.Errorf("remove the results of an earlier run: %w", err)
-	}
+	steps.Check(os.RemoveAll(results), "remove the results of an earlier run")
 	start := time.Now()
 	reports := make([]types.Report, len(suites))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, s := range suites {
 		fmt.Printf("e2e %s: %d tests of %s, log in %s\n", m.name, len(s.selected), s.Program, s.log(results))
-		group.Go(func() (err error) {
-			reports[i], err = runSuite(groupCtx, o, m, s, results)
-			return err
+		group.Go(func() error {
+			return steps.Attempt(func() { reports[i] = runSuite(groupCtx, o, m, s, results) })
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return totals{}, err
-	}
-	if err := writeJUnit(reports, results); err != nil {
-		return totals{}, err
-	}
+	steps.Check(group.Wait())
+	steps.Check(writeJUnit(reports, results), "write the results")
 	var total totals
 	for _, report := range reports {
 		total.add(count(report))
@@ -186,5 +170,5 @@ func runMode(ctx context.Context, o options, m mode, suites []*suite) (totals, e
 		}
 	}
 	fmt.Printf("e2e %s: %s, %s\n", m.name, total, time.Since(start).Round(time.Second))
-	return total, nil
+	return total
 }

@@ -117,26 +117,21 @@ func retried(report types.Report) []string {
 // where they failed.
 func writeJUnit(reports []types.Report, directory string) error {
 	var parts []string
+	var errs []error
 	for i, report := range reports {
 		part := filepath.Join(directory, fmt.Sprintf("junit-%d.xml", i))
 		parts = append(parts, part)
-		err := reporters.GenerateJUnitReportWithConfig(report, part, reporters.JunitReportConfig{
+		errs = append(errs, reporters.GenerateJUnitReportWithConfig(report, part, reporters.JunitReportConfig{
 			OmitTimelinesForSpecState: types.SpecStatePassed | types.SpecStateSkipped,
 			OmitCapturedStdOutErr:     true,
 			OmitSpecLabels:            true,
 			OmitLeafNodeType:          true,
-		})
-		if err != nil {
-			return fmt.Errorf("write the results of %s: %w", report.SuiteDescription, err)
-		}
+		}))
 	}
 	// It removes the parts.
 	messages, err := reporters.MergeAndCleanupJUnitReports(parts, filepath.Join(directory, "junit.xml"))
-	if err == nil && len(messages) > 0 {
-		err = errors.New(strings.Join(messages, "\n"))
+	for _, message := range messages {
+		errs = append(errs, errors.New(message))
 	}
-	if err != nil {
-		return fmt.Errorf("write the results: %w", err)
-	}
-	return nil
+	return errors.Join(append(errs, err)...)
 }

@@ -18,13 +18,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+	"k8s.io/kubernetes/hack/steps"
 	imageutils "k8s.io/kubernetes/test/utils/image"
+	"k8s.io/kubernetes/test/utils/localcluster"
 	"k8s.io/kubernetes/test/utils/realcluster"
 )
 
@@ -73,27 +77,62 @@ func testImages(o options, busybox string, applets []string) []testImage {
 func imageDirectory(o options) string { return filepath.Join(o.output, "images") }
 
 // makeImages makes all images.
-func makeImages(ctx context.Context, o options) error {
-	if err := os.MkdirAll(imageDirectory(o), 0o755); err != nil {
-		return fmt.Errorf("create the directory of the images: %w", err)
-	}
+func makeImages(ctx context.Context, o options) {
+	steps.Check(os.MkdirAll(imageDirectory(o), 0o755))
 	busybox, err := exec.LookPath("busybox")
-	if err != nil {
-		return fmt.Errorf("find the shell of images: %w", err)
-	}
+	steps.Check(err, "find the shell of images")
 	applets, err := exec.CommandContext(ctx, busybox, "--list").Output()
-	if err != nil {
-		return fmt.Errorf("list the programs of busybox: %w", err)
-	}
+	steps.Check(err, "list the programs of busybox")
 	for _, image := range testImages(o, busybox, strings.Fields(string(applets))) {
-		args := []string{
+		args := append([]string{
 			"-o", filepath.Join(imageDirectory(o), image.file), "-t", strings.Join(image.names, ","),
 			"-entrypoint", image.entrypoint, "-command", image.command,
-		}
-		output, err := exec.CommandContext(ctx, filepath.Join(o.bin, "mkimage"), append(args, image.contents...)...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("make %s: %w: %s", image.file, err, output)
-		}
+		}, image.contents...)
+		output, err := exec.CommandContext(ctx, filepath.Join(o.bin, "mkimage"), args...).CombinedOutput()
+		steps.Check(err, "make ", image.file, ": ", string(output))
 	}
-	return nil
+}
+
+// sudo is the name by which this program stands in for systemctl: the tests of a node restart the
+// kubelet by "sudo systemctl", and nodes have no systemd.
+const sudo = "sudo"
+
+// The variables that name the cluster.
+const (
+	outputVariable  = "E2E_OUTPUT"
+	clusterVariable = "E2E_CLUSTER"
+)
+
+// systemctlVariables are the variables of tests that restart the kubelet, name=value.
+func systemctlVariables(o options, c *realcluster.Cluster, dir string) []string {
+	bin := filepath.Join(dir, "bin")
+	err := errors.Join(os.MkdirAll(bin, 0o755), os.Symlink(filepath.Join(o.bin, "e2e"), filepath.Join(bin, sudo)))
+	steps.Check(err, "create a program that restarts the kubelet")
+	return []string{
+		"PATH=" + bin + ":/usr/sbin:/usr/bin:/sbin:/bin",
+		outputVariable + "=" + c.Local.Output,
+		clusterVariable + "=" + c.Local.Name,
+	}
+}
+
+// runSystemctl does what the tests ask for, in the namespaces of the node.
+func runSystemctl(ctx context.Context, args []string) error {
+	c := &realcluster.Cluster{Local: &localcluster.Cluster{Name: os.Getenv(clusterVariable), Output: os.Getenv(outputVariable)}}
+	if len(args) < 2 || args[0] != "systemctl" || c.Local.Name == "" {
+		return errors.New("this program stands in for sudo systemctl in tests of a node")
+	}
+	switch args[1] {
+	case "list-units":
+		fmt.Println("kubelet-e2e.service loaded active running")
+		return nil
+	case "reset-failed":
+		return nil // It starts the kubelet however often it has ended.
+	case "kill":
+		return c.StopKubelet(ctx, firstNode, unix.SIGTERM)
+	case "restart":
+		// It may have been stopped before.
+		_ = c.StopKubelet(ctx, firstNode, unix.SIGTERM)
+		return c.StartKubelet(ctx, firstNode)
+	}
+	return fmt.Errorf("no support for systemctl %s", strings.Join(args[1:], " "))
 }
