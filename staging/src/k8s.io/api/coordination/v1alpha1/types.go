@@ -66,21 +66,17 @@ const (
 // EvictionRequest requests the eviction of one instance of a pod and tracks its progress
 // (KEP-4563).
 //
-// Requesters add themselves to spec.requesters. The interceptors that the pod names act one after
-// another, in order: one is active at a time, reports heartbeats, and either terminates the pod or
-// completes, after which the next one becomes active. The last interceptor is always
-// imperative-eviction.k8s.io, which evicts the pod through the API that respects
-// PodDisruptionBudgets. An active interceptor that sends no heartbeat for
-// spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.
+// The interceptors that the pod names act in order, one at a time: the active one reports
+// heartbeats, and terminates the pod or completes. The last one is always
+// imperative-eviction.k8s.io, which evicts the pod within its PodDisruptionBudgets.
 //
 // The request is finished when one of its conditions Evicted or Canceled is True.
 type EvictionRequest struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is the standard object metadata. The name is the UID of the target
-	// pod, so there is at most one request per pod instance; generateName is
-	// rejected. The eviction request controller copies the pod's labels here; where
-	// both have a key, the pod's value wins.
+	// metadata is the standard object metadata. The name is the UID of the target pod: there is one
+	// request per pod instance. generateName is rejected. The eviction request controller copies
+	// the labels of the pod, also over existing values.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
@@ -89,9 +85,8 @@ type EvictionRequest struct {
 	Spec EvictionRequestSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 
 	// status is the progress of the eviction. Written by the eviction request controller and, in
-	// its own entry of status.interceptors, by the active interceptor. What a client sends on
-	// creation is ignored. kube-apiserver itself activates imperative-eviction.k8s.io when it
-	// creates a request for a pod that has no other interceptor.
+	// its own entry of interceptors, by the active interceptor. Ignored on creation; if the pod has
+	// no other interceptor, kube-apiserver then activates imperative-eviction.k8s.io.
 	// +optional
 	Status EvictionRequestStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
@@ -103,11 +98,11 @@ type EvictionRequestSpec struct {
 	// +k8s:immutable
 	Target EvictionTarget `json:"target" protobuf:"bytes,1,opt,name=target"`
 
-	// requesters lists the clients that request the eviction. A request is created with at least
-	// one of them, and is canceled when the last one is removed. Each requester adds and removes
-	// only its own entry, preferably by Server-Side Apply with a field manager of its own. At most
-	// 110, of which 100 may have names outside of the domain k8s.io. Names in it are reserved: adding
-	// and removing one of them needs the verb request on the virtual resource evictionrequesters.
+	// requesters are the clients that request the eviction: at least one on creation; without any,
+	// the request is canceled. Each adds and removes only its own entry, preferably by Server-Side
+	// Apply with a field manager of its own. At most 110, of which 100 may have names outside of
+	// the domain k8s.io; adding and removing names in it needs the verb request on the virtual
+	// resource evictionrequesters.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -119,15 +114,12 @@ type EvictionRequestSpec struct {
 	// +k8s:maxItems=110
 	Requesters []Requester `json:"requesters,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,2,rep,name=requesters"`
 
-	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the
-	// next interceptor becomes active, in seconds. It counts from the last heartbeat or from the
-	// activation, whichever is later. An interceptor that is the only one that can stop the pod
-	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
-	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
-	// started, or has reached the API server again, no interceptor is skipped; outages extend the
-	// turn of a silent one by their duration and half an hour at most. From 120 to 21600,
-	// default 1200. Set by the first requester. Every other one may lower it, but not below 1200, so
-	// that the smallest of all requesters counts; it never increases.
+	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat, since its
+	// last one or its activation, before the next interceptor becomes active, in seconds. Outages
+	// extend it. An interceptor that is the only one that can stop the pod has no deadline:
+	// daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static pods,
+	// imperative-eviction.k8s.io for all others. From 120 to 21600, default 1200. Set by the first
+	// requester. Others may lower it, but not below 1200; it never increases.
 	// +optional
 	// +default=1200
 	// +k8s:optional
@@ -143,9 +135,8 @@ const DefaultHeartbeatDeadlineSeconds = 20 * 60
 // EvictionTarget names the object to evict. Exactly one member is set.
 // +union
 type EvictionTarget struct {
-	// pod is a pod in the namespace of the request. A pod of a scheduling group
-	// (spec.schedulingGroup) whose PodGroup has the disruptionMode all, or does not exist, cannot be
-	// evicted by an EvictionRequest: its request is canceled.
+	// pod is a pod in the namespace of the request. If its PodGroup (spec.schedulingGroup) has the
+	// disruptionMode all, or does not exist, the request is canceled.
 	// +optional
 	// +oneOf=TargetSelection
 	// +k8s:optional
@@ -160,8 +151,7 @@ type LocalPodReference struct {
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 
-	// uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with
-	// the same name.
+	// uid of the pod, a UUID in lower case.
 	// +required
 	// +k8s:required
 	// +k8s:format=k8s-uuid
@@ -171,9 +161,9 @@ type LocalPodReference struct {
 // Requester is a client that requests the eviction of the target.
 // +structType=atomic
 type Requester struct {
-	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as drain.example.com, or a domain-prefixed key, such as
-	// example.com/drain. Unique among the requesters.
+	// name is a fully qualified domain name in lower case with at most 253 characters
+	// (drain.example.com), or a domain-prefixed key (example.com/drain). Unique among the
+	// requesters.
 	// +required
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
@@ -182,9 +172,9 @@ type Requester struct {
 // Interceptor is a component that acts before the pod is evicted.
 // +structType=atomic
 type Interceptor struct {
-	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com, or a domain-prefixed key, such as
-	// example.com/migrate. Unique among the interceptors.
+	// name is a fully qualified domain name in lower case with at most 253 characters
+	// (migrate.example.com), or a domain-prefixed key (example.com/migrate). Unique among the
+	// interceptors.
 	// +required
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
@@ -212,15 +202,14 @@ type EvictionRequestStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,1,opt,name=observedGeneration"`
 
-	// conditions of the request. Canceled and Evicted are written by the eviction request
-	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
-	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. Reconciling and
-	// Stalled are set by kube-apiserver, which replaces what clients send: an unfinished request has
-	// exactly one of them, a finished one has neither. An interceptor
-	// of the request may set conditions whose types begin with its name and a slash, such as
-	// migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as
-	// example.com/migrate.Precopied. At most 100 besides these seven.
+	// conditions of the request. Canceled and Evicted are final once True; at most one of them is.
+	// InterceptorUnresponsive is True while a heartbeat is overdue, Blocked while the API server
+	// refuses the eviction. The node maintenance controller writes InterceptorsSkipped,
+	// kube-apiserver Reconciling and Stalled (an unfinished request has one of them, a finished one
+	// none), and the eviction request controller all others. An interceptor of the request may add
+	// conditions whose types begin with its name and a slash (migrate.example.com/Precopied) or, if
+	// its name contains a slash, its name and a dot (example.com/migrate.Precopied). At most 100
+	// besides these seven.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -232,10 +221,10 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=107
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
 
-	// targetInterceptors are all interceptors of this request, in the order in which they act:
-	// those that the pod names, then the built-in ones, the last of which is
-	// imperative-eviction.k8s.io. Written once by the eviction request controller, or by
-	// kube-apiserver on creation if that is the only one, then immutable. At most 16.
+	// targetInterceptors are all interceptors in the order in which they act: those that the pod
+	// names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once
+	// by the eviction request controller, or by kube-apiserver on creation if that is the only one,
+	// then immutable. At most 16.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -247,20 +236,19 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=16
 	TargetInterceptors []Interceptor `json:"targetInterceptors,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,3,rep,name=targetInterceptors"`
 
-	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
-	// report heartbeats in its entry of status.interceptors. Written by the eviction request
-	// controller; the first one also by kube-apiserver, see targetInterceptors. At most 1; empty
-	// before the first interceptor and after the last.
+	// activeInterceptors names the active interceptor, which may act on the pod and must report
+	// heartbeats. Written by the eviction request controller; the first one also by kube-apiserver,
+	// see targetInterceptors. At most 1; empty before the first interceptor and after the last.
 	// +optional
 	// +listType=set
 	// +k8s:optional
 	// +k8s:maxItems=1
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty" protobuf:"bytes,4,opt,name=activeInterceptors"`
 
-	// processedInterceptors names the interceptors that have been active, in order: they
-	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition
-	// InterceptorsSkipped is True, it also names those that were passed over. Written by the eviction
-	// request controller, which only appends. At most 16.
+	// processedInterceptors names the interceptors that have been active, in order: they completed,
+	// missed the heartbeat deadline, or were stopped by a cancellation. With the condition
+	// InterceptorsSkipped, also those that were passed over. Written by the eviction request
+	// controller, which only appends. At most 16.
 	// +optional
 	// +listType=set
 	// +k8s:optional
@@ -268,10 +256,9 @@ type EvictionRequestStatus struct {
 	// +k8s:maxItems=16
 	ProcessedInterceptors []string `json:"processedInterceptors,omitempty" protobuf:"bytes,5,opt,name=processedInterceptors"`
 
-	// interceptors is the progress of each interceptor, with the names and the order of
-	// targetInterceptors. The eviction request controller writes the empty entries; afterwards,
-	// each entry is written by the interceptor that it names, while that interceptor is active. At
-	// most 16.
+	// interceptors is the progress of each interceptor, in the order of targetInterceptors. The
+	// eviction request controller adds empty entries; each is then written by its interceptor while
+	// that is active. At most 16.
 	// +optional
 	// +patchMergeKey=name
 	// +patchStrategy=merge
@@ -285,15 +272,13 @@ type EvictionRequestStatus struct {
 
 	// evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active
 	// interceptor sets Forbid when its work can no longer be undone: the request can then not be
-	// canceled. Forbid cannot be changed back, and remains when that interceptor is no longer
-	// active.
+	// canceled. Forbid is final.
 	// +optional
 	// +k8s:optional
 	EvictionRequestCancellationPolicy EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty" protobuf:"bytes,7,opt,name=evictionRequestCancellationPolicy,casttype=EvictionRequestCancellationPolicy"`
 
-	// activationTime is when the active interceptor became active. Written by the eviction request
-	// controller together with activeInterceptors. The heartbeat deadline of an interceptor that
-	// has not reported yet counts from here.
+	// activationTime is when the active interceptor became active. Set by kube-apiserver. Without a
+	// heartbeat, the heartbeat deadline counts from here.
 	// +optional
 	ActivationTime *metav1.Time `json:"activationTime,omitempty" protobuf:"bytes,8,opt,name=activationTime"`
 }
@@ -303,7 +288,7 @@ type EvictionRequestConditionType string
 
 const (
 	// EvictionRequestConditionCanceled is True when the request was canceled: no interceptor acts
-	// on it any more, and the pod stays. The reason says why.
+	// any more, and the pod stays.
 	EvictionRequestConditionCanceled EvictionRequestConditionType = "Canceled"
 
 	// EvictionRequestConditionEvicted is True when the pod was deleted or has reached a terminal
@@ -315,23 +300,23 @@ const (
 	EvictionRequestConditionInterceptorUnresponsive EvictionRequestConditionType = "InterceptorUnresponsive"
 
 	// EvictionRequestConditionBlocked is True while imperative-eviction.k8s.io is active and the
-	// API server refuses to evict the pod. The reason says why, the message names the object.
+	// API server refuses to evict the pod. The message names the object.
 	EvictionRequestConditionBlocked EvictionRequestConditionType = "Blocked"
 
-	// EvictionRequestConditionInterceptorsSkipped is True when the interceptors that have not acted
-	// are passed over, but those that are the only ones that can stop the pod. The message says on
-	// whose behalf. It stays True. Setting it needs the verb escalate on evictionrequests/status.
+	// EvictionRequestConditionInterceptorsSkipped is True when interceptors that have not acted are
+	// passed over, except those that are the only ones that can stop the pod. The message names for
+	// whom. It stays True. Setting it needs the verb escalate on evictionrequests/status.
 	EvictionRequestConditionInterceptorsSkipped EvictionRequestConditionType = "InterceptorsSkipped"
 
-	// EvictionRequestConditionReconciling is True while the request is not finished and goes on without
-	// an intervention. Its reason is the state that kubectl prints: Pending, Intercepting, Evicting, or
-	// Blocked while a PodDisruptionBudget does not allow the eviction now. Absent otherwise. Tools that
-	// follow the rules of kstatus (sigs.k8s.io/cli-utils) wait for its end. Set by kube-apiserver.
+	// EvictionRequestConditionReconciling is True while the request is not finished and needs no
+	// intervention, and absent otherwise. Its reason is the state that kubectl prints: Pending,
+	// Intercepting, Evicting or, while a PodDisruptionBudget refuses, Blocked. For tools that
+	// follow kstatus (sigs.k8s.io/cli-utils). Set by kube-apiserver.
 	EvictionRequestConditionReconciling EvictionRequestConditionType = "Reconciling"
 
-	// EvictionRequestConditionStalled is True while the request is not finished and needs an
+	// EvictionRequestConditionStalled is True, instead of Reconciling, while the request needs an
 	// intervention: its reason is EvictionRefused or NoInterceptorLeft. Absent otherwise. Set by
-	// kube-apiserver, instead of Reconciling.
+	// kube-apiserver.
 	EvictionRequestConditionStalled EvictionRequestConditionType = "Stalled"
 )
 
@@ -398,14 +383,14 @@ type InterceptorStatus struct {
 	// +k8s:required
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 
-	// heartbeatTime is when the interceptor last reported that it is working. First set together
-	// with startTime; always within 10 seconds of the server's time. Each update advances it by at
-	// least 60 seconds, except in the update that sets completionTime.
+	// heartbeatTime is when the interceptor last reported, within 10 seconds of the server's time.
+	// First set together with startTime. Each update advances it by at least 60 seconds, except the
+	// one that sets completionTime.
 	// +optional
 	HeartbeatTime *metav1.Time `json:"heartbeatTime,omitempty" protobuf:"bytes,2,opt,name=heartbeatTime"`
 
-	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
-	// or changed, and not after the year 9999 in UTC. Unset if there is no estimate.
+	// expectedFinishTime is when the interceptor expects to finish; unset if unknown. Not in the
+	// past when it is set or changed, and not after the year 9999 in UTC.
 	// +optional
 	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,3,opt,name=expectedFinishTime"`
 
@@ -415,23 +400,20 @@ type InterceptorStatus struct {
 	StartTime *metav1.Time `json:"startTime,omitempty" protobuf:"bytes,4,opt,name=startTime"`
 
 	// completionTime is when the interceptor completed, within 10 seconds of the server's time: it
-	// has terminated the pod, has prepared for its termination, or declines to act, which does not
-	// need startTime. The next interceptor then becomes active. Once it is set, the entry is
-	// immutable.
+	// has terminated the pod, has prepared for that, or declines to act, which does not need
+	// startTime. Then the entry is immutable, and the next interceptor becomes active.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty" protobuf:"bytes,5,opt,name=completionTime"`
 
-	// message is a human-readable description of what the interceptor is doing or waiting for. At
-	// most 32768 characters; may be empty.
+	// message describes what the interceptor does or waits for. At most 32768 characters; may be
+	// empty.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=32768
 	Message string `json:"message,omitempty" protobuf:"bytes,6,opt,name=message"`
 
-	// retries is the number of refusals that this interceptor has recorded. The interceptor derives
-	// its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs it: of
-	// several pods under one PodDisruptionBudget it tries one, and a refusal that is recorded for a
-	// pod already is not recorded again. Not negative; never decreases.
+	// retries is the number of refusals that this interceptor has recorded, from which it derives
+	// its back-off. Only imperative-eviction.k8s.io needs it. Not negative; never decreases.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0
@@ -459,20 +441,19 @@ type EvictionRequestList struct {
 type NodeMaintenanceStage string
 
 const (
-	// NodeMaintenanceStageIdle announces a maintenance: nodes get the condition
-	// MaintenancePlanned, and nothing else happens to them or to their pods.
+	// NodeMaintenanceStageIdle announces a maintenance: nodes get the condition MaintenancePlanned,
+	// nothing else.
 	NodeMaintenanceStageIdle NodeMaintenanceStage = "Idle"
 
 	// NodeMaintenanceStageCordon keeps the selected nodes unschedulable.
 	NodeMaintenanceStageCordon NodeMaintenanceStage = "Cordon"
 
-	// NodeMaintenanceStageDrain keeps the selected nodes unschedulable and requests the eviction
-	// of their pods in the order of spec.drainPlan.
+	// NodeMaintenanceStageDrain also requests the eviction of their pods in the order of
+	// spec.drainPlan.
 	NodeMaintenanceStageDrain NodeMaintenanceStage = "Drain"
 
-	// NodeMaintenanceStageComplete ends the maintenance: the controller removes itself from the
-	// requesters of the pods that no other maintenance evicts, and uncordons the nodes that no
-	// other maintenance claims.
+	// NodeMaintenanceStageComplete withdraws the requests, and uncordons the nodes that no other
+	// maintenance claims.
 	NodeMaintenanceStageComplete NodeMaintenanceStage = "Complete"
 )
 
@@ -494,12 +475,9 @@ const (
 
 // NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).
 //
-// The administrator advances it through its stages: Idle announces the maintenance, Cordon makes
-// the nodes unschedulable, Drain requests the eviction of their pods, Complete makes the nodes
-// schedulable again. The controller creates EvictionRequests for the pods in the order of
-// spec.drainPlan. If several maintenances select a node, it requests only the evictions that the
-// plans of all of them have reached; if that is none of the remaining pods, the maintenance that
-// is least advanced continues. Deleting the object completes it first.
+// The administrator advances spec.stage. If several maintenances select a node, only evictions that
+// the drain plans of all of them have reached are requested; if that is none of the remaining pods,
+// the least advanced maintenance continues. Deleting the object completes it first.
 type NodeMaintenance struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -507,8 +485,8 @@ type NodeMaintenance struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// spec selects the nodes, the stage, and the order in which pods are evicted. Written by the
-	// administrator; the controller sets the stage to Complete when the object is deleted.
+	// spec is the desired maintenance. Written by the administrator; the controller sets the stage
+	// to Complete when the object is deleted.
 	// +required
 	Spec NodeMaintenanceSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 
@@ -527,21 +505,19 @@ type NodeMaintenanceSpec struct {
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector" protobuf:"bytes,1,opt,name=nodeSelector"`
 
 	// stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be
-	// skipped; an earlier stage than the current one is refused. After Complete, an earlier stage has no
-	// effect: the admission plugin NodeMaintenance keeps Complete, with a warning, so that a manifest
-	// that is applied again and again stays valid. Default Idle.
+	// skipped. An earlier stage than the current one is refused or, after Complete, replaced by
+	// Complete with a warning. Default Idle.
 	// +optional
 	// +default="Idle"
 	// +k8s:optional
 	Stage NodeMaintenanceStage `json:"stage,omitempty" protobuf:"bytes,2,opt,name=stage,casttype=NodeMaintenanceStage"`
 
 	// drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node
-	// has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static;
-	// priorities ascend within a type; at equal priority entries with a podSelector precede. No
-	// duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each;
-	// all selectors together have at most 8192 characters. On creation, the admission plugin
-	// NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000,
-	// 2000001000 and 2147483647 for each pod type. Immutable.
+	// has pods of the entries before it. Sorted by pod type (Default, DaemonSet, Static), then by
+	// ascending priority, then entries with a podSelector first. No duplicates. At most 100; a
+	// selector has at most 10 requirements with 20 values each, all together 8192 characters. On
+	// creation, the admission plugin NodeMaintenance adds missing standard entries: the priorities
+	// 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -556,17 +532,17 @@ type NodeMaintenanceSpec struct {
 	Reason string `json:"reason,omitempty" protobuf:"bytes,4,opt,name=reason"`
 
 	// rollout limits how many of the nodes are drained at the same time, and gives each node back
-	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are
-	// given back when the maintenance completes. May be set on creation only; maxConcurrent, paused,
-	// maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate
-	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
+	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and
+	// given back when the maintenance completes. Set on creation only; maxConcurrent, paused,
+	// maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature
+	// gate NodeMaintenanceBudgets; a controller without it begins with no further node.
 	// +optional
 	// +k8s:optional
 	Rollout *NodeMaintenanceRollout `json:"rollout,omitempty" protobuf:"bytes,5,opt,name=rollout"`
 
-	// podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod
-	// that none matches is drained. If several maintenances drain a node, the most cautious of their
-	// policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
+	// podPolicies say which pods are not evicted. The first policy that matches a pod decides;
+	// without one, it is drained. Of several maintenances of a node, the most cautious policy
+	// decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -574,20 +550,20 @@ type NodeMaintenanceSpec struct {
 	// +k8s:maxItems=20
 	PodPolicies []NodeMaintenancePodPolicy `json:"podPolicies,omitempty" protobuf:"bytes,6,rep,name=podPolicies"`
 
-	// drainedWhen says what has to be true besides that no pod is left before a node is drained.
-	// Immutable.
+	// drainedWhen is what else has to be true, besides that no pod is left, before a node is
+	// drained. Immutable.
 	// +optional
 	// +k8s:optional
 	DrainedWhen *NodeMaintenanceDrainedWhen `json:"drainedWhen,omitempty" protobuf:"bytes,7,opt,name=drainedWhen"`
 
-	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the
-	// clock of a node begins with its admission. It stands still while the node waits for other
-	// NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of
-	// all of them that have this or a stronger action have come; never, if one of them has none. Pods
-	// that a policy skips, and static pods, are not acted on; those that a policy waits for are, but not
-	// by SkipInterceptors: nobody is asked for them. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
-	// NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature
-	// gate NodeMaintenanceBudgets.
+	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout: the
+	// clock of a node begins with its admission, and stands still while the node waits for other
+	// NodeMaintenances. If several drain a node, a pod is acted on when all of them have come to a
+	// step with this or a stronger action. Static pods, and pods that a policy skips, are left
+	// alone; those that a policy waits for are not subject to SkipInterceptors. Sorted by
+	// afterSeconds. At most 10. May be changed. All changes, except removing steps and making them
+	// later, need the verb escalate on the NodeMaintenance. Needs the feature gate
+	// NodeMaintenanceBudgets.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -599,8 +575,8 @@ type NodeMaintenanceSpec struct {
 // NodeMaintenanceEscalateVerb is the verb on NodeMaintenances that setting spec.escalation needs.
 const NodeMaintenanceEscalateVerb = "escalate"
 
-// NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting, for the pods
-// that are left and meet all of its conditions.
+// NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting for the
+// remaining pods that meet all of its conditions.
 type NodeMaintenanceEscalationStep struct {
 	// afterSeconds is how long after its admission a node has come to the step, in seconds. 1 to
 	// 31536000.
@@ -615,14 +591,14 @@ type NodeMaintenanceEscalationStep struct {
 	// +k8s:required
 	Action corev1.MaintenanceEscalation `json:"action" protobuf:"bytes,2,opt,name=action,casttype=k8s.io/api/core/v1.MaintenanceEscalation"`
 
-	// podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with
-	// 20 values each.
+	// podSelector selects pods by labels. Unset: all pods. At most 10 requirements with 20 values
+	// each.
 	// +optional
 	// +k8s:optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty" protobuf:"bytes,3,opt,name=podSelector"`
 
-	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
-	// unset. At most 10 requirements with 20 values each.
+	// namespaceSelector selects namespaces of pods by labels. Unset: all. At most 10 requirements
+	// with 20 values each.
 	// +optional
 	// +k8s:optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"bytes,4,opt,name=namespaceSelector"`
@@ -634,42 +610,41 @@ type NodeMaintenanceEscalationStep struct {
 type NodeMaintenancePodAction string
 
 const (
-	// NodeMaintenancePodDrain means that the eviction of the pod is requested, as for pods that no
-	// policy matches.
+	// NodeMaintenancePodDrain means that the eviction is requested, as for pods that no policy
+	// matches.
 	NodeMaintenancePodDrain NodeMaintenancePodAction = "Drain"
 
-	// NodeMaintenancePodSkip means that the pod stays. The node is drained with it, and
-	// status.drainStatus.skippedPods counts it.
+	// NodeMaintenancePodSkip means that the pod stays, counted in status.drainStatus.skippedPods,
+	// and the node is drained with it.
 	NodeMaintenancePodSkip NodeMaintenancePodAction = "Skip"
 
-	// NodeMaintenancePodWaitCompleted means that the eviction of the pod is not requested, and that
-	// the drain waits until it has ended by itself. It keeps its place in the drain plan.
+	// NodeMaintenancePodWaitCompleted means that the eviction is not requested, and the drain waits
+	// until the pod has ended by itself, at its place in the drain plan.
 	NodeMaintenancePodWaitCompleted NodeMaintenancePodAction = "WaitCompleted"
 )
 
-// NodeMaintenancePodPolicy says what happens to the pods that it matches: those that meet all of its
-// conditions.
+// NodeMaintenancePodPolicy says what happens to pods that meet all of its conditions.
 type NodeMaintenancePodPolicy struct {
 	// action is what happens to the pods: Drain, Skip or WaitCompleted.
 	// +required
 	// +k8s:required
 	Action NodeMaintenancePodAction `json:"action" protobuf:"bytes,1,opt,name=action,casttype=NodeMaintenancePodAction"`
 
-	// podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with
-	// 20 values each.
+	// podSelector selects pods by labels. Unset: all pods. At most 10 requirements with 20 values
+	// each.
 	// +optional
 	// +k8s:optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty" protobuf:"bytes,2,opt,name=podSelector"`
 
-	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
-	// unset. At most 10 requirements with 20 values each.
+	// namespaceSelector selects namespaces of pods by labels. Unset: all. At most 10 requirements
+	// with 20 values each.
 	// +optional
 	// +k8s:optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty" protobuf:"bytes,3,opt,name=namespaceSelector"`
 
-	// resourceNames are resources, such as nvidia.com/gpu: the pod, or a container of it, requests at least
-	// one of them or is limited to some of it. Claims of devices do not count. Any pod if it is empty. At
-	// most 20.
+	// resourceNames are resources, such as nvidia.com/gpu, at least one of which the pod or one of
+	// its containers requests or limits; claims of devices do not count. Empty: any pod. At most
+	// 20.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -684,8 +659,8 @@ type NodeMaintenancePodPolicy struct {
 type NodeMaintenanceVolumes string
 
 const (
-	// NodeMaintenanceVolumesDetached means that no VolumeAttachment of the node is left but those of
-	// pods that stay on it.
+	// NodeMaintenanceVolumesDetached means that no VolumeAttachment of the node is left except
+	// those of pods that stay.
 	NodeMaintenanceVolumesDetached NodeMaintenanceVolumes = "Detached"
 )
 
@@ -696,8 +671,8 @@ type NodeMaintenanceDrainedWhen struct {
 	// +k8s:optional
 	Volumes NodeMaintenanceVolumes `json:"volumes,omitempty" protobuf:"bytes,1,opt,name=volumes,casttype=NodeMaintenanceVolumes"`
 
-	// timeoutSeconds is for how long a node without pods waits for it. After that, the node is
-	// drained all the same. 1 to 86400, default 600.
+	// timeoutSeconds is how long a node without pods waits for it, in seconds; then it is drained
+	// all the same. 1 to 86400, default 600.
 	// +optional
 	// +default=600
 	// +k8s:optional
@@ -712,12 +687,12 @@ type NodeMaintenanceDrainedWhen struct {
 type NodeCompletionPolicy string
 
 const (
-	// NodeCompletionManual means that somebody annotates the node with
-	// nodemaintenance.k8s.io/done and the UID of the maintenance: kubectl maintenance complete.
+	// NodeCompletionManual means that somebody annotates the node with nodemaintenance.k8s.io/done
+	// and the UID of the maintenance: kubectl maintenance complete.
 	NodeCompletionManual NodeCompletionPolicy = "Manual"
 
-	// NodeCompletionRebooted means that the node has another status.nodeInfo.bootID than when it was
-	// drained, and has been Ready for 30 seconds since. The annotation counts as well.
+	// NodeCompletionRebooted means that status.nodeInfo.bootID differs from that at the drain, and
+	// the node has been Ready for 30 seconds since. The annotation counts as well.
 	NodeCompletionRebooted NodeCompletionPolicy = "Rebooted"
 )
 
@@ -731,30 +706,29 @@ const NodePlannedTaint = "nodemaintenance.k8s.io/planned"
 
 // NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.
 type NodeMaintenanceRollout struct {
-	// maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back:
-	// a number, or a percentage of the selected nodes, which rounds down, to at least 1. At least
-	// 1. Nodes that have not come back in time do not count. Unset: no limit but those of the
-	// NodeMaintenanceBudgets.
+	// maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back: a
+	// number of at least 1, or a percentage of the selected nodes, rounded down to at least 1.
+	// Failed nodes do not count. Unset: only NodeMaintenanceBudgets limit it.
 	// +optional
 	// +k8s:optional
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty" protobuf:"bytes,1,opt,name=maxConcurrent"`
 
-	// paused stops the admission of further nodes. What was begun goes on. Default false.
+	// paused stops the admission of further nodes; admitted nodes continue. Default false.
 	// +optional
 	// +k8s:optional
 	Paused bool `json:"paused,omitempty" protobuf:"varint,2,opt,name=paused"`
 
-	// completeNodes says when the work on a drained node is done: Manual or Rebooted. A node that
-	// is done is made schedulable when it is Ready, without startup taints, and runs its pods of
-	// DaemonSets. It is then not drained again by this maintenance. Default Manual.
+	// completeNodes says when the work on a drained node is done: Manual or Rebooted. The node is
+	// then made schedulable when it is Ready, without startup taints, and runs its pods of
+	// DaemonSets, and is not drained again by this maintenance. Default Manual.
 	// +optional
 	// +default="Manual"
 	// +k8s:optional
 	CompleteNodes NodeCompletionPolicy `json:"completeNodes,omitempty" protobuf:"bytes,3,opt,name=completeNodes,casttype=NodeCompletionPolicy"`
 
-	// returnTimeoutSeconds is within which time a node has to be given back: since it is done, or,
-	// with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until
-	// it comes back. 1 to 604800, default 1800.
+	// returnTimeoutSeconds is within which time a node has to be given back, in seconds: since it
+	// is done or, with completeNodes Rebooted, since it was drained. After that it has failed,
+	// until it comes back. 1 to 604800, default 1800.
 	// +optional
 	// +default=1800
 	// +k8s:optional
@@ -762,25 +736,23 @@ type NodeMaintenanceRollout struct {
 	// +k8s:maximum=604800
 	ReturnTimeoutSeconds *int32 `json:"returnTimeoutSeconds,omitempty" protobuf:"varint,4,opt,name=returnTimeoutSeconds"`
 
-	// maxFailedNodes is how many nodes may have failed at the same time, besides those of
-	// acknowledgedNodeUIDs. If there are more, no further node is admitted and the condition Halted is
-	// True, until nodes come back or are acknowledged, or this number is raised. At least 0, default 0.
+	// maxFailedNodes is how many nodes may have failed at the same time, besides
+	// acknowledgedNodeUIDs. While there are more, no further node is admitted and the condition
+	// Halted is True. At least 0, default 0.
 	// +optional
 	// +default=0
 	// +k8s:optional
 	// +k8s:minimum=0
 	MaxFailedNodes *int32 `json:"maxFailedNodes,omitempty" protobuf:"varint,5,opt,name=maxFailedNodes"`
 
-	// settle says what the admission of further nodes waits for after nodes were drained. Unset:
-	// nothing.
+	// settle says what the admission of further nodes waits for after a drain. Unset: nothing.
 	// +optional
 	// +k8s:optional
 	Settle *NodeMaintenanceSettle `json:"settle,omitempty" protobuf:"bytes,6,opt,name=settle"`
 
-	// acknowledgedNodeUIDs are the metadata.uid of nodes that are known to have failed: they do not
-	// count for maxFailedNodes, so the next node that fails halts the rollout again. kubectl
-	// maintenance resume sets them. A node that is created again under its name is another node. At
-	// most 1000, with 64 characters each. Default none.
+	// acknowledgedNodeUIDs are the metadata.uid of failed nodes that do not count for
+	// maxFailedNodes, so the next one that fails halts the rollout again. Set by kubectl
+	// maintenance resume. At most 1000, with 64 characters each. Default none.
 	// +optional
 	// +listType=set
 	// +k8s:optional
@@ -797,19 +769,19 @@ type NodeMaintenanceReplacements string
 
 const (
 	// NodeMaintenanceReplacementsAvailable means that all pods are ready that controllers have
-	// created since the admission of the nodes, but those of DaemonSets and Jobs.
+	// created since the admission of the nodes, except those of DaemonSets and Jobs.
 	NodeMaintenanceReplacementsAvailable NodeMaintenanceReplacements = "Available"
 )
 
-// NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.
+// NodeMaintenanceSettle says what the admission of further nodes waits for after a drain.
 type NodeMaintenanceSettle struct {
-	// replacements is what has to be true of the pods that replace those of the nodes: Available.
+	// replacements is what has to be true of the replacements: Available.
 	// +required
 	// +k8s:required
 	Replacements NodeMaintenanceReplacements `json:"replacements" protobuf:"bytes,1,opt,name=replacements,casttype=NodeMaintenanceReplacements"`
 
-	// timeoutSeconds is for how long a node is waited for after its drain, and again after the work on it is
-	// done or it was deleted. 1 to 86400, default 600.
+	// timeoutSeconds is how long a node is waited for after its drain, and again after the work on
+	// it is done or it was deleted, in seconds. 1 to 86400, default 600.
 	// +optional
 	// +default=600
 	// +k8s:optional
@@ -832,17 +804,17 @@ type NodeMaintenanceStatus struct {
 	// +k8s:maxItems=4
 	StageStatuses []StageStatus `json:"stageStatuses,omitempty" patchStrategy:"merge" patchMergeKey:"name" protobuf:"bytes,1,rep,name=stageStatuses"`
 
-	// drainStatus is the progress of the drain over all selected nodes. Before the stage Drain,
-	// all fields but blockers and blockerCount are zero; after it, these fields keep their values.
+	// drainStatus is the progress of the drain over all selected nodes. Zero before the stage
+	// Drain, except blockers and blockerCount; unchanged after it, with the same exception.
 	// +optional
 	DrainStatus DrainStatus `json:"drainStatus,omitempty" protobuf:"bytes,2,opt,name=drainStatus"`
 
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
-	// is cordoned, and no pod is left on any of them, but for nodes that were given back one by
-	// one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
-	// after the stage Drain it keeps its status and observedGeneration. Reconciling and Stalled follow
-	// the rules of kstatus (sigs.k8s.io/cli-utils): at most one of them is True. kube-apiserver sets
-	// Reconciling when it creates the object. Completed ends a maintenance. At most 100.
+	// is cordoned, and no pod is left on any of them, except nodes that were given back one by one;
+	// otherwise its message names the blockers. It is valid for the current spec only if its
+	// observedGeneration equals metadata.generation; after the stage Drain it is unchanged. At most
+	// one of Reconciling, which kube-apiserver sets on creation, and Stalled is True, as in kstatus
+	// (sigs.k8s.io/cli-utils). Completed ends a maintenance. At most 100.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -855,8 +827,8 @@ type NodeMaintenanceStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,3,rep,name=conditions"`
 
 	// observedGeneration is the metadata.generation for which selectedNodes and, in the stage
-	// Drain, drainStatus and the condition Drained were computed. All of them change together,
-	// when the controller has processed every node that the new generation selects.
+	// Drain, drainStatus and the condition Drained were computed. They change together, when every
+	// node that the new generation selects was processed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty" protobuf:"varint,4,opt,name=observedGeneration"`
 
@@ -865,9 +837,8 @@ type NodeMaintenanceStatus struct {
 	// +required
 	SelectedNodes int32 `json:"selectedNodes" protobuf:"varint,5,opt,name=selectedNodes"`
 
-	// rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain.
-	// Unset for a maintenance without spec.rollout of which no node has ever waited. It keeps its
-	// value after the stage Drain.
+	// rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain;
+	// unchanged after it. Unset for a maintenance without spec.rollout of which no node has waited.
 	// +optional
 	// +k8s:optional
 	RolloutStatus *NodeMaintenanceRolloutStatus `json:"rolloutStatus,omitempty" protobuf:"bytes,6,opt,name=rolloutStatus"`
@@ -880,7 +851,7 @@ type NodeMaintenanceRolloutStatus struct {
 	WaitingNodes int32 `json:"waitingNodes" protobuf:"varint,1,opt,name=waitingNodes"`
 
 	// admittedNodes is the number of nodes that were admitted and not yet given back, including
-	// those that have failed.
+	// failed ones.
 	// +required
 	AdmittedNodes int32 `json:"admittedNodes" protobuf:"varint,2,opt,name=admittedNodes"`
 
@@ -892,8 +863,7 @@ type NodeMaintenanceRolloutStatus struct {
 	// +required
 	FailedNodes int32 `json:"failedNodes" protobuf:"varint,4,opt,name=failedNodes"`
 
-	// failed are the names of the nodes that did not come back in time, sorted. At most 10;
-	// failedNodes counts all.
+	// failed are the names of these nodes, sorted. At most 10.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -909,7 +879,7 @@ type NodeMaintenanceRolloutStatus struct {
 	// +k8s:maxItems=10
 	WaitingFor []NodeMaintenanceWait `json:"waitingFor,omitempty" protobuf:"bytes,6,rep,name=waitingFor"`
 
-	// pendingAdmissions are nodes whose admission is decided and being written. At most 100.
+	// pendingAdmissions are admissions that are being written. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=nodeName
@@ -921,16 +891,15 @@ type NodeMaintenanceRolloutStatus struct {
 	// +k8s:maxItems=100
 	PendingAdmissions []NodeMaintenancePendingAdmission `json:"pendingAdmissions,omitempty" protobuf:"bytes,7,rep,name=pendingAdmissions"`
 
-	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
-	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
+	// admissionResourceVersion is the resourceVersion of the node that was admitted last. A
+	// controller whose cache of nodes is older admits no node. At most 128 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=128
 	AdmissionResourceVersion string `json:"admissionResourceVersion,omitempty" protobuf:"bytes,8,opt,name=admissionResourceVersion"`
 
 	// skippedNodes is the number of nodes that were completed before they were drained: pods that
-	// should have left may still run there. While there are some, Drained is False, at the end with
-	// the reason NodesSkipped.
+	// should have left may still run there, and Drained is False.
 	// +optional
 	SkippedNodes int32 `json:"skippedNodes,omitempty" protobuf:"varint,9,opt,name=skippedNodes"`
 }
@@ -949,12 +918,12 @@ const (
 	// NodeMaintenanceWaitWindow means that no window of the NodeMaintenanceBudget is open.
 	NodeMaintenanceWaitWindow NodeMaintenanceWaitReason = "Window"
 
-	// NodeMaintenanceWaitTopology means that nodes of so many other domains, such as zones, are
-	// being maintained that the NodeMaintenanceBudget allows no further domain.
+	// NodeMaintenanceWaitTopology means that nodes of so many other domains are maintained that the
+	// NodeMaintenanceBudget allows no further domain.
 	NodeMaintenanceWaitTopology NodeMaintenanceWaitReason = "Topology"
 
-	// NodeMaintenanceWaitOlderMaintenance means that an older NodeMaintenance waits for another domain of
-	// the NodeMaintenanceBudget: younger ones would keep their domain active for ever.
+	// NodeMaintenanceWaitOlderMaintenance means that an older NodeMaintenance waits for another
+	// domain of the NodeMaintenanceBudget, which younger ones would delay for ever.
 	NodeMaintenanceWaitOlderMaintenance NodeMaintenanceWaitReason = "OlderMaintenance"
 
 	// NodeMaintenanceWaitConcurrency means that spec.rollout.maxConcurrent nodes are admitted.
@@ -963,8 +932,7 @@ const (
 	// NodeMaintenanceWaitPaused means that spec.rollout.paused is set.
 	NodeMaintenanceWaitPaused NodeMaintenanceWaitReason = "Paused"
 
-	// NodeMaintenanceWaitSettling means that pods that replace those of drained nodes are not ready:
-	// see spec.rollout.settle.
+	// NodeMaintenanceWaitSettling means that replacements are not ready: see spec.rollout.settle.
 	NodeMaintenanceWaitSettling NodeMaintenanceWaitReason = "Settling"
 
 	// NodeMaintenanceWaitHalted means that more nodes have failed than spec.rollout.maxFailedNodes.
@@ -974,23 +942,26 @@ const (
 	// controller.
 	NodeMaintenanceWaitDisabled NodeMaintenanceWaitReason = "Disabled"
 
-	// NodeMaintenanceWaitStatusFailed means that the status of the NodeMaintenanceBudget, or that of the
-	// NodeMaintenance if none is named, cannot be written. A node is reserved there before its admission.
+	// NodeMaintenanceWaitStatusFailed means that the status of the NodeMaintenanceBudget or, if
+	// none is named, of the NodeMaintenance cannot be written, where a node is reserved before its
+	// admission.
 	NodeMaintenanceWaitStatusFailed NodeMaintenanceWaitReason = "StatusFailed"
 
-	// NodeMaintenanceWaitNotCurrent means that the controller does not have the current nodes or
-	// NodeMaintenanceBudgets, for a minute or longer: a watch is behind, or a list fails. Its log says more.
+	// NodeMaintenanceWaitNotCurrent means that the controller has not had the current nodes or
+	// NodeMaintenanceBudgets for a minute or longer: a watch is behind, or a list fails. See its
+	// log.
 	NodeMaintenanceWaitNotCurrent NodeMaintenanceWaitReason = "NotCurrent"
 
-	// NodeMaintenanceWaitAdmissionFailed means that the API server refuses to store the admission in the
-	// status of the node. Events of the node and of the NodeMaintenance have its answer.
+	// NodeMaintenanceWaitAdmissionFailed means that the API server refuses the admission in the
+	// status of the node: see the events of the node and of the NodeMaintenance.
 	NodeMaintenanceWaitAdmissionFailed NodeMaintenanceWaitReason = "AdmissionFailed"
 
-	// NodeMaintenanceWaitBeingRemoved means that others remove the nodes: they are being deleted, or have one
-	// of the taints ToBeDeletedByClusterAutoscaler, karpenter.sh/disrupted, karpenter.sh/disruption,
-	// cloud.google.com/impending-node-termination, aws-node-termination-handler/spot-itn and
-	// aws-node-termination-handler/asg-lifecycle-termination. No NodeMaintenance that a budget or its rollout
-	// limits begins with them.
+	// NodeMaintenanceWaitBeingRemoved means that others remove the nodes: they are being deleted,
+	// or have one of the taints ToBeDeletedByClusterAutoscaler, karpenter.sh/disrupted,
+	// karpenter.sh/disruption, cloud.google.com/impending-node-termination,
+	// aws-node-termination-handler/spot-itn and
+	// aws-node-termination-handler/asg-lifecycle-termination. No NodeMaintenance that a budget or
+	// its rollout limits begins with them.
 	NodeMaintenanceWaitBeingRemoved NodeMaintenanceWaitReason = "BeingRemoved"
 )
 
@@ -1002,7 +973,7 @@ type NodeMaintenanceWait struct {
 	// +k8s:maxLength=64
 	Reason NodeMaintenanceWaitReason `json:"reason" protobuf:"bytes,1,opt,name=reason,casttype=NodeMaintenanceWaitReason"`
 
-	// budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253
+	// budget is the name of the NodeMaintenanceBudget, if that is the cause. At most 253
 	// characters.
 	// +optional
 	// +k8s:optional
@@ -1013,16 +984,16 @@ type NodeMaintenanceWait struct {
 	// +required
 	NodeCount int32 `json:"nodeCount" protobuf:"varint,3,opt,name=nodeCount"`
 
-	// untilTime is when the next window of the budget opens and all other budgets of the nodes are open as
-	// well, or until when the nodes wait at most for pods that replace others. Unset for other reasons, and
-	// with the reason Window if there is no such time, within 30 days if several budgets have windows: then
-	// somebody has to change spec.windows.
+	// untilTime is when the next window of the budget opens while all other budgets of the nodes
+	// are open, or until when nodes wait at most for replacements. Unset for other reasons, and
+	// with the reason Window if there is no such time, within 30 days if several budgets have
+	// windows: then somebody has to change spec.windows.
 	// +optional
 	UntilTime *metav1.Time `json:"untilTime,omitempty" protobuf:"bytes,4,opt,name=untilTime"`
 }
 
-// NodeMaintenancePendingAdmission is the admission of a node that is decided and being written. It
-// counts as if it was written.
+// NodeMaintenancePendingAdmission is the admission of a node that is being written, and counts
+// already.
 type NodeMaintenancePendingAdmission struct {
 	// nodeName is the name of the node. At most 253 characters.
 	// +required
@@ -1055,9 +1026,9 @@ type StageStatus struct {
 
 // DrainStatus is the progress of a drain over all nodes of a maintenance.
 type DrainStatus struct {
-	// reachedDrainTargets are the drain targets that all selected nodes have reached. A single
-	// node may be ahead, and other maintenances of a node may delay it, so these need not be
-	// entries of spec.drainPlan. See status.maintenanceStatus of each node.
+	// reachedDrainTargets are the drain targets that all selected nodes have reached. They need not
+	// be entries of spec.drainPlan, because other maintenances may delay a node. Single nodes may
+	// be further: see their status.maintenanceStatus.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -1069,45 +1040,40 @@ type DrainStatus struct {
 	// +required
 	PodsPendingEvictionRequest int32 `json:"podsPendingEvictionRequest" protobuf:"varint,2,opt,name=podsPendingEvictionRequest"`
 
-	// activeEvictionRequests is the number of running pods on the selected nodes with an
-	// EvictionRequest that is not finished.
+	// activeEvictionRequests is the number of running pods on the selected nodes with an unfinished
+	// EvictionRequest.
 	// +required
 	ActiveEvictionRequests int32 `json:"activeEvictionRequests" protobuf:"varint,3,opt,name=activeEvictionRequests"`
 
-	// drainMessage is the state of the drain: "Draining", "Draining (limited by other,
-	// maintenances)", "Waiting for other, maintenances.", "Waiting for admission" while nodes
-	// wait for it and no pod is left on the others, "Drained", or "Drained, except for skipped nodes".
+	// drainMessage is "Draining", "Draining (limited by other, maintenances)", "Waiting for other,
+	// maintenances.", "Waiting for admission" while nodes wait for it and no pod is left on the
+	// others, "Drained", or "Drained, except for skipped nodes".
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty" protobuf:"bytes,4,opt,name=drainMessage"`
 
-	// drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached,
-	// no pod of the entries before it was left. It never decreases, even if such pods appear
-	// later.
+	// drainPlanPosition is the index in spec.drainPlan of the current entry. It never decreases,
+	// even if pods of entries before it appear later.
 	// +optional
 	// +k8s:optional
 	// +k8s:minimum=0
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty" protobuf:"varint,5,opt,name=drainPlanPosition"`
 
-	// drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were
-	// given back one by one.
+	// drainedNodes is the number of selected nodes that are cordoned without pods, or were given
+	// back one by one.
 	// +required
 	DrainedNodes int32 `json:"drainedNodes" protobuf:"varint,6,opt,name=drainedNodes"`
 
 	// blockedPods is the number of pods within the drain targets whose eviction needs an
-	// intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server
-	// refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists
-	// beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See
-	// blockers.
+	// intervention: see blockers. Unchanged after the stage Drain.
 	// +required
 	BlockedPods int32 `json:"blockedPods" protobuf:"varint,7,opt,name=blockedPods"`
 
-	// blockers lists what delays the eviction of pods within the drain targets, and which nodes
-	// cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an
-	// intervention precede; then they are sorted by cause and name. At most 20; blockerCount
-	// counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status
-	// cannot be written; in the stage Complete, what delays the completion: nodes that cannot be
-	// uncordoned or whose status cannot be written, and eviction requests that cannot be
-	// withdrawn. Empty in the stage Idle and after the completion.
+	// blockers are what delays the eviction of pods within the drain targets, and nodes that cannot
+	// be cordoned or whose status cannot be written; in the stage Complete, nodes that cannot be
+	// uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn.
+	// One for pods with the same cause and name. Sorted by whether they need an intervention, cause
+	// and name. At most 20; blockerCount counts all. Empty in the stage Idle and after the
+	// completion.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -1115,84 +1081,82 @@ type DrainStatus struct {
 	// +k8s:maxItems=20
 	Blockers []DrainBlocker `json:"blockers,omitempty" protobuf:"bytes,8,rep,name=blockers"`
 
-	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
+	// blockerCount is the number of all blockers, also beyond the limit of that list.
 	// +required
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
 
-	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
-	// them: see spec.podPolicies. So do pods that nobody stops, because a feature gate is off, for
-	// example: the message of the condition Drained says why.
+	// skippedPods is the number of pods on the selected nodes that stay, because a policy of
+	// spec.podPolicies skips them or nobody stops them; the message of the condition Drained has
+	// the reason.
 	// +optional
 	SkippedPods int32 `json:"skippedPods,omitempty" protobuf:"varint,10,opt,name=skippedPods"`
 
 	// escalatedPods is the number of pods that are left on the selected nodes although
-	// spec.escalation has acted on them: their interceptors were passed over, or they were deleted.
+	// spec.escalation has acted on them.
 	// +optional
 	EscalatedPods int32 `json:"escalatedPods,omitempty" protobuf:"varint,11,opt,name=escalatedPods"`
 }
 
-// DrainBlockerCause is why a maintenance is delayed. Clients must expect values that they do not
-// know.
+// DrainBlockerCause is why a maintenance is delayed. Clients must expect unknown values.
 type DrainBlockerCause string
 
 const (
 	// DrainBlockerComesBack means that the pods replace others that have left the nodes since these
-	// were cordoned: they tolerate that, or name their node. Their eviction is requested less and less
-	// often. The blocker's name says why they come back. Needs an intervention.
+	// were cordoned: they tolerate that, or name their node. Their eviction is requested less and
+	// less often. The blocker's name is the reason. Needs an intervention.
 	DrainBlockerComesBack DrainBlockerCause = "ComesBack"
 
-	// DrainBlockerCordonFailed means that the API server refuses to make nodes
-	// unschedulable or, in the stage Complete, schedulable again, because of an admission
-	// webhook or a policy, for example, or that another client undoes it again and again, also by
-	// changing which nodes spec.nodeSelector selects. Needs an intervention.
+	// DrainBlockerCordonFailed means that nodes cannot be made unschedulable or, in the stage
+	// Complete, schedulable: the API server refuses that (an admission webhook, a policy), or
+	// another client undoes it again and again, also by changing which nodes spec.nodeSelector
+	// selects. Needs an intervention.
 	DrainBlockerCordonFailed DrainBlockerCause = "CordonFailed"
 
-	// DrainBlockerDisruptionBudget means that PodDisruptionBudgets do not allow the eviction. The
-	// blocker's name is that of the budgets. Needs an intervention, unless pods become ready.
+	// DrainBlockerDisruptionBudget means that the PodDisruptionBudgets that the blocker names do
+	// not allow the eviction. Needs an intervention, unless pods become ready.
 	DrainBlockerDisruptionBudget DrainBlockerCause = "DisruptionBudget"
 
-	// DrainBlockerEvictionRefused means that the API server refuses the eviction for
-	// another reason, such as an admission webhook. Needs an intervention.
+	// DrainBlockerEvictionRefused means that the API server refuses the eviction for another
+	// reason, such as an admission webhook. Needs an intervention.
 	DrainBlockerEvictionRefused DrainBlockerCause = "EvictionRefused"
 
 	// DrainBlockerInterceptorUnresponsive means that a heartbeat of the interceptor that the
 	// blocker names is overdue. Needs an intervention.
 	DrainBlockerInterceptorUnresponsive DrainBlockerCause = "InterceptorUnresponsive"
 
-	// DrainBlockerKeptByMaintenance means that policies of other NodeMaintenances of the nodes skip the
-	// pods: see spec.podPolicies. They stay until these end. The blocker's name has their names. Needs
-	// an intervention.
+	// DrainBlockerKeptByMaintenance means that policies (spec.podPolicies) of the other
+	// NodeMaintenances that the blocker names skip the pods until these end. Needs an intervention.
 	DrainBlockerKeptByMaintenance DrainBlockerCause = "KeptByMaintenance"
 
-	// DrainBlockerNodeStatusFailed means that the status of nodes cannot be written, so that their
-	// drain targets are not published: the API server refuses the write, or another client keeps
-	// changing the status. Needs an intervention.
+	// DrainBlockerNodeStatusFailed means that the status of nodes, with their drain targets, cannot
+	// be written: the API server refuses that, or another client keeps changing it. Needs an
+	// intervention.
 	DrainBlockerNodeStatusFailed DrainBlockerCause = "NodeStatusFailed"
 
-	// DrainBlockerRequestFailed means that the API server refuses to create, change or
-	// withdraw the EvictionRequests of pods, because of a quota, an admission webhook or a
-	// policy, for example. The blocker's name is that of the namespace. Needs an intervention.
+	// DrainBlockerRequestFailed means that the API server refuses to create, change or withdraw
+	// EvictionRequests of pods (a quota, an admission webhook, a policy). The blocker's name is
+	// that of the namespace. Needs an intervention.
 	DrainBlockerRequestFailed DrainBlockerCause = "RequestFailed"
 
-	// DrainBlockerRequestRefused means that the EvictionRequest was canceled: an EvictionRequest
-	// cannot evict the pod. Needs an intervention.
+	// DrainBlockerRequestRefused means that the EvictionRequest was canceled because it cannot
+	// evict the pod. Needs an intervention.
 	DrainBlockerRequestRefused DrainBlockerCause = "RequestRefused"
 
 	// DrainBlockerStuckTerminating means that the pods still exist after their grace period. Needs
 	// an intervention.
 	DrainBlockerStuckTerminating DrainBlockerCause = "StuckTerminating"
 
-	// DrainBlockerUnhandled means that all interceptors have completed and the pods are still
-	// running: DaemonSet pods or static pods that nothing handles. The blocker's name is the pod
-	// type. Needs an intervention.
+	// DrainBlockerUnhandled means that all interceptors have completed and the pods still run: pods
+	// of DaemonSets or static pods that nothing stops. The blocker's name is the pod type. Needs an
+	// intervention.
 	DrainBlockerUnhandled DrainBlockerCause = "Unhandled"
 
-	// DrainBlockerCompletion means that the pods are not evicted, because a policy waits until they
-	// have ended: see spec.podPolicies.
+	// DrainBlockerCompletion means that a policy waits until the pods have ended: see
+	// spec.podPolicies.
 	DrainBlockerCompletion DrainBlockerCause = "Completion"
 
-	// DrainBlockerVolumesAttached means that no pod is left on the nodes, but VolumeAttachments are:
-	// see spec.drainedWhen.
+	// DrainBlockerVolumesAttached means that no pod is left, but VolumeAttachments are: see
+	// spec.drainedWhen.
 	DrainBlockerVolumesAttached DrainBlockerCause = "VolumesAttached"
 
 	// DrainBlockerEvicting means that the eviction is in progress.
@@ -1205,8 +1169,7 @@ const (
 	DrainBlockerTerminating DrainBlockerCause = "Terminating"
 )
 
-// DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it
-// concerns.
+// DrainBlocker is one reason why a maintenance is delayed.
 type DrainBlocker struct {
 	// cause is the kind of the blocker. At most 64 characters.
 	// +required
@@ -1215,20 +1178,20 @@ type DrainBlocker struct {
 	Cause DrainBlockerCause `json:"cause" protobuf:"bytes,1,opt,name=cause,casttype=DrainBlockerCause"`
 
 	// name distinguishes blockers of the same cause: the interceptor, the namespaced names of the
-	// PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back.
-	// Empty for causes of which there is only one blocker. At most 1024 characters.
+	// PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come
+	// back. Empty if the cause has only one blocker. At most 1024 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024
 	Name string `json:"name,omitempty" protobuf:"bytes,2,opt,name=name"`
 
-	// object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or, for a
-	// blocker that concerns nodes, the first of them. Unset if no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or
+	// the first of the nodes that are concerned. Unset if no single object is the cause.
 	// +optional
 	// +k8s:optional
 	Object *DrainBlockerObject `json:"object,omitempty" protobuf:"bytes,3,opt,name=object"`
 
-	// podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.
+	// podCount is the number of delayed pods. 0 if the blocker concerns nodes.
 	// +required
 	PodCount int32 `json:"podCount" protobuf:"varint,4,opt,name=podCount"`
 
@@ -1244,19 +1207,18 @@ type DrainBlocker struct {
 	// +k8s:maxItems=5
 	Pods []DrainBlockerPod `json:"pods,omitempty" protobuf:"bytes,6,rep,name=pods"`
 
-	// sinceTime is since when the first of the pods or nodes is delayed, as far as the controller
-	// knows: for requests that the controller itself retries, not before its last start.
+	// sinceTime is since when the first of the pods or nodes is delayed; for requests that the
+	// controller retries, not before its last start.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty" protobuf:"bytes,7,opt,name=sinceTime"`
 
-	// expectedFinishTime is when the last of the pods is expected to be gone, according to the
-	// interceptor or to the grace periods.
+	// expectedFinishTime is when the last of the pods is expected to be gone, by the interceptor or
+	// the grace periods.
 	// +optional
 	ExpectedFinishTime *metav1.Time `json:"expectedFinishTime,omitempty" protobuf:"bytes,8,opt,name=expectedFinishTime"`
 
-	// message is a human-readable explanation: what delays the pods and, if the API server or an
-	// interceptor gave a message, that message. It may change in any release. At most 1024
-	// characters.
+	// message is a human-readable explanation, with the message of the API server or the
+	// interceptor. It may change in any release. At most 1024 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=1024
@@ -1310,30 +1272,29 @@ type NodeMaintenanceConditionType string
 
 const (
 	// NodeMaintenanceConditionDrained is True when the stage is Drain, every selected node is
-	// cordoned, and no pod is left on any of them, but for nodes that were given back one by one,
-	// which run pods again. It is valid for the generation in its own observedGeneration.
+	// cordoned, and no pod is left on any of them, except nodes that were given back one by one. It
+	// is valid for its own observedGeneration.
 	NodeMaintenanceConditionDrained NodeMaintenanceConditionType = "Drained"
 
-	// NodeMaintenanceConditionHalted is True while more nodes have failed to come back than
-	// spec.rollout.maxFailedNodes: no further node is admitted. Its message names them. A
-	// maintenance without spec.rollout has no such condition.
+	// NodeMaintenanceConditionHalted is True while more nodes have failed than
+	// spec.rollout.maxFailedNodes: no further node is admitted. Its message names them. Absent
+	// without spec.rollout.
 	NodeMaintenanceConditionHalted NodeMaintenanceConditionType = "Halted"
 
-	// NodeMaintenanceConditionReconciling is True while what spec.stage asks for is not done and needs
-	// no intervention: nodes are not cordoned, drained, given back by a rollout, or released yet. Its
-	// reason and message say what is left.
+	// NodeMaintenanceConditionReconciling is True while what spec.stage asks for is not done and
+	// needs no intervention: nodes are not cordoned, drained, given back by a rollout, or released
+	// yet.
 	NodeMaintenanceConditionReconciling NodeMaintenanceConditionType = "Reconciling"
 
-	// NodeMaintenanceConditionStalled is True while what spec.stage asks for is not done and needs an
-	// intervention: a blocker has needed one for five minutes, nodes have waited for as long because
-	// budgets are never open together, a feature gate is off, or their admission or status cannot be
-	// written, the rollout is halted, or nodes were completed before they were drained. It ends with the
-	// last cause. Other nodes may go on meanwhile.
-	// Absent until it is True for the first time.
+	// NodeMaintenanceConditionStalled is True while what spec.stage asks for needs an intervention:
+	// for five minutes, a blocker has needed one, or nodes have waited because budgets are never
+	// open together, a feature gate is off, or their admission or status cannot be written; or the
+	// rollout is halted, or nodes were completed before they were drained. Other nodes may
+	// continue. Absent until it is True for the first time.
 	NodeMaintenanceConditionStalled NodeMaintenanceConditionType = "Stalled"
 
-	// NodeMaintenanceConditionCompleted is True when the stage Complete is done: all nodes are released
-	// that no other maintenance claims. Absent before. Final.
+	// NodeMaintenanceConditionCompleted is True when the stage Complete is done: all nodes are
+	// released that no other maintenance claims. Absent before. Final.
 	NodeMaintenanceConditionCompleted NodeMaintenanceConditionType = "Completed"
 )
 
@@ -1421,9 +1382,8 @@ type NodeMaintenanceList struct {
 // +k8s:supportsSubresource="/status"
 
 // NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of
-// NodeMaintenances: so many at once, in so many zones at once, in windows. It is for nodes what a
-// PodDisruptionBudget is for pods. A node that several budgets select needs all of them. Shutdowns
-// of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.
+// NodeMaintenances, in how many zones, and when. A node that several budgets select needs all of
+// them. Shutdowns of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.
 type NodeMaintenanceBudget struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -1443,18 +1403,19 @@ type NodeMaintenanceBudget struct {
 
 // NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.
 type NodeMaintenanceBudgetSpec struct {
-	// nodeSelector selects the nodes that the budget is about, by labels or by the field
-	// metadata.name. At least one term; it may match no node.
+	// nodeSelector selects the nodes, by labels or by the field metadata.name. At least one term;
+	// it may match no node.
 	// +required
 	// +k8s:required
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector" protobuf:"bytes,1,opt,name=nodeSelector"`
 
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
-	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
-	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, admitted, or being removed by others. With one that has not been Ready for five
-	// minutes, a maintenance may begin at any number, unless most of them are not Ready; with one that is
-	// Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.
+	// another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a
+	// freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
+	// unschedulable, admitted, or being removed by others. Exceptions: a maintenance may begin at
+	// any number with a node that has not been Ready for five minutes, unless most of them are not
+	// Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that
+	// is Ready and unschedulable.
 	// +required
 	// +k8s:required
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable" protobuf:"bytes,2,opt,name=maxUnavailable"`
@@ -1464,8 +1425,8 @@ type NodeMaintenanceBudgetSpec struct {
 	// +k8s:optional
 	Topology *NodeMaintenanceTopology `json:"topology,omitempty" protobuf:"bytes,3,opt,name=topology"`
 
-	// windows are when a maintenance may begin with a node. What was begun goes on after a window.
-	// None: always. At most 20.
+	// windows are when a maintenance may begin with a node; nodes already admitted continue
+	// afterwards. None: always. At most 20.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -1529,9 +1490,8 @@ type NodeMaintenanceBudgetStatus struct {
 	// +required
 	UnavailableNodes int32 `json:"unavailableNodes" protobuf:"varint,3,opt,name=unavailableNodes"`
 
-	// admissionsAllowed is with how many more nodes that are available a maintenance may begin now.
-	// Nodes that are not Ready or unschedulable are not among them, nor are those of further domains
-	// if spec.topology allows none.
+	// admissionsAllowed is with how many more available nodes a maintenance may begin now, without
+	// those of further domains if spec.topology allows none.
 	// +required
 	AdmissionsAllowed int32 `json:"admissionsAllowed" protobuf:"varint,4,opt,name=admissionsAllowed"`
 
@@ -1547,8 +1507,8 @@ type NodeMaintenanceBudgetStatus struct {
 	// +optional
 	NextWindowTime *metav1.Time `json:"nextWindowTime,omitempty" protobuf:"bytes,6,opt,name=nextWindowTime"`
 
-	// conditions of the budget. Open is True if maintenances may begin with nodes now, as far as
-	// spec.windows and a freeze are concerned. At most 100.
+	// conditions of the budget: Open is True if its windows and maxUnavailable let maintenances
+	// begin with nodes now. At most 100.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -1560,7 +1520,7 @@ type NodeMaintenanceBudgetStatus struct {
 	// +k8s:maxItems=100
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,7,rep,name=conditions"`
 
-	// pendingAdmissions are nodes whose admission is decided and being written. At most 100.
+	// pendingAdmissions are admissions that are being written. At most 100.
 	// +optional
 	// +listType=map
 	// +listMapKey=nodeName
@@ -1572,8 +1532,8 @@ type NodeMaintenanceBudgetStatus struct {
 	// +k8s:maxItems=100
 	PendingAdmissions []NodeMaintenancePendingAdmission `json:"pendingAdmissions,omitempty" protobuf:"bytes,8,rep,name=pendingAdmissions"`
 
-	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
-	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
+	// admissionResourceVersion is the resourceVersion of the node that was admitted last. A
+	// controller whose cache of nodes is older admits no node. At most 128 characters.
 	// +optional
 	// +k8s:optional
 	// +k8s:maxLength=128
