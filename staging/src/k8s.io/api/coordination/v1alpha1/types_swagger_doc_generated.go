@@ -28,16 +28,16 @@ package v1alpha1
 
 // AUTO-GENERATED FUNCTIONS START HERE. DO NOT EDIT.
 var map_DrainBlocker = map[string]string{
-	"":                   "DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it concerns.",
+	"":                   "DrainBlocker is one reason why a maintenance is delayed.",
 	"cause":              "cause is the kind of the blocker. At most 64 characters.",
-	"name":               "name distinguishes blockers of the same cause: the interceptor, the namespaced names of the PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back. Empty for causes of which there is only one blocker. At most 1024 characters.",
-	"object":             "object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or, for a blocker that concerns nodes, the first of them. Unset if no single object is the cause.",
-	"podCount":           "podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.",
+	"name":               "name distinguishes blockers of the same cause: the interceptor, the namespaced names of the PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back. Empty if the cause has only one blocker. At most 1024 characters.",
+	"object":             "object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or the first of the nodes that are concerned. Unset if no single object is the cause.",
+	"podCount":           "podCount is the number of delayed pods. 0 if the blocker concerns nodes.",
 	"nodeCount":          "nodeCount is the number of nodes that are concerned.",
 	"pods":               "pods are the first of these pods, by namespace and name. At most 5.",
-	"sinceTime":          "sinceTime is since when the first of the pods or nodes is delayed, as far as the controller knows: for requests that the controller itself retries, not before its last start.",
-	"expectedFinishTime": "expectedFinishTime is when the last of the pods is expected to be gone, according to the interceptor or to the grace periods.",
-	"message":            "message is a human-readable explanation: what delays the pods and, if the API server or an interceptor gave a message, that message. It may change in any release. At most 1024 characters.",
+	"sinceTime":          "sinceTime is since when the first of the pods or nodes is delayed; for requests that the controller retries, not before its last start.",
+	"expectedFinishTime": "expectedFinishTime is when the last of the pods is expected to be gone, by the interceptor or the grace periods.",
+	"message":            "message is a human-readable explanation, with the message of the API server or the interceptor. It may change in any release. At most 1024 characters.",
 }
 
 func (DrainBlocker) SwaggerDoc() map[string]string {
@@ -68,17 +68,17 @@ func (DrainBlockerPod) SwaggerDoc() map[string]string {
 
 var map_DrainStatus = map[string]string{
 	"":                           "DrainStatus is the progress of a drain over all nodes of a maintenance.",
-	"reachedDrainTargets":        "reachedDrainTargets are the drain targets that all selected nodes have reached. A single node may be ahead, and other maintenances of a node may delay it, so these need not be entries of spec.drainPlan. See status.maintenanceStatus of each node.",
+	"reachedDrainTargets":        "reachedDrainTargets are the drain targets that all selected nodes have reached. They need not be entries of spec.drainPlan, because other maintenances may delay a node. Single nodes may be further: see their status.maintenanceStatus.",
 	"podsPendingEvictionRequest": "podsPendingEvictionRequest is the number of running pods on the selected nodes without an unfinished EvictionRequest.",
-	"activeEvictionRequests":     "activeEvictionRequests is the number of running pods on the selected nodes with an EvictionRequest that is not finished.",
-	"drainMessage":               "drainMessage is the state of the drain: \"Draining\", \"Draining (limited by other, maintenances)\", \"Waiting for other, maintenances.\", \"Waiting for admission\" while nodes wait for it and no pod is left on the others, \"Drained\", or \"Drained, except for skipped nodes\".",
-	"drainPlanPosition":          "drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached, no pod of the entries before it was left. It never decreases, even if such pods appear later.",
-	"drainedNodes":               "drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were given back one by one.",
-	"blockedPods":                "blockedPods is the number of pods within the drain targets whose eviction needs an intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See blockers.",
-	"blockers":                   "blockers lists what delays the eviction of pods within the drain targets, and which nodes cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an intervention precede; then they are sorted by cause and name. At most 20; blockerCount counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, what delays the completion: nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. Empty in the stage Idle and after the completion.",
-	"blockerCount":               "blockerCount is the number of all blockers, also of those beyond the limit of blockers.",
-	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy skips them: see spec.podPolicies. So do pods that nobody stops, because a feature gate is off, for example: the message of the condition Drained says why.",
-	"escalatedPods":              "escalatedPods is the number of pods that are left on the selected nodes although spec.escalation has acted on them: their interceptors were passed over, or they were deleted.",
+	"activeEvictionRequests":     "activeEvictionRequests is the number of running pods on the selected nodes with an unfinished EvictionRequest.",
+	"drainMessage":               "drainMessage is \"Draining\", \"Draining (limited by other, maintenances)\", \"Waiting for other, maintenances.\", \"Waiting for admission\" while nodes wait for it and no pod is left on the others, \"Drained\", or \"Drained, except for skipped nodes\".",
+	"drainPlanPosition":          "drainPlanPosition is the index in spec.drainPlan of the current entry. It never decreases, even if pods of entries before it appear later.",
+	"drainedNodes":               "drainedNodes is the number of selected nodes that are cordoned without pods, or were given back one by one.",
+	"blockedPods":                "blockedPods is the number of pods within the drain targets whose eviction needs an intervention: see blockers. Unchanged after the stage Drain.",
+	"blockers":                   "blockers are what delays the eviction of pods within the drain targets, and nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. One for pods with the same cause and name. Sorted by whether they need an intervention, cause and name. At most 20; blockerCount counts all. Empty in the stage Idle and after the completion.",
+	"blockerCount":               "blockerCount is the number of all blockers, also beyond the limit of that list.",
+	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy of spec.podPolicies skips them or nobody stops them; the message of the condition Drained has the reason.",
+	"escalatedPods":              "escalatedPods is the number of pods that are left on the selected nodes although spec.escalation has acted on them.",
 }
 
 func (DrainStatus) SwaggerDoc() map[string]string {
@@ -86,10 +86,10 @@ func (DrainStatus) SwaggerDoc() map[string]string {
 }
 
 var map_EvictionRequest = map[string]string{
-	"":         "EvictionRequest requests the eviction of one instance of a pod and tracks its progress (KEP-4563).\n\nRequesters add themselves to spec.requesters. The interceptors that the pod names act one after another, in order: one is active at a time, reports heartbeats, and either terminates the pod or completes, after which the next one becomes active. The last interceptor is always imperative-eviction.k8s.io, which evicts the pod through the API that respects PodDisruptionBudgets. An active interceptor that sends no heartbeat for spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.\n\nThe request is finished when one of its conditions Evicted or Canceled is True.",
-	"metadata": "metadata is the standard object metadata. The name is the UID of the target pod, so there is at most one request per pod instance; generateName is rejected. The eviction request controller copies the pod's labels here; where both have a key, the pod's value wins.",
+	"":         "EvictionRequest requests the eviction of one instance of a pod and tracks its progress (KEP-4563).\n\nThe interceptors that the pod names act in order, one at a time: the active one reports heartbeats, and terminates the pod or completes. The last one is always imperative-eviction.k8s.io, which evicts the pod within its PodDisruptionBudgets.\n\nThe request is finished when one of its conditions Evicted or Canceled is True.",
+	"metadata": "metadata is the standard object metadata. The name is the UID of the target pod: there is one request per pod instance. generateName is rejected. The eviction request controller copies the labels of the pod, also over existing values.",
 	"spec":     "spec is the pod to evict and the requesters. Written by requesters.",
-	"status":   "status is the progress of the eviction. Written by the eviction request controller and, in its own entry of status.interceptors, by the active interceptor. What a client sends on creation is ignored. kube-apiserver itself activates imperative-eviction.k8s.io when it creates a request for a pod that has no other interceptor.",
+	"status":   "status is the progress of the eviction. Written by the eviction request controller and, in its own entry of interceptors, by the active interceptor. Ignored on creation; if the pod has no other interceptor, kube-apiserver then activates imperative-eviction.k8s.io.",
 }
 
 func (EvictionRequest) SwaggerDoc() map[string]string {
@@ -109,8 +109,8 @@ func (EvictionRequestList) SwaggerDoc() map[string]string {
 var map_EvictionRequestSpec = map[string]string{
 	"":                         "EvictionRequestSpec is the desired eviction.",
 	"target":                   "target is the object to evict. Immutable.",
-	"requesters":               "requesters lists the clients that request the eviction. A request is created with at least one of them, and is canceled when the last one is removed. Each requester adds and removes only its own entry, preferably by Server-Side Apply with a field manager of its own. At most 110, of which 100 may have names outside of the domain k8s.io. Names in it are reserved: adding and removing one of them needs the verb request on the virtual resource evictionrequesters.",
-	"heartbeatDeadlineSeconds": "heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the next interceptor becomes active, in seconds. It counts from the last heartbeat or from the activation, whichever is later. An interceptor that is the only one that can stop the pod has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has started, or has reached the API server again, no interceptor is skipped; outages extend the turn of a silent one by their duration and half an hour at most. From 120 to 21600, default 1200. Set by the first requester. Every other one may lower it, but not below 1200, so that the smallest of all requesters counts; it never increases.",
+	"requesters":               "requesters are the clients that request the eviction: at least one on creation; without any, the request is canceled. Each adds and removes only its own entry, preferably by Server-Side Apply with a field manager of its own. At most 110, of which 100 may have names outside of the domain k8s.io; adding and removing names in it needs the verb request on the virtual resource evictionrequesters.",
+	"heartbeatDeadlineSeconds": "heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat, since its last one or its activation, before the next interceptor becomes active, in seconds. Outages extend it. An interceptor that is the only one that can stop the pod has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static pods, imperative-eviction.k8s.io for all others. From 120 to 21600, default 1200. Set by the first requester. Others may lower it, but not below 1200; it never increases.",
 }
 
 func (EvictionRequestSpec) SwaggerDoc() map[string]string {
@@ -120,13 +120,13 @@ func (EvictionRequestSpec) SwaggerDoc() map[string]string {
 var map_EvictionRequestStatus = map[string]string{
 	"":                                  "EvictionRequestStatus is the progress of the eviction.",
 	"observedGeneration":                "observedGeneration is the metadata.generation that the controller processed last. Written by the eviction request controller; never decreases.",
-	"conditions":                        "conditions of the request. Canceled and Evicted are written by the eviction request controller and are final once True; at most one of them is. InterceptorUnresponsive is True while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses the eviction. InterceptorsSkipped is written by the node maintenance controller. Reconciling and Stalled are set by kube-apiserver, which replaces what clients send: an unfinished request has exactly one of them, a finished one has neither. An interceptor of the request may set conditions whose types begin with its name and a slash, such as migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as example.com/migrate.Precopied. At most 100 besides these seven.",
-	"targetInterceptors":                "targetInterceptors are all interceptors of this request, in the order in which they act: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, or by kube-apiserver on creation if that is the only one, then immutable. At most 16.",
-	"activeInterceptors":                "activeInterceptors names the interceptor that is active: it may act on the pod, and must report heartbeats in its entry of status.interceptors. Written by the eviction request controller; the first one also by kube-apiserver, see targetInterceptors. At most 1; empty before the first interceptor and after the last.",
-	"processedInterceptors":             "processedInterceptors names the interceptors that have been active, in order: they completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition InterceptorsSkipped is True, it also names those that were passed over. Written by the eviction request controller, which only appends. At most 16.",
-	"interceptors":                      "interceptors is the progress of each interceptor, with the names and the order of targetInterceptors. The eviction request controller writes the empty entries; afterwards, each entry is written by the interceptor that it names, while that interceptor is active. At most 16.",
-	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active interceptor sets Forbid when its work can no longer be undone: the request can then not be canceled. Forbid cannot be changed back, and remains when that interceptor is no longer active.",
-	"activationTime":                    "activationTime is when the active interceptor became active. Written by the eviction request controller together with activeInterceptors. The heartbeat deadline of an interceptor that has not reported yet counts from here.",
+	"conditions":                        "conditions of the request. Canceled and Evicted are final once True; at most one of them is. InterceptorUnresponsive is True while a heartbeat is overdue, Blocked while the API server refuses the eviction. The node maintenance controller writes InterceptorsSkipped, kube-apiserver Reconciling and Stalled (an unfinished request has one of them, a finished one none), and the eviction request controller all others. An interceptor of the request may add conditions whose types begin with its name and a slash (migrate.example.com/Precopied) or, if its name contains a slash, its name and a dot (example.com/migrate.Precopied). At most 100 besides these seven.",
+	"targetInterceptors":                "targetInterceptors are all interceptors in the order in which they act: those that the pod names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once by the eviction request controller, or by kube-apiserver on creation if that is the only one, then immutable. At most 16.",
+	"activeInterceptors":                "activeInterceptors names the active interceptor, which may act on the pod and must report heartbeats. Written by the eviction request controller; the first one also by kube-apiserver, see targetInterceptors. At most 1; empty before the first interceptor and after the last.",
+	"processedInterceptors":             "processedInterceptors names the interceptors that have been active, in order: they completed, missed the heartbeat deadline, or were stopped by a cancellation. With the condition InterceptorsSkipped, also those that were passed over. Written by the eviction request controller, which only appends. At most 16.",
+	"interceptors":                      "interceptors is the progress of each interceptor, in the order of targetInterceptors. The eviction request controller adds empty entries; each is then written by its interceptor while that is active. At most 16.",
+	"evictionRequestCancellationPolicy": "evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active interceptor sets Forbid when its work can no longer be undone: the request can then not be canceled. Forbid is final.",
+	"activationTime":                    "activationTime is when the active interceptor became active. Set by kube-apiserver. Without a heartbeat, the heartbeat deadline counts from here.",
 }
 
 func (EvictionRequestStatus) SwaggerDoc() map[string]string {
@@ -135,7 +135,7 @@ func (EvictionRequestStatus) SwaggerDoc() map[string]string {
 
 var map_EvictionTarget = map[string]string{
 	"":    "EvictionTarget names the object to evict. Exactly one member is set.",
-	"pod": "pod is a pod in the namespace of the request. A pod of a scheduling group (spec.schedulingGroup) whose PodGroup has the disruptionMode all, or does not exist, cannot be evicted by an EvictionRequest: its request is canceled.",
+	"pod": "pod is a pod in the namespace of the request. If its PodGroup (spec.schedulingGroup) has the disruptionMode all, or does not exist, the request is canceled.",
 }
 
 func (EvictionTarget) SwaggerDoc() map[string]string {
@@ -144,7 +144,7 @@ func (EvictionTarget) SwaggerDoc() map[string]string {
 
 var map_Interceptor = map[string]string{
 	"":     "Interceptor is a component that acts before the pod is evicted.",
-	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as migrate.example.com, or a domain-prefixed key, such as example.com/migrate. Unique among the interceptors.",
+	"name": "name is a fully qualified domain name in lower case with at most 253 characters (migrate.example.com), or a domain-prefixed key (example.com/migrate). Unique among the interceptors.",
 }
 
 func (Interceptor) SwaggerDoc() map[string]string {
@@ -154,12 +154,12 @@ func (Interceptor) SwaggerDoc() map[string]string {
 var map_InterceptorStatus = map[string]string{
 	"":                   "InterceptorStatus is the progress that an interceptor reports. Written by the interceptor that it names, while it is active.",
 	"name":               "name of the interceptor, as in status.targetInterceptors. Immutable.",
-	"heartbeatTime":      "heartbeatTime is when the interceptor last reported that it is working. First set together with startTime; always within 10 seconds of the server's time. Each update advances it by at least 60 seconds, except in the update that sets completionTime.",
-	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set or changed, and not after the year 9999 in UTC. Unset if there is no estimate.",
+	"heartbeatTime":      "heartbeatTime is when the interceptor last reported, within 10 seconds of the server's time. First set together with startTime. Each update advances it by at least 60 seconds, except the one that sets completionTime.",
+	"expectedFinishTime": "expectedFinishTime is when the interceptor expects to finish; unset if unknown. Not in the past when it is set or changed, and not after the year 9999 in UTC.",
 	"startTime":          "startTime is when the interceptor started, within 10 seconds of the server's time. Set together with the first heartbeatTime, then immutable.",
-	"completionTime":     "completionTime is when the interceptor completed, within 10 seconds of the server's time: it has terminated the pod, has prepared for its termination, or declines to act, which does not need startTime. The next interceptor then becomes active. Once it is set, the entry is immutable.",
-	"message":            "message is a human-readable description of what the interceptor is doing or waiting for. At most 32768 characters; may be empty.",
-	"retries":            "retries is the number of refusals that this interceptor has recorded. The interceptor derives its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs it: of several pods under one PodDisruptionBudget it tries one, and a refusal that is recorded for a pod already is not recorded again. Not negative; never decreases.",
+	"completionTime":     "completionTime is when the interceptor completed, within 10 seconds of the server's time: it has terminated the pod, has prepared for that, or declines to act, which does not need startTime. Then the entry is immutable, and the next interceptor becomes active.",
+	"message":            "message describes what the interceptor does or waits for. At most 32768 characters; may be empty.",
+	"retries":            "retries is the number of refusals that this interceptor has recorded, from which it derives its back-off. Only imperative-eviction.k8s.io needs it. Not negative; never decreases.",
 }
 
 func (InterceptorStatus) SwaggerDoc() map[string]string {
@@ -169,7 +169,7 @@ func (InterceptorStatus) SwaggerDoc() map[string]string {
 var map_LocalPodReference = map[string]string{
 	"":     "LocalPodReference names one instance of a pod in the namespace of the referrer.",
 	"name": "name of the pod.",
-	"uid":  "uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with the same name.",
+	"uid":  "uid of the pod, a UUID in lower case.",
 }
 
 func (LocalPodReference) SwaggerDoc() map[string]string {
@@ -177,9 +177,9 @@ func (LocalPodReference) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenance = map[string]string{
-	"":         "NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).\n\nThe administrator advances it through its stages: Idle announces the maintenance, Cordon makes the nodes unschedulable, Drain requests the eviction of their pods, Complete makes the nodes schedulable again. The controller creates EvictionRequests for the pods in the order of spec.drainPlan. If several maintenances select a node, it requests only the evictions that the plans of all of them have reached; if that is none of the remaining pods, the maintenance that is least advanced continues. Deleting the object completes it first.",
+	"":         "NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).\n\nThe administrator advances spec.stage. If several maintenances select a node, only evictions that the drain plans of all of them have reached are requested; if that is none of the remaining pods, the least advanced maintenance continues. Deleting the object completes it first.",
 	"metadata": "metadata is the standard object metadata.",
-	"spec":     "spec selects the nodes, the stage, and the order in which pods are evicted. Written by the administrator; the controller sets the stage to Complete when the object is deleted.",
+	"spec":     "spec is the desired maintenance. Written by the administrator; the controller sets the stage to Complete when the object is deleted.",
 	"status":   "status is the progress of the maintenance. Written by the node maintenance controller. Ignored on creation.",
 }
 
@@ -188,7 +188,7 @@ func (NodeMaintenance) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenanceBudget = map[string]string{
-	"":         "NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of NodeMaintenances: so many at once, in so many zones at once, in windows. It is for nodes what a PodDisruptionBudget is for pods. A node that several budgets select needs all of them. Shutdowns of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.",
+	"":         "NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of NodeMaintenances, in how many zones, and when. A node that several budgets select needs all of them. Shutdowns of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.",
 	"metadata": "metadata is the standard object metadata.",
 	"spec":     "spec says which nodes may be maintained, and when. Written by the administrator.",
 	"status":   "status is how many of the nodes are unavailable. Written by the node maintenance controller. Ignored on creation.",
@@ -210,10 +210,10 @@ func (NodeMaintenanceBudgetList) SwaggerDoc() map[string]string {
 
 var map_NodeMaintenanceBudgetSpec = map[string]string{
 	"":               "NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.",
-	"nodeSelector":   "nodeSelector selects the nodes that the budget is about, by labels or by the field metadata.name. At least one term; it may match no node.",
-	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, admitted, or being removed by others. With one that has not been Ready for five minutes, a maintenance may begin at any number, unless most of them are not Ready; with one that is Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.",
+	"nodeSelector":   "nodeSelector selects the nodes, by labels or by the field metadata.name. At least one term; it may match no node.",
+	"maxUnavailable": "maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready, unschedulable, admitted, or being removed by others. Exceptions: a maintenance may begin at any number with a node that has not been Ready for five minutes, unless most of them are not Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that is Ready and unschedulable.",
 	"topology":       "topology limits in how many domains, such as zones, nodes are maintained at the same time.",
-	"windows":        "windows are when a maintenance may begin with a node. What was begun goes on after a window. None: always. At most 20.",
+	"windows":        "windows are when a maintenance may begin with a node; nodes already admitted continue afterwards. None: always. At most 20.",
 }
 
 func (NodeMaintenanceBudgetSpec) SwaggerDoc() map[string]string {
@@ -225,12 +225,12 @@ var map_NodeMaintenanceBudgetStatus = map[string]string{
 	"observedGeneration":       "observedGeneration is the metadata.generation for which the status was computed.",
 	"expectedNodes":            "expectedNodes is the number of nodes that spec.nodeSelector matches.",
 	"unavailableNodes":         "unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.",
-	"admissionsAllowed":        "admissionsAllowed is with how many more nodes that are available a maintenance may begin now. Nodes that are not Ready or unschedulable are not among them, nor are those of further domains if spec.topology allows none.",
+	"admissionsAllowed":        "admissionsAllowed is with how many more available nodes a maintenance may begin now, without those of further domains if spec.topology allows none.",
 	"activeDomains":            "activeDomains are the domains with nodes that are admitted, sorted. At most 10.",
 	"nextWindowTime":           "nextWindowTime is when the next window opens. Unset without spec.windows.",
-	"conditions":               "conditions of the budget. Open is True if maintenances may begin with nodes now, as far as spec.windows and a freeze are concerned. At most 100.",
-	"pendingAdmissions":        "pendingAdmissions are nodes whose admission is decided and being written. At most 100.",
-	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node whose admission was confirmed last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
+	"conditions":               "conditions of the budget: Open is True if its windows and maxUnavailable let maintenances begin with nodes now. At most 100.",
+	"pendingAdmissions":        "pendingAdmissions are admissions that are being written. At most 100.",
+	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node that was admitted last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
 }
 
 func (NodeMaintenanceBudgetStatus) SwaggerDoc() map[string]string {
@@ -240,7 +240,7 @@ func (NodeMaintenanceBudgetStatus) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceDrainedWhen = map[string]string{
 	"":               "NodeMaintenanceDrainedWhen says when a node without pods is drained.",
 	"volumes":        "volumes is what has to be true of the volumes: Detached. Unset: nothing.",
-	"timeoutSeconds": "timeoutSeconds is for how long a node without pods waits for it. After that, the node is drained all the same. 1 to 86400, default 600.",
+	"timeoutSeconds": "timeoutSeconds is how long a node without pods waits for it, in seconds; then it is drained all the same. 1 to 86400, default 600.",
 }
 
 func (NodeMaintenanceDrainedWhen) SwaggerDoc() map[string]string {
@@ -248,11 +248,11 @@ func (NodeMaintenanceDrainedWhen) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenanceEscalationStep = map[string]string{
-	"":                  "NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting, for the pods that are left and meet all of its conditions.",
+	"":                  "NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting for the remaining pods that meet all of its conditions.",
 	"afterSeconds":      "afterSeconds is how long after its admission a node has come to the step, in seconds. 1 to 31536000.",
 	"action":            "action is what happens: SkipInterceptors, IgnoreBudgets or ForceDelete.",
-	"podSelector":       "podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with 20 values each.",
-	"namespaceSelector": "namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is unset. At most 10 requirements with 20 values each.",
+	"podSelector":       "podSelector selects pods by labels. Unset: all pods. At most 10 requirements with 20 values each.",
+	"namespaceSelector": "namespaceSelector selects namespaces of pods by labels. Unset: all. At most 10 requirements with 20 values each.",
 }
 
 func (NodeMaintenanceEscalationStep) SwaggerDoc() map[string]string {
@@ -270,7 +270,7 @@ func (NodeMaintenanceList) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenancePendingAdmission = map[string]string{
-	"":               "NodeMaintenancePendingAdmission is the admission of a node that is decided and being written. It counts as if it was written.",
+	"":               "NodeMaintenancePendingAdmission is the admission of a node that is being written, and counts already.",
 	"nodeName":       "nodeName is the name of the node. At most 253 characters.",
 	"maintenanceUID": "maintenanceUID is the UID of the NodeMaintenance. At most 64 characters.",
 	"time":           "time is when it was decided.",
@@ -281,11 +281,11 @@ func (NodeMaintenancePendingAdmission) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenancePodPolicy = map[string]string{
-	"":                  "NodeMaintenancePodPolicy says what happens to the pods that it matches: those that meet all of its conditions.",
+	"":                  "NodeMaintenancePodPolicy says what happens to pods that meet all of its conditions.",
 	"action":            "action is what happens to the pods: Drain, Skip or WaitCompleted.",
-	"podSelector":       "podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with 20 values each.",
-	"namespaceSelector": "namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is unset. At most 10 requirements with 20 values each.",
-	"resourceNames":     "resourceNames are resources, such as nvidia.com/gpu: the pod, or a container of it, requests at least one of them or is limited to some of it. Claims of devices do not count. Any pod if it is empty. At most 20.",
+	"podSelector":       "podSelector selects pods by labels. Unset: all pods. At most 10 requirements with 20 values each.",
+	"namespaceSelector": "namespaceSelector selects namespaces of pods by labels. Unset: all. At most 10 requirements with 20 values each.",
+	"resourceNames":     "resourceNames are resources, such as nvidia.com/gpu, at least one of which the pod or one of its containers requests or limits; claims of devices do not count. Empty: any pod. At most 20.",
 }
 
 func (NodeMaintenancePodPolicy) SwaggerDoc() map[string]string {
@@ -294,13 +294,13 @@ func (NodeMaintenancePodPolicy) SwaggerDoc() map[string]string {
 
 var map_NodeMaintenanceRollout = map[string]string{
 	"":                     "NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.",
-	"maxConcurrent":        "maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back: a number, or a percentage of the selected nodes, which rounds down, to at least 1. At least 1. Nodes that have not come back in time do not count. Unset: no limit but those of the NodeMaintenanceBudgets.",
-	"paused":               "paused stops the admission of further nodes. What was begun goes on. Default false.",
-	"completeNodes":        "completeNodes says when the work on a drained node is done: Manual or Rebooted. A node that is done is made schedulable when it is Ready, without startup taints, and runs its pods of DaemonSets. It is then not drained again by this maintenance. Default Manual.",
-	"returnTimeoutSeconds": "returnTimeoutSeconds is within which time a node has to be given back: since it is done, or, with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until it comes back. 1 to 604800, default 1800.",
-	"maxFailedNodes":       "maxFailedNodes is how many nodes may have failed at the same time, besides those of acknowledgedNodeUIDs. If there are more, no further node is admitted and the condition Halted is True, until nodes come back or are acknowledged, or this number is raised. At least 0, default 0.",
-	"settle":               "settle says what the admission of further nodes waits for after nodes were drained. Unset: nothing.",
-	"acknowledgedNodeUIDs": "acknowledgedNodeUIDs are the metadata.uid of nodes that are known to have failed: they do not count for maxFailedNodes, so the next node that fails halts the rollout again. kubectl maintenance resume sets them. A node that is created again under its name is another node. At most 1000, with 64 characters each. Default none.",
+	"maxConcurrent":        "maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back: a number of at least 1, or a percentage of the selected nodes, rounded down to at least 1. Failed nodes do not count. Unset: only NodeMaintenanceBudgets limit it.",
+	"paused":               "paused stops the admission of further nodes; admitted nodes continue. Default false.",
+	"completeNodes":        "completeNodes says when the work on a drained node is done: Manual or Rebooted. The node is then made schedulable when it is Ready, without startup taints, and runs its pods of DaemonSets, and is not drained again by this maintenance. Default Manual.",
+	"returnTimeoutSeconds": "returnTimeoutSeconds is within which time a node has to be given back, in seconds: since it is done or, with completeNodes Rebooted, since it was drained. After that it has failed, until it comes back. 1 to 604800, default 1800.",
+	"maxFailedNodes":       "maxFailedNodes is how many nodes may have failed at the same time, besides acknowledgedNodeUIDs. While there are more, no further node is admitted and the condition Halted is True. At least 0, default 0.",
+	"settle":               "settle says what the admission of further nodes waits for after a drain. Unset: nothing.",
+	"acknowledgedNodeUIDs": "acknowledgedNodeUIDs are the metadata.uid of failed nodes that do not count for maxFailedNodes, so the next one that fails halts the rollout again. Set by kubectl maintenance resume. At most 1000, with 64 characters each. Default none.",
 }
 
 func (NodeMaintenanceRollout) SwaggerDoc() map[string]string {
@@ -310,14 +310,14 @@ func (NodeMaintenanceRollout) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceRolloutStatus = map[string]string{
 	"":                         "NodeMaintenanceRolloutStatus counts the selected nodes by how far they are.",
 	"waitingNodes":             "waitingNodes is the number of nodes that wait for their admission.",
-	"admittedNodes":            "admittedNodes is the number of nodes that were admitted and not yet given back, including those that have failed.",
+	"admittedNodes":            "admittedNodes is the number of nodes that were admitted and not yet given back, including failed ones.",
 	"doneNodes":                "doneNodes is the number of nodes that were given back.",
 	"failedNodes":              "failedNodes is the number of nodes that did not come back in time.",
-	"failed":                   "failed are the names of the nodes that did not come back in time, sorted. At most 10; failedNodes counts all.",
+	"failed":                   "failed are the names of these nodes, sorted. At most 10.",
 	"waitingFor":               "waitingFor says what the waiting nodes wait for, most nodes first. At most 10.",
-	"pendingAdmissions":        "pendingAdmissions are nodes whose admission is decided and being written. At most 100.",
-	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node whose admission was confirmed last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
-	"skippedNodes":             "skippedNodes is the number of nodes that were completed before they were drained: pods that should have left may still run there. While there are some, Drained is False, at the end with the reason NodesSkipped.",
+	"pendingAdmissions":        "pendingAdmissions are admissions that are being written. At most 100.",
+	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node that was admitted last. A controller whose cache of nodes is older admits no node. At most 128 characters.",
+	"skippedNodes":             "skippedNodes is the number of nodes that were completed before they were drained: pods that should have left may still run there, and Drained is False.",
 }
 
 func (NodeMaintenanceRolloutStatus) SwaggerDoc() map[string]string {
@@ -325,9 +325,9 @@ func (NodeMaintenanceRolloutStatus) SwaggerDoc() map[string]string {
 }
 
 var map_NodeMaintenanceSettle = map[string]string{
-	"":               "NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.",
-	"replacements":   "replacements is what has to be true of the pods that replace those of the nodes: Available.",
-	"timeoutSeconds": "timeoutSeconds is for how long a node is waited for after its drain, and again after the work on it is done or it was deleted. 1 to 86400, default 600.",
+	"":               "NodeMaintenanceSettle says what the admission of further nodes waits for after a drain.",
+	"replacements":   "replacements is what has to be true of the replacements: Available.",
+	"timeoutSeconds": "timeoutSeconds is how long a node is waited for after its drain, and again after the work on it is done or it was deleted, in seconds. 1 to 86400, default 600.",
 }
 
 func (NodeMaintenanceSettle) SwaggerDoc() map[string]string {
@@ -337,13 +337,13 @@ func (NodeMaintenanceSettle) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceSpec = map[string]string{
 	"":             "NodeMaintenanceSpec is the desired maintenance.",
 	"nodeSelector": "nodeSelector selects the nodes, by labels or by the field metadata.name. It may be changed. At least one term; it may match no node.",
-	"stage":        "stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be skipped; an earlier stage than the current one is refused. After Complete, an earlier stage has no effect: the admission plugin NodeMaintenance keeps Complete, with a warning, so that a manifest that is applied again and again stays valid. Default Idle.",
-	"drainPlan":    "drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static; priorities ascend within a type; at equal priority entries with a podSelector precede. No duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each; all selectors together have at most 8192 characters. On creation, the admission plugin NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
+	"stage":        "stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be skipped. An earlier stage than the current one is refused or, after Complete, replaced by Complete with a warning. Default Idle.",
+	"drainPlan":    "drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node has pods of the entries before it. Sorted by pod type (Default, DaemonSet, Static), then by ascending priority, then entries with a podSelector first. No duplicates. At most 100; a selector has at most 10 requirements with 20 values each, all together 8192 characters. On creation, the admission plugin NodeMaintenance adds missing standard entries: the priorities 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.",
 	"reason":       "reason is a human-readable reason for the maintenance. At most 1024 characters.",
-	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are given back when the maintenance completes. May be set on creation only; maxConcurrent, paused, maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without that gate begins with no further node.",
-	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod that none matches is drained. If several maintenances drain a node, the most cautious of their policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.",
-	"drainedWhen":  "drainedWhen says what has to be true besides that no pod is left before a node is drained. Immutable.",
-	"escalation":   "escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the clock of a node begins with its admission. It stands still while the node waits for other NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of all of them that have this or a stronger action have come; never, if one of them has none. Pods that a policy skips, and static pods, are not acted on; those that a policy waits for are, but not by SkipInterceptors: nobody is asked for them. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature gate NodeMaintenanceBudgets.",
+	"rollout":      "rollout limits how many of the nodes are drained at the same time, and gives each node back by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and given back when the maintenance completes. Set on creation only; maxConcurrent, paused, maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate NodeMaintenanceBudgets; a controller without it begins with no further node.",
+	"podPolicies":  "podPolicies say which pods are not evicted. The first policy that matches a pod decides; without one, it is drained. Of several maintenances of a node, the most cautious policy decides: Skip before WaitCompleted before Drain. Immutable. At most 20.",
+	"drainedWhen":  "drainedWhen is what else has to be true, besides that no pod is left, before a node is drained. Immutable.",
+	"escalation":   "escalation says when the drain of a node stops waiting, and how. Needs spec.rollout: the clock of a node begins with its admission, and stands still while the node waits for other NodeMaintenances. If several drain a node, a pod is acted on when all of them have come to a step with this or a stronger action. Static pods, and pods that a policy skips, are left alone; those that a policy waits for are not subject to SkipInterceptors. Sorted by afterSeconds. At most 10. May be changed. All changes, except removing steps and making them later, need the verb escalate on the NodeMaintenance. Needs the feature gate NodeMaintenanceBudgets.",
 }
 
 func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
@@ -353,11 +353,11 @@ func (NodeMaintenanceSpec) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceStatus = map[string]string{
 	"":                   "NodeMaintenanceStatus is the progress of the maintenance.",
 	"stageStatuses":      "stageStatuses lists the stages that the controller has started, in order. At most 4.",
-	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Before the stage Drain, all fields but blockers and blockerCount are zero; after it, these fields keep their values.",
-	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them, but for nodes that were given back one by one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation; after the stage Drain it keeps its status and observedGeneration. Reconciling and Stalled follow the rules of kstatus (sigs.k8s.io/cli-utils): at most one of them is True. kube-apiserver sets Reconciling when it creates the object. Completed ends a maintenance. At most 100.",
-	"observedGeneration": "observedGeneration is the metadata.generation for which selectedNodes and, in the stage Drain, drainStatus and the condition Drained were computed. All of them change together, when the controller has processed every node that the new generation selects.",
+	"drainStatus":        "drainStatus is the progress of the drain over all selected nodes. Zero before the stage Drain, except blockers and blockerCount; unchanged after it, with the same exception.",
+	"conditions":         "conditions of the maintenance. Drained is True when the stage is Drain, every selected node is cordoned, and no pod is left on any of them, except nodes that were given back one by one; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation; after the stage Drain it is unchanged. At most one of Reconciling, which kube-apiserver sets on creation, and Stalled is True, as in kstatus (sigs.k8s.io/cli-utils). Completed ends a maintenance. At most 100.",
+	"observedGeneration": "observedGeneration is the metadata.generation for which selectedNodes and, in the stage Drain, drainStatus and the condition Drained were computed. They change together, when every node that the new generation selects was processed.",
 	"selectedNodes":      "selectedNodes is the number of nodes that spec.nodeSelector matches, as of observedGeneration.",
-	"rolloutStatus":      "rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain. Unset for a maintenance without spec.rollout of which no node has ever waited. It keeps its value after the stage Drain.",
+	"rolloutStatus":      "rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain; unchanged after it. Unset for a maintenance without spec.rollout of which no node has waited.",
 }
 
 func (NodeMaintenanceStatus) SwaggerDoc() map[string]string {
@@ -377,9 +377,9 @@ func (NodeMaintenanceTopology) SwaggerDoc() map[string]string {
 var map_NodeMaintenanceWait = map[string]string{
 	"":          "NodeMaintenanceWait is one cause for which nodes wait.",
 	"reason":    "reason is the kind of the cause. At most 64 characters.",
-	"budget":    "budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253 characters.",
+	"budget":    "budget is the name of the NodeMaintenanceBudget, if that is the cause. At most 253 characters.",
 	"nodeCount": "nodeCount is the number of nodes that wait for it.",
-	"untilTime": "untilTime is when the next window of the budget opens and all other budgets of the nodes are open as well, or until when the nodes wait at most for pods that replace others. Unset for other reasons, and with the reason Window if there is no such time, within 30 days if several budgets have windows: then somebody has to change spec.windows.",
+	"untilTime": "untilTime is when the next window of the budget opens while all other budgets of the nodes are open, or until when nodes wait at most for replacements. Unset for other reasons, and with the reason Window if there is no such time, within 30 days if several budgets have windows: then somebody has to change spec.windows.",
 }
 
 func (NodeMaintenanceWait) SwaggerDoc() map[string]string {
@@ -399,7 +399,7 @@ func (NodeMaintenanceWindow) SwaggerDoc() map[string]string {
 
 var map_Requester = map[string]string{
 	"":     "Requester is a client that requests the eviction of the target.",
-	"name": "name is a fully qualified domain name in lower case with at most 253 characters, such as drain.example.com, or a domain-prefixed key, such as example.com/drain. Unique among the requesters.",
+	"name": "name is a fully qualified domain name in lower case with at most 253 characters (drain.example.com), or a domain-prefixed key (example.com/drain). Unique among the requesters.",
 }
 
 func (Requester) SwaggerDoc() map[string]string {

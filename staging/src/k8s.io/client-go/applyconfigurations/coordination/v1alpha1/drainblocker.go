@@ -26,33 +26,31 @@ import (
 // DrainBlockerApplyConfiguration represents a declarative configuration of the DrainBlocker type for use
 // with apply.
 //
-// DrainBlocker is one reason why a maintenance is delayed, with the pods or nodes that it
-// concerns.
+// DrainBlocker is one reason why a maintenance is delayed.
 type DrainBlockerApplyConfiguration struct {
 	// cause is the kind of the blocker. At most 64 characters.
 	Cause *coordinationv1alpha1.DrainBlockerCause `json:"cause,omitempty"`
 	// name distinguishes blockers of the same cause: the interceptor, the namespaced names of the
-	// PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come back.
-	// Empty for causes of which there is only one blocker. At most 1024 characters.
+	// PodDisruptionBudgets, the NodeMaintenances, the namespace, the pod type, or why pods come
+	// back. Empty if the cause has only one blocker. At most 1024 characters.
 	Name *string `json:"name,omitempty"`
-	// object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or, for a
-	// blocker that concerns nodes, the first of them. Unset if no single object is the cause.
+	// object is the object to inspect: a PodDisruptionBudget, a NodeMaintenance, a Namespace, or
+	// the first of the nodes that are concerned. Unset if no single object is the cause.
 	Object *DrainBlockerObjectApplyConfiguration `json:"object,omitempty"`
-	// podCount is the number of pods that are delayed. 0 if the blocker concerns nodes.
+	// podCount is the number of delayed pods. 0 if the blocker concerns nodes.
 	PodCount *int32 `json:"podCount,omitempty"`
 	// nodeCount is the number of nodes that are concerned.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// pods are the first of these pods, by namespace and name. At most 5.
 	Pods []DrainBlockerPodApplyConfiguration `json:"pods,omitempty"`
-	// sinceTime is since when the first of the pods or nodes is delayed, as far as the controller
-	// knows: for requests that the controller itself retries, not before its last start.
+	// sinceTime is since when the first of the pods or nodes is delayed; for requests that the
+	// controller retries, not before its last start.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
-	// expectedFinishTime is when the last of the pods is expected to be gone, according to the
-	// interceptor or to the grace periods.
+	// expectedFinishTime is when the last of the pods is expected to be gone, by the interceptor or
+	// the grace periods.
 	ExpectedFinishTime *v1.Time `json:"expectedFinishTime,omitempty"`
-	// message is a human-readable explanation: what delays the pods and, if the API server or an
-	// interceptor gave a message, that message. It may change in any release. At most 1024
-	// characters.
+	// message is a human-readable explanation, with the message of the API server or the
+	// interceptor. It may change in any release. At most 1024 characters.
 	Message *string `json:"message,omitempty"`
 }
 

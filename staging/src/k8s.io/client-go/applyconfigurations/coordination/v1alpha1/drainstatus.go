@@ -27,49 +27,44 @@ import (
 //
 // DrainStatus is the progress of a drain over all nodes of a maintenance.
 type DrainStatusApplyConfiguration struct {
-	// reachedDrainTargets are the drain targets that all selected nodes have reached. A single
-	// node may be ahead, and other maintenances of a node may delay it, so these need not be
-	// entries of spec.drainPlan. See status.maintenanceStatus of each node.
+	// reachedDrainTargets are the drain targets that all selected nodes have reached. They need not
+	// be entries of spec.drainPlan, because other maintenances may delay a node. Single nodes may
+	// be further: see their status.maintenanceStatus.
 	ReachedDrainTargets []v1.DrainPlanEntryApplyConfiguration `json:"reachedDrainTargets,omitempty"`
 	// podsPendingEvictionRequest is the number of running pods on the selected nodes without an
 	// unfinished EvictionRequest.
 	PodsPendingEvictionRequest *int32 `json:"podsPendingEvictionRequest,omitempty"`
-	// activeEvictionRequests is the number of running pods on the selected nodes with an
-	// EvictionRequest that is not finished.
+	// activeEvictionRequests is the number of running pods on the selected nodes with an unfinished
+	// EvictionRequest.
 	ActiveEvictionRequests *int32 `json:"activeEvictionRequests,omitempty"`
-	// drainMessage is the state of the drain: "Draining", "Draining (limited by other,
-	// maintenances)", "Waiting for other, maintenances.", "Waiting for admission" while nodes
-	// wait for it and no pod is left on the others, "Drained", or "Drained, except for skipped nodes".
+	// drainMessage is "Draining", "Draining (limited by other, maintenances)", "Waiting for other,
+	// maintenances.", "Waiting for admission" while nodes wait for it and no pod is left on the
+	// others, "Drained", or "Drained, except for skipped nodes".
 	DrainMessage *string `json:"drainMessage,omitempty"`
-	// drainPlanPosition is the index in spec.drainPlan of the current entry: when it was reached,
-	// no pod of the entries before it was left. It never decreases, even if such pods appear
-	// later.
+	// drainPlanPosition is the index in spec.drainPlan of the current entry. It never decreases,
+	// even if pods of entries before it appear later.
 	DrainPlanPosition *int32 `json:"drainPlanPosition,omitempty"`
-	// drainedNodes is the number of selected nodes that are cordoned and have no pod left, or were
-	// given back one by one.
+	// drainedNodes is the number of selected nodes that are cordoned without pods, or were given
+	// back one by one.
 	DrainedNodes *int32 `json:"drainedNodes,omitempty"`
 	// blockedPods is the number of pods within the drain targets whose eviction needs an
-	// intervention: a PodDisruptionBudget or an admission webhook refuses it, the API server
-	// refuses the EvictionRequest, the heartbeat of the interceptor is overdue, the pod exists
-	// beyond its grace period, or nothing handles it. Unchanged after the stage Drain. See
-	// blockers.
+	// intervention: see blockers. Unchanged after the stage Drain.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
-	// blockers lists what delays the eviction of pods within the drain targets, and which nodes
-	// cannot be cordoned. Pods with the same cause and name are one blocker. Blockers that need an
-	// intervention precede; then they are sorted by cause and name. At most 20; blockerCount
-	// counts all. In the stage Cordon they name the nodes that cannot be cordoned or whose status
-	// cannot be written; in the stage Complete, what delays the completion: nodes that cannot be
-	// uncordoned or whose status cannot be written, and eviction requests that cannot be
-	// withdrawn. Empty in the stage Idle and after the completion.
+	// blockers are what delays the eviction of pods within the drain targets, and nodes that cannot
+	// be cordoned or whose status cannot be written; in the stage Complete, nodes that cannot be
+	// uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn.
+	// One for pods with the same cause and name. Sorted by whether they need an intervention, cause
+	// and name. At most 20; blockerCount counts all. Empty in the stage Idle and after the
+	// completion.
 	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
-	// blockerCount is the number of all blockers, also of those beyond the limit of blockers.
+	// blockerCount is the number of all blockers, also beyond the limit of that list.
 	BlockerCount *int32 `json:"blockerCount,omitempty"`
-	// skippedPods is the number of pods on the selected nodes that stay, because a policy skips
-	// them: see spec.podPolicies. So do pods that nobody stops, because a feature gate is off, for
-	// example: the message of the condition Drained says why.
+	// skippedPods is the number of pods on the selected nodes that stay, because a policy of
+	// spec.podPolicies skips them or nobody stops them; the message of the condition Drained has
+	// the reason.
 	SkippedPods *int32 `json:"skippedPods,omitempty"`
 	// escalatedPods is the number of pods that are left on the selected nodes although
-	// spec.escalation has acted on them: their interceptors were passed over, or they were deleted.
+	// spec.escalation has acted on them.
 	EscalatedPods *int32 `json:"escalatedPods,omitempty"`
 }
 

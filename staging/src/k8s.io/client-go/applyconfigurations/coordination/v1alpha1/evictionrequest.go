@@ -33,27 +33,22 @@ import (
 // EvictionRequest requests the eviction of one instance of a pod and tracks its progress
 // (KEP-4563).
 //
-// Requesters add themselves to spec.requesters. The interceptors that the pod names act one after
-// another, in order: one is active at a time, reports heartbeats, and either terminates the pod or
-// completes, after which the next one becomes active. The last interceptor is always
-// imperative-eviction.k8s.io, which evicts the pod through the API that respects
-// PodDisruptionBudgets. An active interceptor that sends no heartbeat for
-// spec.heartbeatDeadlineSeconds is skipped, unless it is the only one that can stop the pod.
+// The interceptors that the pod names act in order, one at a time: the active one reports
+// heartbeats, and terminates the pod or completes. The last one is always
+// imperative-eviction.k8s.io, which evicts the pod within its PodDisruptionBudgets.
 //
 // The request is finished when one of its conditions Evicted or Canceled is True.
 type EvictionRequestApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
-	// metadata is the standard object metadata. The name is the UID of the target
-	// pod, so there is at most one request per pod instance; generateName is
-	// rejected. The eviction request controller copies the pod's labels here; where
-	// both have a key, the pod's value wins.
+	// metadata is the standard object metadata. The name is the UID of the target pod: there is one
+	// request per pod instance. generateName is rejected. The eviction request controller copies
+	// the labels of the pod, also over existing values.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the pod to evict and the requesters. Written by requesters.
 	Spec *EvictionRequestSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the progress of the eviction. Written by the eviction request controller and, in
-	// its own entry of status.interceptors, by the active interceptor. What a client sends on
-	// creation is ignored. kube-apiserver itself activates imperative-eviction.k8s.io when it
-	// creates a request for a pod that has no other interceptor.
+	// its own entry of interceptors, by the active interceptor. Ignored on creation; if the pod has
+	// no other interceptor, kube-apiserver then activates imperative-eviction.k8s.io.
 	Status *EvictionRequestStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -25,21 +25,18 @@ package v1alpha1
 type EvictionRequestSpecApplyConfiguration struct {
 	// target is the object to evict. Immutable.
 	Target *EvictionTargetApplyConfiguration `json:"target,omitempty"`
-	// requesters lists the clients that request the eviction. A request is created with at least
-	// one of them, and is canceled when the last one is removed. Each requester adds and removes
-	// only its own entry, preferably by Server-Side Apply with a field manager of its own. At most
-	// 110, of which 100 may have names outside of the domain k8s.io. Names in it are reserved: adding
-	// and removing one of them needs the verb request on the virtual resource evictionrequesters.
+	// requesters are the clients that request the eviction: at least one on creation; without any,
+	// the request is canceled. Each adds and removes only its own entry, preferably by Server-Side
+	// Apply with a field manager of its own. At most 110, of which 100 may have names outside of
+	// the domain k8s.io; adding and removing names in it needs the verb request on the virtual
+	// resource evictionrequesters.
 	Requesters []RequesterApplyConfiguration `json:"requesters,omitempty"`
-	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat before the
-	// next interceptor becomes active, in seconds. It counts from the last heartbeat or from the
-	// activation, whichever is later. An interceptor that is the only one that can stop the pod
-	// has no deadline: daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static
-	// pods, imperative-eviction.k8s.io for all others. For 5 minutes after the controller has
-	// started, or has reached the API server again, no interceptor is skipped; outages extend the
-	// turn of a silent one by their duration and half an hour at most. From 120 to 21600,
-	// default 1200. Set by the first requester. Every other one may lower it, but not below 1200, so
-	// that the smallest of all requesters counts; it never increases.
+	// heartbeatDeadlineSeconds is how long an active interceptor may send no heartbeat, since its
+	// last one or its activation, before the next interceptor becomes active, in seconds. Outages
+	// extend it. An interceptor that is the only one that can stop the pod has no deadline:
+	// daemonset.apps.k8s.io for pods of DaemonSets, kubelet.k8s.io for static pods,
+	// imperative-eviction.k8s.io for all others. From 120 to 21600, default 1200. Set by the first
+	// requester. Others may lower it, but not below 1200; it never increases.
 	HeartbeatDeadlineSeconds *int32 `json:"heartbeatDeadlineSeconds,omitempty"`
 }
 

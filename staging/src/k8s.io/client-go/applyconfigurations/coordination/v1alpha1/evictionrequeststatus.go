@@ -32,44 +32,39 @@ type EvictionRequestStatusApplyConfiguration struct {
 	// observedGeneration is the metadata.generation that the controller processed last. Written by
 	// the eviction request controller; never decreases.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// conditions of the request. Canceled and Evicted are written by the eviction request
-	// controller and are final once True; at most one of them is. InterceptorUnresponsive is True
-	// while a heartbeat of the active interceptor is overdue, Blocked while the API server refuses
-	// the eviction. InterceptorsSkipped is written by the node maintenance controller. Reconciling and
-	// Stalled are set by kube-apiserver, which replaces what clients send: an unfinished request has
-	// exactly one of them, a finished one has neither. An interceptor
-	// of the request may set conditions whose types begin with its name and a slash, such as
-	// migrate.example.com/Precopied; if its name contains a slash, with its name and a dot, such as
-	// example.com/migrate.Precopied. At most 100 besides these seven.
+	// conditions of the request. Canceled and Evicted are final once True; at most one of them is.
+	// InterceptorUnresponsive is True while a heartbeat is overdue, Blocked while the API server
+	// refuses the eviction. The node maintenance controller writes InterceptorsSkipped,
+	// kube-apiserver Reconciling and Stalled (an unfinished request has one of them, a finished one
+	// none), and the eviction request controller all others. An interceptor of the request may add
+	// conditions whose types begin with its name and a slash (migrate.example.com/Precopied) or, if
+	// its name contains a slash, its name and a dot (example.com/migrate.Precopied). At most 100
+	// besides these seven.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// targetInterceptors are all interceptors of this request, in the order in which they act:
-	// those that the pod names, then the built-in ones, the last of which is
-	// imperative-eviction.k8s.io. Written once by the eviction request controller, or by
-	// kube-apiserver on creation if that is the only one, then immutable. At most 16.
+	// targetInterceptors are all interceptors in the order in which they act: those that the pod
+	// names, then the built-in ones, the last of which is imperative-eviction.k8s.io. Written once
+	// by the eviction request controller, or by kube-apiserver on creation if that is the only one,
+	// then immutable. At most 16.
 	TargetInterceptors []InterceptorApplyConfiguration `json:"targetInterceptors,omitempty"`
-	// activeInterceptors names the interceptor that is active: it may act on the pod, and must
-	// report heartbeats in its entry of status.interceptors. Written by the eviction request
-	// controller; the first one also by kube-apiserver, see targetInterceptors. At most 1; empty
-	// before the first interceptor and after the last.
+	// activeInterceptors names the active interceptor, which may act on the pod and must report
+	// heartbeats. Written by the eviction request controller; the first one also by kube-apiserver,
+	// see targetInterceptors. At most 1; empty before the first interceptor and after the last.
 	ActiveInterceptors []string `json:"activeInterceptors,omitempty"`
-	// processedInterceptors names the interceptors that have been active, in order: they
-	// completed, missed the heartbeat deadline, or were stopped by a cancellation. Once the condition
-	// InterceptorsSkipped is True, it also names those that were passed over. Written by the eviction
-	// request controller, which only appends. At most 16.
+	// processedInterceptors names the interceptors that have been active, in order: they completed,
+	// missed the heartbeat deadline, or were stopped by a cancellation. With the condition
+	// InterceptorsSkipped, also those that were passed over. Written by the eviction request
+	// controller, which only appends. At most 16.
 	ProcessedInterceptors []string `json:"processedInterceptors,omitempty"`
-	// interceptors is the progress of each interceptor, with the names and the order of
-	// targetInterceptors. The eviction request controller writes the empty entries; afterwards,
-	// each entry is written by the interceptor that it names, while that interceptor is active. At
-	// most 16.
+	// interceptors is the progress of each interceptor, in the order of targetInterceptors. The
+	// eviction request controller adds empty entries; each is then written by its interceptor while
+	// that is active. At most 16.
 	Interceptors []InterceptorStatusApplyConfiguration `json:"interceptors,omitempty"`
 	// evictionRequestCancellationPolicy is Allow or Forbid; empty means Allow. An active
 	// interceptor sets Forbid when its work can no longer be undone: the request can then not be
-	// canceled. Forbid cannot be changed back, and remains when that interceptor is no longer
-	// active.
+	// canceled. Forbid is final.
 	EvictionRequestCancellationPolicy *coordinationv1alpha1.EvictionRequestCancellationPolicy `json:"evictionRequestCancellationPolicy,omitempty"`
-	// activationTime is when the active interceptor became active. Written by the eviction request
-	// controller together with activeInterceptors. The heartbeat deadline of an interceptor that
-	// has not reported yet counts from here.
+	// activationTime is when the active interceptor became active. Set by kube-apiserver. Without a
+	// heartbeat, the heartbeat deadline counts from here.
 	ActivationTime *metav1.Time `json:"activationTime,omitempty"`
 }
 

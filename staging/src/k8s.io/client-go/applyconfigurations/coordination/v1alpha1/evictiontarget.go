@@ -23,9 +23,8 @@ package v1alpha1
 //
 // EvictionTarget names the object to evict. Exactly one member is set.
 type EvictionTargetApplyConfiguration struct {
-	// pod is a pod in the namespace of the request. A pod of a scheduling group
-	// (spec.schedulingGroup) whose PodGroup has the disruptionMode all, or does not exist, cannot be
-	// evicted by an EvictionRequest: its request is canceled.
+	// pod is a pod in the namespace of the request. If its PodGroup (spec.schedulingGroup) has the
+	// disruptionMode all, or does not exist, the request is canceled.
 	Pod *LocalPodReferenceApplyConfiguration `json:"pod,omitempty"`
 }
 

@@ -23,9 +23,9 @@ package v1alpha1
 //
 // Interceptor is a component that acts before the pod is evicted.
 type InterceptorApplyConfiguration struct {
-	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com, or a domain-prefixed key, such as
-	// example.com/migrate. Unique among the interceptors.
+	// name is a fully qualified domain name in lower case with at most 253 characters
+	// (migrate.example.com), or a domain-prefixed key (example.com/migrate). Unique among the
+	// interceptors.
 	Name *string `json:"name,omitempty"`
 }
 

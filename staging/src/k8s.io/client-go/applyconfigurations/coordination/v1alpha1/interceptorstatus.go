@@ -30,28 +30,25 @@ import (
 type InterceptorStatusApplyConfiguration struct {
 	// name of the interceptor, as in status.targetInterceptors. Immutable.
 	Name *string `json:"name,omitempty"`
-	// heartbeatTime is when the interceptor last reported that it is working. First set together
-	// with startTime; always within 10 seconds of the server's time. Each update advances it by at
-	// least 60 seconds, except in the update that sets completionTime.
+	// heartbeatTime is when the interceptor last reported, within 10 seconds of the server's time.
+	// First set together with startTime. Each update advances it by at least 60 seconds, except the
+	// one that sets completionTime.
 	HeartbeatTime *v1.Time `json:"heartbeatTime,omitempty"`
-	// expectedFinishTime is when the interceptor expects to finish. Not in the past when it is set
-	// or changed, and not after the year 9999 in UTC. Unset if there is no estimate.
+	// expectedFinishTime is when the interceptor expects to finish; unset if unknown. Not in the
+	// past when it is set or changed, and not after the year 9999 in UTC.
 	ExpectedFinishTime *v1.Time `json:"expectedFinishTime,omitempty"`
 	// startTime is when the interceptor started, within 10 seconds of the server's time. Set
 	// together with the first heartbeatTime, then immutable.
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// completionTime is when the interceptor completed, within 10 seconds of the server's time: it
-	// has terminated the pod, has prepared for its termination, or declines to act, which does not
-	// need startTime. The next interceptor then becomes active. Once it is set, the entry is
-	// immutable.
+	// has terminated the pod, has prepared for that, or declines to act, which does not need
+	// startTime. Then the entry is immutable, and the next interceptor becomes active.
 	CompletionTime *v1.Time `json:"completionTime,omitempty"`
-	// message is a human-readable description of what the interceptor is doing or waiting for. At
-	// most 32768 characters; may be empty.
+	// message describes what the interceptor does or waits for. At most 32768 characters; may be
+	// empty.
 	Message *string `json:"message,omitempty"`
-	// retries is the number of refusals that this interceptor has recorded. The interceptor derives
-	// its back-off from it, also after a restart. Only imperative-eviction.k8s.io needs it: of
-	// several pods under one PodDisruptionBudget it tries one, and a refusal that is recorded for a
-	// pod already is not recorded again. Not negative; never decreases.
+	// retries is the number of refusals that this interceptor has recorded, from which it derives
+	// its back-off. Only imperative-eviction.k8s.io needs it. Not negative; never decreases.
 	Retries *int32 `json:"retries,omitempty"`
 }
 

@@ -25,8 +25,7 @@ package v1alpha1
 type LocalPodReferenceApplyConfiguration struct {
 	// name of the pod.
 	Name *string `json:"name,omitempty"`
-	// uid of the pod, a UUID in lower case. It distinguishes this instance from other pods with
-	// the same name.
+	// uid of the pod, a UUID in lower case.
 	UID *string `json:"uid,omitempty"`
 }
 

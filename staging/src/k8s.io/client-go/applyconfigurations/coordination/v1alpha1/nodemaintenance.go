@@ -32,18 +32,15 @@ import (
 //
 // NodeMaintenance drains a set of nodes, for example to upgrade, repair or remove them (KEP-4212).
 //
-// The administrator advances it through its stages: Idle announces the maintenance, Cordon makes
-// the nodes unschedulable, Drain requests the eviction of their pods, Complete makes the nodes
-// schedulable again. The controller creates EvictionRequests for the pods in the order of
-// spec.drainPlan. If several maintenances select a node, it requests only the evictions that the
-// plans of all of them have reached; if that is none of the remaining pods, the maintenance that
-// is least advanced continues. Deleting the object completes it first.
+// The administrator advances spec.stage. If several maintenances select a node, only evictions that
+// the drain plans of all of them have reached are requested; if that is none of the remaining pods,
+// the least advanced maintenance continues. Deleting the object completes it first.
 type NodeMaintenanceApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec selects the nodes, the stage, and the order in which pods are evicted. Written by the
-	// administrator; the controller sets the stage to Complete when the object is deleted.
+	// spec is the desired maintenance. Written by the administrator; the controller sets the stage
+	// to Complete when the object is deleted.
 	Spec *NodeMaintenanceSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is the progress of the maintenance. Written by the node maintenance controller.
 	// Ignored on creation.

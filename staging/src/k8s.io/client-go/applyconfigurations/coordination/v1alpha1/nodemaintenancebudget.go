@@ -31,9 +31,8 @@ import (
 // with apply.
 //
 // NodeMaintenanceBudget limits how many of the nodes that it selects are unavailable because of
-// NodeMaintenances: so many at once, in so many zones at once, in windows. It is for nodes what a
-// PodDisruptionBudget is for pods. A node that several budgets select needs all of them. Shutdowns
-// of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.
+// NodeMaintenances, in how many zones, and when. A node that several budgets select needs all of
+// them. Shutdowns of kubelets never wait. Needs the feature gate NodeMaintenanceBudgets.
 type NodeMaintenanceBudgetApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.

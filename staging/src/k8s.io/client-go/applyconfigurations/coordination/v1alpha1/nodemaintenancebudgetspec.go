@@ -28,20 +28,21 @@ import (
 //
 // NodeMaintenanceBudgetSpec says which nodes may be maintained at the same time, and when.
 type NodeMaintenanceBudgetSpecApplyConfiguration struct {
-	// nodeSelector selects the nodes that the budget is about, by labels or by the field
-	// metadata.name. At least one term; it may match no node.
+	// nodeSelector selects the nodes, by labels or by the field metadata.name. At least one term;
+	// it may match no node.
 	NodeSelector *v1.NodeSelectorApplyConfiguration `json:"nodeSelector,omitempty"`
 	// maxUnavailable is how many of these nodes may be unavailable when a maintenance begins with
-	// another one: a number, or a percentage of them, which rounds down, to at least 1. 0 or 0% is
-	// a freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
-	// unschedulable, admitted, or being removed by others. With one that has not been Ready for five
-	// minutes, a maintenance may begin at any number, unless most of them are not Ready; with one that is
-	// Ready and unschedulable, while fewer than maxUnavailable of them are not Ready or admitted.
+	// another one: a number, or a percentage of them, rounded down to at least 1. 0 or 0% is a
+	// freeze: no maintenance begins with any of them. A node is unavailable if it is not Ready,
+	// unschedulable, admitted, or being removed by others. Exceptions: a maintenance may begin at
+	// any number with a node that has not been Ready for five minutes, unless most of them are not
+	// Ready; and, while fewer than maxUnavailable of them are not Ready or admitted, with one that
+	// is Ready and unschedulable.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// topology limits in how many domains, such as zones, nodes are maintained at the same time.
 	Topology *NodeMaintenanceTopologyApplyConfiguration `json:"topology,omitempty"`
-	// windows are when a maintenance may begin with a node. What was begun goes on after a window.
-	// None: always. At most 20.
+	// windows are when a maintenance may begin with a node; nodes already admitted continue
+	// afterwards. None: always. At most 20.
 	Windows []NodeMaintenanceWindowApplyConfiguration `json:"windows,omitempty"`
 }
 

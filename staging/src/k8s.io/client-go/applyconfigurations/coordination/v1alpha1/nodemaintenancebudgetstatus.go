@@ -34,21 +34,20 @@ type NodeMaintenanceBudgetStatusApplyConfiguration struct {
 	ExpectedNodes *int32 `json:"expectedNodes,omitempty"`
 	// unavailableNodes is the number of these nodes that are not Ready, unschedulable, or admitted.
 	UnavailableNodes *int32 `json:"unavailableNodes,omitempty"`
-	// admissionsAllowed is with how many more nodes that are available a maintenance may begin now.
-	// Nodes that are not Ready or unschedulable are not among them, nor are those of further domains
-	// if spec.topology allows none.
+	// admissionsAllowed is with how many more available nodes a maintenance may begin now, without
+	// those of further domains if spec.topology allows none.
 	AdmissionsAllowed *int32 `json:"admissionsAllowed,omitempty"`
 	// activeDomains are the domains with nodes that are admitted, sorted. At most 10.
 	ActiveDomains []string `json:"activeDomains,omitempty"`
 	// nextWindowTime is when the next window opens. Unset without spec.windows.
 	NextWindowTime *v1.Time `json:"nextWindowTime,omitempty"`
-	// conditions of the budget. Open is True if maintenances may begin with nodes now, as far as
-	// spec.windows and a freeze are concerned. At most 100.
+	// conditions of the budget: Open is True if its windows and maxUnavailable let maintenances
+	// begin with nodes now. At most 100.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// pendingAdmissions are nodes whose admission is decided and being written. At most 100.
+	// pendingAdmissions are admissions that are being written. At most 100.
 	PendingAdmissions []NodeMaintenancePendingAdmissionApplyConfiguration `json:"pendingAdmissions,omitempty"`
-	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
-	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
+	// admissionResourceVersion is the resourceVersion of the node that was admitted last. A
+	// controller whose cache of nodes is older admits no node. At most 128 characters.
 	AdmissionResourceVersion *string `json:"admissionResourceVersion,omitempty"`
 }
 

@@ -29,8 +29,8 @@ import (
 type NodeMaintenanceDrainedWhenApplyConfiguration struct {
 	// volumes is what has to be true of the volumes: Detached. Unset: nothing.
 	Volumes *coordinationv1alpha1.NodeMaintenanceVolumes `json:"volumes,omitempty"`
-	// timeoutSeconds is for how long a node without pods waits for it. After that, the node is
-	// drained all the same. 1 to 86400, default 600.
+	// timeoutSeconds is how long a node without pods waits for it, in seconds; then it is drained
+	// all the same. 1 to 86400, default 600.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 

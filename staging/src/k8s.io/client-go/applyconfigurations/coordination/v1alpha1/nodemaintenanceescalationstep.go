@@ -26,19 +26,19 @@ import (
 // NodeMaintenanceEscalationStepApplyConfiguration represents a declarative configuration of the NodeMaintenanceEscalationStep type for use
 // with apply.
 //
-// NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting, for the pods
-// that are left and meet all of its conditions.
+// NodeMaintenanceEscalationStep is one act by which the drain of a node stops waiting for the
+// remaining pods that meet all of its conditions.
 type NodeMaintenanceEscalationStepApplyConfiguration struct {
 	// afterSeconds is how long after its admission a node has come to the step, in seconds. 1 to
 	// 31536000.
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
 	// action is what happens: SkipInterceptors, IgnoreBudgets or ForceDelete.
 	Action *v1.MaintenanceEscalation `json:"action,omitempty"`
-	// podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with
-	// 20 values each.
+	// podSelector selects pods by labels. Unset: all pods. At most 10 requirements with 20 values
+	// each.
 	PodSelector *metav1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
-	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
-	// unset. At most 10 requirements with 20 values each.
+	// namespaceSelector selects namespaces of pods by labels. Unset: all. At most 10 requirements
+	// with 20 values each.
 	NamespaceSelector *metav1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
 }
 

@@ -26,8 +26,8 @@ import (
 // NodeMaintenancePendingAdmissionApplyConfiguration represents a declarative configuration of the NodeMaintenancePendingAdmission type for use
 // with apply.
 //
-// NodeMaintenancePendingAdmission is the admission of a node that is decided and being written. It
-// counts as if it was written.
+// NodeMaintenancePendingAdmission is the admission of a node that is being written, and counts
+// already.
 type NodeMaintenancePendingAdmissionApplyConfiguration struct {
 	// nodeName is the name of the node. At most 253 characters.
 	NodeName *string `json:"nodeName,omitempty"`

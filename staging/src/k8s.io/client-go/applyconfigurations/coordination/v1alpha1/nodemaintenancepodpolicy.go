@@ -27,20 +27,19 @@ import (
 // NodeMaintenancePodPolicyApplyConfiguration represents a declarative configuration of the NodeMaintenancePodPolicy type for use
 // with apply.
 //
-// NodeMaintenancePodPolicy says what happens to the pods that it matches: those that meet all of its
-// conditions.
+// NodeMaintenancePodPolicy says what happens to pods that meet all of its conditions.
 type NodeMaintenancePodPolicyApplyConfiguration struct {
 	// action is what happens to the pods: Drain, Skip or WaitCompleted.
 	Action *coordinationv1alpha1.NodeMaintenancePodAction `json:"action,omitempty"`
-	// podSelector selects pods by their labels. All pods if it is unset. At most 10 requirements with
-	// 20 values each.
+	// podSelector selects pods by labels. Unset: all pods. At most 10 requirements with 20 values
+	// each.
 	PodSelector *v1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
-	// namespaceSelector selects the namespaces of the pods by their labels. All namespaces if it is
-	// unset. At most 10 requirements with 20 values each.
+	// namespaceSelector selects namespaces of pods by labels. Unset: all. At most 10 requirements
+	// with 20 values each.
 	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
-	// resourceNames are resources, such as nvidia.com/gpu: the pod, or a container of it, requests at least
-	// one of them or is limited to some of it. Claims of devices do not count. Any pod if it is empty. At
-	// most 20.
+	// resourceNames are resources, such as nvidia.com/gpu, at least one of which the pod or one of
+	// its containers requests or limits; claims of devices do not count. Empty: any pod. At most
+	// 20.
 	ResourceNames []corev1.ResourceName `json:"resourceNames,omitempty"`
 }
 

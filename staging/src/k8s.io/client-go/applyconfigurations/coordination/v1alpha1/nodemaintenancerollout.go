@@ -29,32 +29,29 @@ import (
 //
 // NodeMaintenanceRollout limits how many nodes of a maintenance are drained at the same time.
 type NodeMaintenanceRolloutApplyConfiguration struct {
-	// maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back:
-	// a number, or a percentage of the selected nodes, which rounds down, to at least 1. At least
-	// 1. Nodes that have not come back in time do not count. Unset: no limit but those of the
-	// NodeMaintenanceBudgets.
+	// maxConcurrent is how many nodes of this maintenance may be admitted and not yet given back: a
+	// number of at least 1, or a percentage of the selected nodes, rounded down to at least 1.
+	// Failed nodes do not count. Unset: only NodeMaintenanceBudgets limit it.
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
-	// paused stops the admission of further nodes. What was begun goes on. Default false.
+	// paused stops the admission of further nodes; admitted nodes continue. Default false.
 	Paused *bool `json:"paused,omitempty"`
-	// completeNodes says when the work on a drained node is done: Manual or Rebooted. A node that
-	// is done is made schedulable when it is Ready, without startup taints, and runs its pods of
-	// DaemonSets. It is then not drained again by this maintenance. Default Manual.
+	// completeNodes says when the work on a drained node is done: Manual or Rebooted. The node is
+	// then made schedulable when it is Ready, without startup taints, and runs its pods of
+	// DaemonSets, and is not drained again by this maintenance. Default Manual.
 	CompleteNodes *coordinationv1alpha1.NodeCompletionPolicy `json:"completeNodes,omitempty"`
-	// returnTimeoutSeconds is within which time a node has to be given back: since it is done, or,
-	// with completeNodes Rebooted, since it was drained. A node that takes longer has failed, until
-	// it comes back. 1 to 604800, default 1800.
+	// returnTimeoutSeconds is within which time a node has to be given back, in seconds: since it
+	// is done or, with completeNodes Rebooted, since it was drained. After that it has failed,
+	// until it comes back. 1 to 604800, default 1800.
 	ReturnTimeoutSeconds *int32 `json:"returnTimeoutSeconds,omitempty"`
-	// maxFailedNodes is how many nodes may have failed at the same time, besides those of
-	// acknowledgedNodeUIDs. If there are more, no further node is admitted and the condition Halted is
-	// True, until nodes come back or are acknowledged, or this number is raised. At least 0, default 0.
+	// maxFailedNodes is how many nodes may have failed at the same time, besides
+	// acknowledgedNodeUIDs. While there are more, no further node is admitted and the condition
+	// Halted is True. At least 0, default 0.
 	MaxFailedNodes *int32 `json:"maxFailedNodes,omitempty"`
-	// settle says what the admission of further nodes waits for after nodes were drained. Unset:
-	// nothing.
+	// settle says what the admission of further nodes waits for after a drain. Unset: nothing.
 	Settle *NodeMaintenanceSettleApplyConfiguration `json:"settle,omitempty"`
-	// acknowledgedNodeUIDs are the metadata.uid of nodes that are known to have failed: they do not
-	// count for maxFailedNodes, so the next node that fails halts the rollout again. kubectl
-	// maintenance resume sets them. A node that is created again under its name is another node. At
-	// most 1000, with 64 characters each. Default none.
+	// acknowledgedNodeUIDs are the metadata.uid of failed nodes that do not count for
+	// maxFailedNodes, so the next one that fails halts the rollout again. Set by kubectl
+	// maintenance resume. At most 1000, with 64 characters each. Default none.
 	AcknowledgedNodeUIDs []types.UID `json:"acknowledgedNodeUIDs,omitempty"`
 }
 

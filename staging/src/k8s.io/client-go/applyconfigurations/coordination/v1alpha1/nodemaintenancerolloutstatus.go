@@ -26,25 +26,23 @@ type NodeMaintenanceRolloutStatusApplyConfiguration struct {
 	// waitingNodes is the number of nodes that wait for their admission.
 	WaitingNodes *int32 `json:"waitingNodes,omitempty"`
 	// admittedNodes is the number of nodes that were admitted and not yet given back, including
-	// those that have failed.
+	// failed ones.
 	AdmittedNodes *int32 `json:"admittedNodes,omitempty"`
 	// doneNodes is the number of nodes that were given back.
 	DoneNodes *int32 `json:"doneNodes,omitempty"`
 	// failedNodes is the number of nodes that did not come back in time.
 	FailedNodes *int32 `json:"failedNodes,omitempty"`
-	// failed are the names of the nodes that did not come back in time, sorted. At most 10;
-	// failedNodes counts all.
+	// failed are the names of these nodes, sorted. At most 10.
 	Failed []string `json:"failed,omitempty"`
 	// waitingFor says what the waiting nodes wait for, most nodes first. At most 10.
 	WaitingFor []NodeMaintenanceWaitApplyConfiguration `json:"waitingFor,omitempty"`
-	// pendingAdmissions are nodes whose admission is decided and being written. At most 100.
+	// pendingAdmissions are admissions that are being written. At most 100.
 	PendingAdmissions []NodeMaintenancePendingAdmissionApplyConfiguration `json:"pendingAdmissions,omitempty"`
-	// admissionResourceVersion is the resourceVersion of the node whose admission was confirmed
-	// last. A controller whose cache of nodes is older admits no node. At most 128 characters.
+	// admissionResourceVersion is the resourceVersion of the node that was admitted last. A
+	// controller whose cache of nodes is older admits no node. At most 128 characters.
 	AdmissionResourceVersion *string `json:"admissionResourceVersion,omitempty"`
 	// skippedNodes is the number of nodes that were completed before they were drained: pods that
-	// should have left may still run there. While there are some, Drained is False, at the end with
-	// the reason NodesSkipped.
+	// should have left may still run there, and Drained is False.
 	SkippedNodes *int32 `json:"skippedNodes,omitempty"`
 }
 

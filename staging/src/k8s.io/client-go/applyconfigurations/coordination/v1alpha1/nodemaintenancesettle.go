@@ -25,12 +25,12 @@ import (
 // NodeMaintenanceSettleApplyConfiguration represents a declarative configuration of the NodeMaintenanceSettle type for use
 // with apply.
 //
-// NodeMaintenanceSettle says what the admission of further nodes waits for after nodes were drained.
+// NodeMaintenanceSettle says what the admission of further nodes waits for after a drain.
 type NodeMaintenanceSettleApplyConfiguration struct {
-	// replacements is what has to be true of the pods that replace those of the nodes: Available.
+	// replacements is what has to be true of the replacements: Available.
 	Replacements *coordinationv1alpha1.NodeMaintenanceReplacements `json:"replacements,omitempty"`
-	// timeoutSeconds is for how long a node is waited for after its drain, and again after the work on it is
-	// done or it was deleted. 1 to 86400, default 600.
+	// timeoutSeconds is how long a node is waited for after its drain, and again after the work on
+	// it is done or it was deleted, in seconds. 1 to 86400, default 600.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 

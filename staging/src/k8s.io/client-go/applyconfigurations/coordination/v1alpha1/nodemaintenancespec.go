@@ -32,41 +32,39 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// At least one term; it may match no node.
 	NodeSelector *v1.NodeSelectorApplyConfiguration `json:"nodeSelector,omitempty"`
 	// stage is the desired stage: Idle, Cordon, Drain or Complete, in this order. Stages may be
-	// skipped; an earlier stage than the current one is refused. After Complete, an earlier stage has no
-	// effect: the admission plugin NodeMaintenance keeps Complete, with a warning, so that a manifest
-	// that is applied again and again stays valid. Default Idle.
+	// skipped. An earlier stage than the current one is refused or, after Complete, replaced by
+	// Complete with a warning. Default Idle.
 	Stage *coordinationv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
 	// drainPlan orders the evictions in the stage Drain: an entry is reached when no selected node
-	// has pods of the entries before it. Pod types are in the order Default, DaemonSet, Static;
-	// priorities ascend within a type; at equal priority entries with a podSelector precede. No
-	// duplicates. At most 100 entries; a selector has at most 10 requirements with 20 values each;
-	// all selectors together have at most 8192 characters. On creation, the admission plugin
-	// NodeMaintenance adds the missing standard entries: the priorities 1000000000, 2000000000,
-	// 2000001000 and 2147483647 for each pod type. Immutable.
+	// has pods of the entries before it. Sorted by pod type (Default, DaemonSet, Static), then by
+	// ascending priority, then entries with a podSelector first. No duplicates. At most 100; a
+	// selector has at most 10 requirements with 20 values each, all together 8192 characters. On
+	// creation, the admission plugin NodeMaintenance adds missing standard entries: the priorities
+	// 1000000000, 2000000000, 2000001000 and 2147483647 for each pod type. Immutable.
 	DrainPlan []v1.DrainPlanEntryApplyConfiguration `json:"drainPlan,omitempty"`
 	// reason is a human-readable reason for the maintenance. At most 1024 characters.
 	Reason *string `json:"reason,omitempty"`
 	// rollout limits how many of the nodes are drained at the same time, and gives each node back
-	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and are
-	// given back when the maintenance completes. May be set on creation only; maxConcurrent, paused,
-	// maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature gate
-	// NodeMaintenanceBudgets; a controller without that gate begins with no further node.
+	// by itself. Unset: all nodes that the NodeMaintenanceBudgets allow are drained at once, and
+	// given back when the maintenance completes. Set on creation only; maxConcurrent, paused,
+	// maxFailedNodes, acknowledgedNodeUIDs and returnTimeoutSeconds may change. Needs the feature
+	// gate NodeMaintenanceBudgets; a controller without it begins with no further node.
 	Rollout *NodeMaintenanceRolloutApplyConfiguration `json:"rollout,omitempty"`
-	// podPolicies say which pods are not evicted. The first policy that matches a pod decides; a pod
-	// that none matches is drained. If several maintenances drain a node, the most cautious of their
-	// policies decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
+	// podPolicies say which pods are not evicted. The first policy that matches a pod decides;
+	// without one, it is drained. Of several maintenances of a node, the most cautious policy
+	// decides: Skip before WaitCompleted before Drain. Immutable. At most 20.
 	PodPolicies []NodeMaintenancePodPolicyApplyConfiguration `json:"podPolicies,omitempty"`
-	// drainedWhen says what has to be true besides that no pod is left before a node is drained.
-	// Immutable.
+	// drainedWhen is what else has to be true, besides that no pod is left, before a node is
+	// drained. Immutable.
 	DrainedWhen *NodeMaintenanceDrainedWhenApplyConfiguration `json:"drainedWhen,omitempty"`
-	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout, because the
-	// clock of a node begins with its admission. It stands still while the node waits for other
-	// NodeMaintenances. If several NodeMaintenances drain a node, a pod is acted on when the steps of
-	// all of them that have this or a stronger action have come; never, if one of them has none. Pods
-	// that a policy skips, and static pods, are not acted on; those that a policy waits for are, but not
-	// by SkipInterceptors: nobody is asked for them. Sorted by afterSeconds. At most 10. May be changed. Setting it needs the verb escalate on the
-	// NodeMaintenance, as do all changes but removing steps and making them later. Needs the feature
-	// gate NodeMaintenanceBudgets.
+	// escalation says when the drain of a node stops waiting, and how. Needs spec.rollout: the
+	// clock of a node begins with its admission, and stands still while the node waits for other
+	// NodeMaintenances. If several drain a node, a pod is acted on when all of them have come to a
+	// step with this or a stronger action. Static pods, and pods that a policy skips, are left
+	// alone; those that a policy waits for are not subject to SkipInterceptors. Sorted by
+	// afterSeconds. At most 10. May be changed. All changes, except removing steps and making them
+	// later, need the verb escalate on the NodeMaintenance. Needs the feature gate
+	// NodeMaintenanceBudgets.
 	Escalation []NodeMaintenanceEscalationStepApplyConfiguration `json:"escalation,omitempty"`
 }
 

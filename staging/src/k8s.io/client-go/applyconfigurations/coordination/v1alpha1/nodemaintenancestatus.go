@@ -29,26 +29,25 @@ import (
 type NodeMaintenanceStatusApplyConfiguration struct {
 	// stageStatuses lists the stages that the controller has started, in order. At most 4.
 	StageStatuses []StageStatusApplyConfiguration `json:"stageStatuses,omitempty"`
-	// drainStatus is the progress of the drain over all selected nodes. Before the stage Drain,
-	// all fields but blockers and blockerCount are zero; after it, these fields keep their values.
+	// drainStatus is the progress of the drain over all selected nodes. Zero before the stage
+	// Drain, except blockers and blockerCount; unchanged after it, with the same exception.
 	DrainStatus *DrainStatusApplyConfiguration `json:"drainStatus,omitempty"`
 	// conditions of the maintenance. Drained is True when the stage is Drain, every selected node
-	// is cordoned, and no pod is left on any of them, but for nodes that were given back one by
-	// one, which run pods again; otherwise its message names the blockers. It is valid for the current spec only if its observedGeneration equals metadata.generation;
-	// after the stage Drain it keeps its status and observedGeneration. Reconciling and Stalled follow
-	// the rules of kstatus (sigs.k8s.io/cli-utils): at most one of them is True. kube-apiserver sets
-	// Reconciling when it creates the object. Completed ends a maintenance. At most 100.
+	// is cordoned, and no pod is left on any of them, except nodes that were given back one by one;
+	// otherwise its message names the blockers. It is valid for the current spec only if its
+	// observedGeneration equals metadata.generation; after the stage Drain it is unchanged. At most
+	// one of Reconciling, which kube-apiserver sets on creation, and Stalled is True, as in kstatus
+	// (sigs.k8s.io/cli-utils). Completed ends a maintenance. At most 100.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation for which selectedNodes and, in the stage
-	// Drain, drainStatus and the condition Drained were computed. All of them change together,
-	// when the controller has processed every node that the new generation selects.
+	// Drain, drainStatus and the condition Drained were computed. They change together, when every
+	// node that the new generation selects was processed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// selectedNodes is the number of nodes that spec.nodeSelector matches, as of
 	// observedGeneration.
 	SelectedNodes *int32 `json:"selectedNodes,omitempty"`
-	// rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain.
-	// Unset for a maintenance without spec.rollout of which no node has ever waited. It keeps its
-	// value after the stage Drain.
+	// rolloutStatus says which nodes wait, are drained, and were given back, in the stage Drain;
+	// unchanged after it. Unset for a maintenance without spec.rollout of which no node has waited.
 	RolloutStatus *NodeMaintenanceRolloutStatusApplyConfiguration `json:"rolloutStatus,omitempty"`
 }
 

@@ -30,15 +30,15 @@ import (
 type NodeMaintenanceWaitApplyConfiguration struct {
 	// reason is the kind of the cause. At most 64 characters.
 	Reason *coordinationv1alpha1.NodeMaintenanceWaitReason `json:"reason,omitempty"`
-	// budget is the name of the NodeMaintenanceBudget. Empty if the cause is none. At most 253
+	// budget is the name of the NodeMaintenanceBudget, if that is the cause. At most 253
 	// characters.
 	Budget *string `json:"budget,omitempty"`
 	// nodeCount is the number of nodes that wait for it.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
-	// untilTime is when the next window of the budget opens and all other budgets of the nodes are open as
-	// well, or until when the nodes wait at most for pods that replace others. Unset for other reasons, and
-	// with the reason Window if there is no such time, within 30 days if several budgets have windows: then
-	// somebody has to change spec.windows.
+	// untilTime is when the next window of the budget opens while all other budgets of the nodes
+	// are open, or until when nodes wait at most for replacements. Unset for other reasons, and
+	// with the reason Window if there is no such time, within 30 days if several budgets have
+	// windows: then somebody has to change spec.windows.
 	UntilTime *v1.Time `json:"untilTime,omitempty"`
 }
 

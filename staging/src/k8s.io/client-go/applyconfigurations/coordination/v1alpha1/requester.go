@@ -23,9 +23,9 @@ package v1alpha1
 //
 // Requester is a client that requests the eviction of the target.
 type RequesterApplyConfiguration struct {
-	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as drain.example.com, or a domain-prefixed key, such as
-	// example.com/drain. Unique among the requesters.
+	// name is a fully qualified domain name in lower case with at most 253 characters
+	// (drain.example.com), or a domain-prefixed key (example.com/drain). Unique among the
+	// requesters.
 	Name *string `json:"name,omitempty"`
 }
 

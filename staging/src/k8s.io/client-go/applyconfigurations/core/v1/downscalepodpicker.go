@@ -26,11 +26,11 @@ package v1
 type DownscalePodPickerApplyConfiguration struct {
 	// http is how the picker is asked. Required, because there is no other protocol.
 	HTTP *HTTPDownscalePodPickerApplyConfiguration `json:"http,omitempty"`
-	// maxRetries is how often the picker is asked again after an attempt that failed, 0 to 10. If
-	// all attempts fail, pods are removed in the order without a picker. Defaults to 3.
+	// maxRetries is how often the picker is asked again after a failed attempt, 0 to 10. If all
+	// fail, pods are removed in the order without a picker. Defaults to 3.
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
-	// timeoutSeconds is how long one attempt may take, 1 to 30. A scale-down waits for at most so
-	// long for each attempt, at most two seconds before each retry, and ten for a turn. Defaults to 1.
+	// timeoutSeconds is how long one attempt may take, 1 to 30. A scale-down also waits at most two
+	// seconds before each retry, and ten for a turn. Defaults to 1.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 

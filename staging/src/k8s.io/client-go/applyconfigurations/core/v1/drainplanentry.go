@@ -28,8 +28,8 @@ import (
 //
 // DrainPlanEntry selects pods to evict: those of one type, up to a priority, with certain labels.
 type DrainPlanEntryApplyConfiguration struct {
-	// podSelector selects pods by their labels, to evict some pods of a priority before the
-	// others. All pods if it is unset.
+	// podSelector selects pods by labels, to evict some pods of a priority before the others.
+	// Unset: all pods.
 	PodSelector *metav1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
 	// podPriority selects pods whose priority is at most this value.
 	PodPriority *int32 `json:"podPriority,omitempty"`

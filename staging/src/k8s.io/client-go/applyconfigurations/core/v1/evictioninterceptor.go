@@ -23,11 +23,9 @@ package v1
 //
 // EvictionInterceptor names a component that acts before a pod is evicted by an EvictionRequest.
 type EvictionInterceptorApplyConfiguration struct {
-	// name is a fully qualified domain name in lower case with at most 253
-	// characters, such as migrate.example.com, or a domain-prefixed key, such as
-	// example.com/migrate. Names that are or end in k8s.io, and keys in the domains
-	// k8s.io and kubernetes.io, are reserved.
-	// Unique in the pod.
+	// name is a fully qualified domain name in lower case with at most 253 characters
+	// (migrate.example.com), or a domain-prefixed key (example.com/migrate). Names that are or end
+	// in k8s.io, and keys in the domains k8s.io and kubernetes.io, are reserved. Unique in the pod.
 	Name *string `json:"name,omitempty"`
 }
 

@@ -28,10 +28,10 @@ import (
 //
 // HTTPDownscalePodPicker is a picker that is asked with an HTTP POST.
 type HTTPDownscalePodPickerApplyConfiguration struct {
-	// host is NAME.NAMESPACE.svc or NAME.NAMESPACE.svc.cluster.local for a Service, whose ready pods
-	// are asked: one in the namespace of the ReplicaSet, or one that allows this namespace with the
-	// annotation downscale-pod-picker.k8s.io/allowed-namespaces. Any other name or IP address must be
-	// in a range that the administrator allows.
+	// host is NAME.NAMESPACE.svc or NAME.NAMESPACE.svc.cluster.local for a Service, whose ready
+	// pods are asked: in the namespace of the ReplicaSet, or allowing it with the annotation
+	// downscale-pod-picker.k8s.io/allowed-namespaces. Any other name or IP address must be in a
+	// range that the administrator allows.
 	Host *string `json:"host,omitempty"`
 	// port is a number from 1 to 65535 or, if host is a Service, the name of one of its ports.
 	Port *intstr.IntOrString `json:"port,omitempty"`
@@ -39,9 +39,8 @@ type HTTPDownscalePodPickerApplyConfiguration struct {
 	Path *string `json:"path,omitempty"`
 	// scheme is HTTP or HTTPS. Defaults to HTTP.
 	Scheme *corev1.URIScheme `json:"scheme,omitempty"`
-	// caBundle has the certificates, in PEM, by one of which the certificate of the picker must be
-	// signed. Only with scheme HTTPS. If it is empty, those that kube-controller-manager's system
-	// trusts are used. At most 64 KiB.
+	// caBundle has the certificates, in PEM, one of which must have signed that of the picker. Only
+	// with scheme HTTPS. Empty: those that kube-controller-manager's system trusts. At most 64 KiB.
 	CABundle []byte `json:"caBundle,omitempty"`
 	// httpHeaders are further headers of the request, at most 32.
 	HTTPHeaders []HTTPDownscalePodPickerHeaderApplyConfiguration `json:"httpHeaders,omitempty"`

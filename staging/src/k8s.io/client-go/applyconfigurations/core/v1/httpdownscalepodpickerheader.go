@@ -21,12 +21,12 @@ package v1
 // HTTPDownscalePodPickerHeaderApplyConfiguration represents a declarative configuration of the HTTPDownscalePodPickerHeader type for use
 // with apply.
 //
-// HTTPDownscalePodPickerHeader is a header of the request to a picker. It has either a value or a
-// source of it.
+// HTTPDownscalePodPickerHeader is a header of the request to a picker, with a value or a source of
+// it.
 type HTTPDownscalePodPickerHeaderApplyConfiguration struct {
-	// name is that of the header. Host, Connection, Content-Length, Content-Type, Transfer-Encoding,
-	// Idempotency-Key and similar headers, which belong to the request itself, and those that begin
-	// with Kubernetes- are not allowed.
+	// name is that of the header. Not allowed are those of the request itself, such as Host,
+	// Connection, Content-Length, Content-Type, Transfer-Encoding and Idempotency-Key, and those
+	// that begin with Kubernetes-.
 	Name *string `json:"name,omitempty"`
 	// value is that of the header.
 	Value *string `json:"value,omitempty"`

@@ -23,8 +23,8 @@ package v1
 //
 // HTTPDownscalePodPickerHeaderSource is where the value of a header is read.
 type HTTPDownscalePodPickerHeaderSourceApplyConfiguration struct {
-	// secretKeyRef is a key of a Secret in the namespace of the ReplicaSet. Whoever writes this
-	// must be allowed to get the Secret. If it is missing and not optional, the attempt fails.
+	// secretKeyRef is a key of a Secret in the namespace of the ReplicaSet, which whoever writes
+	// this must be allowed to get. If it is missing and not optional, the attempt fails.
 	SecretKeyRef *SecretKeySelectorApplyConfiguration `json:"secretKeyRef,omitempty"`
 }
 

@@ -27,7 +27,7 @@ import (
 // MaintenanceAdmissionApplyConfiguration represents a declarative configuration of the MaintenanceAdmission type for use
 // with apply.
 //
-// MaintenanceAdmission is how far a NodeMaintenance is with a node that it was allowed to maintain.
+// MaintenanceAdmission is how far a NodeMaintenance is with a node that it may maintain.
 type MaintenanceAdmissionApplyConfiguration struct {
 	// maintenanceName is the name of the NodeMaintenance.
 	MaintenanceName *string `json:"maintenanceName,omitempty"`
@@ -35,29 +35,28 @@ type MaintenanceAdmissionApplyConfiguration struct {
 	MaintenanceUID *types.UID `json:"maintenanceUID,omitempty"`
 	// admittedTime is since when it may maintain the node.
 	AdmittedTime *metav1.Time `json:"admittedTime,omitempty"`
-	// drainedTime is when no pod was left that has to leave. Unset before.
+	// drainedTime is when no pod was left that has to leave.
 	DrainedTime *metav1.Time `json:"drainedTime,omitempty"`
 	// bootID is status.nodeInfo.bootID when the node was drained.
 	BootID *string `json:"bootID,omitempty"`
 	// returningTime is since when the work on the node is done: it gets its pods of DaemonSets
-	// back, and is made schedulable when it is healthy. Unset before.
+	// back, and becomes schedulable when it is healthy.
 	ReturningTime *metav1.Time `json:"returningTime,omitempty"`
-	// failedTime is since when the node should have been given back. Unset for a node that is in
-	// time, or has come back.
+	// failedTime is since when the node should have been given back. Unset if it is in time or has
+	// come back.
 	FailedTime *metav1.Time `json:"failedTime,omitempty"`
 	// doneTime is when the node was given back. The maintenance does not drain it again.
 	DoneTime *metav1.Time `json:"doneTime,omitempty"`
-	// escalation is the strongest action of spec.escalation of the NodeMaintenance that has begun on
-	// this node: SkipInterceptors, IgnoreBudgets or ForceDelete. It is stored before the first pod is
-	// acted on, and never gets weaker. Empty before.
+	// escalation is the strongest action of spec.escalation that has begun on this node:
+	// SkipInterceptors, IgnoreBudgets or ForceDelete. Stored before the first pod is acted on;
+	// never gets weaker. Empty before.
 	Escalation *corev1.MaintenanceEscalation `json:"escalation,omitempty"`
 	// escalationTime is since when escalation has its value.
 	EscalationTime *metav1.Time `json:"escalationTime,omitempty"`
-	// waitingTime is since when the drain of this node waits for other NodeMaintenances: the clock of
-	// spec.escalation stands still. Unset otherwise, and without spec.escalation.
+	// waitingTime is since when the drain of this node waits for other NodeMaintenances, so the
+	// clock of spec.escalation stands still. Unset otherwise, and without spec.escalation.
 	WaitingTime *metav1.Time `json:"waitingTime,omitempty"`
-	// waitedSeconds is for how long the clock of spec.escalation has stood still before waitingTime,
-	// in seconds.
+	// waitedSeconds is how long that clock has stood still before waitingTime, in seconds.
 	WaitedSeconds *int32 `json:"waitedSeconds,omitempty"`
 }
 

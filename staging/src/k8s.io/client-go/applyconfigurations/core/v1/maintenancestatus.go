@@ -25,42 +25,39 @@ import (
 // MaintenanceStatusApplyConfiguration represents a declarative configuration of the MaintenanceStatus type for use
 // with apply.
 //
-// MaintenanceStatus is the progress of a drain on one node, over all of its
-// NodeMaintenances.
+// MaintenanceStatus is the progress of a drain on one node, over all of its NodeMaintenances.
 type MaintenanceStatusApplyConfiguration struct {
 	// drainTargets select the pods of this node whose eviction is requested: only what all of its
-	// maintenances allow. While the node is under maintenance, they never shrink. Empty before the
+	// maintenances allow. They never shrink while the node is under maintenance. Empty before the
 	// stage Drain.
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
-	// drainMessage is the state of the drain on this node: "Draining", "Draining (limited by
-	// other, maintenances)", "Waiting for other, maintenances." or "Drained". Empty before the
-	// stage Drain.
+	// drainMessage is "Draining", "Draining (limited by other, maintenances)", "Waiting for other,
+	// maintenances." or "Drained". Empty before the stage Drain.
 	DrainMessage *string `json:"drainMessage,omitempty"`
 	// podsPendingEvictionRequest is the number of running pods on this node without an unfinished
 	// EvictionRequest. 0 before the stage Drain.
 	PodsPendingEvictionRequest *int32 `json:"podsPendingEvictionRequest,omitempty"`
-	// activeEvictionRequests is the number of running pods on this node with an EvictionRequest
-	// that is not finished. 0 before the stage Drain.
+	// activeEvictionRequests is the number of running pods on this node with an unfinished
+	// EvictionRequest. 0 before the stage Drain.
 	ActiveEvictionRequests *int32 `json:"activeEvictionRequests,omitempty"`
-	// blockedPods is the number of pods on this node within the drain targets whose eviction
-	// needs an intervention. status.drainStatus.blockers of the NodeMaintenances that select
-	// the node says which. 0 before the stage Drain.
+	// blockedPods is the number of pods on this node within the drain targets whose eviction needs
+	// an intervention: see status.drainStatus.blockers of the NodeMaintenances. 0 before the stage
+	// Drain.
 	BlockedPods *int32 `json:"blockedPods,omitempty"`
-	// admissions say which NodeMaintenances may drain this node, and how far they are with it. One that
-	// limits its rollout, or that a NodeMaintenanceBudget limits, is added before it cordons the node,
-	// any other one with its drain targets. It is removed when it does not select the node any more or
-	// has ended. At most 100. Needs the feature gate NodeMaintenanceBudgets.
+	// admissions say which NodeMaintenances may drain this node, and how far they are. One that its
+	// rollout or a NodeMaintenanceBudget limits is added before it cordons the node, any other one
+	// with its drain targets; removed when it has ended or no longer selects the node. At most 100.
+	// Needs the feature gate NodeMaintenanceBudgets.
 	Admissions []MaintenanceAdmissionApplyConfiguration `json:"admissions,omitempty"`
 	// unclaimed is whether no maintenance has cordoned the node: its admissions have just begun, or
 	// are done.
 	Unclaimed *bool `json:"unclaimed,omitempty"`
-	// emptiedTime is since when no pod is left that has to leave. Only set while the node waits for
-	// what spec.drainedWhen of a NodeMaintenance names, or has given up waiting for it.
+	// emptiedTime is since when no pod is left that has to leave. Set only while the node waits for
+	// spec.drainedWhen of a NodeMaintenance, or has given up.
 	EmptiedTime *metav1.Time `json:"emptiedTime,omitempty"`
-	// initialPods is the largest number of pods that were left on this node at a time since its drain
-	// began: how many of them have left is the difference to podsPendingEvictionRequest and
-	// activeEvictionRequests. It does not shrink until the drain targets are withdrawn. 0 before the
-	// stage Drain. Written by the node maintenance controller. Default 0.
+	// initialPods is the largest number of pods that were left on this node at a time since its
+	// drain began. It does not shrink until the drain targets are withdrawn. 0 before the stage
+	// Drain. Written by the node maintenance controller. Default 0.
 	InitialPods *int32 `json:"initialPods,omitempty"`
 }
 
