@@ -31,17 +31,13 @@ Used by:{{ range $i, $_ := . }}{{ if $i }},{{ end }} {{ template "link" markdown
 The fields that this project adds:
 {{ end }}
 {{- with $fields }}
-| field | type | description |
-|---|---|---|
 {{ range . -}}
-| `{{ .Name }}` | {{ template "link" markdownRenderType .Type }} | {{ if has "Required: {}" .Validation }}Required. {{ end }}{{ template "text" .Doc }} |
+- `{{ .Name }}` ({{ template "link" markdownRenderType .Type }}{{ if has "Required: {}" .Validation }}, required{{ end }}): {{ template "field" . }}
 {{ end }}
 {{- end }}
 {{- with .EnumValues }}
-| value | description |
-|---|---|
 {{ range . -}}
-| `{{ .Name }}` | {{ template "text" regexReplaceAll "^[A-Z]\\w+ " .Doc "" }} |
+- `{{ .Name }}`: {{ template "sentence" regexReplaceAll "^[A-Z]\\w+ (means that |is )?" .Doc "" }}
 {{ end }}
 {{- end }}
 {{- end }}
@@ -55,7 +51,26 @@ The fields that this project adds:
 {{- regexReplaceAll "\\[(\\w+)\\]\\(https[^)]*\\)" $ours "$1" -}}
 {{- end -}}
 
-{{- /* A comment on one line, as tables require it. */ -}}
+{{- /* The comment of a field without its name, which stands before it, if "is" or "are" follows. */ -}}
+{{- define "field" -}}
+{{- $name := printf "^%s (is|are) " .Name -}}
+{{- if regexMatch $name .Doc -}}
+{{ template "sentence" regexReplaceAll $name .Doc "" }}
+{{- else -}}
+{{ template "text" .Doc }}
+{{- end -}}
+{{- end -}}
+
+{{- /* What is left of a comment without its name. */ -}}
+{{- define "sentence" -}}
+{{- $words := . -}}
+{{- if regexMatch "^[a-z]+[ :]" . -}}
+{{- $words = printf "%s%s" (substr 0 1 . | upper) (substr 1 -1 .) -}}
+{{- end -}}
+{{ template "text" $words }}
+{{- end -}}
+
+{{- /* A comment on one line, without the line breaks that belong in a table. */ -}}
 {{- define "text" -}}
 {{ regexReplaceAll "(<br />)+" (markdownRenderFieldDoc .) " " | trim }}
 {{- end -}}
