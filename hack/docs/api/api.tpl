@@ -23,7 +23,7 @@ those that our patches add to a type of upstream.
 {{- if or $ours $fields }}
 ### {{ .Name }}
 {{ if $ours }}
-{{ .Doc }}
+{{ template "words" regexReplaceAll (printf "^%s (is|are) " .Name) .Doc "" }}
 {{ with .SortedReferences }}
 Used by:{{ range $i, $_ := . }}{{ if $i }},{{ end }} {{ template "link" markdownRenderTypeLink . }}{{ end }}.
 {{ end }}
@@ -37,7 +37,7 @@ The fields that this project adds:
 {{- end }}
 {{- with .EnumValues }}
 {{ range . -}}
-- `{{ .Name }}`: {{ template "sentence" regexReplaceAll "^[A-Z]\\w+ (means that |is )?" .Doc "" }}
+- `{{ .Name }}`: {{ template "line" regexReplaceAll "^[A-Z]\\w+ (means that |is )?" .Doc "" }}
 {{ end }}
 {{- end }}
 {{- end }}
@@ -51,23 +51,27 @@ The fields that this project adds:
 {{- regexReplaceAll "\\[(\\w+)\\]\\(https[^)]*\\)" $ours "$1" -}}
 {{- end -}}
 
-{{- /* The comment of a field without its name, which stands before it, if "is" or "are" follows. */ -}}
+{{- /* The comment of a field, without its name and "is" or "are", if it begins so. */ -}}
 {{- define "field" -}}
 {{- $name := printf "^%s (is|are) " .Name -}}
 {{- if regexMatch $name .Doc -}}
-{{ template "sentence" regexReplaceAll $name .Doc "" }}
+{{ template "line" regexReplaceAll $name .Doc "" }}
 {{- else -}}
 {{ template "text" .Doc }}
 {{- end -}}
 {{- end -}}
 
-{{- /* What is left of a comment without its name. */ -}}
-{{- define "sentence" -}}
-{{- $words := . -}}
+{{- define "line" -}}
 {{- if regexMatch "^[a-z]+[ :]" . -}}
-{{- $words = printf "%s%s" (substr 0 1 . | upper) (substr 1 -1 .) -}}
+{{ template "text" printf "%s%s" (substr 0 1 . | upper) (substr 1 -1 .) }}
+{{- else -}}
+{{ template "text" . }}
 {{- end -}}
-{{ template "text" $words }}
+{{- end -}}
+
+{{- /* What is left of the comment of a type, which may have several lines. */ -}}
+{{- define "words" -}}
+{{ substr 0 1 . | upper }}{{ substr 1 -1 . }}
 {{- end -}}
 
 {{- /* A comment on one line, without the line breaks that belong in a table. */ -}}
