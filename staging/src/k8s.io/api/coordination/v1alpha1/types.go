@@ -863,7 +863,7 @@ type NodeMaintenanceRolloutStatus struct {
 	// +required
 	FailedNodes int32 `json:"failedNodes" protobuf:"varint,4,opt,name=failedNodes"`
 
-	// failed are the names of these nodes, sorted. At most 10.
+	// failed are the names of the nodes that did not come back in time, sorted. At most 10.
 	// +optional
 	// +listType=atomic
 	// +k8s:optional
@@ -1081,7 +1081,7 @@ type DrainStatus struct {
 	// +k8s:maxItems=20
 	Blockers []DrainBlocker `json:"blockers,omitempty" protobuf:"bytes,8,rep,name=blockers"`
 
-	// blockerCount is the number of all blockers, also beyond the limit of that list.
+	// blockerCount is the number of all blockers, also beyond the limit of blockers.
 	// +required
 	BlockerCount int32 `json:"blockerCount" protobuf:"varint,9,opt,name=blockerCount"`
 
