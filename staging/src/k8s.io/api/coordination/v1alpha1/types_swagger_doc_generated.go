@@ -76,7 +76,7 @@ var map_DrainStatus = map[string]string{
 	"drainedNodes":               "drainedNodes is the number of selected nodes that are cordoned without pods, or were given back one by one.",
 	"blockedPods":                "blockedPods is the number of pods within the drain targets whose eviction needs an intervention: see blockers. Unchanged after the stage Drain.",
 	"blockers":                   "blockers are what delays the eviction of pods within the drain targets, and nodes that cannot be cordoned or whose status cannot be written; in the stage Complete, nodes that cannot be uncordoned or whose status cannot be written, and eviction requests that cannot be withdrawn. One for pods with the same cause and name. Sorted by whether they need an intervention, cause and name. At most 20; blockerCount counts all. Empty in the stage Idle and after the completion.",
-	"blockerCount":               "blockerCount is the number of all blockers, also beyond the limit of that list.",
+	"blockerCount":               "blockerCount is the number of all blockers, also beyond the limit of blockers.",
 	"skippedPods":                "skippedPods is the number of pods on the selected nodes that stay, because a policy of spec.podPolicies skips them or nobody stops them; the message of the condition Drained has the reason.",
 	"escalatedPods":              "escalatedPods is the number of pods that are left on the selected nodes although spec.escalation has acted on them.",
 }
@@ -313,7 +313,7 @@ var map_NodeMaintenanceRolloutStatus = map[string]string{
 	"admittedNodes":            "admittedNodes is the number of nodes that were admitted and not yet given back, including failed ones.",
 	"doneNodes":                "doneNodes is the number of nodes that were given back.",
 	"failedNodes":              "failedNodes is the number of nodes that did not come back in time.",
-	"failed":                   "failed are the names of these nodes, sorted. At most 10.",
+	"failed":                   "failed are the names of the nodes that did not come back in time, sorted. At most 10.",
 	"waitingFor":               "waitingFor says what the waiting nodes wait for, most nodes first. At most 10.",
 	"pendingAdmissions":        "pendingAdmissions are admissions that are being written. At most 100.",
 	"admissionResourceVersion": "admissionResourceVersion is the resourceVersion of the node that was admitted last. A controller whose cache of nodes is older admits no node. At most 128 characters.",

@@ -57,7 +57,7 @@ type DrainStatusApplyConfiguration struct {
 	// and name. At most 20; blockerCount counts all. Empty in the stage Idle and after the
 	// completion.
 	Blockers []DrainBlockerApplyConfiguration `json:"blockers,omitempty"`
-	// blockerCount is the number of all blockers, also beyond the limit of that list.
+	// blockerCount is the number of all blockers, also beyond the limit of blockers.
 	BlockerCount *int32 `json:"blockerCount,omitempty"`
 	// skippedPods is the number of pods on the selected nodes that stay, because a policy of
 	// spec.podPolicies skips them or nobody stops them; the message of the condition Drained has

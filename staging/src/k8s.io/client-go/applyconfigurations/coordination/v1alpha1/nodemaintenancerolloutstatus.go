@@ -32,7 +32,7 @@ type NodeMaintenanceRolloutStatusApplyConfiguration struct {
 	DoneNodes *int32 `json:"doneNodes,omitempty"`
 	// failedNodes is the number of nodes that did not come back in time.
 	FailedNodes *int32 `json:"failedNodes,omitempty"`
-	// failed are the names of these nodes, sorted. At most 10.
+	// failed are the names of the nodes that did not come back in time, sorted. At most 10.
 	Failed []string `json:"failed,omitempty"`
 	// waitingFor says what the waiting nodes wait for, most nodes first. At most 10.
 	WaitingFor []NodeMaintenanceWaitApplyConfiguration `json:"waitingFor,omitempty"`
