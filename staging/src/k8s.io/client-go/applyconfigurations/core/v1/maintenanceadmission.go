@@ -56,7 +56,8 @@ type MaintenanceAdmissionApplyConfiguration struct {
 	// waitingTime is since when the drain of this node waits for other NodeMaintenances, so the
 	// clock of spec.escalation stands still. Unset otherwise, and without spec.escalation.
 	WaitingTime *metav1.Time `json:"waitingTime,omitempty"`
-	// waitedSeconds is how long the clock of spec.escalation has stood still before waitingTime, in seconds.
+	// waitedSeconds is how long the clock of spec.escalation has stood still before waitingTime, in
+	// seconds.
 	WaitedSeconds *int32 `json:"waitedSeconds,omitempty"`
 }
 
