@@ -98,7 +98,9 @@ func (c *cluster) kubeconfig() string {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
 	config := clientcmdapi.NewConfig()
-	config.Clusters["test"] = &clientcmdapi.Cluster{Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData, CertificateAuthority: c.Config.CAFile}
+	config.Clusters["test"] = &clientcmdapi.Cluster{
+		Server: c.Config.Host, TLSServerName: c.Config.ServerName, CertificateAuthorityData: c.Config.CAData, CertificateAuthority: c.Config.CAFile,
+	}
 	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{
 		Token: c.Config.BearerToken, ClientCertificateData: c.Config.CertData, ClientKeyData: c.Config.KeyData, Impersonate: saverUser,
 	}
