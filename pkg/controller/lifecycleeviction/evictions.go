@@ -56,6 +56,7 @@ func (c *Controller) evict(ctx context.Context, t *target, current *lifecyclev1a
 		return current, 0, nil
 	}
 	if wait := c.mayWrite(c.restored, t.key, t.now); wait > 0 {
+		t.owed = true
 		return current, wait, nil
 	}
 	var err error

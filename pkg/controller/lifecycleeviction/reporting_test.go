@@ -26,8 +26,11 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
@@ -170,6 +173,59 @@ func TestFailures(t *testing.T) {
 	if got := recorded(recorder); len(got) != 1 {
 		t.Errorf("recorded after a success: %q", got)
 	}
+}
+
+// What is not tried again yet has not succeeded.
+func TestFailuresArePaced(t *testing.T) {
+	c, recorder, clock, factory := newTestController(t)
+	pod := newPod()
+	pod.Namespace = "default"
+	request := requestAt(0, coordinationv1alpha1.EvictionInterceptorImperative)
+	request.Namespace, request.Name = pod.Namespace, string(pod.UID)
+	request.Spec.Target.Pod = &coordinationv1alpha1.LocalPodReference{Name: pod.Name, UID: string(pod.UID)}
+	request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "example.com/drain"}}
+	asking := &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "ask", UID: "1"}}
+	asking.Spec = lifecyclev1alpha1.EvictionRequestSpec{
+		Target:    lifecyclev1alpha1.EvictionRequestTarget{Pod: &lifecyclev1alpha1.EvictionRequestPodReference{Name: pod.Name, UID: pod.UID}},
+		Requester: "example.com/drain", Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
+	}
+	for store, object := range map[cache.Store]any{
+		factory.Core().V1().Pods().Informer().GetStore():                           pod,
+		factory.Coordination().V1alpha1().EvictionRequests().Informer().GetStore(): request,
+		factory.Lifecycle().V1alpha1().EvictionRequests().Informer().GetStore():    asking,
+	} {
+		if err := store.Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := c.client.(*fake.Clientset)
+	if _, err := client.LifecycleV1alpha1().EvictionRequests(pod.Namespace).Create(t.Context(), asking, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	refused := true
+	client.PrependReactor("create", "evictions", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refused, nil, errors.New("a policy refuses")
+	})
+	key := keyOf(pod.Namespace, pod.UID)
+	process := func(want int) {
+		t.Helper()
+		c.queue.Add(key)
+		c.processNext(t.Context())
+		if got := c.countOutdated().Pods; got != want {
+			t.Errorf("%d outdated pods, want %d", got, want)
+		}
+	}
+	for range failuresUntilEvent {
+		process(1)
+		clock.Step(time.Second)
+		process(1) // It is too early.
+		clock.Step(restoreInterval)
+	}
+	if got := recorded(recorder); len(got) != 1 {
+		t.Errorf("recorded %q", got)
+	}
+	refused = false
+	process(0)
 }
 
 // The delay is observed once, with the end.

@@ -89,7 +89,7 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	}
 	errs = append(errs, c.refuse(ctx, t, eviction))
 	later, err = c.answer(ctx, t, conditions, end)
-	if err = errors.Join(append(errs, err)...); err == nil {
+	if err = errors.Join(append(errs, err)...); err == nil && !t.owed {
 		c.noteSuccess(key)
 	}
 	return earlier(wait, later), err
@@ -149,6 +149,7 @@ func (c *Controller) copyReport(ctx context.Context, t *target, eviction *lifecy
 	if report.CompletionTime == nil {
 		// A responder may report as often as it likes.
 		if wait := c.mayWrite(c.reported, t.key, t.now); wait > 0 {
+			t.owed = true
 			return wait, nil
 		}
 	}

@@ -47,6 +47,8 @@ type target struct {
 	others    []*lifecyclev1alpha1.EvictionRequest
 	// otherEvictions are Evictions for a pod of this UID with another name.
 	otherEvictions []*lifecyclev1alpha1.Eviction
+	// owed is whether something is not written yet because the last attempt, which may have failed, was a moment ago.
+	owed bool
 }
 
 // requestName returns the name of the request of the other group.
