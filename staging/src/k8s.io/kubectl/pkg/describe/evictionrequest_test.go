@@ -17,6 +17,7 @@ limitations under the License.
 package describe
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -318,5 +319,25 @@ func compareWithGolden(t *testing.T, file, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("differs from %s (-want +got, %s=true rewrites it):\n%s", path, updateEnv, diff)
+	}
+}
+
+// Responders are listed in the order in which they act, and pods without them are described as upstream does.
+func TestPrintEvictionResponders(t *testing.T) {
+	responders := []corev1.EvictionResponder{
+		{Name: "b.example.com/save", Priority: ptr.To[int32](5000)}, {Name: "a.example.com/save", Priority: ptr.To[int32](5000)}, {Name: "z.example.com/first", Priority: ptr.To[int32](20000)},
+	}
+	got, err := tabbedString(func(out io.Writer) error {
+		w := NewPrefixWriter(out)
+		printEvictionResponders(w, "None", nil)
+		printEvictionResponders(w, "Eviction Responders", responders)
+		return nil
+	})
+	const want = `Eviction Responders:  z.example.com/first (priority 20000)
+                      a.example.com/save (priority 5000)
+                      b.example.com/save (priority 5000)
+`
+	if err != nil || got != want {
+		t.Errorf("got %v and\n%s, want\n%s", err, got, want)
 	}
 }
