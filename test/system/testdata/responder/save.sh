@@ -6,6 +6,7 @@ trap exit INT TERM
 readonly NAME=backup.example.com/save
 
 # The Evictions in which this responder is Active and has not completed, each with its pod.
+# shellcheck disable=SC2016 # The variables are those of the template.
 readonly WAITING='{{range $eviction := .items}}{{with .status}}{{$reports := .responders}}
   {{range .targetResponders}}{{if and (eq .name "'$NAME'") (eq .state "Active")}}
     {{range $reports}}{{if and (eq .name "'$NAME'") (not .completionTime)}}{{$eviction.metadata.name}} {{$eviction.spec.target.pod.name}}{{end}}{{end}}
