@@ -84,8 +84,6 @@ const (
 	invalidEviction  = "TargetEvicted=False/EvictionFailed Failed=True/EvictionInvalid"
 )
 
-func ptrTo[T any](value T) *T { return &value }
-
 func newPodWithResponders(name string, options ...func(*v1.Pod)) *v1.Pod {
 	pod := newPod(name)
 	pod.Spec.EvictionResponders = []v1.EvictionResponder{

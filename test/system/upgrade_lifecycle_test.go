@@ -23,13 +23,13 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"k8s.io/kubernetes/test/utils/controlplane"
+	"k8s.io/utils/ptr"
 )
 
 // The flags for lifecycle.k8s.io. The gate EvictionRequestAPI is also one of the base.
@@ -118,11 +118,9 @@ func testLifecycleInterlude(tCtx ktesting.TContext, p programs, fork controlplan
 	namespaces := tCtx.Client().CoreV1().Namespaces()
 	tCtx.ExpectNoError(namespaces.Delete(tCtx, doomed, metav1.DeleteOptions{}), "deleting a namespace")
 	awaitNotFound(tCtx, "the namespace", doomed, namespaces)
-	for _, c := range lifecycleCases {
-		// The garbage collector had time to act on what was deleted.
-		tCtx := tCtx.WithStep(c.name)
-		if wantsPodMeanwhile := !slices.Contains([]string{"gone", "replaced", "evicted", "forgotten"}, c.name); wantsPodMeanwhile {
-			u.expectResponders(tCtx, u.pods[c.name])
+	for name, pod := range u.pods {
+		if !slices.Contains([]string{"gone", "evicted", "forgotten"}, name) {
+			u.expectResponders(tCtx.WithStep(name), pod)
 		}
 	}
 
@@ -175,7 +173,7 @@ var lifecycleCases = []lifecycleCase{{
 	name: "silent",
 	after: func(u *lifecycleUpgrade, tCtx ktesting.TContext, pod *v1.Pod) {
 		eviction := awaitLifecycleEviction(tCtx, "pod-1-silent", firstActive, awaitsEviction)
-		if at := eviction.Status.Responders[0].StartTime; !at.Equal(ptrTo(u.started[pod.Name])) {
+		if at := eviction.Status.Responders[0].StartTime; !at.Equal(ptr.To(u.started[pod.Name])) {
 			tCtx.Errorf("the first responder has started at %v, and at %v before", at, u.started[pod.Name])
 		}
 		u.finish(tCtx, pod, "pod-1-silent")
@@ -419,7 +417,7 @@ func (u *lifecycleUpgrade) ask(tCtx ktesting.TContext, pod *v1.Pod) {
 	})
 }
 
-// awaitFirst waits until the first responder is active, and reports as that one.
+// awaitFirst waits until the first responder is active.
 func (u *lifecycleUpgrade) awaitFirst(tCtx ktesting.TContext, pod *v1.Pod) {
 	tCtx.Helper()
 	eviction := awaitLifecycleEviction(tCtx, "pod-1-"+pod.Name, firstActive, awaitsEviction)
@@ -496,5 +494,3 @@ func setIntent(tCtx ktesting.TContext, name string, intent lifecyclev1alpha1.Evi
 	_, err := lifecycleRequests(tCtx).Patch(tCtx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"intent":%q}}`, intent), metav1.PatchOptions{})
 	tCtx.ExpectNoError(err, "setting the intent of %s", name)
 }
-
-var _ = coordinationv1alpha1.SchemeGroupVersion
