@@ -155,6 +155,7 @@ limitations under the License.
 //	a withdrawal, an uncordon, or the end of a claim, of targets or of an admission
 //	                  whether the cache has the maintenances that claim the node; once a second for all
 //	                  nodes (live_claims.go)
+//	a cordon          whether it serves maintenances at all: their gate may have been turned off
 //	an uncordon       which field manager has set spec.unschedulable: cordons of others stay (cordon.go)
 //	Drained           whether the cache has the pods and nodes, because machines are switched off then
 //	                  (live_drained.go)
@@ -170,8 +171,10 @@ limitations under the License.
 //	requests that it has withdrawn itself ten at once: a label that flaps is such a contest
 //	                                      (contests.go)
 //	pods that come back to the node       all at once, then after 10 s, doubling up to 5 minutes, per owner and
-//	                                      node, ten owners per namespace. The node is drained when it was empty
-//	                                      for 5 s, or 30 s if pods have come back or are likely to (returns.go)
+//	                                      node, ten owners per namespace, from when they come if that is later.
+//	                                      The node is drained when it was empty for 5 s, or 30 s if pods have
+//	                                      come back or are likely to, or when a Job is over whose pods come back
+//	                                      and can only run there (returns.go)
 //	cordons, taints, conditions,          three in ten minutes at once, then one a minute (pace.go)
 //	status.maintenanceStatus, finalizers,
 //	and labels that select

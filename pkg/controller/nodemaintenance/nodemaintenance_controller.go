@@ -229,7 +229,7 @@ func New(
 		},
 	}
 	c.cachesSynced = append(c.cachesSynced, owners.synced()...)
-	c.returns.nameNodeOf = owners.nameNodeOf
+	c.returns.nameNodeOf, c.returns.createsMore = owners.nameNodeOf, owners.createsMore
 	c.statusFailures.OnChange(c.enqueueNodeOfStatus)
 	c.absences.onChange(func() { c.enqueueNodes(c.progress.tracked()) })
 	c.progress.limits.shutsDown = func(node string) bool {

@@ -17,6 +17,9 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +27,7 @@ import (
 	batchinformers "k8s.io/client-go/informers/batch/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // OwnerInformers are the informers of those that create pods, whose templates say what a pod does not: whether the next
@@ -55,6 +59,22 @@ func (o *OwnerInformers) nameNodeOf(pod *v1.Pod) bool {
 	}
 	uid, template := o.templateOf(pod.Namespace, by)
 	return uid == by.UID && template != nil && template.Spec.NodeName != "" && template.Spec.NodeName == pod.Spec.NodeName
+}
+
+// createsMore reports whether the owner of a pod is a Job that is not over. It creates the next pod when its back-off has
+// ended, up to ten minutes later.
+func (o *OwnerInformers) createsMore(pod *v1.Pod) bool {
+	by := metav1.GetControllerOfNoCopy(pod)
+	if o == nil || by == nil || by.Kind != "Job" {
+		return false
+	}
+	job, err := o.Jobs.Lister().Jobs(pod.Namespace).Get(by.Name)
+	if err != nil || job.UID != by.UID || job.DeletionTimestamp != nil || ptr.Deref(job.Spec.Suspend, false) {
+		return false
+	}
+	return !slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue
+	})
 }
 
 // templateOf returns the template of an owner and its UID; nil if it is of another kind, or not known.

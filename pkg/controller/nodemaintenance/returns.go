@@ -31,10 +31,11 @@ import (
 
 const (
 	// returnPause is the time between the first two times that the eviction of pods is requested that come
-	// back. It doubles each time up to maxReturnPause, and is as short again after returnMemory.
+	// back. It doubles each time up to maxReturnPause, and is as short again after returnMemory
+	// without any, which is longer than the longest back-off of a Job, ten minutes.
 	returnPause    = 10 * time.Second
 	maxReturnPause = 5 * time.Minute
-	returnMemory   = 2 * maxReturnPause
+	returnMemory   = 3 * maxReturnPause
 
 	// returnSettled is how long a node has to be empty before it is drained, if pods may come back to it: who
 	// reads that it is drained turns it off. Where some have come back, or the template of their owner names the
@@ -67,6 +68,8 @@ type returns struct {
 	claims map[string]nodeClaim
 	// nameNodeOf reports whether the owner of a pod creates the next one for the same node.
 	nameNodeOf func(pod *v1.Pod) bool
+	// createsMore reports whether the owner of a pod is a Job that creates the next pod after its back-off.
+	createsMore func(pod *v1.Pod) bool
 }
 
 type nodeClaim struct {
@@ -106,6 +109,8 @@ type ownerReturns struct {
 	// back is whether they have come back indeed: a scheduler that did not know of the cordon has bound the first ones
 	// at most.
 	back bool
+	// pinned is whether the next one can only run on this node as well.
+	pinned bool
 	// latest is the last one that was seen there, and seen when that was.
 	latest *v1.Pod
 	seen   time.Time
@@ -117,7 +122,8 @@ type heldReturn struct {
 }
 
 func newReturns() *returns {
-	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}, nameNodeOf: func(*v1.Pod) bool { return false }}
+	never := func(*v1.Pod) bool { return false }
+	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}, nameNodeOf: never, createsMore: never}
 }
 
 // resume continues what a process before has found on a node, whose drain had begun: if the node is empty, it may
@@ -186,6 +192,32 @@ func (n *nodeReturns) begins(pod *v1.Pod, now time.Time) time.Time {
 	return now
 }
 
+// lastSeen returns when a pod of the owner was on the node, or may have left.
+func (o *ownerReturns) lastSeen() time.Time {
+	if o.seen.After(o.last) {
+		return o.seen
+	}
+	return o.last
+}
+
+// isPinned reports whether a pod tolerates the cordon of its node, and its selectors permit no other node.
+func isPinned(pod *v1.Pod) bool {
+	if maintenance.WhyComesBack(pod) != maintenance.ToleratesCordon {
+		return false
+	}
+	if pod.Spec.NodeSelector[v1.LabelHostname] != "" {
+		return true
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil || pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	namesOne := func(r v1.NodeSelectorRequirement) bool {
+		return (r.Key == v1.LabelHostname || r.Key == metav1.ObjectNameField) && r.Operator == v1.NodeSelectorOpIn && len(r.Values) == 1
+	}
+	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return len(terms) == 1 && (slices.ContainsFunc(terms[0].MatchExpressions, namesOne) || slices.ContainsFunc(terms[0].MatchFields, namesOne))
+}
+
 // pause returns the time between the last pods and the next ones.
 func (o *ownerReturns) pause() time.Duration {
 	pause := returnPause
@@ -206,7 +238,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	}
 	claimed, returned, occupied := r.claimedSince(node, now), map[returnOwner][]*v1.Pod{}, false
 	for _, pod := range pods {
-		isBack := false
+		isBack, named := false, r.nameNodeOf(pod)
 		if isCreatedSince(pod, claimed) {
 			owner := found.ownerOf(pod)
 			returned[owner] = append(returned[owner], pod)
@@ -214,11 +246,13 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 				found.owners[owner] = &ownerReturns{asked: sets.New[types.UID](), first: found.begins(pod, now)}
 			}
 			state := found.owners[owner]
-			state.latest, state.seen = pod, now
+			if now.Sub(state.lastSeen()) > returnMemory {
+				state.rounds = 0
+			}
+			state.latest, state.seen, state.pinned = pod, now, named || isPinned(pod)
 			state.back = state.back || !isLateBinding(pod, claimed) || state.rounds > 0 && !state.asked.Has(pod.UID)
 			isBack = state.back
 		}
-		named := r.nameNodeOf(pod)
 		if isBack || named || maintenance.ComesBack(pod) || leavesGap(pod) {
 			occupied = true
 			found.settled = max(found.settled, settledAfter(pod, named))
@@ -233,7 +267,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	found.occupied = occupied
 	found.held = map[types.UID]heldReturn{}
 	for owner, state := range found.owners {
-		if len(returned[owner]) == 0 && now.Sub(state.last) > returnMemory {
+		if len(returned[owner]) == 0 && now.Sub(state.lastSeen()) > returnMemory {
 			delete(found.owners, owner)
 			continue
 		}
@@ -295,23 +329,30 @@ func settledAfter(pod *v1.Pod, named bool) time.Duration {
 // hold holds the pods of an owner that have come back before their time, and lets all others leave.
 func (n *nodeReturns) hold(state *ownerReturns, pods []*v1.Pod, now time.Time) {
 	present, waiting := sets.New[types.UID](), 0
+	var came time.Time
 	for _, pod := range pods {
 		present.Insert(pod.UID)
 		if !state.asked.Has(pod.UID) {
 			waiting++
+			if created := pod.CreationTimestamp.Time; came.IsZero() || created.Before(came) {
+				came = created
+			}
 		}
 	}
 	state.asked = state.asked.Intersection(present)
 	if waiting == 0 {
 		return
 	}
-	if now.Sub(state.last) > returnMemory {
-		state.rounds = 0
-	}
 	if now.Before(state.last) { // The clock was set back.
 		state.last = now
 	}
-	if next := state.last.Add(state.pause()); state.rounds > 0 && now.Before(next) {
+	next := state.last.Add(state.pause())
+	if came.After(next) && !came.After(now) {
+		// A Job waits longer each time before it creates the next pod, which would be evicted at once each time, until
+		// the backoffLimit is used up.
+		next = came.Add(state.pause())
+	}
+	if state.rounds > 0 && now.Before(next) {
 		for _, pod := range pods {
 			if !state.asked.Has(pod.UID) {
 				n.held[pod.UID] = heldReturn{maintenance.WhyComesBack(pod), state.first.Truncate(time.Second), next}
@@ -373,7 +414,18 @@ func (r *returns) settles(node string, now time.Time) time.Duration {
 	if found == nil || found.emptied.IsZero() {
 		return 0
 	}
-	return within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
+	wait := within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
+	for _, state := range found.owners {
+		if wait == 0 && r.awaits(state, now) {
+			wait = lateSettled // Then it is looked at again.
+		}
+	}
+	return wait
+}
+
+// awaits reports whether the next pod of an owner is sure to come back.
+func (r *returns) awaits(state *ownerReturns, now time.Time) bool {
+	return state.back && state.pinned && now.Sub(state.seen) <= returnMemory && r.createsMore(state.latest)
 }
 
 // unsettled returns the last pods of those owners whose pods have come back for a while, and keep a node from being
@@ -387,7 +439,7 @@ func (r *returns) unsettled(node string, now time.Time) []maintenance.Hold {
 	}
 	var holds []maintenance.Hold
 	for _, state := range found.owners {
-		if state.back && now.Sub(state.first) >= unsettledAfter && now.Sub(state.seen) <= found.settled {
+		if state.back && now.Sub(state.first) >= unsettledAfter && (now.Sub(state.seen) <= found.settled || r.awaits(state, now)) {
 			holds = append(holds, maintenance.ReturnedPod(state.latest, maintenance.WhyComesBack(state.latest), state.first.Truncate(time.Second), time.Time{}))
 		}
 	}

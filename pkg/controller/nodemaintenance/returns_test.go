@@ -323,6 +323,107 @@ func TestLateReplacements(t *testing.T) {
 	}
 }
 
+// A Job waits longer and longer before it creates the next pod. Each of them has its time on the node before it is evicted,
+// and the node is not drained until the Job is over.
+func TestPinnedJobs(t *testing.T) {
+	hostname := func(pod *v1.Pod) { pod.Spec.NodeSelector = map[string]string{v1.LabelHostname: "n"} }
+	affinity := func(names ...string) func(*v1.Pod) {
+		return func(pod *v1.Pod) {
+			pod.Spec.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: names}},
+			}}}}}
+		}
+	}
+	conditioned := func(condition batchv1.JobConditionType) func(*batchv1.Job) {
+		return func(job *batchv1.Job) {
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: v1.ConditionFalse}, {Type: condition, Status: v1.ConditionTrue}}
+		}
+	}
+	for name, test := range map[string]struct {
+		nodeName string
+		pod      []func(*v1.Pod)
+		// end ends the Job.
+		end func(*batchv1.Job)
+		// elsewhere is whether the next pod may go to another node.
+		elsewhere bool
+	}{
+		"spec.nodeName":              {nodeName: "n", end: conditioned(batchv1.JobFailed)},
+		"spec.nodeName and complete": {nodeName: "n", end: conditioned(batchv1.JobComplete)},
+		"spec.nodeName, suspended":   {nodeName: "n", end: func(job *batchv1.Job) { job.Spec.Suspend = ptr.To(true) }},
+		"spec.nodeName, deleted":     {nodeName: "n", end: func(job *batchv1.Job) { job.DeletionTimestamp = &metav1.Time{Time: start} }},
+		"spec.nodeName, another Job": {nodeName: "n", end: func(job *batchv1.Job) { job.UID = "another" }},
+		"a node selector":            {pod: []func(*v1.Pod){tolerating, hostname}, end: conditioned(batchv1.JobFailed)},
+		"affinity":                   {pod: []func(*v1.Pod){tolerating, affinity("n")}, end: conditioned(batchv1.JobFailed)},
+		"affinity to several":        {pod: []func(*v1.Pod){tolerating, affinity("n", "other")}, elsewhere: true},
+		"any node":                   {pod: []func(*v1.Pod){tolerating}, elsewhere: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "job", UID: "job"}, Spec: batchv1.JobSpec{Template: v1.PodTemplateSpec{Spec: v1.PodSpec{NodeName: test.nodeName}}}}
+			jobs := f.owners.Jobs.Informer().GetStore()
+			if err := jobs.Add(job); err != nil {
+				t.Fatal(err)
+			}
+			f.createReadyNode("n", map[string]string{"ours": ""})
+			create := func() *v1.Pod {
+				return f.createPods(1, "n", 0, append([]func(*v1.Pod){ownedBy("job"), func(pod *v1.Pod) {
+					pod.OwnerReferences[0].Kind, pod.OwnerReferences[0].Name = "Job", "job"
+					pod.CreationTimestamp = metav1.NewTime(f.clock.Now())
+				}}, test.pod...)...)[0]
+			}
+			pod := create()
+			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
+			drained := func() bool { m := f.maintenance("m"); return isDrained(&m.Status) }
+			evictedAfter := func() (after time.Duration) {
+				for ; !f.asksFor(pod) && after < 20*time.Minute; after += time.Second {
+					f.run(time.Second)
+				}
+				f.deletePods(pod)
+				return after
+			}
+			evictedAfter()
+			var stays []time.Duration
+			backOff := 20 * time.Second
+			for range 7 {
+				for range int(backOff / time.Second) {
+					f.run(time.Second)
+					if len(stays) > 1 && !test.elsewhere && drained() {
+						t.Fatalf("drained after %d evictions, and the next pod comes", len(stays))
+					}
+				}
+				if test.elsewhere && backOff >= 40*time.Second && !drained() {
+					t.Errorf("not drained %v after an eviction", backOff)
+				}
+				if m := f.maintenance("m"); !test.elsewhere && len(stays) > 2 && (len(m.Status.DrainStatus.Blockers) != 1 || m.Status.DrainStatus.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack) {
+					t.Errorf("unexpected blockers in the back-off: %+v", m.Status.DrainStatus.Blockers)
+				}
+				pod = create()
+				stays = append(stays, evictedAfter().Round(10*time.Second))
+				backOff = min(2*backOff, 10*time.Minute)
+			}
+			if want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 300 * time.Second}; !slices.Equal(stays, want) {
+				t.Errorf("the pods stay for %v, want %v", stays, want)
+			}
+			if test.end == nil {
+				return
+			}
+			f.run(5 * time.Minute)
+			if drained() {
+				t.Error("drained before the Job is over")
+			}
+			ended := job.DeepCopy()
+			test.end(ended)
+			if err := jobs.Update(ended); err != nil {
+				t.Fatal(err)
+			}
+			f.run(40 * time.Second)
+			if !drained() {
+				t.Errorf("not drained in the end: %+v", f.maintenance("m").Status)
+			}
+		})
+	}
+}
+
 // If its template names the node, an owner runs the next pod there, maybe late: the node is drained only when it has been
 // empty for a while. What others create goes elsewhere.
 func TestTemplatesThatNameTheNode(t *testing.T) {
