@@ -110,6 +110,18 @@ func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.Nod
 	return l.maintenances, nil
 }
 
+// unservedInterval is how soon a node is looked at again that is not cordoned because kube-apiserver does not serve
+// NodeMaintenances.
+const unservedInterval = 10 * time.Second
+
+// areUnserved reports whether kube-apiserver does not serve NodeMaintenances any more, because its gate was turned off: the
+// cache keeps them, and nobody can complete them. Who makes a node schedulable then must have the last word. Requests,
+// releases and escalations read the maintenances anyway.
+func (c *Controller) areUnserved(ctx context.Context) bool {
+	_, err := c.readClaims(ctx)
+	return apierrors.IsNotFound(err)
+}
+
 // isCurrent reports whether what was read at a time is younger than this age. The clock on the wall decides: Go's
 // monotonic clock stands still while the machine is suspended, and what was read before would be current afterwards.
 func isCurrent(now, read time.Time, age time.Duration) bool {

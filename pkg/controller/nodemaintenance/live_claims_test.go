@@ -97,6 +97,51 @@ func TestReleaseIsConfirmed(t *testing.T) {
 	}
 }
 
+// While kube-apiserver does not serve NodeMaintenances, because its gate was turned off, no node is cordoned for what the
+// cache has of them: nobody could complete them.
+func TestNoCordonWhileMaintenancesAreNotServed(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer error
+		want   bool
+	}{
+		"not served": {apierrors.NewGenericServerResponse(404, "get", maintenanceResource, "", "", 0, true), false},
+		"no answer":  {apierrors.NewServiceUnavailable("busy"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createNode("n", map[string]string{"a": ""})
+			f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+			f.run(10 * time.Second)
+			if !f.node("n").Spec.Unschedulable {
+				t.Fatal("not cordoned")
+			}
+			answer, reads := test.answer, 0
+			f.client.PrependReactor("list", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
+				reads++
+				return answer != nil, nil, answer
+			})
+			node := f.node("n").DeepCopy()
+			node.Spec.Unschedulable = false
+			f.update(node)
+			for range 60 {
+				f.deliverNodes()
+				f.runOnCaches(time.Second)
+			}
+			if got := f.node("n").Spec.Unschedulable; got != test.want {
+				t.Errorf("unschedulable: %t, want %t", got, test.want)
+			}
+			if reads > 10 {
+				t.Errorf("the maintenances were read %d times in a minute", reads)
+			}
+			answer = nil
+			f.run(20 * time.Second)
+			if !f.node("n").Spec.Unschedulable {
+				t.Error("not cordoned, although they are served again")
+			}
+		})
+	}
+}
+
 // Nor does it forget that another leader has begun with the node for a maintenance, while the claim and the targets are
 // also those of another one.
 func TestAdmissionsAreKept(t *testing.T) {

@@ -83,6 +83,11 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if s == nil || err != nil {
 		return err
 	}
+	if needed, wait := c.neededCordon(s); needed != nil && needed.kind == writeCordon && wait <= 0 && c.areUnserved(ctx) {
+		klog.FromContext(ctx).V(2).Info("Not cordoning the node, because kube-apiserver does not serve NodeMaintenances", "node", klog.KObj(s.node))
+		c.nodes.AddAfter(name, unservedInterval)
+		return nil
+	}
 	if err := c.reconcileCordon(ctx, s); err != nil {
 		return err
 	}
