@@ -49,10 +49,14 @@ type progressStore struct {
 	limits *limits
 	// gone has when maintenances were deleted, within the last unknownAdmission.
 	gone map[types.UID]time.Time
+	// deselected has, by node, the maintenances that have claimed it until their selectors were changed, with the revision
+	// of that, until the node is reconciled.
+	deselected map[string]map[string]int
 }
 
 func newProgressStore(limits *limits) *progressStore {
-	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}, limits: limits, gone: map[types.UID]time.Time{}}
+	return &progressStore{maintenances: map[string]*maintenanceProgress{}, byNode: index[string]{}, bySelector: index[maintenance.NodeKey]{}, limits: limits,
+		gone: map[types.UID]time.Time{}, deselected: map[string]map[string]int{}}
 }
 
 // observe stores the order of a maintenance, and returns the nodes that have to be reconciled
@@ -87,7 +91,23 @@ func (s *progressStore) observe(wanted order, storedPosition int, nodes func() [
 	}
 	s.revision++
 	fresh.revision = s.revision
+	if known != nil && known.claims() {
+		s.noteDeselected(known, fresh)
+	}
 	return sets.List(s.replace(wanted.name, fresh))
+}
+
+// noteDeselected records the nodes that a maintenance has claimed, and does not select any more.
+func (s *progressStore) noteDeselected(known, fresh *maintenanceProgress) {
+	for node := range known.nodes {
+		if _, selected := fresh.nodes[node]; selected || fresh.waiting.Has(node) || fresh.done.Has(node) {
+			continue
+		}
+		if s.deselected[node] == nil {
+			s.deselected[node] = map[string]int{}
+		}
+		s.deselected[node][known.name] = fresh.revision
+	}
 }
 
 // remove removes a maintenance that was deleted and returns the nodes that it had.
@@ -299,13 +319,25 @@ func (s *progressStore) decide(node, name string, decision nodeDecision) (joined
 	return p != nil && p.decide(node, decision)
 }
 
-// deselect removes a node from the maintenances that do not select it any more. It returns their
-// names, and nodes that have to be reconciled because one has advanced. The orders that select the
+// deselect removes a node from the maintenances that do not select it any more, because its labels or their selectors
+// have changed. It returns their names, and nodes that have to be reconciled because one has advanced. The orders that select the
 // node were read at that revision: later ones have listed the nodes themselves, and have this
 // node reconciled again.
 func (s *progressStore) deselect(node string, orders []order, revision int) (names, others []string) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	for name, since := range s.deselected[node] {
+		if since > revision {
+			continue
+		}
+		delete(s.deselected[node], name)
+		if !slices.ContainsFunc(orders, func(o order) bool { return o.name == name }) {
+			names = append(names, name)
+		}
+	}
+	if len(s.deselected[node]) == 0 {
+		delete(s.deselected, node)
+	}
 	for p := range s.having(node) {
 		_, selected := p.nodes[node]
 		idle := p.waiting.Has(node) || p.done.Has(node)

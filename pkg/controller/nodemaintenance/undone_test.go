@@ -196,6 +196,63 @@ func TestSelectionThatOthersChange(t *testing.T) {
 	}
 }
 
+// TestSelectorThatOthersChange: two clients that fight over spec.nodeSelector, such as two tools that apply manifests from
+// git, have no node cordoned and drained each time either.
+func TestSelectorThatOthersChange(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	f.createNode("other", map[string]string{"b": ""})
+	f.createPods(2, "n", 0)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	cordons := f.countNodeWrites("", `"unschedulable":true`)
+	fight := func() {
+		f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Generation++
+			requirement := &m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0]
+			requirement.Key = map[string]string{"a": "b", "b": "a"}[requirement.Key]
+		})
+		f.run(2 * time.Second)
+	}
+	for range 5 * 30 {
+		fight()
+	}
+	// Of two nodes.
+	if limit := 2 * (recordonLimit + 6); *cordons == 0 || *cordons > limit {
+		t.Errorf("%d cordons in five minutes, want at most %d", *cordons, limit)
+	}
+	if !slices.ContainsFunc(f.events, func(e string) bool {
+		return strings.HasPrefix(e, "Node n: SelectionContested: NodeMaintenance m keeps selecting")
+	}) {
+		t.Errorf("no event: %q", f.events)
+	}
+	f.run(2*recordonPause + recordonSlack)
+	if n, other := f.node("n").Spec.Unschedulable, f.node("other").Spec.Unschedulable; n == other {
+		t.Errorf("they have stopped: n is unschedulable: %t, other: %t", n, other)
+	}
+	if len(f.progress.deselected) > 0 {
+		t.Errorf("not reconciled: %v", f.progress.deselected)
+	}
+}
+
+// TestSelectorThatMovesOn: who has a maintenance go from node to node is not slowed down.
+func TestSelectorThatMovesOn(t *testing.T) {
+	f := newFixture(t)
+	f.createMaintenance("m", stageDrain, "n0", maintenance.StandardPlan()...)
+	for i := range 8 {
+		name := fmt.Sprintf("n%d", i)
+		f.createNode(name, map[string]string{name: ""})
+		f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
+			m.Generation++
+			m.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Key = name
+		})
+		f.run(5 * time.Second)
+		if !f.node(name).Spec.Unschedulable || i > 0 && f.node(fmt.Sprintf("n%d", i-1)).Spec.Unschedulable {
+			t.Fatalf("%s is not cordoned, or the one before is", name)
+		}
+	}
+}
+
 // TestSelectionOfANodeThatStaysClaimed: no claim ends while another maintenance has one.
 func TestSelectionOfANodeThatStaysClaimed(t *testing.T) {
 	f := newFixture(t)
