@@ -363,11 +363,9 @@ func (p *picking) patch(ctx context.Context, sets []types.NamespacedName, pods i
 
 // await waits until all ReplicaSets are settled, and returns after how many seconds each was.
 func (p *picking) await(ctx context.Context, s *scaling) (took []float64) {
-	err := steps.Attempt(func() {
-		await(ctx, "them", settleInterval, stepTimeout, func(context.Context) bool {
-			took = p.watch.took(s)
-			return len(took) == len(s.sets)
-		})
+	err := poll(ctx, settleInterval, stepTimeout, func(context.Context) bool {
+		took = p.watch.took(s)
+		return len(took) == len(s.sets)
 	})
 	steps.Check(err, fmt.Sprintf("waiting for the pods of ReplicaSets, %d of %d have what they should", len(took), len(s.sets)))
 	return took

@@ -35,17 +35,22 @@ import (
 	"k8s.io/kubernetes/hack/steps"
 )
 
-// await asks until something is done.
-func await(ctx context.Context, what string, interval, timeout time.Duration, done func(context.Context) bool) {
-	steps.Check(wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (is bool, err error) {
+// poll asks until something is done.
+func poll(ctx context.Context, interval, timeout time.Duration, done func(context.Context) bool) error {
+	return wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (is bool, err error) {
 		err = steps.Attempt(func() { is = done(ctx) })
 		return is, err
-	}), "waiting for ", what)
+	})
 }
 
-// awaitOr is await for what is measured as it is after the timeout.
+// await is poll for what has to be done at the end.
+func await(ctx context.Context, what string, interval, timeout time.Duration, done func(context.Context) bool) {
+	steps.Check(poll(ctx, interval, timeout, done), "waiting for ", what)
+}
+
+// awaitOr is poll for what is measured as it is after the timeout.
 func awaitOr(ctx context.Context, interval, timeout time.Duration, done func(context.Context) bool) {
-	err := steps.Attempt(func() { await(ctx, "what may take too long", interval, timeout, done) })
+	err := poll(ctx, interval, timeout, done)
 	if wait.Interrupted(err) {
 		err = context.Cause(ctx) // Nil after the timeout.
 	}
@@ -93,18 +98,16 @@ func removeAll[L runtime.Object](ctx context.Context, kind string, client interf
 // awaitAll waits until a condition is true for each object of a list.
 func awaitAll[L, T runtime.Object](ctx context.Context, timeout time.Duration, what string, list func(context.Context, metav1.ListOptions) (L, error), is func(T) bool) {
 	var state string
-	err := steps.Attempt(func() {
-		await(ctx, "them", pollInterval, timeout, func(ctx context.Context) bool {
-			objects, missing := steps.Must(list(ctx, metav1.ListOptions{})), 0
-			steps.Check(meta.EachListItem(objects, func(object runtime.Object) error {
-				if !is(object.(T)) {
-					missing++
-				}
-				return nil
-			}))
-			state = fmt.Sprintf("%d of %d %s", missing, meta.LenList(objects), what)
-			return missing == 0
-		})
+	err := poll(ctx, pollInterval, timeout, func(ctx context.Context) bool {
+		objects, missing := steps.Must(list(ctx, metav1.ListOptions{})), 0
+		steps.Check(meta.EachListItem(objects, func(object runtime.Object) error {
+			if !is(object.(T)) {
+				missing++
+			}
+			return nil
+		}))
+		state = fmt.Sprintf("%d of %d %s", missing, meta.LenList(objects), what)
+		return missing == 0
 	})
 	steps.Check(err, "waiting for ", cmp.Or(state, what))
 }

@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/hack/steps"
 )
 
@@ -33,6 +35,12 @@ func TestFailures(t *testing.T) {
 		do   func()
 		want string
 	}{
+		"objects": {func() {
+			list := func(context.Context, metav1.ListOptions) (*v1.PodList, error) {
+				return &v1.PodList{Items: make([]v1.Pod, 2)}, nil
+			}
+			awaitAll(t.Context(), time.Millisecond, "pods to be ready", list, func(*v1.Pod) bool { return false })
+		}, "waiting for 2 of 2 pods to be ready: context deadline exceeded"},
 		"in a wait": {func() {
 			await(t.Context(), "it", time.Millisecond, time.Minute, func(context.Context) bool { fail(); return true })
 		}, "waiting for it: step 1: broken"},
@@ -48,7 +56,7 @@ func TestFailures(t *testing.T) {
 		}, ""},
 		"what may, broken": {func() {
 			awaitOr(t.Context(), time.Millisecond, time.Minute, func(context.Context) bool { fail(); return true })
-		}, "waiting for what may take too long: step 1: broken"},
+		}, "step 1: broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := steps.Attempt(tc.do)
