@@ -26,7 +26,7 @@ shift
 # Tests, how long they may take, and how long they take.
 declare -rA TESTS=(
   [test-histories]="TestHistories ${TIMEOUT:-24h} two minutes each"
-  [test-upgrade]="Test${PART:-(Picker|Fleet|Lifecycle)?}Upgrade 20m 5 minutes"
+  [test-upgrade]="Test${PART:-(Picker|Fleet|Lifecycle)?}Upgrade 20m 6 minutes"
   [test-upgrade-fork]='TestForkUpgrade 20m 2 minutes'
   [test-drain]='TestDrain 10m 30 seconds'
   [test-surge]='TestSurge 20m 80 seconds'
