@@ -146,8 +146,10 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestNotSupported(t *testing.T) {
-	turn := newTestTurn(t, t.Context(), ResponderConfig{API: Lifecycle(nil)})
-	if err := turn.ForbidCancellation(t.Context()); !errors.Is(err, ErrNotSupported) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	turn := newTestTurn(t, ctx, ResponderConfig{API: Lifecycle(nil)})
+	if err := turn.ForbidCancellation(ctx); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("forbidding the cancellation in lifecycle.k8s.io: %v", err)
 	}
 }
