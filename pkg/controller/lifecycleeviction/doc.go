@@ -55,8 +55,9 @@ limitations under the License.
 //
 // # Differences
 //
-// Pods of DaemonSets and static pods are not evicted by requests of the group, as by others: NoFurtherResponder. The other
-// differences to the controllers of 1.38 are in docs/migrate/kubernetes-1.37.md.
+// Pods of DaemonSets and static pods are not evicted by requests of the group, as by others: these wait for the controller
+// that stops such pods in maintenances, or end with NoFurtherResponder where it does not take part. The other differences to
+// the controllers of 1.38 are in docs/migrate/kubernetes-1.37.md.
 //
 // # Reading order
 //
