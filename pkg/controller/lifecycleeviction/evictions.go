@@ -104,8 +104,9 @@ func (c *Controller) create(ctx context.Context, t *target, labels map[string]st
 		if readErr != nil {
 			return nil, err
 		}
-		if pod := existing.Spec.Target.Pod; pod != nil && pod.UID == t.uid && pod.Name == t.name {
-			return nil, err // The cache is behind.
+		_, isKnown, cacheErr := c.evictions.GetByKey(t.namespace + "/" + eviction.Name)
+		if pod := existing.Spec.Target.Pod; pod != nil && pod.UID == t.uid && pod.Name == t.name && !isKnown {
+			return nil, errors.Join(err, cacheErr) // The cache is behind. One that it has, somebody has given a number that does not count.
 		}
 	}
 }
