@@ -24,6 +24,7 @@ import (
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
@@ -47,11 +48,18 @@ func (c *Controller) endOf(ctx context.Context, t *target, eviction *lifecyclev1
 	case t.pod != nil && isOpen && len(t.wanted) == 0:
 		return canceledAs(""), 0, nil
 	case t.pod == nil && (isOpen || len(t.evictions) > 0 && len(t.wanted) > 0):
-		return c.confirmMissing(ctx, t, true, hasBegun)
+		return c.confirmMissing(ctx, t, slices.ContainsFunc(t.evictions, provesPod), hasBegun)
 	case t.pod == nil && len(t.evictions) == 0 && slices.ContainsFunc(t.requests, isNotOver):
 		return c.confirmMissing(ctx, t, false, false)
 	}
 	return awaiting, 0, nil
+}
+
+// provesPod reports whether an Eviction says that its pod was there: others may make one, but only this controller writes
+// its status.
+func provesPod(eviction *lifecyclev1alpha1.Eviction) bool {
+	failed := meta.FindStatusCondition(eviction.Status.Conditions, string(lifecyclev1alpha1.EvictionConditionFailed))
+	return len(eviction.Status.TargetResponders) > 0 || failed != nil && failed.Reason != string(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid)
 }
 
 func isNotOver(request *lifecyclev1alpha1.EvictionRequest) bool { return !isOver(request) }
