@@ -103,6 +103,8 @@ type Controller struct {
 	restored, reported map[string]time.Time
 	// foreign has which requesters of requests have not come by the group, although their names could, by key.
 	foreign map[string]foreign
+	// unanswered has the request of a pod with which its next answers begin, by key.
+	unanswered map[string]types.UID
 	// failed has since when, and how often, the last syncs of a pod have failed, by key.
 	failed map[string]failure
 
@@ -129,7 +131,7 @@ func New(
 		client:      client,
 		compared:    compared,
 		broadcaster: broadcaster, recorder: broadcaster.NewRecorder(scheme.Scheme, "lifecycle-eviction-controller"),
-		failed:   map[string]failure{},
+		failed: map[string]failure{}, unanswered: map[string]types.UID{},
 		requests: requestInformer.Informer().GetIndexer(), evictions: evictionInformer.Informer().GetIndexer(),
 		own: ownInformer.Lister(), pods: podInformer.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(

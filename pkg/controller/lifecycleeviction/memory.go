@@ -17,9 +17,11 @@ limitations under the License.
 package lifecycleeviction
 
 import (
+	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,6 +70,26 @@ func (c *Controller) noteForeign(key string, request *coordinationv1alpha1.Evict
 	c.foreign[key] = foreign{request.UID, request.Generation, names}
 }
 
+// firstToAnswer returns the index of the request with which the answers for a pod begin.
+func (c *Controller) firstToAnswer(key string, requests []*lifecyclev1alpha1.EvictionRequest) int {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	uid, found := c.unanswered[key]
+	if !found {
+		return 0
+	}
+	return max(0, slices.IndexFunc(requests, func(request *lifecyclev1alpha1.EvictionRequest) bool { return request.UID == uid }))
+}
+
+// noteFirstToAnswer notes with which request the next answers begin; "" if none is left.
+func (c *Controller) noteFirstToAnswer(key string, uid types.UID) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if delete(c.unanswered, key); uid != "" {
+		c.unanswered[key] = uid
+	}
+}
+
 func (c *Controller) forget(key string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -82,6 +104,7 @@ func (c *Controller) forgetAll(key string) {
 	delete(c.restored, key)
 	delete(c.reported, key)
 	delete(c.failed, key)
+	delete(c.unanswered, key)
 	c.lock.Unlock()
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	c.written.Clear(types.NamespacedName{Namespace: namespace, Name: name}, "")

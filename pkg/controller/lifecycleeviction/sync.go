@@ -165,7 +165,7 @@ func (c *Controller) copyReport(ctx context.Context, t *target, eviction *lifecy
 }
 
 // maxAnswers is how many EvictionRequests of a pod are answered in one go: whoever makes thousands for one pod must not keep
-// the others waiting.
+// the others waiting. The next time begins where this one ends, so that all have their turn, however often others change.
 const maxAnswers = 50
 
 // answer writes the statuses of the EvictionRequests of the group, and returns when to write those that were left.
@@ -174,25 +174,35 @@ func (c *Controller) answer(ctx context.Context, t *target, conditions []metav1.
 		setOutcome(&conditions, end, 0, t.now)
 	}
 	var other []metav1.Condition
-	if len(t.others) > 0 {
+	if len(t.others) > 0 && t.isIdentified {
 		why := fmt.Sprintf("The UID %s is not that of pod %s.", t.uid, t.others[0].Spec.Target.Pod.Name)
 		setOutcome(&other, failedAs(lifecyclev1alpha1.EvictionConditionReasonEvictionInvalid, why), 0, t.now)
 	}
 	var errs []error
-	answered := 0
-	for i, request := range slices.Concat(t.requests, t.others) {
-		if i >= len(t.requests) {
-			conditions = other
+	all, answered := slices.Clone(t.requests), 0
+	for _, request := range t.others {
+		if t.isIdentified || isOver(request) {
+			all = append(all, request)
 		}
-		next := nextRequestStatus(request, conditions, t.now)
+	}
+	first := c.firstToAnswer(t.key, all)
+	for i := range all {
+		at := (first + i) % len(all)
+		request, says := all[at], conditions
+		if at >= len(t.requests) {
+			says = other
+		}
+		next := nextRequestStatus(request, says, t.now)
 		if apiequality.Semantic.DeepEqual(next, &request.Status) {
 			continue
 		}
 		if answered++; answered > maxAnswers {
+			c.noteFirstToAnswer(t.key, request.UID)
 			return catchUpInterval, errors.Join(errs...)
 		}
 		errs = append(errs, c.answerOne(ctx, t, request, next))
 	}
+	c.noteFirstToAnswer(t.key, "")
 	return 0, errors.Join(errs...)
 }
 

@@ -42,6 +42,8 @@ type target struct {
 	// request is that of the other group, or nil, and pod is nil if it is not in the cache.
 	request *coordinationv1alpha1.EvictionRequest
 	pod     *v1.Pod
+	// isIdentified is whether name is known to be that of the pod. Otherwise it is the next one to ask kube-apiserver for.
+	isIdentified bool
 	// successor is the UID of another pod that has the name, and others are requests for a pod of this UID with another name.
 	successor types.UID
 	others    []*lifecyclev1alpha1.EvictionRequest
@@ -96,7 +98,8 @@ func (c *Controller) read(key string) (*target, error) {
 
 // identify finds the name of the pod. Objects of others may have its UID with another name: whoever may delete one pod must
 // not have an effect on another one, nor keep others from it. So the name is that of the request, or the one under which a
-// pod with the UID is known, and objects with another name are none of it.
+// pod with the UID is known, and objects with another name are none of it. As long as neither is there, the names have their
+// turn one after the other, until kube-apiserver has said of all that they are none.
 func (c *Controller) identify(t *target) {
 	slices.SortFunc(t.requests, func(a, b *lifecyclev1alpha1.EvictionRequest) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
@@ -107,11 +110,17 @@ func (c *Controller) identify(t *target) {
 			names = append(names, eviction.Spec.Target.Pod.Name) // Only this controller writes that.
 		}
 	}
-	for _, request := range t.requests {
-		names = append(names, request.Spec.Target.Pod.Name)
-	}
-	for _, eviction := range t.evictions {
-		names = append(names, eviction.Spec.Target.Pod.Name)
+	for _, over := range []bool{false, true} {
+		for _, request := range t.requests {
+			if isOver(request) == over {
+				names = append(names, request.Spec.Target.Pod.Name)
+			}
+		}
+		for _, eviction := range t.evictions {
+			if (hasFailed(eviction) || hasSucceeded(eviction)) == over {
+				names = append(names, eviction.Spec.Target.Pod.Name)
+			}
+		}
 	}
 	isPod := func(name string) bool {
 		pod, err := c.pods.Pods(t.namespace).Get(name)
@@ -119,9 +128,9 @@ func (c *Controller) identify(t *target) {
 	}
 	switch at := slices.IndexFunc(names, isPod); {
 	case t.request != nil && t.request.Spec.Target.Pod != nil:
-		t.name = t.request.Spec.Target.Pod.Name
+		t.name, t.isIdentified = t.request.Spec.Target.Pod.Name, true
 	case at >= 0:
-		t.name = names[at]
+		t.name, t.isIdentified = names[at], true
 	case len(names) > 0:
 		t.name = names[0]
 	}
@@ -169,7 +178,7 @@ func (t *target) foreignEvictions(current *lifecyclev1alpha1.Eviction) []*lifecy
 	found := slices.Concat(t.evictions, t.otherEvictions)
 	return slices.DeleteFunc(found, func(eviction *lifecyclev1alpha1.Eviction) bool {
 		isOther := eviction.Spec.Target.Pod.Name != t.name
-		return hasFailed(eviction) || hasSucceeded(eviction) || !isOther && (current == nil || eviction.UID == current.UID)
+		return isOther && !t.isIdentified || hasFailed(eviction) || hasSucceeded(eviction) || !isOther && (current == nil || eviction.UID == current.UID)
 	})
 }
 
