@@ -17,7 +17,6 @@ limitations under the License.
 package evictionrequest
 
 import (
-	"slices"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
@@ -35,10 +34,6 @@ const (
 	// healthy one. If the heartbeat deadline is short, three quarters of it are used instead.
 	nextReportTimeout = 5 * time.Minute
 
-	// responderDeadline is how long a responder of lifecycle.k8s.io may be silent at least: that group lets nobody
-	// interrupt it before.
-	responderDeadline = 20 * time.Minute
-
 	// timeoutGracePeriod is how long no interceptor times out after this controller lost contact
 	// with the API server: the interceptors may have been unable to report as well. It is longer
 	// than the recommended three minutes between two heartbeats, and much longer than the delay
@@ -53,11 +48,6 @@ const (
 func turnDeadline(noTimeoutBefore time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) (deadline time.Time, limited bool) {
 	current := withStatus(request, status)
 	deadline, limited = evictionrequesttools.ActiveDeadline(current, pod)
-	if limited && isResponder(pod, activeInterceptor(status)) {
-		if earliest := evictionrequesttools.LastSignOfLife(current).Add(responderDeadline); deadline.Before(earliest) {
-			deadline = earliest
-		}
-	}
 	silentBefore := evictionrequesttools.LastSignOfLife(current).Before(noTimeoutBefore.Add(-timeoutGracePeriod))
 	if limited && silentBefore && deadline.Before(noTimeoutBefore) {
 		deadline = noTimeoutBefore
@@ -65,15 +55,10 @@ func turnDeadline(noTimeoutBefore time.Time, request *coordinationv1alpha1.Evict
 	return deadline, limited
 }
 
-// isResponder reports whether the interceptor is a responder of the pod, which may be nil.
-func isResponder(pod *v1.Pod, name string) bool {
-	return pod != nil && slices.ContainsFunc(pod.Spec.EvictionResponders, func(r v1.EvictionResponder) bool { return r.Name == name })
-}
-
 // reportOverdue returns when the active interceptor of the status becomes unresponsive. No report
 // is expected of the built-in interceptor, nor of one that has completed and remains active because
 // the pod terminates.
-func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus) (overdue time.Time, expected bool) {
+func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) (overdue time.Time, expected bool) {
 	switch activeInterceptor(status) {
 	case "", coordinationv1alpha1.EvictionInterceptorImperative:
 		return time.Time{}, false
@@ -84,7 +69,10 @@ func reportOverdue(request *coordinationv1alpha1.EvictionRequest, status *coordi
 		return time.Time{}, false
 	}
 	if entry != nil && entry.HeartbeatTime != nil {
-		timeout = min(nextReportTimeout, evictionrequesttools.HeartbeatDeadline(request)*3/4)
+		timeout = nextReportTimeout
+		if !evictionrequesttools.IsResponder(pod, entry.Name) { // The deadline of one is never that short.
+			timeout = min(timeout, evictionrequesttools.HeartbeatDeadline(request)*3/4)
+		}
 	}
 	return evictionrequesttools.LastSignOfLife(withStatus(request, status)).Add(timeout), true
 }

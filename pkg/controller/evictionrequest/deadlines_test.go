@@ -21,6 +21,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 )
 
 func TestTurnDeadline(t *testing.T) {
@@ -92,5 +93,18 @@ func TestTurnDeadline(t *testing.T) {
 				t.Errorf("the deadline is %s after the creation, want %s", deadline.Sub(start), test.want)
 			}
 		})
+	}
+}
+
+// TestReportOverdue: a responder, which has 20 minutes, is not expected to report more often than others because the deadline
+// of the request is short.
+func TestReportOverdue(t *testing.T) {
+	request := newRequest(deadlineOf(120), having(targets(first), active(first, 0), reporting(alive(first, time.Second, 60*time.Second))))
+	pod := newPod()
+	for _, want := range []time.Duration{150 * time.Second, 360 * time.Second} {
+		if overdue, expected := reportOverdue(request, &request.Status, pod); !expected || !overdue.Equal(start.Add(want)) {
+			t.Errorf("with the responders %v it is overdue after %s (%t), want %s", pod.Spec.EvictionResponders, overdue.Sub(start), expected, want)
+		}
+		pod.Spec.EvictionResponders = []v1.EvictionResponder{{Name: first}}
 	}
 }

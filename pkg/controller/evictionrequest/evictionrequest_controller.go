@@ -350,7 +350,7 @@ func (c *Controller) countRequests() metrics.Counts {
 		}
 		if active := activeInterceptor(&request.Status); active != "" {
 			counts.Interceptors[active]++
-			if _, expected := reportOverdue(request, &request.Status); expected {
+			if _, expected := reportOverdue(request, &request.Status, nil); expected {
 				counts.OldestHeartbeats[active] = max(counts.OldestHeartbeats[active], now.Sub(evictionrequesttools.LastSignOfLife(request)))
 			}
 		}

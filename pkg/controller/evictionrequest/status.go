@@ -193,7 +193,7 @@ func clearCondition(now time.Time, status *coordinationv1alpha1.EvictionRequestS
 // is overdue, so that users see what the request waits for long before the deadline.
 func reportSilence(now time.Time, request *coordinationv1alpha1.EvictionRequest, status *coordinationv1alpha1.EvictionRequestStatus, pod *v1.Pod) {
 	name := activeInterceptor(status)
-	overdue, expected := reportOverdue(request, status)
+	overdue, expected := reportOverdue(request, status, pod)
 	if !expected || now.Before(overdue) {
 		clearCondition(now, status, coordinationv1alpha1.EvictionRequestConditionInterceptorUnresponsive,
 			coordinationv1alpha1.EvictionRequestReasonHeartbeatInTime, "No interceptor is overdue.")
@@ -223,7 +223,7 @@ func untilNextSync(now, noTimeoutBefore time.Time, request *coordinationv1alpha1
 	if deadline, limited := turnDeadline(noTimeoutBefore, request, status, pod); limited {
 		next = deadline.Sub(now)
 	}
-	if overdue, expected := reportOverdue(request, status); expected {
+	if overdue, expected := reportOverdue(request, status, pod); expected {
 		next = earliest(next, overdue.Sub(now))
 	}
 	return max(0, next)

@@ -35,18 +35,31 @@ const (
 
 	// defaultHeartbeatDeadline is the default of spec.heartbeatDeadlineSeconds.
 	defaultHeartbeatDeadline = coordinationv1alpha1.DefaultHeartbeatDeadlineSeconds * time.Second
+
+	// responderDeadline is how long a responder of lifecycle.k8s.io may be silent at least: that group lets nobody
+	// interrupt it before.
+	responderDeadline = 20 * time.Minute
 )
 
 // ActiveDeadline returns when the active interceptor times out. limited is false if it does not: no
 // interceptor is active, or the active one is imperative-eviction.k8s.io or a default interceptor
 // of the pod at any position in the list, which no other interceptor can replace. pod is the target
 // of the request, or nil if the caller does not have it. If it is nil, the names of all default
-// interceptors count as defaults of the pod.
+// interceptors count as defaults of the pod, and none as that of a responder, which has 20 minutes at least.
 func ActiveDeadline(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) (deadline time.Time, limited bool) {
 	if len(request.Status.ActiveInterceptors) == 0 || !hasDeadline(request.Status.ActiveInterceptors[0], pod) {
 		return time.Time{}, false
 	}
-	return LastSignOfLife(request).Add(HeartbeatDeadline(request)), true
+	deadline = LastSignOfLife(request).Add(HeartbeatDeadline(request))
+	if earliest := LastSignOfLife(request).Add(responderDeadline); IsResponder(pod, request.Status.ActiveInterceptors[0]) && deadline.Before(earliest) {
+		deadline = earliest
+	}
+	return deadline, true
+}
+
+// IsResponder reports whether the interceptor is a responder of the pod (spec.evictionResponders), which may be nil.
+func IsResponder(pod *v1.Pod, interceptor string) bool {
+	return pod != nil && slices.ContainsFunc(pod.Spec.EvictionResponders, func(r v1.EvictionResponder) bool { return r.Name == interceptor })
 }
 
 // IsPassable reports whether the active interceptor of a request may be passed over: another one can

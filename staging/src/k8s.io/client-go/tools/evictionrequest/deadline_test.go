@@ -27,6 +27,7 @@ import (
 
 func TestActiveDeadline(t *testing.T) {
 	daemonSetPod, mirrorPod := ownedPod("apps/v1", "DaemonSet", true), mirrored(&v1.Pod{})
+	responderPod := &v1.Pod{Spec: v1.PodSpec{EvictionResponders: []v1.EvictionResponder{{Name: migrate}}}}
 	created := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	minute := func(minutes int) *metav1.Time {
 		return &metav1.Time{Time: created.Add(time.Duration(minutes) * time.Minute)}
@@ -53,6 +54,9 @@ func TestActiveDeadline(t *testing.T) {
 		"a kubelet, another pod":    {active: []string{kubelet}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
 		"before the DaemonSet":      {active: []string{migrate}, pod: daemonSetPod, activation: minute(5), want: minute(25)},
 		"deadline of the request":   {active: []string{migrate}, activation: minute(5), seconds: ptr.To[int32](120), want: minute(7)},
+		"a responder":               {active: []string{migrate}, pod: responderPod, activation: minute(5), seconds: ptr.To[int32](120), want: minute(25)},
+		"a responder, long":         {active: []string{migrate}, pod: responderPod, activation: minute(5), seconds: ptr.To[int32](1800), want: minute(35)},
+		"beside a responder":        {active: []string{"audit.example.com"}, pod: responderPod, activation: minute(5), seconds: ptr.To[int32](120), want: minute(7)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
