@@ -19,6 +19,8 @@ package evictionrequest
 import (
 	"context"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // A request that only requesters of lifecycle.k8s.io may want waits until it was compared with their requests: they may
@@ -55,8 +57,8 @@ func TestWaitsForAgreement(t *testing.T) {
 				if got := len(decided.writes(t)) == 0; got != waits {
 					t.Errorf("the first interceptor waits: %t, must wait: %t", got, waits)
 				}
-				f.compared.Add(requestKeyOfPod)
-				decided.compared.Add(requestKeyOfPod)
+				f.compared.Set(requestKeyOfPod, sets.New(tc.requesters...))
+				decided.compared.Set(requestKeyOfPod, sets.New(tc.requesters...))
 				f.clock.Step(agreementInterval)
 			}
 		})
@@ -69,5 +71,19 @@ func TestWaitsForNoAgreementWithTheGateOff(t *testing.T) {
 	f.syncEviction(t, requestKeyOfPod)
 	if len(f.evicted) != 1 {
 		t.Errorf("evicted %d pods", len(f.evicted))
+	}
+}
+
+// When the pod is gone, nobody waits to be told so.
+func TestWaitsForNoAgreementWithoutPod(t *testing.T) {
+	f := newFixture(t, newRequest(requestedBy("example.com/drainer"), having(targets(), active(builtIn, 0))))
+	if err := f.LetRespondersAct(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Controller.syncRequest(context.Background(), requestKeyOfPod); err != nil {
+		t.Fatal(err)
+	}
+	if writes := f.writes(t); len(writes) != 1 {
+		t.Errorf("%d writes: %v", len(writes), writes)
 	}
 }

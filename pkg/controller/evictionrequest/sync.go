@@ -78,16 +78,16 @@ func (c *Controller) syncRequest(ctx context.Context, key types.NamespacedName) 
 		c.forget(key)
 		return c.syncFinished(ctx, request)
 	}
-	if lacksAgreement(c.compared, request) {
-		c.queue.AddAfter(key, agreementInterval)
-		return nil
-	}
 	pod, err := c.targetPod(ctx, request)
 	if err == nil {
 		pod, err = c.asIndividual(ctx, request, pod)
 	}
 	if err != nil {
 		return err
+	}
+	if pod != nil && !podutil.IsPodPhaseTerminal(pod.Status.Phase) && lacksAgreement(c.compared, request) {
+		c.queue.AddAfter(key, agreementInterval)
+		return nil // Who wants it, does not matter any more when the pod is gone.
 	}
 	pod = c.withActing(pod)
 	var untilLabels time.Duration

@@ -31,14 +31,8 @@ import (
 // request has the requesters of the group in the request of the other one, as long as they have not withdrawn.
 func (c *Controller) request(ctx context.Context, t *target) error {
 	needed, err := c.needsRequest(ctx, t)
-	if err != nil {
+	if err != nil || !needed {
 		return err
-	}
-	if !needed || t.request == nil { // What is created, is wanted.
-		c.compared.Add(t.requestName())
-	}
-	if !needed {
-		return nil
 	}
 	requesters := []*coordinationapply.RequesterApplyConfiguration{}
 	for _, name := range sets.List(t.wanted) {
@@ -55,20 +49,22 @@ func (c *Controller) request(ctx context.Context, t *target) error {
 		return fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
 	}
 	t.request = applied
-	c.compared.Add(t.requestName())
 	c.wrote(t, ownResource, applied)
 	c.forgetForeign(t.key) // Who else has one of the names, the next reading says.
 	return nil
 }
 
-// needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn. Who has which
-// name there, only the owners of fields say, which caches do not have: they are read once for each change of the request.
+// needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn, and records
+// which ones want the eviction. Who has which name there, only the owners of fields say, which caches do not have: they are
+// read once for each change of the request.
 func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) {
+	if t.request != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateEvicted {
+		return false, nil
+	}
+	// First of all, so that nobody acts any more for those that have withdrawn, nor waits for what cannot be written.
+	c.compared.Set(t.requestName(), t.wanted)
 	if t.request == nil {
 		return len(t.wanted) > 0 && t.pod != nil && !isEvicted(t.evictions), nil
-	}
-	if evictionrequest.StateOf(t.request) == evictionrequest.StateEvicted {
-		return false, nil
 	}
 	has := sets.New[string]()
 	for _, requester := range t.request.Spec.Requesters {
@@ -76,12 +72,9 @@ func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) 
 			has.Insert(requester.Name)
 		}
 	}
-	if !has.IsSuperset(t.wanted) {
-		return true, nil
-	}
 	withdrawn := has.Difference(t.wanted)
 	if len(withdrawn) == 0 {
-		return false, nil
+		return !has.IsSuperset(t.wanted), nil
 	}
 	known, found := c.foreignIn(t.key, t.request)
 	if !found {
@@ -90,7 +83,8 @@ func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) 
 			return false, err
 		}
 	}
-	return !known.IsSuperset(withdrawn), nil
+	c.compared.Set(t.requestName(), t.wanted.Union(known))
+	return !has.IsSuperset(t.wanted) || !known.IsSuperset(withdrawn), nil
 }
 
 // readForeign reads which requesters of the request have not come by the group.

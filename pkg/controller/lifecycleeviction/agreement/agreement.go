@@ -14,9 +14,10 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package agreement has the requests whose requesters of lifecycle.k8s.io the lifecycle-eviction-controller has compared
-// with the objects of that group since it runs. Before that, those may have withdrawn while it did not run: the
-// evictionrequest-controller must not act for them, and finds here that it has to wait.
+// Package agreement has the requesters of requests that want the eviction, as the lifecycle-eviction-controller has found
+// since it runs by comparing them with the objects of lifecycle.k8s.io. Others may have withdrawn while it did not run, or
+// come from one that was suspended when it led: the evictionrequest-controller must not act for them, and finds here that
+// it has to wait.
 package agreement
 
 import (
@@ -32,8 +33,8 @@ import (
 
 // Requests are those that were compared. It is safe for concurrent use, and only in memory.
 type Requests struct {
-	lock     sync.RWMutex
-	compared sets.Set[types.NamespacedName]
+	lock   sync.RWMutex
+	wanted map[types.NamespacedName]sets.Set[string]
 }
 
 // feedName is the name of the function by which a cache has its Requests: it has no other place for them.
@@ -54,7 +55,7 @@ func Of(requests cache.Indexer) (*Requests, error) {
 		_, err := ask(q)
 		return q.answer, err
 	}
-	r := &Requests{compared: sets.New[types.NamespacedName]()}
+	r := &Requests{wanted: map[types.NamespacedName]sets.Set[string]{}}
 	if err := requests.AddIndexers(cache.Indexers{feedName: func(obj any) ([]string, error) {
 		if q, asks := obj.(*question); asks {
 			q.answer = r
@@ -66,32 +67,33 @@ func Of(requests cache.Indexer) (*Requests, error) {
 	return r, nil
 }
 
-// Add records that a request was compared, or is about to be created.
-func (r *Requests) Add(request types.NamespacedName) {
+// Set records the requesters that want the eviction, of those that may be of the group. The set must not change any more.
+func (r *Requests) Set(request types.NamespacedName, wanted sets.Set[string]) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.compared.Insert(request)
+	r.wanted[request] = wanted
 }
 
 // Forget forgets a request that does not concern the group any more.
 func (r *Requests) Forget(request types.NamespacedName) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.compared.Delete(request)
+	delete(r.wanted, request)
 }
 
 // Lacks reports whether it is not known yet whether anybody wants the eviction: all requesters may be of the group, and
-// were not compared.
+// have not been found to want it.
 func (r *Requests) Lacks(request *coordinationv1alpha1.EvictionRequest) bool {
-	for _, requester := range request.Spec.Requesters {
-		if !strings.Contains(requester.Name, "/") {
-			return false
-		}
-	}
 	if len(request.Spec.Requesters) == 0 {
 		return false
 	}
 	r.lock.RLock()
 	defer r.lock.RUnlock()
-	return !r.compared.Has(types.NamespacedName{Namespace: request.Namespace, Name: request.Name})
+	wanted := r.wanted[types.NamespacedName{Namespace: request.Namespace, Name: request.Name}]
+	for _, requester := range request.Spec.Requesters {
+		if !strings.Contains(requester.Name, "/") || wanted.Has(requester.Name) {
+			return false
+		}
+	}
+	return true
 }

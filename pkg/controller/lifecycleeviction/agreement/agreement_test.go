@@ -22,6 +22,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -44,14 +45,27 @@ func TestRequestsAreShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := types.NamespacedName{Namespace: "shop", Name: "uid"}
+	wants := func(names ...string) func() { return func() { one.Set(key, sets.New(names...)) } }
 	for _, step := range []struct {
-		do    func(types.NamespacedName)
+		do    func()
 		lacks bool
-	}{{func(types.NamespacedName) {}, true}, {one.Add, false}, {another.Forget, true}} {
-		step.do(key)
+	}{
+		{func() {}, true},
+		{wants("example.com/drainer"), false},
+		{wants(), true}, // It has withdrawn, and is about to be removed.
+		{wants("example.com/drainer", "example.com/other"), false},
+		{wants("example.com/other"), true}, // It is about to be added.
+		{wants("example.com/drainer"), false},
+		{func() { another.Forget(key) }, true},
+	} {
+		step.do()
 		if one.Lacks(request) != step.lacks || another.Lacks(request) != step.lacks {
 			t.Errorf("lacks %t and %t, want %t", one.Lacks(request), another.Lacks(request), step.lacks)
 		}
+	}
+	request.Spec.Requesters = append(request.Spec.Requesters, coordinationv1alpha1.Requester{Name: "drainer.example.com"})
+	if one.Lacks(request) {
+		t.Error("a request that one of the other group wants has to wait")
 	}
 	request.Spec.Requesters = nil
 	if one.Lacks(request) {
