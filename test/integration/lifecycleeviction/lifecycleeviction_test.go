@@ -109,6 +109,9 @@ func TestLifecycleEvictions(t *testing.T) {
 		"a thousand requests":         testThousandRequests,
 		"asked again when it is gone": testAskedAgainWhenGone,
 		"refused by a quota":          testQuota,
+		"high numbers":                testHighNumber,
+		"reserved names":              testReserved,
+		"beyond the year 9999":        testYear10000,
 	}
 	maps.Copy(tests, upstreamTests)
 	for name, test := range tests {
@@ -121,6 +124,8 @@ func TestLifecycleEvictions(t *testing.T) {
 		})
 	}
 	for name, test := range map[string]func(*cluster){
+		"full":                            testFull,
+		"suspended":                       testSuspended,
 		"nobody runs, then the engine":    func(c *cluster) { testInterrupted(c, nil) },
 		"the gate is off, and back again": func(c *cluster) { testInterrupted(c, ptr.To(false)) },
 	} {
@@ -161,8 +166,16 @@ func (c *cluster) startEngine(respondersAct bool) (shared informers.SharedInform
 func (c *cluster) startDoor(shared informers.SharedInformerFactory) (stop func()) {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(c.T.Context())
-	client := c.counted(controllerUser)
+	return c.startDoorThrough(ctx, cancel, c.counted(controllerUser), shared)
+}
+
+// startDoorThrough is startDoor with the client of the controller, and caches of its own if there are no shared ones.
+func (c *cluster) startDoorThrough(ctx context.Context, cancel context.CancelFunc, client clientset.Interface, shared informers.SharedInformerFactory) (stop func()) {
+	c.T.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(c.Namespace))
+	if shared == nil {
+		shared = factory
+	}
 	lifecycle, err := lifecycleeviction.New(client, factory.Lifecycle().V1alpha1().EvictionRequests(), factory.Lifecycle().V1alpha1().Evictions(),
 		shared.Coordination().V1alpha1().EvictionRequests(), shared.Core().V1().Pods(), clock.RealClock{})
 	if err != nil {
