@@ -24,6 +24,8 @@ import (
 	"strings"
 	"testing"
 
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -162,6 +164,24 @@ func TestEvictionClientIsWrapped(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// All controllers of a process have the same answer whether lifecycle.k8s.io is served, also if kube-apiserver gives another
+// one meanwhile.
+func TestServedIsAskedOnce(t *testing.T) {
+	controllerContext, _ := withClients(asTheyAre)
+	client := fake.NewClientset()
+	if isServed(t.Context(), controllerContext, client) {
+		t.Error("it is not served")
+	}
+	client.Resources = []*metav1.APIResourceList{{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion.String()}}
+	if isServed(t.Context(), controllerContext, client) {
+		t.Error("another answer")
+	}
+	another, _ := withClients(asTheyAre)
+	if !isServed(t.Context(), another, client) {
+		t.Error("the answer of another process")
+	}
+}
 
 func TestNewEvictionRequestController(t *testing.T) {
 	setGates(t)

@@ -19,6 +19,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +54,7 @@ func newLifecycleEvictionController(ctx context.Context, controllerContext Contr
 		return nil, err
 	}
 	return newControllerLoop(func(ctx context.Context) {
-		if !awaitServed(ctx, client) {
+		if !isServed(ctx, controllerContext, client) {
 			return
 		}
 		informers := controllerContext.InformerFactory
@@ -74,7 +75,17 @@ func newLifecycleEvictionController(ctx context.Context, controllerContext Contr
 // Evictions runs. It returns false if the context is canceled before that is known.
 func respondersAct(ctx context.Context, controllerContext ControllerContext, client kubernetes.Interface) bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.LifecycleEvictions) &&
-		controllerContext.IsControllerEnabled(newLifecycleEvictionControllerDescriptor()) && awaitServed(ctx, client)
+		controllerContext.IsControllerEnabled(newLifecycleEvictionControllerDescriptor()) && isServed(ctx, controllerContext, client)
+}
+
+// served has what awaitServed has returned, by the informers of a process. While kube-apiservers are restarted with other
+// flags, they answer differently: the engine must not wait for a controller that has heard the other answer.
+var served sync.Map
+
+// isServed is awaitServed with one answer for all controllers.
+func isServed(ctx context.Context, controllerContext ControllerContext, client kubernetes.Interface) bool {
+	ask, _ := served.LoadOrStore(controllerContext.InformerFactory, sync.OnceValue(func() bool { return awaitServed(ctx, client) }))
+	return ask.(func() bool)()
 }
 
 // awaitServed asks until it is known whether kube-apiserver serves lifecycle.k8s.io. A cache of what is not served would
