@@ -246,3 +246,19 @@ func TestHighestNumber(t *testing.T) {
 		t.Error("created a second one")
 	}
 }
+
+// A pod may take longer to terminate than the API lets anybody expect.
+func TestTerminatesForDecades(t *testing.T) {
+	for years, expected := range map[int]bool{1: true, 11: false} {
+		status := &lifecyclev1alpha1.EvictionStatus{
+			TargetResponders: []lifecyclev1alpha1.TargetResponder{{Name: lifecyclev1alpha1.EvictionResponderImperativeEviction, State: lifecyclev1alpha1.ResponderStateActive}},
+			Responders:       []lifecyclev1alpha1.ResponderStatus{{Name: lifecyclev1alpha1.EvictionResponderImperativeEviction}},
+		}
+		pod := plainPod("web")
+		pod.DeletionTimestamp = &metav1.Time{Time: epoch.AddDate(years, 0, 0)}
+		showImperative(status, requestAt(0, last), pod, epoch)
+		if report := status.Responders[0]; report.Message == nil || (report.ExpectedCompletionTime != nil) != expected {
+			t.Errorf("%d years: %+v", years, report)
+		}
+	}
+}

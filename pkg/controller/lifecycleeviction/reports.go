@@ -56,7 +56,7 @@ func nextReport(eviction *lifecyclev1alpha1.Eviction, request *coordinationv1alp
 		next.CompletionTime = present
 	}
 	next.Message = ptr.Deref(report.Message, "")
-	if eta := report.ExpectedCompletionTime; eta == nil || eta.After(now) && isRepresentable(eta) {
+	if eta := report.ExpectedCompletionTime; eta == nil || eta.After(now) {
 		next.ExpectedFinishTime = eta.DeepCopy()
 	}
 	if sameReport(next, entry) {

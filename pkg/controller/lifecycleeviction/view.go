@@ -46,6 +46,9 @@ const (
 	// maxMessageLength is how many bytes the API allows in the message of a responder.
 	maxMessageLength = 4000
 
+	// maxExpected is how far ahead an expected completion may be, with room for another clock: the API allows ten years.
+	maxExpected = 9 * 365 * 24 * time.Hour
+
 	// maxRequesters is how many requesters the API allows in a status.
 	maxRequesters = 100
 )
@@ -196,7 +199,7 @@ func showImperative(status *lifecyclev1alpha1.EvictionStatus, request *coordinat
 		return
 	case pod.DeletionTimestamp != nil:
 		message = fmt.Sprintf("%q pod has been marked for deletion and is being terminated gracefully", pod.Name)
-		if isRepresentable(pod.DeletionTimestamp) && (expected == nil || !expected.Equal(pod.DeletionTimestamp) && pod.DeletionTimestamp.After(now)) {
+		if pod.DeletionTimestamp.Before(ptr.To(metav1.NewTime(now.Add(maxExpected)))) && (expected == nil || !expected.Equal(pod.DeletionTimestamp) && pod.DeletionTimestamp.After(now)) {
 			expected = ptr.To(latest(*pod.DeletionTimestamp, now))
 		}
 	case blocked != nil && blocked.Status == metav1.ConditionTrue && entry.Retries > 0:
@@ -207,9 +210,6 @@ func showImperative(status *lifecyclev1alpha1.EvictionStatus, request *coordinat
 	}
 	report.Message, report.ExpectedCompletionTime, report.HeartbeatTime = ptr.To(truncated(message)), expected, ptr.To(metav1.NewTime(now))
 }
-
-// isRepresentable reports whether JSON can represent a time: kube-apiserver accepts no other one in a report.
-func isRepresentable(t *metav1.Time) bool { return t.UTC().Year() <= 9999 }
 
 func latest(t metav1.Time, now time.Time) metav1.Time {
 	if t.After(now) {

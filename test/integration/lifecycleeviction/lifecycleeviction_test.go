@@ -109,9 +109,7 @@ func TestLifecycleEvictions(t *testing.T) {
 		"a thousand requests":         testThousandRequests,
 		"asked again when it is gone": testAskedAgainWhenGone,
 		"refused by a quota":          testQuota,
-		"high numbers":                testHighNumber,
 		"reserved names":              testReserved,
-		"beyond the year 9999":        testYear10000,
 	}
 	maps.Copy(tests, upstreamTests)
 	for name, test := range tests {
@@ -124,8 +122,8 @@ func TestLifecycleEvictions(t *testing.T) {
 		})
 	}
 	for name, test := range map[string]func(*cluster){
-		"full":                            testFull,
-		"suspended":                       testSuspended,
+		"a full request, and a restart":   testFull,
+		"a suspended leader":              testSuspended,
 		"nobody runs, then the engine":    func(c *cluster) { testInterrupted(c, nil) },
 		"the gate is off, and back again": func(c *cluster) { testInterrupted(c, ptr.To(false)) },
 	} {

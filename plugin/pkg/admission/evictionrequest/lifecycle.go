@@ -20,7 +20,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -28,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/pkg/apis/coordination"
@@ -110,9 +108,6 @@ func (p *Plugin) validateResponders(ctx context.Context, a admission.Attributes,
 	if !others && len(changed) == 0 {
 		return nil
 	}
-	if err := validateRepresentable(eviction, changed); err != nil {
-		return err
-	}
 	control := p.authorizeLifecycleStatus(ctx, a, old.Name, "status, except for the own report in status.responders")
 	if others || control == nil {
 		return control
@@ -121,20 +116,6 @@ func (p *Plugin) validateResponders(ctx context.Context, a admission.Attributes,
 		report := statusChange{field: fmt.Sprintf("status.responders[%s]", name), interceptor: name}
 		if err := p.authorizeReport(ctx, a, &coordination.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Name: old.Name}}, report); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// validateRepresentable returns an error if a changed report has a time that JSON cannot represent: nobody could read the
-// Evictions of the cluster any more. The API of the group accepts it.
-func validateRepresentable(eviction *lifecycle.Eviction, changed sets.Set[string]) error {
-	for i := range eviction.Status.Responders {
-		report := &eviction.Status.Responders[i]
-		if finish := report.ExpectedCompletionTime; changed.Has(report.Name) && finish != nil && finish.UTC().Year() > 9999 {
-			path := field.NewPath("status", "responders").Index(i).Child("expectedCompletionTime")
-			return apierrors.NewInvalid(lifecycle.Kind("Eviction"), eviction.Name, field.ErrorList{field.Invalid(path, finish.UTC().Format(time.RFC3339),
-				"must not be after the year 9999 in UTC, because JSON cannot represent that: set an earlier time, or none")})
 		}
 	}
 	return nil
