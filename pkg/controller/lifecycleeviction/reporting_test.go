@@ -169,8 +169,9 @@ func TestFailures(t *testing.T) {
 	if diff := cmp.Diff(metrics.Outdated{}, c.countOutdated()); diff != "" {
 		t.Errorf("outdated after a success (-want +got):\n%s", diff)
 	}
+	recorder.Verbose = true // It says about what, too.
 	fail("default/asked-uid", 3)
-	if got := recorded(recorder); len(got) != 1 {
+	if got := recorded(recorder); len(got) != 1 || !strings.Contains(got[0], "{kind=EvictionRequest,apiVersion=lifecycle.k8s.io/v1alpha1}") {
 		t.Errorf("recorded after a success: %q", got)
 	}
 }

@@ -117,6 +117,10 @@ func TestNextStatus(t *testing.T) {
 			{after: time.Minute, request: ended(requestAt(4, all...), evicted, "PodDeleted", epoch.Add(time.Minute)), want: early + "=Completed " + late + "=Completed " + evictor + "=Active" + goesOn},
 			{after: time.Minute, request: ended(requestAt(4, all...), evicted, "PodDeleted", epoch.Add(time.Minute)), want: early + "=Completed " + late + "=Completed " + evictor + "=Completed" + pods},
 		},
+		"canceled, and the view is behind": {
+			first,
+			{after: time.Minute, request: ended(requestAt(2, all...), cancel, coordinationv1alpha1.EvictionRequestReasonNoRequesters, epoch.Add(time.Minute)), report: completes(early, time.Minute), want: early + "=Completed " + late + "=Inactive " + evictor + "=Inactive" + canceled},
+		},
 		"a silent one is not interrupted early": {
 			first,
 			{after: 10 * time.Minute, request: requestAt(2, all...), want: early + "=Active " + late + "=Inactive " + evictor + "=Inactive" + goesOn, wait: 9*time.Minute + 30*time.Second},
@@ -317,6 +321,70 @@ func TestEndsAreFinal(t *testing.T) {
 		changed := meta.FindStatusCondition(status.Conditions, "Failed").Reason == string(lifecyclev1alpha1.EvictionConditionReasonAwaitingEviction)
 		if changed == test.final || ptr.Deref(status.ObservedGeneration, 0) != 2 {
 			t.Errorf("%s: changed: %t, generation %v", name, changed, status.ObservedGeneration)
+		}
+	}
+}
+
+// Attempts are those that the engine has counted.
+func TestShowImperative(t *testing.T) {
+	for name, test := range map[string]struct {
+		retries int32
+		want    string
+	}{
+		"not yet": {0, ""},
+		"blocked": {3, `"web" pod deletion via the /eviction subresource failed (attempts=3): A budget.`},
+	} {
+		request, status := requestAt(0, last), &lifecyclev1alpha1.EvictionStatus{}
+		request.Status.Interceptors[0].Retries = test.retries
+		meta.SetStatusCondition(&request.Status.Conditions, metav1.Condition{Type: string(coordinationv1alpha1.EvictionRequestConditionBlocked), Status: metav1.ConditionTrue, Message: "A budget."})
+		begin(status, respondersOf(nil), progressOf(&request.Status), epoch)
+		showImperative(status, request, newPod(), epoch)
+		if got := ptr.Deref(status.Responders[0].Message, ""); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestLastSign(t *testing.T) {
+	start, heartbeat := metav1.NewTime(epoch), metav1.NewTime(epoch.Add(time.Minute))
+	for _, test := range []struct {
+		report lifecyclev1alpha1.ResponderStatus
+		want   time.Time
+	}{
+		{lifecyclev1alpha1.ResponderStatus{}, time.Time{}},
+		{lifecyclev1alpha1.ResponderStatus{StartTime: &start}, start.Time},
+		{lifecyclev1alpha1.ResponderStatus{StartTime: &start, HeartbeatTime: &heartbeat}, heartbeat.Time},
+	} {
+		if got := lastSign(&test.report); !got.Equal(test.want) {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+	}
+}
+
+// Only a request that stays wants something.
+func TestWantedBy(t *testing.T) {
+	deleted := func(request *lifecyclev1alpha1.EvictionRequest) { request.DeletionTimestamp = ptr.To(metav1.Now()) }
+	got := wantedBy([]*lifecyclev1alpha1.EvictionRequest{asks("a", "a/stays"), asks("b", "b/withdrawn", withdrawn), asks("c", "c/deleted", deleted)})
+	if !got.Equal(sets.New("a/stays")) {
+		t.Errorf("wanted by %v", sets.List(got))
+	}
+}
+
+// Labels have no more names than the status.
+func TestPresentOf(t *testing.T) {
+	var requests []*lifecyclev1alpha1.EvictionRequest
+	for i := range maxRequesters + 20 {
+		requests = append(requests, asks(fmt.Sprint(i), fmt.Sprintf("example.com/r%d", i)))
+	}
+	if got := presentOf([]lifecyclev1alpha1.Requester{{Name: "example.com/r119"}, {Name: "example.com/gone"}}, requests, nil); len(got) != maxRequesters || got[0].Name != "example.com/r119" {
+		t.Errorf("%d names, the first is %s, want %d", len(got), got[0].Name, maxRequesters)
+	}
+}
+
+func TestParticipantOf(t *testing.T) {
+	for name, want := range map[string]string{"example.com/drainer": "example.com/drainer", "drain.example.com": "example.com/drain"} {
+		if got := participantOf(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
