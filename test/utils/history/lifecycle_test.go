@@ -141,6 +141,12 @@ func TestLifecycleRules(t *testing.T) {
 			s.eviction()
 			s.eviction(ends(isEvicted, podDeleted))
 		}, ""},
+		"evicted, and there is another one": {func(s *story) {
+			s.pod()
+			s.eviction()
+			s.pod(func(pod *v1.Pod) { pod.UID = "another" })
+			s.eviction(ends(isEvicted, podDeleted))
+		}, ""},
 		"an Eviction says evicted of a pod that runs": {func(s *story) {
 			s.pod()
 			s.eviction()

@@ -73,6 +73,14 @@ func TestAllTargets(t *testing.T) {
 			podWith(naming("example.com/both", "a.example.com"), responding(map[string]int32{"example.com/both": 15000, "example.com/first": 20000})),
 			[]string{"example.com/first", "example.com/both", "a.example.com", builtIn},
 		},
+		"as an interceptor as well, which comes later": {
+			podWith(naming("a.example.com", "example.com/both"), responding(map[string]int32{"example.com/both": 15000})),
+			[]string{"example.com/both", "a.example.com", builtIn},
+		},
+		"before a ReplicaSet alone": {
+			podWith(naming("a.example.com", coordinationv1alpha1.EvictionInterceptorReplicaSet), responding(map[string]int32{"example.com/low": 1000})),
+			[]string{"a.example.com", "example.com/low", coordinationv1alpha1.EvictionInterceptorReplicaSet, builtIn},
+		},
 		"too many": {
 			podWith(naming(numbered("i", 10)...), responding(many)),
 			append(append(numbered("i", 10), "example.com/r0", "example.com/r1", "example.com/r2", "example.com/r3", "example.com/r4"), builtIn),
