@@ -532,6 +532,10 @@ func TestCurrent(t *testing.T) {
 	otherName := shows("by-hand")
 	otherName.Spec.Target.Pod.Name = "other"
 	all := &target{name: "web", otherEvictions: []*lifecyclev1alpha1.Eviction{otherName}}
+	if len(all.foreignEvictions(nil)) != 0 {
+		t.Error("one with another name is foreign, and the name of the pod is not known")
+	}
+	all.isIdentified = true
 	if len(all.foreignEvictions(nil)) != 1 {
 		t.Error("one with another name is taken for the own one")
 	}
