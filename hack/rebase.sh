@@ -21,7 +21,19 @@
 #
 #   hack/rebase.sh v1.37.3
 #
-# CONTRIBUTING.md, "Move to another base", says what to do about what the report lists.
+# What to do about what the report lists:
+#
+#   a module is missing           Wait until the release is complete, or set GOPROXY.
+#   conflicts                     "git -C _output/kubernetes diff base -- PATH". Keep upstream's side, and put our
+#                                 line where it belongs, or drop it where upstream has it.
+#   a patch cannot be merged      Upstream moved or removed its file: find the code ("git -C _output/kubernetes log"
+#                                 has both bases), edit there, "make refresh".
+#   a generator fails             Often a tag has changed: compare the doc.go of a neighbour. The log is in
+#                                 _output/kubernetes/_output/update.
+#   types that do not fit         See how upstream's callers have changed, and add new methods to fakes of tests.
+#   roles and gates               Correct the test of roles, which lists what our gates add and counts upstream's
+#                                 rules.
+#   a port was taken              Run it again.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
