@@ -34,6 +34,18 @@
 #   roles and gates               Correct the test of roles, which lists what our gates add and counts upstream's
 #                                 rules.
 #   a port was taken              Run it again.
+#
+# A minor release takes more:
+#
+#   1. Read upstream's changelog. Search the new base for the names of our gates, kinds, fields and controllers, for
+#      gates that are on by default now, and for new values of fields that our code compares.
+#   2. Version our gates, and "+k8s:prerelease-lifecycle-gen:introduced" of our API types, with the release in which
+#      they first appear on this base.
+#   3. Update etcd (hack/lib/etcd.sh in the tree, hack/modules/etcd), kwok, descheduler, Cluster API, Karpenter, the
+#      linter, and tools.work.sum (CONTRIBUTING.md, "A cluster to try things").
+#   4. Check hack/e2e/selection.yaml, which selects upstream's tests by name.
+#   5. UPDATE_GOLDEN=true for outputs, and read the differences.
+#   6. make test, make test-all, make pictures; correct the changelog, docs/releases.md and docs/upgrade.md.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -17,6 +17,15 @@
 # Regenerates the generated code of a Kubernetes tree that was made from Go
 # modules. It runs upstream's own generator scripts and supplies what a module
 # zip lacks: vendor/, hack/tools, exec bits, protoc, etcd and a root Makefile.
+#
+# A new API version also needs its entry in hack/lib/init.sh, the doc.go,
+# register.go and types.go of both versions, installation in
+# pkg/apis/<group>/install, its storage version in
+# pkg/kubeapiserver/default_storage_factory_builder.go, and entries in
+# staging/src/k8s.io/api/roundtrip_test.go, test/integration/etcd/data.go and
+# pkg/controlplane/apiserver/aggregator.go. Each new rule of a marker +k8s: needs
+# a case in declarative_validation_test.go in
+# test/declarative_validation/coordination/<kind>.
 
 set -o errexit -o nounset -o pipefail
 
