@@ -100,8 +100,11 @@ limitations under the License.
 //     writes waits half a second. Pods without a budget, or with several, which the API server never evicts, are
 //     evicted independently.
 //   - However many pods wait for a budget that allows nothing, the API server is asked about one of them, and what
-//     a request says about that is written once. The next question follows after 1, 2, 4, 8, then every 15 minutes
-//     (budget_verdicts.go). A pod leaves when the cached budget allows it.
+//     a request says about that is written once, later answers only in the request of that pod. The next question
+//     follows after 1, 2, 4, 8, then every 15 minutes (budget_verdicts.go); these delays begin again when the budget
+//     has let a pod go, or its spec has changed. If something else refuses the attempt, such as a webhook, another
+//     pod is tried ten seconds later. A pod leaves when the cached budget allows it. While a budget lets pods go one
+//     after the other, nothing is recorded about those that wait, until none was evicted for ten seconds.
 //   - If the API server contradicts the cached budget, its queue rests until the cache has a newer version, for
 //     one second, or ten if that happens repeatedly.
 //   - Other refusals are about one pod. They follow the same schedule, and are retried when the pod changes, after
