@@ -19,12 +19,12 @@ limitations under the License.
 package statusfailures
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/cachestate"
 )
 
 const (
@@ -65,34 +65,9 @@ func New() *Failures {
 	return &Failures{requests: map[types.NamespacedName]Failure{}, changed: func(types.NamespacedName) {}}
 }
 
-// feedName is the name of the function by which a cache has its Failures: it has no other place for them.
-const feedName = "statusfailures.Failures"
-
-// creating is locked while it is decided whether a cache has Failures.
-var creating sync.Mutex
-
-// question asks that function for them.
-type question struct{ answer *Failures }
-
 // Of returns the Failures of a cache of requests. All controllers of a process that share the cache share them.
 func Of(requests cache.Indexer) (*Failures, error) {
-	creating.Lock()
-	defer creating.Unlock()
-	if ask, exists := requests.GetIndexers()[feedName]; exists {
-		q := &question{}
-		_, err := ask(q)
-		return q.answer, err
-	}
-	f := New()
-	if err := requests.AddIndexers(cache.Indexers{feedName: func(obj any) ([]string, error) {
-		if q, asks := obj.(*question); asks {
-			q.answer = f
-		}
-		return nil, nil
-	}}); err != nil {
-		return nil, fmt.Errorf("adding to the cache which statuses cannot be written: %w", err)
-	}
-	return f, nil
+	return cachestate.Of(requests, "statusfailures.Failures", New)
 }
 
 // OnChange sets what is called for a request that is blocked from now on, or not any more.

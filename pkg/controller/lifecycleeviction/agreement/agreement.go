@@ -21,7 +21,6 @@ limitations under the License.
 package agreement
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
@@ -29,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller/evictionrequest/cachestate"
 )
 
 // Requests are those that were compared. It is safe for concurrent use, and only in memory.
@@ -37,34 +37,11 @@ type Requests struct {
 	wanted map[types.NamespacedName]sets.Set[string]
 }
 
-// feedName is the name of the function by which a cache has its Requests: it has no other place for them.
-const feedName = "agreement.Requests"
-
-// creating is locked while it is decided whether a cache has Requests.
-var creating sync.Mutex
-
-// question asks that function for them.
-type question struct{ answer *Requests }
-
 // Of returns the Requests of a cache of requests. All controllers of a process that share the cache share them.
 func Of(requests cache.Indexer) (*Requests, error) {
-	creating.Lock()
-	defer creating.Unlock()
-	if ask, exists := requests.GetIndexers()[feedName]; exists {
-		q := &question{}
-		_, err := ask(q)
-		return q.answer, err
-	}
-	r := &Requests{wanted: map[types.NamespacedName]sets.Set[string]{}}
-	if err := requests.AddIndexers(cache.Indexers{feedName: func(obj any) ([]string, error) {
-		if q, asks := obj.(*question); asks {
-			q.answer = r
-		}
-		return nil, nil
-	}}); err != nil {
-		return nil, fmt.Errorf("adding to the cache which requests were compared: %w", err)
-	}
-	return r, nil
+	return cachestate.Of(requests, "agreement.Requests", func() *Requests {
+		return &Requests{wanted: map[types.NamespacedName]sets.Set[string]{}}
+	})
 }
 
 // Set records the requesters that want the eviction, of those that may be of the group. The set must not change any more.
