@@ -38,18 +38,40 @@ func (c *Controller) endOf(ctx context.Context, t *target, eviction *lifecyclev1
 	switch {
 	case t.request != nil, isEvicted(t.evictions):
 		return awaiting, 0, nil
-	case t.pod != nil && isOpen && !hasBegun && len(t.wanted) == 0 && c.endedSince(t).Add(missingTimeout).After(t.now):
+	case t.pod == nil:
+		return c.endWithoutPod(ctx, t, isOpen, hasBegun)
+	case isOpen:
+		return c.endOfPod(ctx, t, hasBegun)
+	}
+	return awaiting, 0, nil
+}
+
+// endOfPod is endOf for an open Eviction whose pod is there.
+func (c *Controller) endOfPod(ctx context.Context, t *target, hasBegun bool) (end outcome, wait time.Duration, err error) {
+	if !hasBegun {
+		if len(t.wanted) > 0 {
+			return awaiting, 0, nil
+		}
 		// Somebody has made it by hand, and may request the eviction as well.
-		return awaiting, c.endedSince(t).Add(missingTimeout).Sub(t.now), nil
-	case t.pod != nil && isOpen && (hasBegun || len(t.wanted) == 0) && podutil.IsPodPhaseTerminal(t.pod.Status.Phase):
+		if wait := c.endedSince(t).Add(missingTimeout).Sub(t.now); wait > 0 {
+			return awaiting, wait, nil
+		}
+	}
+	switch {
+	case podutil.IsPodPhaseTerminal(t.pod.Status.Phase):
 		return evictedAs(lifecyclev1alpha1.EvictionConditionReasonPodTerminal, fmt.Sprintf("Target Pod %s finished with phase %s.", t.name, t.pod.Status.Phase)), 0, nil
-	case t.pod != nil && hasBegun:
+	case hasBegun:
 		return c.confirmDeletedRequest(ctx, t)
-	case t.pod != nil && isOpen && len(t.wanted) == 0:
-		return canceledAs(""), 0, nil
-	case t.pod == nil && (isOpen || len(t.evictions) > 0 && len(t.wanted) > 0):
+	}
+	return canceledAs(""), 0, nil
+}
+
+// endWithoutPod is endOf if the cache lacks the pod.
+func (c *Controller) endWithoutPod(ctx context.Context, t *target, isOpen, hasBegun bool) (end outcome, wait time.Duration, err error) {
+	switch {
+	case isOpen, len(t.evictions) > 0 && len(t.wanted) > 0:
 		return c.confirmMissing(ctx, t, slices.ContainsFunc(t.evictions, provesPod), hasBegun)
-	case t.pod == nil && len(t.evictions) == 0 && slices.ContainsFunc(t.requests, isNotOver):
+	case len(t.evictions) == 0 && slices.ContainsFunc(t.requests, isNotOver):
 		return c.confirmMissing(ctx, t, false, false)
 	}
 	return awaiting, 0, nil
