@@ -153,7 +153,7 @@ func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cord
 		// What refuses the change of a taint must not keep the node from being cordoned.
 		klog.FromContext(ctx).V(2).Info("Will cordon the node without removing its taint", "node", klog.KObj(node), "err", err)
 	}
-	return c.writer.setUnschedulable(ctx, node, true)
+	return c.writer.cordon(ctx, node)
 }
 
 // uncordon makes the node schedulable, unless another client has cordoned it.
@@ -162,20 +162,13 @@ func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWri
 	if err := c.confirmRelease(ctx, node, s.orders); err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
-	manager, err := c.writer.cordonedBy(ctx, node)
+	written, manager, err := c.writer.uncordon(ctx, node, c.cordonedBefore)
 	if err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
-	}
-	if manager == mergedManagers {
-		manager = c.cordonedBefore(node)
 	}
 	if manager != "" {
 		c.leaveCordoned(s, write, manager)
 		return nil
-	}
-	written, err := c.writer.setUnschedulable(ctx, node, false)
-	if err != nil {
-		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
 	s.node = written
 	c.failures.succeeded(node.Name, write.writeKey)
@@ -254,7 +247,7 @@ func (c *Controller) mustUncordon(node *v1.Node, view *nodeView) bool {
 // isOwnCordon reports whether the node may be unschedulable because of this controller: the status of
 // the node says that it is or was claimed, or a maintenance that completes may have cordoned it.
 // After this controller has uncordoned it, or has left it cordoned, only another client can have done
-// that. Who has, the API server says when the node is released: see cordonedBy.
+// that. Who has, the API server says when the node is released: see uncordon of the writer.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
 	if own, written := c.ownCordon(node); written {
 		return node.Spec.Unschedulable && own.unschedulable

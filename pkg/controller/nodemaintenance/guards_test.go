@@ -732,7 +732,7 @@ func TestEachWriteIsRemembered(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
-	if _, err := f.writer.setUnschedulable(f.ctx, f.node("n"), true); err != nil {
+	if _, err := f.writer.cordon(f.ctx, f.node("n")); err != nil {
 		t.Fatal(err)
 	}
 	if f.writer.isCurrentNode("n") {
@@ -764,10 +764,17 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
 	read := f.node("n")
+	write := func(node *v1.Node) (*v1.Node, error) {
+		if unschedulable {
+			return f.writer.cordon(f.ctx, node)
+		}
+		written, _, err := f.writer.uncordon(f.ctx, node, nil)
+		return written, err
+	}
 	if err := f.writer.setNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.writer.setUnschedulable(f.ctx, read, unschedulable); !apierrors.IsConflict(err) {
+	if _, err := write(read); !apierrors.IsConflict(err) {
 		t.Errorf("written, though it has changed: %v", err)
 	}
 	read = f.node("n")
@@ -775,7 +782,7 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	changed := f.node("n")
 	changed.Annotations = map[string]string{"agent": "1"}
 	f.update(changed)
-	if written, err := f.writer.setUnschedulable(f.ctx, read, unschedulable); err != nil || written.Spec.Unschedulable != unschedulable {
+	if written, err := write(read); err != nil || written.Spec.Unschedulable != unschedulable {
 		t.Errorf("not written after the change of an agent: %v", err)
 	}
 	attempts := 0
@@ -785,7 +792,7 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 		}
 		return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("an agent was faster"))
 	})
-	if written, err := f.writer.setUnschedulable(f.ctx, f.node("n"), unschedulable); err != nil || written.Spec.Unschedulable != unschedulable {
+	if written, err := write(f.node("n")); err != nil || written.Spec.Unschedulable != unschedulable {
 		t.Errorf("not written while an agent writes all the time: %v", err)
 	}
 	if attempts != maxStatusConflicts+1 {

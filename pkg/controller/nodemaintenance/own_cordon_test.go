@@ -17,6 +17,7 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 )
 
@@ -472,6 +475,33 @@ func TestCordonAfterTheNodeWasDone(t *testing.T) {
 	}
 }
 
+// Who applies a cordon to a cordoned node changes only its managed fields. That counts up to the moment of the write that
+// would undo it.
+func TestCordonAppliedBeforeTheUncordon(t *testing.T) {
+	applied := []metav1.ManagedFieldsEntry{{Manager: "by-hand", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+	f := newFixture(t)
+	f.createReadyNode("n", map[string]string{"a": ""})
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(10 * time.Second)
+	node, changed := f.node("n"), false
+	node.ManagedFields = applied
+	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if changed || !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"unschedulable":false`) {
+			return false, nil, nil
+		}
+		changed = true
+		if err := f.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+			t.Error(err)
+		}
+		return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("it was applied"))
+	})
+	f.complete("m")
+	f.run(time.Minute)
+	if node := f.node("n"); !changed || !node.Spec.Unschedulable || maintenance.IsClaimed(node) {
+		t.Errorf("applied %t, unschedulable %t, claimed %t: %q", changed, node.Spec.Unschedulable, maintenance.IsClaimed(node), f.events)
+	}
+}
+
 // What the managed fields of another node with the name say is not about this one.
 func TestCordonOfAnotherNode(t *testing.T) {
 	f := newFixture(t)
@@ -479,12 +509,12 @@ func TestCordonOfAnotherNode(t *testing.T) {
 	f.changeNamed("n", func(node *v1.Node) {
 		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 	})
-	if manager, err := f.writer.cordonedBy(f.ctx, f.node("n")); manager != "kubelet" || err != nil {
+	if _, manager, err := f.writer.uncordon(f.ctx, f.node("n"), nil); manager != "kubelet" || err != nil {
 		t.Errorf("the same node: got %q, %v", manager, err)
 	}
 	before := f.node("n").DeepCopy()
 	before.UID = "before"
-	if manager, err := f.writer.cordonedBy(f.ctx, before); manager != "" || !apierrors.IsConflict(err) {
+	if _, manager, err := f.writer.uncordon(f.ctx, before, nil); manager != "" || !apierrors.IsConflict(err) {
 		t.Errorf("the node before it: got %q, %v", manager, err)
 	}
 }

@@ -167,23 +167,60 @@ func (w *writer) forgetMaintenance(name string) {
 	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
 }
 
-// setUnschedulable cordons or uncordons the node, unless it has changed in what the decision was based on,
-// and returns it as it is then: a controller that continues after it has lost its lease must not cordon
-// a node that was released since, which nobody would uncordon.
-func (w *writer) setUnschedulable(ctx context.Context, node *v1.Node, unschedulable bool) (written *v1.Node, err error) {
-	spec := map[string]any{"unschedulable": unschedulable}
+// cordon makes the node unschedulable, unless it has changed in what the decision was based on, and returns it as it is
+// then: a controller that continues after it has lost its lease must not cordon a node that was released since, which nobody
+// would uncordon.
+func (w *writer) cordon(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
 	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
-		written, err = w.patchSpec(ctx, node, spec, true)
+		written, err = w.patchUnschedulable(ctx, node, true, true)
 		return err
 	})
 	if errors.Is(err, errContended) {
 		// Whoever writes the node all the time must not keep it from being cordoned.
-		written, err = w.patchSpec(ctx, node, spec, false)
+		written, err = w.patchUnschedulable(ctx, node, true, false)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("setting spec.unschedulable of the node to %t: %w", unschedulable, err)
+		return nil, fmt.Errorf("setting spec.unschedulable of the node to true: %w", err)
 	}
 	return written, nil
+}
+
+// uncordon makes the node schedulable, unless it has changed in what the decision was based on, and returns it as it is
+// then; or, if another client wants it to be unschedulable, that field manager. ofMerged says who has cordoned it if the
+// managed fields do not, and "" if that is this controller. The managed fields are read from the API server, because the
+// cache does not have them, and that version is the precondition: who applies a cordon to a cordoned node changes nothing
+// else.
+func (w *writer) uncordon(ctx context.Context, node *v1.Node, ofMerged func(*v1.Node) string) (written *v1.Node, manager string, err error) {
+	latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("reading who has cordoned the node: %w", err)
+	case latest.UID != node.UID:
+		return nil, "", apierrors.NewConflict(nodeResource, node.Name, errors.New("another node has its name now"))
+	case needsDecision(node, latest):
+		w.wroteNode(node, latest.ResourceVersion) // The next decision waits until the cache has it.
+		return nil, "", apierrors.NewConflict(nodeResource, node.Name, errors.New("the cache does not have its latest version"))
+	}
+	err = w.asDecided(ctx, latest, func(node *v1.Node) (err error) {
+		if manager = cordonedBy(node); manager == mergedManagers {
+			manager = ofMerged(node)
+		}
+		if manager == "" {
+			written, err = w.patchUnschedulable(ctx, node, false, true)
+		}
+		return err
+	})
+	if errors.Is(err, errContended) {
+		written, err = w.patchUnschedulable(ctx, node, false, false) // As for a cordon.
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("setting spec.unschedulable of the node to false: %w", err)
+	}
+	return written, manager, nil
+}
+
+func (w *writer) patchUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
+	return w.patchSpec(ctx, node, map[string]any{"unschedulable": unschedulable}, asRead)
 }
 
 // cordonPath is the field that a cordon sets.
@@ -194,20 +231,13 @@ var cordonPath = fieldpath.MakePathOrDie("spec", "unschedulable")
 const mergedManagers = "ancient-changes"
 
 // cordonedBy returns the field manager that has made the node unschedulable, and "" if that is this controller,
-// or the API server does not say; mergedManagers may be this controller. The managed fields are read there, because
-// the cache does not have them. Whoever updates the field to the value that it has already does not become its manager,
-// but who applies that does, beside this controller, and wants the node to be unschedulable as long as it says so.
-func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string, err error) {
-	latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
-	if err != nil {
-		return "", fmt.Errorf("reading who has cordoned the node: %w", err)
-	}
-	if latest.UID != node.UID {
-		return "", apierrors.NewConflict(nodeResource, node.Name, errors.New("another node has its name now"))
-	}
+// or the API server does not say; mergedManagers may be this controller. Whoever updates the field to the value that it
+// has already does not become its manager, but who applies that does, beside this controller, and wants the node to be
+// unschedulable as long as it says so.
+func cordonedBy(node *v1.Node) (manager string) {
 	own := false
-	for i := range latest.ManagedFields {
-		entry := &latest.ManagedFields[i]
+	for i := range node.ManagedFields {
+		entry := &node.ManagedFields[i]
 		if entry.FieldsV1 == nil || entry.Subresource != "" {
 			continue
 		}
@@ -219,7 +249,7 @@ func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string,
 		case name == fieldManager:
 			own = true
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
-			return name, nil
+			return name
 		case name == mergedManagers:
 			manager = cmp.Or(manager, mergedManagers)
 		default:
@@ -227,9 +257,9 @@ func (w *writer) cordonedBy(ctx context.Context, node *v1.Node) (manager string,
 		}
 	}
 	if own {
-		return "", nil
+		return ""
 	}
-	return manager, nil
+	return manager
 }
 
 // cordonPlanned cordons a node, removes the taint of planned nodes, and returns it as it is then. The
