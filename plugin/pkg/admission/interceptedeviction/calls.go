@@ -121,8 +121,8 @@ func (e *eviction) requestsNothing(request *coordinationv1alpha1.EvictionRequest
 // gracePeriodOf returns what the request has to say about deleteOptions.gracePeriodSeconds of its callers: nil
 // if it is the period of the pod, and change if that is not what it says. The shortest counts, as for deletions.
 func (e *eviction) gracePeriodOf(request *coordinationv1alpha1.EvictionRequest) (seconds *string, change bool) {
-	own := ptr.Deref(e.pod.Spec.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds))
-	asked := max(0, ptr.Deref(e.gracePeriod, own))
+	own := deletedAfter(ptr.Deref(e.pod.Spec.TerminationGracePeriodSeconds, int64(v1.DefaultTerminationGracePeriodSeconds)))
+	asked := deletedAfter(ptr.Deref(e.gracePeriod, own))
 	if request != nil && evictionrequesttools.IsRequestedByCalls(request) {
 		said, known := evictionrequesttools.EvictionCallGracePeriod(request)
 		if !known {
@@ -140,4 +140,13 @@ func (e *eviction) gracePeriodOf(request *coordinationv1alpha1.EvictionRequest) 
 		return nil, said != ""
 	}
 	return ptr.To(strconv.FormatInt(asked, 10)), true
+}
+
+// deletedAfter returns after how many seconds a pod is killed that is deleted with this grace period: one for a negative
+// period, see rest.BeforeDelete. Zero would remove the pod before it has ended.
+func deletedAfter(gracePeriod int64) int64 {
+	if gracePeriod < 0 {
+		return 1
+	}
+	return gracePeriod
 }
