@@ -20,6 +20,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,21 +135,10 @@ func (c *Controller) expireCalls(ctx context.Context, now, noTimeoutBefore time.
 }
 
 // withdrawCalls removes the requester that stands for all callers of pods/eviction and what the request
-// says about their calls. It returns nil if the request has changed concurrently, such as by a call.
+// says about their calls. It returns nil if the request has changed concurrently in what matters for that, such as by a
+// call: whoever writes labels and annotations all the time must not keep it.
 func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, why change) (*coordinationv1alpha1.EvictionRequest, error) {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid":             request.UID,
-			"resourceVersion": request.ResourceVersion,
-			"annotations": map[string]any{
-				coordinationv1alpha1.EvictionCallTimeAnnotation:        nil,
-				coordinationv1alpha1.EvictionCallCordonAnnotation:      nil,
-				coordinationv1alpha1.EvictionCallsRepeatAnnotation:     nil,
-				coordinationv1alpha1.EvictionCallGracePeriodAnnotation: nil,
-			},
-		},
-		"spec": map[string]any{"requesters": evictionrequesttools.RequestersWithoutCalls(request)},
-	})
+	patch, err := callsPatch(request)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
 	}
@@ -157,11 +149,46 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
-		Patch(callCtx, request.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+		Patch(callCtx, request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	err = w.failedTest(callCtx, request, err, func(stored *coordinationv1alpha1.EvictionRequest) bool {
+		return maps.Equal(callAnnotations(stored), callAnnotations(request))
+	})
 	if err != nil {
 		return nil, ignoreStale(ctx, request, "withdrawing "+coordinationv1alpha1.EvictionRequesterEvictions, err)
 	}
 	w.wrote(written)
 	recordEvents(w.recorder, written, []change{why})
 	return written, nil
+}
+
+// callAnnotations are those about calls that a request has.
+func callAnnotations(request *coordinationv1alpha1.EvictionRequest) map[string]string {
+	found := map[string]string{}
+	for _, name := range []string{
+		coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
+		coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
+	} {
+		if value, has := request.Annotations[name]; has {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+// callsPatch returns a JSON patch that withdraws the callers, if there was neither a change of the spec nor a call since. Its
+// tests do not fail for other changes.
+func callsPatch(request *coordinationv1alpha1.EvictionRequest) ([]byte, error) {
+	operations := []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": request.UID},
+		{"op": "test", "path": "/metadata/generation", "value": request.Generation},
+		{"op": "replace", "path": "/spec/requesters", "value": evictionrequesttools.RequestersWithoutCalls(request)},
+	}
+	annotations := callAnnotations(request)
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		path := "/metadata/annotations/" + strings.ReplaceAll(name, "/", "~1")
+		operations = append(operations,
+			map[string]any{"op": "test", "path": path, "value": annotations[name]},
+			map[string]any{"op": "remove", "path": path})
+	}
+	return json.Marshal(operations)
 }

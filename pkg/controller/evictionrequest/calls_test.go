@@ -102,12 +102,26 @@ func TestCallsExpireAt(t *testing.T) {
 	}
 }
 
+// withdrawal is the patch that leaves these requesters.
+func withdrawal(requesters string, request *coordinationv1alpha1.EvictionRequest) string {
+	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":"/metadata/generation","value":%d},{"op":"replace","path":"/spec/requesters","value":%s}`,
+		request.UID, request.Generation, requesters)
+	for _, name := range []string{"eviction-call-cordon", "eviction-call-time", "eviction-calls-repeat"} {
+		if value, has := request.Annotations["coordination.k8s.io/"+name]; has {
+			path := "/metadata/annotations/coordination.k8s.io~1" + name
+			patch += fmt.Sprintf(`,{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}`, path, value, path)
+		}
+	}
+	return patch + "]"
+}
+
 // One sync withdraws the callers, cancels the request and says so. The patch must not apply to a
 // request that has been called for since.
 func TestSyncExpiresCalls(t *testing.T) {
 	for name, test := range map[string]struct {
-		request      *coordinationv1alpha1.EvictionRequest
-		after        time.Duration
+		request *coordinationv1alpha1.EvictionRequest
+		after   time.Duration
+		// wantPatch are the requesters that the patch leaves, if there is one.
 		wantPatch    string
 		wantCanceled bool
 		wantWait     time.Duration
@@ -119,12 +133,12 @@ func TestSyncExpiresCalls(t *testing.T) {
 		},
 		"calls that have expired": {
 			request: newRequest(version("17"), withoutRequesters, calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch:    `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null,"coordination.k8s.io/eviction-calls-repeat":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[]}}`,
+			wantPatch:    `[]`,
 			wantCanceled: true, wantEvents: []string{"EvictionCallsExpired", "EvictionCanceled", "EvictionCanceled"},
 		},
 		"others are left": {
 			request: newRequest(version("17"), calledAt(0), having(targets(), active(builtIn, 0))), after: 15 * time.Minute,
-			wantPatch:  `{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null,"coordination.k8s.io/eviction-calls-repeat":null},"resourceVersion":"17","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`,
+			wantPatch:  `[{"name":"drain.example.com"}]`,
 			wantEvents: []string{"EvictionCallsExpired"},
 		},
 	} {
@@ -141,6 +155,9 @@ func TestSyncExpiresCalls(t *testing.T) {
 				if action, patches := action.(clienttesting.PatchAction); patches {
 					patch += string(action.GetPatch())
 				}
+			}
+			if test.wantPatch != "" {
+				test.wantPatch = withdrawal(test.wantPatch, test.request)
 			}
 			if diff := cmp.Diff(test.wantPatch, patch); diff != "" {
 				t.Errorf("unexpected patch (-want, +got):\n%s", diff)
@@ -245,8 +262,7 @@ func TestSyncWithdrawsCallsOfUncordonedNode(t *testing.T) {
 			}
 			var wantPatches, wantEvents []string
 			if test.want {
-				wantPatches = []string{`{"metadata":{"annotations":{"coordination.k8s.io/eviction-call-cordon":null,"coordination.k8s.io/eviction-call-grace-period-seconds":null,"coordination.k8s.io/eviction-call-time":null,"coordination.k8s.io/eviction-calls-repeat":null},"resourceVersion":"` +
-					test.request.ResourceVersion + `","uid":"` + string(requestUID) + `"},"spec":{"requesters":[{"name":"drain.example.com"}]}}`}
+				wantPatches = []string{withdrawal(`[{"name":"drain.example.com"}]`, test.request)}
 				wantEvents = []string{"NodeUncordoned: Withdrew requester eviction.k8s.io: node node-1 was cordoned when pods/eviction was called, and is schedulable again."}
 			}
 			if diff := cmp.Diff(wantPatches, patches); diff != "" {
@@ -306,7 +322,11 @@ func TestSyncExpiresRepeatedCalls(t *testing.T) {
 	}
 	sync(time.Minute)
 	sync(3 * time.Minute)
-	f.addToCache(t, newRequest(version("18"), withoutRequesters, calledAt(3*time.Minute), repeatedly, having(targets(), active(builtIn, 0))))
+	again := newRequest(version("18"), withoutRequesters, calledAt(3*time.Minute), repeatedly, having(targets(), active(builtIn, 0)))
+	f.addToCache(t, again)
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(again.Namespace).Update(ctx, again, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	sync(3*time.Minute + 10*time.Second)
 	sync(6*time.Minute + 9*time.Second)
 	sync(6*time.Minute + 10*time.Second)

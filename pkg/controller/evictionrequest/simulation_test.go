@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -662,7 +663,7 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewNotFound(evictionRequestResource, action.GetName())
 		}
 		if action.GetPatchType() == types.JSONPatchType {
-			written, err := s.patchStatus(current, action.GetPatch())
+			written, err := s.patch(current, action.GetPatch())
 			return true, written, err
 		}
 		var patch coordinationv1alpha1.EvictionRequest
@@ -674,12 +675,6 @@ func (s *sim) react(action clienttesting.Action) (bool, runtime.Object, error) {
 		}
 		written := current.DeepCopy()
 		maps.Copy(written.Labels, patch.Labels)
-		if len(patch.Annotations) > 0 {
-			s.checkWithdrawal(current, &patch)
-			s.record("the callers of %s are withdrawn", current.Name)
-			written.Spec.Requesters, written.Annotations = patch.Spec.Requesters, nil
-			written.Generation++
-		}
 		s.writes++
 		s.store(written)
 		s.own[written.Name] = written.ResourceVersion
@@ -718,31 +713,35 @@ func (s *sim) storeStatus(current, updated *coordinationv1alpha1.EvictionRequest
 	return written.DeepCopy()
 }
 
-// patchStatus stores the status that a JSON patch has, if its tests succeed: that is how the controller writes after
-// several conflicts in succession.
-func (s *sim) patchStatus(current *coordinationv1alpha1.EvictionRequest, patch []byte) (*coordinationv1alpha1.EvictionRequest, error) {
-	var operations []struct {
-		Op, Path string
-		Value    json.RawMessage
-	}
-	if err := json.Unmarshal(patch, &operations); err != nil {
+// patch stores what a JSON patch makes of a request, if its tests succeed: so the controller withdraws calls, and writes the
+// status after several conflicts in succession.
+func (s *sim) patch(current *coordinationv1alpha1.EvictionRequest, patch []byte) (*coordinationv1alpha1.EvictionRequest, error) {
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
 		return nil, err
 	}
-	expected, updated := current.DeepCopy(), current.DeepCopy()
-	expected.Status, updated.Status = coordinationv1alpha1.EvictionRequestStatus{}, coordinationv1alpha1.EvictionRequestStatus{}
-	for _, operation := range operations {
-		into := map[string]any{
-			"test /metadata/uid": &expected.UID, "test /metadata/generation": &expected.Generation, "test /status": &expected.Status,
-			"replace /status": &updated.Status,
-		}[operation.Op+" "+operation.Path]
-		if err := json.Unmarshal(operation.Value, into); err != nil {
-			return nil, err
-		}
+	before, err := json.Marshal(current)
+	if err != nil {
+		return nil, err
 	}
-	if !apiequality.Semantic.DeepEqual(expected, current) {
+	after, err := operations.Apply(before)
+	if err != nil {
 		return nil, apierrors.NewInvalid(coordinationv1alpha1.SchemeGroupVersion.WithKind("EvictionRequest").GroupKind(), current.Name, nil)
 	}
-	return s.storeStatus(current, updated), nil
+	updated := &coordinationv1alpha1.EvictionRequest{}
+	if err := json.Unmarshal(after, updated); err != nil {
+		return nil, err
+	}
+	if apiequality.Semantic.DeepEqual(updated.Spec, current.Spec) {
+		return s.storeStatus(current, updated), nil
+	}
+	s.checkWithdrawal(current, updated)
+	s.record("the callers of %s are withdrawn", current.Name)
+	updated.Generation++
+	s.writes++
+	s.store(updated)
+	s.own[updated.Name] = updated.ResourceVersion
+	return updated.DeepCopy(), nil
 }
 
 // evictPod handles the eviction call of the controller. Other changes happen before it returns.

@@ -228,19 +228,26 @@ func (w *requestWriter) patchStatus(ctx context.Context, request *coordinationv1
 	}
 	written, err := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).
 		Patch(ctx, request.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	return written, w.failedTest(ctx, request, err, func(stored *coordinationv1alpha1.EvictionRequest) bool {
+		return apiequality.Semantic.DeepEqual(stored.Status, request.Status)
+	})
+}
+
+// failedTest returns the error of a JSON patch, as a conflict if a test of it has failed, so that the decision is outdated.
+// The API server does not say whether a patch is invalid for that reason or because of what it writes, which is not tried
+// again soon. isAsTested is about what the patch has tested besides the UID and the generation.
+func (w *requestWriter) failedTest(ctx context.Context, request *coordinationv1alpha1.EvictionRequest, err error, isAsTested func(stored *coordinationv1alpha1.EvictionRequest) bool) error {
 	if !apierrors.IsInvalid(err) {
-		return written, err
+		return err
 	}
-	// Either a test has failed, so that the decision is outdated, or the status is invalid. The API server does not say
-	// which, and what would be logged as a conflict is not tried again soon.
 	stored, readErr := w.client.CoordinationV1alpha1().EvictionRequests(request.Namespace).Get(ctx, request.Name, metav1.GetOptions{})
 	switch {
 	case readErr != nil:
-		return nil, readErr
-	case stored.UID == request.UID && stored.Generation == request.Generation && apiequality.Semantic.DeepEqual(stored.Status, request.Status):
-		return nil, err
+		return readErr
+	case stored.UID == request.UID && stored.Generation == request.Generation && isAsTested(stored):
+		return err
 	}
-	return nil, apierrors.NewConflict(requestResource, request.Name, err)
+	return apierrors.NewConflict(requestResource, request.Name, err)
 }
 
 // created measures what kube-apiserver has written when it created the request, instead of a write of
