@@ -289,7 +289,7 @@ func (f *fixture) storedEntries() int {
 	for _, pod := range f.pods.GetStore().List() {
 		uncertain.Delete(pod.(*v1.Pod).UID)
 	}
-	return f.seen.uids.Len() + len(f.calls.last) + len(i.evicted.times) + len(i.retryAfter.times) + len(i.recordAfter.times) + len(i.conflicts.times) + len(f.marked.times) + i.changed.uids.Len() + uncertain.Len() +
+	return f.seen.uids.Len() + len(f.calls.last) + len(i.evicted.times) + len(i.retryAfter.times) + len(i.recordAfter.times) + len(i.failing.times) + len(f.marked.times) + i.changed.uids.Len() + uncertain.Len() +
 		len(i.waiting.queues) + len(i.waiting.budgets) + len(i.waiting.taken) + len(f.outages.refused) + len(f.writer.pending.pending)
 }
 

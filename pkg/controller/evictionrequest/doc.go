@@ -109,7 +109,8 @@ limitations under the License.
 //     one second, or ten if that happens repeatedly.
 //   - Other refusals are about one pod. They follow the same schedule, and are retried when the pod changes, after
 //     5 seconds, doubling to a minute. A conflict is retried within two seconds: who writes to a pod must not be
-//     able to keep it. After half a minute of conflicts only, the condition Blocked says so.
+//     able to keep it. After half a minute of answers that say nothing about the pod, such as conflicts and timeouts of
+//     webhooks, the condition Blocked says so.
 //   - If an eviction gets no response, the pod is read from the API server before the next attempt.
 //   - The budgets of a pod are looked up by its labels in one index for all controllers of a process (index.go in
 //     component-helpers/apps/poddisruptionbudget). An index function of the cache records what has changed while

@@ -214,7 +214,7 @@ func newController(
 		evicted:       newPodTimes(),
 		retryAfter:    newPodTimes(),
 		recordAfter:   newPodTimes(),
-		conflicts:     newPodTimes(),
+		failing:       newPodTimes(),
 		changed:       newPodSet(),
 		uncertain:     newPodSet(),
 		owners:        c.owners,

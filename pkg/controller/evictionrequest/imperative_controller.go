@@ -75,9 +75,9 @@ const (
 	// not be able to keep it.
 	maxConflictDelay = 2 * time.Second
 
-	// conflictTolerance is for how long attempts may end with conflicts before that is shown as what blocks the
-	// eviction. Single ones are ordinary: others write to the pod or its budget.
-	conflictTolerance = 30 * time.Second
+	// failureTolerance is for how long attempts may end with answers that say nothing about the pod, such as conflicts or
+	// timeouts of webhooks, before that is shown as what blocks the eviction. Single ones are ordinary.
+	failureTolerance = 30 * time.Second
 
 	// minChangePause is the first delay before a change of a refused pod may cause another attempt. It doubles with
 	// each refusal, up to minRetryDelay.
@@ -113,8 +113,8 @@ type imperativeInterceptor struct {
 	// retryAfter holds the times before which the API server asked not to retry the eviction of a
 	// pod.
 	retryAfter *podTimes
-	// conflicts holds the times since which the attempts for a pod end with conflicts.
-	conflicts *podTimes
+	// failing holds the times since which all attempts for a pod have ended with such answers.
+	failing *podTimes
 	// recordAfter holds the times before which the verdict about a budget is not recorded (again), because that failed,
 	// or took the place of one about another budget.
 	recordAfter *podTimes
@@ -371,19 +371,19 @@ func (i *imperativeInterceptor) evictPod(ctx context.Context, e *eviction) error
 	if delay, asked := requestedDelay(err); asked {
 		i.retryAfter.set(e.pod.UID, now.Add(delay))
 	}
-	if outcome != podeviction.Retry && outcome != podeviction.NotRequested || !conflict {
-		i.conflicts.remove(e.pod.UID)
+	contended := refusedAsAllowed && !conflict
+	if outcome == podeviction.Retry && !contended && isAnswer(err) || outcome == podeviction.NotRequested && conflict {
+		i.failed(ctx, began, now, e, err)
+	} else {
+		i.failing.remove(e.pod.UID)
 	}
 	switch outcome {
 	case podeviction.Retry:
-		return i.retry(ctx, now, e, err, refusedAsAllowed && !conflict, conflict)
+		return i.retry(ctx, now, e, err, contended, conflict)
 	case podeviction.NotRequested:
 		// The event of that change is on its way: the request changes, or its drain has ended and it is withdrawn.
 		klog.FromContext(ctx).V(2).Info("Not evicted, because the cached request is old, or about to be withdrawn", "pod", klog.KObj(e.pod), "err", err)
 		i.queue.AddAfter(itemOf(e.key()), min(i.backoff.When(e.key()), maxContentionDelay))
-		if conflict && i.isLasting(now, e.pod) {
-			return i.recordConflict(ctx, now, e, err)
-		}
 		return nil
 	}
 	i.refresh(e)
@@ -492,32 +492,36 @@ func (i *imperativeInterceptor) retry(ctx context.Context, now time.Time, e *evi
 		delay = min(i.backoff.When(e.key()), maxContentionDelay)
 	}
 	i.queue.AddAfter(item, delay)
-	if conflict && i.isLasting(now, e.pod) {
-		return i.recordConflict(ctx, now, e, err)
-	}
 	return nil
 }
 
-// isLasting reports whether the attempts for the pod have ended with conflicts for a while. This is one of them.
-func (i *imperativeInterceptor) isLasting(now time.Time, pod *v1.Pod) bool {
-	since, found := i.conflicts.get(pod.UID)
+// failed records that an attempt that began at this time has failed with an answer that says nothing about the pod. If all of
+// them do for a while, the status shows, once, that this blocks the eviction. They go on as often as before.
+func (i *imperativeInterceptor) failed(ctx context.Context, began, now time.Time, e *eviction, failure error) {
+	since, found := i.failing.get(e.pod.UID)
 	if !found {
-		i.conflicts.set(pod.UID, now)
-		return false
+		since = began
+		i.failing.set(e.pod.UID, since)
 	}
-	return now.Sub(since) >= conflictTolerance
-}
-
-// recordConflict shows that conflicts block the eviction, once. The attempts go on as often as before.
-func (i *imperativeInterceptor) recordConflict(ctx context.Context, now time.Time, e *eviction, err error) error {
+	if now.Sub(since) < failureTolerance {
+		return
+	}
 	i.refresh(e)
 	if isBlockedBy(&e.request.Status, coordinationv1alpha1.EvictionRequestReasonEvictionRefused) {
-		return nil
+		return
 	}
 	status := e.request.Status.DeepCopy()
 	setCondition(now, status, coordinationv1alpha1.EvictionRequestConditionBlocked, metav1.ConditionTrue, coordinationv1alpha1.EvictionRequestReasonEvictionRefused,
-		plaintext.Truncate(fmt.Sprintf("Each attempt for %s has ended with a conflict, the last one: %v", conflictTolerance, err), maxMessageLength))
-	return i.writer.setStatus(ctx, e.request, status)
+		plaintext.Truncate(fmt.Sprintf("Each attempt for %s has failed, the last one: %v", failureTolerance, failure), maxMessageLength))
+	if err := i.writer.setStatus(ctx, e.request, status); err != nil {
+		klog.FromContext(ctx).V(2).Info("Could not record that all attempts to evict the pod fail, will retry", "pod", klog.KObj(e.pod), "err", err)
+	}
+}
+
+// isAnswer reports whether the API server has answered.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
 }
 
 // requestedDelay returns the delay that the response asks for, within limits.
@@ -567,7 +571,7 @@ func (i *imperativeInterceptor) forget(key types.NamespacedName) {
 	i.evicted.remove(uid)
 	i.retryAfter.remove(uid)
 	i.recordAfter.remove(uid)
-	i.conflicts.remove(uid)
+	i.failing.remove(uid)
 	i.changed.remove(uid)
 	i.backoff.Forget(key)
 }

@@ -258,13 +258,13 @@ func TestEvictionThatIsNotRequestedForLong(t *testing.T) {
 	f := newFixture(t, newRequest(imperativeActive()), newPod())
 	f.evictErr = notRequested()
 	f.syncEviction(t, requestKeyOfPod)
-	f.clock.Step(conflictTolerance - time.Second)
+	f.clock.Step(failureTolerance - time.Second)
 	f.syncEviction(t, requestKeyOfPod)
 	f.expectWrites(t)
 	f.clock.Step(time.Second)
 	f.syncEviction(t, requestKeyOfPod)
 	f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
-		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has ended with a conflict, the last one: "+f.evictErr.Error(), conflictTolerance)))
+		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has failed, the last one: "+f.evictErr.Error(), failureTolerance)))
 	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxContentionDelay {
 		t.Errorf("the next attempt is after %s, want at most %s", got, maxContentionDelay)
 	}
@@ -278,7 +278,7 @@ func TestRequestChangesDuringTheEviction(t *testing.T) {
 		"refused":       apierrors.NewForbidden(podResource, podName, errUnreachable),
 	} {
 		f := newFixture(t, newRequest(imperativeActive()), newPod())
-		f.imperative.conflicts.set(podUID, f.clock.Now().Add(-conflictTolerance))
+		f.imperative.failing.set(podUID, f.clock.Now().Add(-failureTolerance))
 		f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
 			f.addToCache(t, newRequest(imperativeActive(), func(request *coordinationv1alpha1.EvictionRequest) { request.ResourceVersion = "later" }))
 			return evictErr
@@ -304,7 +304,7 @@ func TestConflictsEndWithTheRequest(t *testing.T) {
 	f.sendDelete(t, newRequest(imperativeActive()))
 	f.syncEviction(t, requestKeyOfPod)
 	f.sendUpdate(t, newRequest(imperativeActive()))
-	f.clock.Step(conflictTolerance)
+	f.clock.Step(failureTolerance)
 	f.syncEviction(t, requestKeyOfPod)
 	f.expectWrites(t)
 }
@@ -372,18 +372,18 @@ func TestLastingConflictsAreShown(t *testing.T) {
 	f := newFixture(t, newRequest(imperativeActive()), newPod())
 	f.evictErr = apierrors.NewConflict(podResource, podName, errUnreachable)
 	f.syncEviction(t, requestKeyOfPod)
-	f.clock.Step(conflictTolerance - time.Second)
+	f.clock.Step(failureTolerance - time.Second)
 	f.syncEviction(t, requestKeyOfPod)
 	f.expectWrites(t)
 	f.clock.Step(time.Second)
 	f.syncEviction(t, requestKeyOfPod)
 	f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
-		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has ended with a conflict, the last one: "+f.evictErr.Error(), conflictTolerance)))
+		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has failed, the last one: "+f.evictErr.Error(), failureTolerance)))
 	f.client.ClearActions()
 	if got := f.evictions.after[itemOf(requestKeyOfPod)]; got <= 0 || got > maxConflictDelay {
 		t.Errorf("the next attempt is after %s, want at most %s", got, maxConflictDelay)
 	}
-	request := newRequest(imperativeActive(condition(blocked, metav1.ConditionTrue, "EvictionRefused", "", conflictTolerance)))
+	request := newRequest(imperativeActive(condition(blocked, metav1.ConditionTrue, "EvictionRefused", "", failureTolerance)))
 	f.sendUpdate(t, request)
 	f.clock.Step(time.Minute)
 	f.syncEviction(t, requestKeyOfPod)
@@ -391,8 +391,46 @@ func TestLastingConflictsAreShown(t *testing.T) {
 	// One that ends otherwise begins anew.
 	f.evictErr = errUnreachable
 	f.syncEviction(t, requestKeyOfPod)
-	if len(f.imperative.conflicts.times) > 0 {
+	if len(f.imperative.failing.times) > 0 {
 		t.Error("the conflicts count on after another response")
+	}
+}
+
+// A webhook that hangs, or refuses with a status that API servers have for other reasons, is shown like one that forbids.
+func TestLastingFailuresAreShown(t *testing.T) {
+	status := func(code int32, reason metav1.StatusReason, retryAfter int32) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: "admission webhook \"w\" denied the request: not now",
+			Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfter}}}
+	}
+	for name, test := range map[string]struct {
+		err  error
+		took time.Duration
+	}{
+		"hangs":             {apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0), failureTolerance},
+		"not found":         {status(404, metav1.StatusReasonNotFound, 0), 0},
+		"unavailable":       {status(503, metav1.StatusReasonServiceUnavailable, 0), 0},
+		"gateway":           {status(504, metav1.StatusReasonTimeout, 0), 0},
+		"too many requests": {status(429, metav1.StatusReasonTooManyRequests, 5), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newRequest(imperativeActive()), newPod())
+			f.imperative.evict = func(context.Context, *coordinationv1alpha1.EvictionRequest, string, *v1.Pod) error {
+				f.clock.Step(test.took)
+				return test.err
+			}
+			f.syncEviction(t, requestKeyOfPod)
+			if test.took == 0 {
+				f.expectWrites(t)
+				f.clock.Step(failureTolerance)
+				for range 2 { // One that may have succeeded reads the pod first.
+					if len(f.writes(t)) == 0 {
+						f.syncEviction(t, requestKeyOfPod)
+					}
+				}
+			}
+			f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
+				condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has failed, the last one: "+test.err.Error(), failureTolerance)))
+		})
 	}
 }
 
@@ -417,7 +455,7 @@ func TestLastingConflictsOfUnreadyPod(t *testing.T) {
 	}
 	f.syncEviction(t, requestKeyOfPod)
 	f.expectWrites(t, newStatus(targets(), active(builtIn, 0),
-		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has ended with a conflict, the last one: "+changed.Error(), 30*time.Second)))
+		condition(blocked, metav1.ConditionTrue, "EvictionRefused", "Each attempt for 30s has failed, the last one: "+changed.Error(), 30*time.Second)))
 	// A budget that is being processed is about all of its pods.
 	f = newFixture(t, newRequest(imperativeActive()), newPod(), newBudget("web", allowing(1)))
 	f.evictErr = changed
