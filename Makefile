@@ -144,8 +144,8 @@ test-rollout: real-nodes base-node _output/bin/images ## roll our images out to 
 test-e2e-upstream: real-nodes upstream-tests $(if $(filter on off,$(MODE)),,base-node) ## upstream's tests of workloads, evictions and static pods on real nodes: our gates on, off, and the pristine base, as root: MODE=on FOCUS=...
 	@echo "==> upstream's tests (about 10 minutes for each of: $(or $(MODE),on off base))"; _output/bin/e2e $(call flags,mode focus)
 bench: control-plane local-cluster-tools base ## evictions and drains against kubectl drain of the base, 5,000 nodes, the API server with and without EvictionLane, the surge of Deployments, 150,000 pods at once, 1,000 ReplicaSets with pod pickers, 5,000 nodes so many at a time, and the targets, about 80 minutes without the last: PARTS=evictions,lane,idle,drain,scale,surge,mass,podpicker,fleet PODS=500 RUNS=5 DRAIN_PODS=100 IDLE=1000 SCALE_NODES=5000 SURGE=200 SURGE_REPLICAS=1000 MASS_PODS=150000 LANE_PODS=2000 PICKER_SETS=1000 FLEET_NODES=5000 FLEET_PODS=30 FLEET_AT_ONCE=20 FLEET_DRAINS=200
-	@$(call build-in-tree,./hack/bench ./cmd/kubectl-maintenance); echo '==> benchmark (about 80 minutes)'; \
-	_output/bin/bench $(call flags,parts scale-nodes surge surge-replicas mass-pods lane-pods picker-sets fleet-nodes fleet-pods fleet-at-once fleet-drains pods runs drain-pods idle) $(patsubst %,--enforce=%,$(ENFORCE))
+	@$(call build-in-tree,./test/performance ./cmd/kubectl-maintenance); echo '==> benchmark (about 80 minutes)'; \
+	_output/bin/performance $(call flags,parts scale-nodes surge surge-replicas mass-pods lane-pods picker-sets fleet-nodes fleet-pods fleet-at-once fleet-drains pods runs drain-pods idle) $(patsubst %,--enforce=%,$(ENFORCE))
 test-programs: control-plane local-cluster-tools _output/bin/gotestsum _output/bin/promtool
 	@$(call build-in-tree,$(DEMO_PROGRAMS))
 

@@ -74,7 +74,7 @@ main() {
     return
   fi
   echo '==> linting (up to 7 minutes on two cores the first time)'
-  mapfile -t packages < <(directories cmd pkg plugin staging test hack/bench hack/cluster hack/docs hack/e2e hack/steps)
+  mapfile -t packages < <(directories cmd pkg plugin staging test hack/cluster hack/docs hack/e2e)
   GOWORK='' lint "${TREE}" "${packages[@]}" || failed=1
   mapfile -t packages < <(directories hack/tree)
   GOWORK=off lint "${ROOT}" "${packages[@]}" || failed=1

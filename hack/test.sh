@@ -82,7 +82,7 @@ gates() {
 readonly DEFAULT_GATES_TESTS='^(TestBootstrapClusterRoles|TestBootstrapControllerRoles|TestBootstrapControllerRoleBindings)$'
 
 # What phases of unit tests run.
-readonly UNIT_DIRS='cmd evictions hack/bench hack/docs hack/e2e hack/steps pkg plugin staging test/declarative_validation test/utils'
+readonly UNIT_DIRS='cmd evictions hack/docs hack/e2e pkg plugin staging test/declarative_validation test/performance test/utils'
 
 # Upstream's integration tests of the controllers and of the API that the patches change.
 readonly UPSTREAM_INTEGRATION=(daemonset deployment disruption evictions garbagecollector job node pods podgc replicaset replicationcontroller statefulset)

@@ -32,7 +32,7 @@ export CGO_ENABLED=0 GOWORK='' GOFLAGS='-trimpath -buildvcs=false -gcflags=all=-
 packages() {
   printf './cmd/%s\n' kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   git ls-files --cached --others --exclude-standard -- cmd evictions pkg plugin staging test \
-    hack/{bench,cluster,docs,e2e} |
+    hack/{cluster,docs,e2e} |
     sed -n '\#^evictions/[^/]*/#d; s#^evictions/#staging/src/k8s.io/client-go/tools/&#; \#/testdata/#d; s#/[^/]*\.go\(\.patch\)\{0,1\}$##p' | sort -u | sed 's#^staging/src/##; t; s#^#./#'
 }
 

@@ -44,8 +44,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 // options is what the caller can choose.

@@ -26,10 +26,10 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/kubernetes/hack/steps"
 	imageutils "k8s.io/kubernetes/test/utils/image"
 	"k8s.io/kubernetes/test/utils/localcluster"
 	"k8s.io/kubernetes/test/utils/realcluster"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 // testImage is an image that tests ask for by its names upstream. It is made of programs built

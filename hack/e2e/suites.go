@@ -34,9 +34,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/localcluster"
 	"k8s.io/kubernetes/test/utils/realcluster"
+	"k8s.io/kubernetes/test/utils/steps"
 	"k8s.io/utils/ptr"
 )
 

@@ -27,8 +27,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/availability"
+	"k8s.io/kubernetes/test/utils/steps"
 	"k8s.io/utils/ptr"
 )
 

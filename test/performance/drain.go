@@ -31,7 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/kubernetes/hack/steps"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 // Names of the ways, and which budgets the pods have.

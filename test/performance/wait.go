@@ -32,7 +32,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"k8s.io/kubernetes/hack/steps"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 // poll asks until something is done.

@@ -34,9 +34,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 const (

@@ -29,9 +29,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 func TestQuietResults(t *testing.T) {

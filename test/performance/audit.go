@@ -25,8 +25,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/auditlog"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 // User agents of our clients.

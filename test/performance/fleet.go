@@ -37,9 +37,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/hack/steps"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
+	"k8s.io/kubernetes/test/utils/steps"
 	"k8s.io/utils/ptr"
 )
 

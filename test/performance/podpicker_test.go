@@ -30,7 +30,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/hack/steps"
+	"k8s.io/kubernetes/test/utils/steps"
 	"k8s.io/utils/ptr"
 )
 

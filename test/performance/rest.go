@@ -25,7 +25,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/hack/steps"
+	"k8s.io/kubernetes/test/utils/steps"
 )
 
 // quiet is a time in which no client wants anything.
