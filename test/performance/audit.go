@@ -49,16 +49,8 @@ const (
 // blocking mode: a request is in the log before its client has the answer.
 type auditLog struct{ *auditlog.Reader }
 
-func openAuditLog(path string) (*auditLog, error) {
-	reader, err := auditlog.Open(path)
-	return &auditLog{reader}, err
-}
-
 // next returns the requests that were logged since the last call and that count.
 func (l *auditLog) next() requests { return requests(steps.Must(l.Next())).of(counts) }
-
-// skip forgets what was logged until now.
-func (l *auditLog) skip() { l.next() }
 
 // quietTime is how long the measured clients must send no request before a measurement of
 // requests ends. Controllers send events some time after what they report.

@@ -17,7 +17,9 @@ limitations under the License.
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/apiserver/pkg/audit/policy"
 )
 
 var received = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -75,6 +78,18 @@ func TestCounts(t *testing.T) {
 				t.Errorf("counts = %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// The API server must take all policies.
+func TestAuditPolicies(t *testing.T) {
+	for _, rules := range []string{auditAll, auditControllers, auditNothing} {
+		policy, err := policy.LoadPolicyFromBytes(fmt.Appendf(nil, auditPolicy, rules))
+		if err != nil {
+			t.Errorf("%s: %v", rules, err)
+		} else if len(policy.OmitStages) != 2 || len(policy.Rules) != strings.Count(rules, "level: ") {
+			t.Errorf("%s: %+v", rules, policy)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/test/utils/auditlog"
 	"k8s.io/kubernetes/test/utils/controlplane"
 	"k8s.io/kubernetes/test/utils/localcluster"
 	"k8s.io/kubernetes/test/utils/steps"
@@ -55,35 +56,14 @@ const (
 	// openProfiles lets everybody read the heap of the controller manager.
 	openProfiles = "kube-controller-manager:authorization-always-allow-paths=/debug/pprof/*"
 
-	// auditPolicy records each request when it is answered, without its body. Watches
-	// are no work that an eviction causes.
-	auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-rules:
-- level: None
-  verbs: [watch]
-- level: Metadata
-`
+	// auditPolicy records requests when they are answered, without their bodies.
+	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [%s]\n"
 
-	// controllersPolicy records only what controllers write.
-	controllersPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
-rules:
-- level: None
-  verbs: [get, list, watch]
-- level: Metadata
-  userGroups: ["system:serviceaccounts:kube-system"]
-- level: None
-`
-
-	// silentPolicy records nothing.
-	silentPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-rules:
-- level: None
-`
+	// Rules of it: each request but watches, which are no work that an eviction causes; only what
+	// controllers write; nothing.
+	auditAll         = "{level: None, verbs: [watch]}, {level: Metadata}"
+	auditControllers = `{level: None, verbs: [get, list, watch]}, {level: Metadata, userGroups: ["system:serviceaccounts:kube-system"]}, {level: None}`
+	auditNothing     = "{level: None}"
 )
 
 // cluster is the running cluster with its clients. Each has a user agent of its own,
@@ -100,22 +80,35 @@ type cluster struct {
 	setup, requester, bare, interceptor kubernetes.Interface
 }
 
-// startCluster starts the cluster from nothing: leftovers of a killed run would count.
-func startCluster(ctx context.Context, opts options, gates string) *cluster {
+// onCluster measures something on a new cluster, which it takes down again. It keeps the logs if
+// something failed.
+func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster)) {
+	_, err := os.Stat(filepath.Join(opts.base, "kubectl"))
+	steps.Check(err, "kubectl of the pristine base is missing: build it with `make base`")
 	local := &localcluster.Cluster{Name: clusterName, Output: opts.output, Bin: opts.bin, Nodes: opts.nodes,
 		Settings: &localcluster.Settings{Gates: gates, RuntimeConfig: runtimeConfig}}
 	c := &cluster{opts: opts, local: local, kubeconfig: local.Kubeconfig()}
-	_, err := os.Stat(filepath.Join(opts.base, "kubectl"))
-	steps.Check(err, "kubectl of the pristine base is missing: build it with `make base`")
-	if err := steps.Attempt(func() { c.up(ctx) }); err != nil {
-		steps.Check(errors.Join(err, local.Stop(ctx))) // The error may name a log.
+	err = steps.Attempt(func() {
+		c.up(ctx)
+		r.Version = c.version
+		measure(c)
+	})
+	if err != nil {
+		logs := filepath.Join(opts.resultsDir(), "logs")
+		if local.KeepLogs(logs) == nil { // There may be none.
+			err = fmt.Errorf("%w (logs are in %s)", err, logs)
+		}
 	}
-	return c
+	if c.audit != nil {
+		c.audit.Close()
+	}
+	steps.Check(errors.Join(err, local.Down(ctx), os.RemoveAll(c.auditFile())))
 }
 
+// up starts the cluster from nothing: leftovers of a killed run would count.
 func (c *cluster) up(ctx context.Context) {
 	policy, log := filepath.Join(c.opts.resultsDir(), "audit-policy.yaml"), c.auditFile()
-	steps.Check(os.WriteFile(policy, []byte(cmp.Or(c.opts.auditPolicy, auditPolicy)), 0o644), "writing the audit policy")
+	steps.Check(os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, cmp.Or(c.opts.audited, auditAll)), 0o644), "writing the audit policy")
 	steps.Check(os.RemoveAll(log), "removing the audit log")
 	args := append(managerLimits(kubeAPIQPS, kubeAPIBurst),
 		"kube-apiserver:audit-policy-file="+policy,
@@ -127,7 +120,7 @@ func (c *cluster) up(ctx context.Context) {
 	}
 	steps.Check(c.local.Up(ctx))
 	c.connect(steps.Must(c.local.Config()))
-	c.audit = steps.Must(openAuditLog(log))
+	c.audit = &auditLog{steps.Must(auditlog.Open(log))}
 	c.createNamespace(ctx, namespace)
 }
 
@@ -155,12 +148,6 @@ func (c *cluster) connect(config *rest.Config) {
 	c.version = steps.Must(c.setup.Discovery().ServerVersion()).GitVersion
 }
 
-// stop takes the cluster down, also when ctx is over.
-func (c *cluster) stop(ctx context.Context) error {
-	c.audit.Close()
-	return errors.Join(c.local.Down(ctx), os.RemoveAll(c.auditFile()))
-}
-
 // measurement is what happened while something was measured.
 type measurement struct {
 	start time.Time
@@ -173,7 +160,7 @@ type measurement struct {
 
 // measure measures what do does. Without clients it waits for none.
 func (c *cluster) measure(ctx context.Context, clients selector, do func()) measurement {
-	c.audit.skip()
+	c.audit.next() // Not what was logged until now.
 	before := c.managerCPUSeconds()
 	m := measurement{start: time.Now()}
 	do()

@@ -102,7 +102,7 @@ func measureFleet(ctx context.Context, opts options, r *report) {
 		"Writes are those of the nodemaintenance-controller until it has removed the maintenance, refused ones included.",
 		opts.fleetNodes, opts.fleetPods, opts.fleetAtOnce, opts.fleetDrains, fleetQPS)
 	frozen := r.table(rowPerCase, "A NodeMaintenance over these nodes, and a NodeMaintenanceBudget with maxUnavailable 0.")
-	opts.scaleNodes, opts.auditPolicy = opts.fleetNodes, controllersPolicy
+	opts.scaleNodes, opts.audited = opts.fleetNodes, auditControllers
 	opts.args = append(fleetArgs(opts), opts.args...)
 	onScaleCluster(ctx, opts, r, featureGates+laneGate+",NodeMaintenanceBudgets=true", "", func(c *cluster) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -164,14 +164,7 @@ func (c *cluster) prepareFleet(ctx context.Context) {
 		d.Spec.Template.Annotations, d.Spec.Template.Spec = nil, podSpec(0)
 		return d
 	})
-	c.awaitReplicas(ctx)
-}
-
-// awaitReplicas waits until all pods of the Deployments are ready.
-func (c *cluster) awaitReplicas(ctx context.Context) {
-	awaitAll(ctx, fleetTimeout, "Deployments to be complete", c.setup.AppsV1().Deployments(namespace).List, func(d *appsv1.Deployment) bool {
-		return d.Status.ObservedGeneration == d.Generation && d.Status.ReadyReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas
-	})
+	c.awaitSettled(ctx, fleetTimeout)
 }
 
 // measureFleetWay measures a way to drain so many nodes and to give them back, until the pods run
@@ -191,7 +184,7 @@ func (c *cluster) measureFleetWay(ctx context.Context, t *table, name string, no
 			fmt.Printf("%s: %d nodes, %.1f s\n", name, nodes, took.Seconds())
 			heap, _ = c.managerMemory(ctx)
 			c.endMaintenances(ctx)
-			c.awaitReplicas(ctx)
+			c.awaitSettled(ctx, fleetTimeout)
 		}, func(context.Context) {
 			// Counted while it goes on: the log is large.
 			for ended := false; !ended; {

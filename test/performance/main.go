@@ -48,8 +48,8 @@ type options struct {
 	fleetNodes, fleetPods int
 	fleetAtOnce           int
 	fleetDrains           int
-	// auditPolicy is what the API server records; that of this name if it is empty.
-	auditPolicy       string
+	// audited are the rules of what the API server records, by default auditAll.
+	audited           string
 	idleTime, timeout time.Duration
 	bin, base, output string
 	enforce           bool
@@ -233,18 +233,6 @@ func run(ctx context.Context, opts options) error {
 		return fmt.Errorf("%d of %d targets missed: see the table above", missed, len(targets))
 	}
 	return nil
-}
-
-// onCluster measures something on a new cluster, which it takes down again. It keeps the logs if
-// something failed.
-func onCluster(ctx context.Context, opts options, r *report, gates string, measure func(*cluster)) {
-	c, err := startCluster(ctx, opts, gates), error(nil)
-	defer func() { steps.Check(errors.Join(err, c.stop(ctx))) }()
-	r.Version = c.version
-	if err = steps.Attempt(func() { measure(c) }); err != nil {
-		logs := filepath.Join(opts.resultsDir(), "logs")
-		err = errors.Join(fmt.Errorf("%w (logs are in %s)", err, logs), c.local.KeepLogs(logs))
-	}
 }
 
 // lock keeps a second benchmark from taking down the cluster of the first. The kernel drops the

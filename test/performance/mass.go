@@ -77,7 +77,7 @@ const (
 func measureMass(ctx context.Context, opts options, r *report) {
 	opts.scaleNodes = massNodes(opts.massPods) + fewNodes + 1
 	opts.args = append(slices.Clone(opts.args), openProfiles)
-	opts.auditPolicy = silentPolicy // The audit log of a million requests would slow down what is measured.
+	opts.audited = auditNothing // The audit log of a million requests would slow down what is measured.
 	t := r.table(rowPerFigure, "One NodeMaintenance over %d nodes with %d Ready pods, no PDB, and what others notice of it.",
 		opts.scaleNodes-fewNodes-1, opts.massPods)
 	onScaleCluster(ctx, opts, r, featureGates+laneGate, "", func(c *cluster) {
@@ -145,7 +145,7 @@ func (m *mass) drain(ctx context.Context, name string, pods, others int, middle 
 		m.awaitCalm(ctx)
 		m.heapFull, _ = m.managerMemory(ctx)
 		before := m.apiMetrics(ctx)
-		watched, more := newObserver(m, pods), []result(nil)
+		watched, more := &observer{mass: m, pods: pods, left: pods}, []result(nil)
 		m.createMaintenance(ctx, maintenanceName, massLabel, []string{labelValue(name)})
 		started := time.Now()
 		third := make(chan struct{})
@@ -244,8 +244,6 @@ type observer struct {
 	// drained is the end.
 	drained time.Time
 }
-
-func newObserver(m *mass, pods int) *observer { return &observer{mass: m, pods: pods, left: pods} }
 
 // untilDrained observes until the maintenance is drained. It closes third when a third of the pods is
 // gone; then others requests are made.

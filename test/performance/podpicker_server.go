@@ -55,15 +55,16 @@ func startPickers(prefix string, count int, after time.Duration) (*pickerServer,
 		return downscalepodpicker.Answer{Chosen: q.Candidates[:q.Pods]}, nil
 	})
 	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.begin()
+		s.count(1, 0)
 		if after == 0 {
 			// The server notices that the client has gone only if the body was read.
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
-		} else {
-			pick.ServeHTTP(w, r)
+			s.count(-1, 0)
+			return
 		}
-		s.end(after > 0)
+		pick.ServeHTTP(w, r)
+		s.count(-1, 1)
 	})
 	for i := range count {
 		address := fmt.Sprint(prefix, i+1)
@@ -78,20 +79,12 @@ func startPickers(prefix string, count int, after time.Duration) (*pickerServer,
 	return s, nil
 }
 
-func (s *pickerServer) begin() {
+func (s *pickerServer) count(asking, answered int) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	s.asking++
+	s.asking += asking
 	s.most = max(s.most, s.asking)
-}
-
-func (s *pickerServer) end(answered bool) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	s.asking--
-	if answered {
-		s.answered++
-	}
+	s.answered += answered
 }
 
 // counts returns how many questions are being asked, how many were at a time, and how many were

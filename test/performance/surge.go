@@ -149,7 +149,7 @@ func (s *surge) run(ctx context.Context, step surgeStep) {
 	s.openNodes(ctx, step.first)
 	createAll(ctx, s.cluster, step.deployments, s.setup.AppsV1().Deployments(namespace).Create,
 		func(i int) *appsv1.Deployment { return newDeployment(i, int32(step.replicas)) })
-	s.awaitSettled(ctx)
+	s.awaitSettled(ctx, stepTimeout)
 	s.createBudgets(ctx, step.budgets, 1, 0, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(0))})
 	s.audit.untilQuiet(ctx, byAnyController)
 	if step.rest != "" {
@@ -190,7 +190,7 @@ func (s *surge) timeDrain(ctx context.Context, d surgeDrain, pods int) []result 
 		}
 		drained = time.Since(start)
 		fmt.Printf("  %d pods: %.1f s\n", pods, drained.Seconds())
-		s.awaitSettled(ctx)
+		s.awaitSettled(ctx, stepTimeout)
 	})
 	awaitAll(ctx, stepTimeout, "requests to be Evicted", s.setup.CoordinationV1alpha1().EvictionRequests(namespace).List, isEvicted)
 	return append([]result{

@@ -178,10 +178,10 @@ func (c *cluster) createBudgets(ctx context.Context, count, pods, allowed int, s
 
 // awaitSettled waits until every Deployment has exactly its replicas, all available, and nothing
 // is left of a surge.
-func (c *cluster) awaitSettled(ctx context.Context) {
+func (c *cluster) awaitSettled(ctx context.Context, timeout time.Duration) {
 	// The status of a Deployment follows that of its ReplicaSet.
-	awaitAll(ctx, stepTimeout, "ReplicaSets to have all their pods, and no more", c.setup.AppsV1().ReplicaSets(namespace).List, isReplicaSetSettled)
-	awaitAll(ctx, stepTimeout, "Deployments to have all their pods, and no more", c.setup.AppsV1().Deployments(namespace).List, isDeploymentSettled)
+	awaitAll(ctx, timeout, "ReplicaSets to have all their pods, and no more", c.setup.AppsV1().ReplicaSets(namespace).List, isReplicaSetSettled)
+	awaitAll(ctx, timeout, "Deployments to have all their pods, and no more", c.setup.AppsV1().Deployments(namespace).List, isDeploymentSettled)
 }
 
 func isDeploymentSettled(d *appsv1.Deployment) bool {
