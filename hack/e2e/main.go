@@ -100,7 +100,7 @@ func run(ctx context.Context, program string, args []string) error {
 		makeImages(ctx, o)
 		failed := 0
 		for _, m := range o.modes {
-			steps.Check(steps.Attempt(func() { failed += runMode(ctx, o, m, suites[m.name]).failed }), "mode ", m.name)
+			steps.Check(steps.Attempt(func() { failed += runMode(ctx, o, m, suites[m.name]) }), "mode ", m.name)
 		}
 		if failed > 0 {
 			steps.Check(fmt.Errorf("%d tests failed: results and logs are in %s", failed, o.output))
@@ -109,11 +109,11 @@ func run(ctx context.Context, program string, args []string) error {
 }
 
 func parseOptions(args []string) (options, error) {
-	var o options
+	o := options{focus: &regexp.Regexp{}}
 	flags := flag.NewFlagSet("e2e", flag.ContinueOnError)
 	output := flags.String("output", "_output", "directory with the programs; results go into e2e in it")
 	chosen := flags.String("mode", "", "on, off or base: the gates of the fork on, off, or the pristine base (default all of them)")
-	focus := flags.String("focus", "", "run only those of the selected tests whose names match")
+	flags.TextVar(o.focus, "focus", regexp.MustCompile(""), "run only those of the selected tests whose names match")
 	flags.IntVar(&o.procs, "procs", 6, "how many tests run at the same time; most of them wait")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -132,20 +132,15 @@ func parseOptions(args []string) (options, error) {
 	if o.procs < 1 {
 		return o, fmt.Errorf("--procs is %d, must be at least 1", o.procs)
 	}
-	expression, err := regexp.Compile(*focus)
-	if err != nil {
-		return o, fmt.Errorf("--focus: %w", err)
-	}
-	o.focus = expression
 	absolute, err := filepath.Abs(*output)
 	o.bin, o.base = filepath.Join(absolute, "bin"), filepath.Join(absolute, "base", "bin")
 	o.tree, o.output = filepath.Join(absolute, "kubernetes"), filepath.Join(absolute, "e2e")
 	return o, err
 }
 
-// runMode runs all suites in a mode, and writes what they did. They run at the same time: in each,
-// some tests run alone.
-func runMode(ctx context.Context, o options, m mode, suites []*suite) totals {
+// runMode runs all suites in a mode, writes what they did, and returns how many tests failed. They run at
+// the same time: in each, some tests run alone.
+func runMode(ctx context.Context, o options, m mode, suites []*suite) int {
 	results := filepath.Join(o.output, m.name)
 	steps.Check(os.RemoveAll(results), "remove the results of an earlier run")
 	start := time.Now()
@@ -159,16 +154,17 @@ func runMode(ctx context.Context, o options, m mode, suites []*suite) totals {
 	}
 	steps.Check(group.Wait())
 	steps.Check(writeJUnit(reports, results), "write the results")
-	var total totals
+	var all types.Report
 	for _, report := range reports {
-		total.add(count(report))
-		for _, name := range retried(report) {
-			fmt.Printf("e2e %s: passed at another attempt: %s\n", m.name, name)
-		}
-		for _, failure := range failures(report) {
-			fmt.Printf("e2e %s: FAILED: %s\n", m.name, failure)
-		}
+		all = all.Add(report)
 	}
-	fmt.Printf("e2e %s: %s, %s\n", m.name, total, time.Since(start).Round(time.Second))
-	return total
+	for _, name := range retried(all) {
+		fmt.Printf("e2e %s: passed at another attempt: %s\n", m.name, name)
+	}
+	failed := failures(all)
+	for _, failure := range failed {
+		fmt.Printf("e2e %s: FAILED: %s\n", m.name, failure)
+	}
+	fmt.Printf("e2e %s: %s, %s\n", m.name, totals(all), time.Since(start).Round(time.Second))
+	return len(failed)
 }

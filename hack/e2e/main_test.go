@@ -38,7 +38,7 @@ func TestParseOptions(t *testing.T) {
 		"no processes":     {args: []string{"--procs", "0"}, want: "--procs is 0"},
 		"an argument":      {args: []string{"off"}, want: `unexpected argument "off"`},
 		"an unknown flag":  {args: []string{"--skip", "x"}, want: "not defined"},
-		"no expression":    {args: []string{"--focus", "("}, want: "--focus: error parsing regexp"},
+		"no expression":    {args: []string{"--focus", "("}, want: "flag -focus: error parsing regexp"},
 		"another output":   {args: []string{"--output", "/out"}, modes: []string{"on", "off", "base"}},
 		"a mode and procs": {args: []string{"--mode=base", "--procs=1"}, modes: []string{"base"}},
 	} {

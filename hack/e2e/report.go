@@ -61,43 +61,19 @@ func (c choice) judge(report types.Report) (types.Report, error) {
 	return report, nil
 }
 
-// totals are numbers of tests.
-type totals struct{ passed, failed, skipped int }
-
-func (t *totals) add(other totals) {
-	t.passed += other.passed
-	t.failed += other.failed
-	t.skipped += other.skipped
-}
-
-func (t totals) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
-}
-
-// count counts the tests of a report that was judged.
-func count(report types.Report) totals {
-	var t totals
-	for _, spec := range report.SpecReports {
-		switch {
-		case spec.Failed():
-			t.failed++
-		case spec.State == types.SpecStateSkipped:
-			t.skipped++
-		default:
-			t.passed++
-		}
-	}
-	return t
+// totals counts the tests of a report that was judged.
+func totals(report types.Report) string {
+	specs := report.SpecReports
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", specs.CountWithState(types.SpecStatePassed),
+		specs.CountWithState(types.SpecStateFailureStates), specs.CountWithState(types.SpecStateSkipped))
 }
 
 // failures are the names of what failed, with the first lines of their messages.
 func failures(report types.Report) []string {
 	var lines []string
-	for _, spec := range report.SpecReports {
-		if spec.Failed() {
-			message, _, _ := strings.Cut(spec.Failure.Message, "\n")
-			lines = append(lines, fmt.Sprintf("%s: %s", strings.TrimSpace(spec.FullText()+" "+spec.LeafNodeType.String()), message))
-		}
+	for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
+		message, _, _ := strings.Cut(spec.Failure.Message, "\n")
+		lines = append(lines, fmt.Sprintf("%s: %s", strings.TrimSpace(spec.FullText()+" "+spec.LeafNodeType.String()), message))
 	}
 	return lines
 }
@@ -105,8 +81,8 @@ func failures(report types.Report) []string {
 // retried are the names of the tests that have passed, but not at once.
 func retried(report types.Report) []string {
 	var names []string
-	for _, spec := range report.SpecReports {
-		if spec.State == types.SpecStatePassed && spec.NumAttempts > 1 {
+	for _, spec := range report.SpecReports.WithState(types.SpecStatePassed) {
+		if spec.NumAttempts > 1 {
 			names = append(names, spec.FullText())
 		}
 	}

@@ -51,9 +51,6 @@ type skip struct {
 	Modes []string
 }
 
-// isFor reports whether the entry is about a mode.
-func (s skip) isFor(mode string) bool { return len(s.Modes) == 0 || slices.Contains(s.Modes, mode) }
-
 // readSelections reads the file, which must say everything that it has to.
 func readSelections(file []byte) ([]selection, error) {
 	var selections []selection
@@ -93,9 +90,7 @@ func (s selection) choose(tests []string, mode string) (choice, error) {
 	var errs []error
 	for _, pattern := range s.Focus {
 		matching, err := match(pattern, tests)
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 		for _, test := range matching {
 			if !slices.Contains(c.selected, test) {
 				c.selected = append(c.selected, test)
@@ -103,13 +98,11 @@ func (s selection) choose(tests []string, mode string) (choice, error) {
 		}
 	}
 	for _, entry := range s.Skip {
-		if !entry.isFor(mode) {
+		if len(entry.Modes) > 0 && !slices.Contains(entry.Modes, mode) {
 			continue
 		}
 		matching, err := match(entry.Pattern, c.selected)
-		if err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, err)
 		for _, test := range matching {
 			c.skipped[test] = entry.Reason
 		}
@@ -123,13 +116,9 @@ func (s selection) choose(tests []string, mode string) (choice, error) {
 
 // narrow returns the tests of the choice that match.
 func (c choice) narrow(focus *regexp.Regexp) choice {
-	narrowed := choice{skipped: maps.Clone(c.skipped)}
-	for _, test := range c.selected {
-		if focus.MatchString(test) {
-			narrowed.selected = append(narrowed.selected, test)
-		}
-	}
-	maps.DeleteFunc(narrowed.skipped, func(test, _ string) bool { return !focus.MatchString(test) })
+	other := func(test string) bool { return !focus.MatchString(test) }
+	narrowed := choice{slices.DeleteFunc(slices.Clone(c.selected), other), maps.Clone(c.skipped)}
+	maps.DeleteFunc(narrowed.skipped, func(test, _ string) bool { return other(test) })
 	return narrowed
 }
 

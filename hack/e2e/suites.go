@@ -135,7 +135,7 @@ func runSuite(ctx context.Context, o options, m mode, s *suite, results string) 
 			s.run(ctx, o, c, client, results)
 			report = steps.Must(s.judge(readReport(filepath.Join(dir, reportFile))))
 		})
-		if failure != nil || count(report).failed > 0 {
+		if failure != nil || len(failures(report)) > 0 {
 			failure = errors.Join(failure, c.Local.KeepLogs(filepath.Join(dir, "cluster")))
 		}
 		steps.Check(errors.Join(failure, steps.Attempt(func() { volumes = findVolumes(ctx, client) })))
@@ -205,11 +205,9 @@ func newCluster(o options, m mode, s *suite) *realcluster.Cluster {
 	// Tests of StatefulSets need volumes.
 	settings.Args = append(settings.Args, "kube-controller-manager:enable-hostpath-provisioner=true")
 	return &realcluster.Cluster{Local: &localcluster.Cluster{
-		Name: clusterName(m, s), Output: o.output, Bin: o.programs(m), Nodes: s.nodes, Settings: &settings,
+		Name: m.name + "-" + s.clusterSuffix, Output: o.output, Bin: o.programs(m), Nodes: s.nodes, Settings: &settings,
 	}}
 }
-
-func clusterName(m mode, s *suite) string { return m.name + "-" + s.clusterSuffix }
 
 // programs is the directory of the components.
 func (o options) programs(m mode) string {
