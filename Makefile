@@ -33,8 +33,6 @@ endif
 
 CONTROL_PLANE := kube-apiserver kube-controller-manager kube-scheduler kubectl
 COMPONENTS := $(CONTROL_PLANE) kubectl-maintenance kubelet kubemark
-# Beside containerd. The images of real nodes are of the last of these.
-NODE_PROGRAMS := ./cmd/kubelet ./cmd/kube-proxy ./test/utils/realcluster/workload
 DEMO_PROGRAMS := $(addprefix ./staging/src/k8s.io/client-go/examples/,downscale-pod-picker eviction-interceptor eviction-requester)
 
 # DBG=1 keeps what a debugger needs. Without it, the linker drops the symbol tables, and
@@ -72,6 +70,8 @@ cluster = echo "==> $(1)"; _output/bin/cluster $@ $(call flags,$(2))
 # What only runs a script. Those read variables from the environment, where make puts those of its command line.
 clean test-release test-defects predecessor docs pictures:
 	@hack/$@.sh
+lint typecheck:
+	@hack/$@.sh $(WHAT)
 
 ##@ Run
 demo: control-plane local-cluster-tools ## build what is missing, start a cluster, drain three nodes with kubectl maintenance, beside kubectl drain
@@ -170,7 +170,7 @@ with-dbus:
 real-nodes:
 	@hack/prerequisites.sh real-nodes
 	@$(MAKE) control-plane _output/bin/etcd _output/bin/containerd _output/bin/containerd-shim-runc-v2 _output/bin/ctr _output/bin/mkimage
-	@echo '==> building kubelet and kube-proxy (a minute or two the first time, then seconds)'; $(call build-in-tree,$(NODE_PROGRAMS))
+	@echo '==> building kubelet and kube-proxy (a minute or two the first time, then seconds)'; $(call build-in-tree,./cmd/kubelet ./cmd/kube-proxy ./test/utils/realcluster/workload)
 	@$(MAKE) _output/images/pause.tar _output/images/workload.tar
 local-up-programs:
 	@hack/prerequisites.sh real-nodes local-up
@@ -228,13 +228,11 @@ refresh: go-and-git ## write edits made in the tree back as patches
 verify: tree docs-tools _output/bin/golangci-lint ## check that patches, tree, PATCHES.md and references agree, and lint
 	@$(patches) verify; hack/docs.sh verify; hack/lint.sh
 lint: tree _output/bin/golangci-lint ## lint with upstream's configuration: WHAT=pkg/controller/evictionrequest
-	@hack/lint.sh $(WHAT)
 index: go-and-git ## write PATCHES.md
 	@$(patches) index
 merge: go-and-git ## three-way merge of patches that do not apply to a new base
 	@$(patches) merge
 typecheck: tree ## type check the components and all packages of ours with their tests, in a minute, nothing compiled: WHAT=./pkg/kubelet
-	@hack/typecheck.sh $(WHAT)
 rebase: go-and-git ## move to another version of Kubernetes, and say what is left to a person: TO=v1.37.3
 	@hack/rebase.sh '$(TO)'
 update: tree _output/bin/etcd ## regenerate generated code: WHAT="protobuf deepcopy"
