@@ -76,7 +76,7 @@ func measureEvictions(ctx context.Context, opts options, r *report) {
 			opts.runs, opts.pods, opts.nodes, opts.parallel, opts.drainPods)
 		c.measureWays(ctx, t, []way{
 			{byRequests, opts.pods, c.spread, c.evictByRequests, byFork, false, nil},
-			{byBareClient, opts.pods, c.spread, c.evictByBareClient, by(agentBare), false, nil},
+			{byBareClient, opts.pods, c.spread, c.evictByBareClient(opts.parallel), by(agentBare), false, nil},
 			// It drains the one node that has all pods.
 			{byDrain, opts.drainPods, func(int) string { return nodeName(0) }, c.drainBy(nodeName(0)), by("kubectl"), false, nil},
 		}, noBudget, oneBudget)
@@ -199,28 +199,25 @@ func (c *cluster) evictByRequests(ctx context.Context, pods []v1.Pod) {
 // refusedBackoff is how often the bare client repeats a call that a busy API server refuses.
 var refusedBackoff = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 12, Cap: 5 * time.Second}
 
-// evictByBareClient is the best that is possible: nothing but the eviction calls, as many at a
-// time as the controller makes.
-func (c *cluster) evictByBareClient(ctx context.Context, pods []v1.Pod) {
-	c.evictAtATime(ctx, pods, c.opts.parallel)
-}
-
-func (c *cluster) evictAtATime(ctx context.Context, pods []v1.Pod, parallel int) {
-	inParallel(ctx, parallel, len(pods), func(ctx context.Context, i int) {
-		pod := &pods[i]
-		err := retry.OnError(refusedBackoff, isTransient, func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return c.bare.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{
-				ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: pod.Name},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+// evictByBareClient is the best that is possible: nothing but the eviction calls, so many in flight.
+func (c *cluster) evictByBareClient(parallel int) func(context.Context, []v1.Pod) {
+	return func(ctx context.Context, pods []v1.Pod) {
+		inParallel(ctx, parallel, len(pods), func(ctx context.Context, i int) {
+			pod := &pods[i]
+			err := retry.OnError(refusedBackoff, isTransient, func() error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return c.bare.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{
+					ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: pod.Name},
+					DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
+				})
 			})
+			if !apierrors.IsNotFound(err) {
+				steps.Check(err, "evicting pod ", pod.Name)
+			}
 		})
-		if !apierrors.IsNotFound(err) {
-			steps.Check(err, "evicting pod ", pod.Name)
-		}
-	})
+	}
 }
 
 // isTransient reports whether the same call can succeed after this answer.

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"sync"
 
-	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -72,10 +71,7 @@ func bareName(server string, parallel int) string {
 }
 
 func (c *cluster) bareWay(server string, pods, parallel int) way {
-	return way{
-		name: bareName(server, parallel), pods: pods, node: c.spread, measured: by(agentBare), observe: c.observeBudget,
-		evict: func(ctx context.Context, pods []v1.Pod) { c.evictAtATime(ctx, pods, parallel) },
-	}
+	return way{bareName(server, parallel), pods, c.spread, c.evictByBareClient(parallel), by(agentBare), false, c.observeBudget}
 }
 
 func compareLane(t *table) {

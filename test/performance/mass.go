@@ -186,7 +186,7 @@ func (m *mass) measureBare(ctx context.Context) {
 	list := steps.Must(m.setup.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
 	m.awaitCalm(ctx)
 	started := time.Now()
-	m.evictByBareClient(ctx, list.Items)
+	m.evictByBareClient(m.opts.parallel)(ctx, list.Items)
 	rate := float64(pods) / time.Since(started).Seconds()
 	fmt.Printf("%s: %.1f pods/s\n", massBare, rate)
 	m.table.add(massBare, result{Name: "drained", Unit: "pods/s", digits: 1, Value: rate})
@@ -268,8 +268,7 @@ func (o *observer) observe(ctx context.Context) (drained bool) {
 	// What exists is counted after the status was read: then the status is never ahead.
 	o.left, o.requested = o.countStored(ctx, "pods"), o.countStored(ctx, "evictionrequests")
 	now, status := time.Now(), got.Status.DrainStatus
-	o.gone.add(now, o.pods-o.left)
-	o.asked.add(now, o.requested-o.others)
+	o.gone, o.asked = append(o.gone, sample{now, o.pods - o.left}), append(o.asked, sample{now, o.requested - o.others})
 	behind := o.asked.behind(now, 0)
 	if drainedCondition(got) != nil {
 		pending, active := int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
@@ -288,32 +287,23 @@ func (m *mass) countStored(ctx context.Context, resource string) int {
 }
 
 // history has the values of a number that only grows.
-type history []struct {
+type history []sample
+
+type sample struct {
 	at    time.Time
 	value int
 }
 
-func (h *history) add(at time.Time, value int) {
-	*h = append(*h, struct {
-		at    time.Time
-		value int
-	}{at, value})
-}
-
 // behind returns how long ago the number was this value.
 func (h history) behind(now time.Time, value int) time.Duration {
-	for i := len(h) - 1; i >= 0; i-- {
-		if h[i].value <= value {
-			if i == len(h)-1 {
-				return 0
-			}
-			return now.Sub(h[i].at)
-		}
-	}
-	if len(h) == 0 {
+	last := len(h) - 1
+	if last < 0 || h[last].value <= value {
 		return 0
 	}
-	return now.Sub(h[0].at)
+	for last > 0 && h[last].value > value {
+		last--
+	}
+	return now.Sub(h[last].at)
 }
 
 // disturb measures what others notice in the middle of the drain: a maintenance of a few nodes, the

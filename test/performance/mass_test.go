@@ -31,7 +31,7 @@ func TestHistoryBehind(t *testing.T) {
 	start := time.Now()
 	var h history
 	for i, value := range []int{0, 10, 20, 20, 30} {
-		h.add(start.Add(time.Duration(i)*time.Second), value)
+		h = append(h, sample{start.Add(time.Duration(i) * time.Second), value})
 	}
 	now := start.Add(4 * time.Second)
 	for value, want := range map[int]time.Duration{

@@ -116,12 +116,6 @@ func newDeployment(index int, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// newBudget returns a budget over the pods of an app.
-func newBudget(index int, spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
-	spec.Selector = &metav1.LabelSelector{MatchLabels: appLabels(index)}
-	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: appName(index)}, Spec: spec}
-}
-
 // newRequest asks for the eviction of a pod. It has the pod's labels, so that no controller has to
 // add them.
 func newRequest(pod *v1.Pod) *coordinationv1alpha1.EvictionRequest {
@@ -169,7 +163,11 @@ func (c *cluster) createBudget(ctx context.Context, pods, minAvailable int) {
 // controller has counted the pods of each.
 func (c *cluster) createBudgets(ctx context.Context, count, pods, allowed int, spec policyv1.PodDisruptionBudgetSpec) {
 	budgets := c.setup.PolicyV1().PodDisruptionBudgets(namespace)
-	createAll(ctx, c, count, budgets.Create, func(i int) *policyv1.PodDisruptionBudget { return newBudget(i, spec) })
+	createAll(ctx, c, count, budgets.Create, func(i int) *policyv1.PodDisruptionBudget {
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: appName(i)}, Spec: spec}
+		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: appLabels(i)}
+		return budget
+	})
 	awaitAll(ctx, stepTimeout, "budgets to count their pods", budgets.List, func(budget *policyv1.PodDisruptionBudget) bool {
 		status := budget.Status
 		return status.ObservedGeneration >= budget.Generation && int(status.CurrentHealthy) == pods && int(status.DisruptionsAllowed) == allowed
