@@ -102,7 +102,7 @@ func (t *table) add(name string, results ...result) {
 	}
 	t.runs[name]++
 	for i := range t.Results {
-		if r := &t.Results[i]; r.Case == name {
+		if r := &t.Results[i]; r.Case == name && r.Runs != nil { // Not one that was derived.
 			if len(r.Runs) < t.runs[name] {
 				r.Runs = append(r.Runs, 0) // Not one such request in this run.
 			}

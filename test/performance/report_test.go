@@ -33,7 +33,8 @@ import (
 
 func newTable(l layout) *table { return (&report{}).table(l, "Title.") }
 
-// TestAdd: values of several runs are combined, and requests that a run does not have are zero.
+// TestAdd: values of several runs are combined, requests that a run does not have are zero, and what is no
+// figure of a run stays.
 func TestAdd(t *testing.T) {
 	table := newTable(rowPerCase)
 	for i, seconds := range []float64{4, 9, 5} {
@@ -47,12 +48,16 @@ func TestAdd(t *testing.T) {
 		}
 		table.add("a", results...)
 		table.add("b", result{Name: "took", Value: 100})
+		if i == 0 {
+			table.derive("a", result{Name: "at first", Value: 8})
+		}
 	}
 	want := []result{
 		{Case: "a", Name: "took", Value: 5, Runs: []float64{4, 9, 5}},
 		{Case: "a", Name: "409", Value: 3, Runs: []float64{0, 1, 2}, sum: true},
 		{Case: "a", Name: "always", Value: 2, Runs: []float64{2, 2, 2}, byClient: true},
 		{Case: "b", Name: "took", Value: 100, Runs: []float64{100, 100, 100}},
+		{Case: "a", Name: "at first", Value: 8},
 		{Case: "a", Name: "once", Value: 0, Runs: []float64{0, 7, 0}, byClient: true},
 	}
 	if diff := cmp.Diff(want, table.Results, cmp.AllowUnexported(result{})); diff != "" {
