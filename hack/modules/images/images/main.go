@@ -66,21 +66,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.New("no command\n" + usage)
 	}
 	switch command, args := args[0], args[1:]; command {
-	case "build":
+	case "build", "check", "sbom":
 		r, err := parseBuild(args)
-		if err != nil {
+		switch {
+		case err != nil || command == "check":
 			return err
+		case command == "sbom":
+			return r.writeProgramSBOMs()
 		}
 		return r.build(ctx, out)
-	case "check":
-		_, err := parseBuild(args)
-		return err
-	case "sbom":
-		r, err := parseBuild(args)
-		if err != nil {
-			return err
-		}
-		return r.writeProgramSBOMs()
 	case "push":
 		p, err := parsePush(args)
 		if err != nil {

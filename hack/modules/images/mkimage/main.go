@@ -27,17 +27,11 @@ limitations under the License.
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -93,59 +87,18 @@ func run(output, tags string, entrypoint, command, contents []string) error {
 		if err != nil {
 			return err
 		}
-		names[parsed] = image
-	}
-	var archive, sorted bytes.Buffer
-	if err := tarball.MultiWrite(names, &archive); err != nil {
-		return err
-	}
-	if err := sortNames(&sorted, &archive); err != nil {
-		return err
+		names[parsed] = &named{image}
 	}
 	// Under another name first: an interrupted run leaves no half of an image.
-	if err := os.WriteFile(output+".part", sorted.Bytes(), 0o666); err != nil {
+	if err := tarball.MultiWriteToFile(output+".part", names); err != nil {
 		return err
 	}
 	return os.Rename(output+".part", output)
 }
 
-// sortNames copies an archive with the names of its image in order: the library writes several in
-// any.
-func sortNames(to io.Writer, from io.Reader) error {
-	reader, writer := tar.NewReader(from), tar.NewWriter(to)
-	for {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			return writer.Close()
-		}
-		if err != nil {
-			return err
-		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			return err
-		}
-		if header.Name == "manifest.json" {
-			var manifest tarball.Manifest
-			if err := json.Unmarshal(content, &manifest); err != nil {
-				return err
-			}
-			for _, image := range manifest {
-				slices.Sort(image.RepoTags)
-			}
-			if content, err = json.Marshal(manifest); err != nil {
-				return err
-			}
-			header.Size = int64(len(content))
-		}
-		if err := writer.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := writer.Write(content); err != nil {
-			return err
-		}
-	}
-}
+// named is an image with one name. The library writes images in the order of their names, but the
+// names of one image in any.
+type named struct{ v1.Image }
 
 // parseContents returns the files that arguments name.
 func parseContents(arguments []string) ([]layer.File, error) {
