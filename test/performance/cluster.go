@@ -69,11 +69,9 @@ const (
 // cluster is the running cluster with its clients. Each has a user agent of its own,
 // by which the audit log tells them apart.
 type cluster struct {
-	opts       options
-	local      *localcluster.Cluster
-	kubeconfig string
-	version    string
-	audit      *auditLog
+	opts  options
+	local *localcluster.Cluster
+	audit *auditLog
 	// heaps counts the profiles of the controller manager.
 	heaps int
 
@@ -87,10 +85,10 @@ func onCluster(ctx context.Context, opts options, r *report, gates string, measu
 	steps.Check(err, "kubectl of the pristine base is missing: build it with `make base`")
 	local := &localcluster.Cluster{Name: clusterName, Output: opts.output, Bin: opts.bin, Nodes: opts.nodes,
 		Settings: &localcluster.Settings{Gates: gates, RuntimeConfig: runtimeConfig}}
-	c := &cluster{opts: opts, local: local, kubeconfig: local.Kubeconfig()}
+	c := &cluster{opts: opts, local: local}
 	err = steps.Attempt(func() {
 		c.up(ctx)
-		r.Version = c.version
+		r.Version = steps.Must(c.setup.Discovery().ServerVersion()).GitVersion
 		measure(c)
 	})
 	if err != nil {
@@ -145,7 +143,6 @@ func (c *cluster) connect(config *rest.Config) {
 		config.UserAgent = agent
 		*client = steps.Must(kubernetes.NewForConfig(config))
 	}
-	c.version = steps.Must(c.setup.Discovery().ServerVersion()).GitVersion
 }
 
 // measurement is what happened while something was measured.

@@ -234,7 +234,7 @@ func (c *cluster) drainBy(nodes ...string) func(context.Context, []v1.Pod) {
 // belong to no controller. It returns when kubectl has seen all pods gone.
 func (c *cluster) kubectlDrain(ctx context.Context, nodes ...string) {
 	args := append([]string{"drain", "--force", "--timeout", stepTimeout.String(),
-		"--kubeconfig", c.kubeconfig, "--cache-dir", filepath.Join(c.opts.resultsDir(), "kubectl-cache")}, nodes...)
+		"--kubeconfig", c.local.Kubeconfig(), "--cache-dir", filepath.Join(c.opts.resultsDir(), "kubectl-cache")}, nodes...)
 	command := exec.CommandContext(ctx, filepath.Join(c.opts.base, "kubectl"), args...)
 	command.WaitDelay = time.Second
 	if err := runCommand(command); err != nil {

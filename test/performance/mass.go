@@ -369,7 +369,7 @@ func (m *mass) isThere(ctx context.Context, pod *v1.Pod) bool {
 
 // timeStatus returns how long kubectl takes to print the status of the large maintenance.
 func (m *mass) timeStatus(ctx context.Context) time.Duration {
-	command := exec.CommandContext(ctx, filepath.Join(m.opts.bin, "kubectl-maintenance"), "status", maintenanceName, "--kubeconfig", m.kubeconfig)
+	command := exec.CommandContext(ctx, filepath.Join(m.opts.bin, "kubectl-maintenance"), "status", maintenanceName, "--kubeconfig", m.local.Kubeconfig())
 	started := time.Now()
 	steps.Check(runCommand(command))
 	return time.Since(started)
