@@ -84,6 +84,13 @@ const (
 	// maxReservedFields is how many bytes of the fields of a requester whose name is reserved do not count: who fills
 	// the request must not be able to keep such a requester out.
 	maxReservedFields = 8 * 1024
+
+	// initialManager is the manager that an apply makes kube-apiserver give to all fields of an object without managed
+	// fields, and maxInitialFields is how many bytes of these do not count: who resets the managed fields, as everybody
+	// may who updates the request, must not be able to keep the next requester out. It is enough for labels of 32 KiB
+	// with the shortest keys, and for the annotations that the admission plugin allows.
+	initialManager   = "before-first-apply"
+	maxInitialFields = 176 * 1024
 )
 
 // validateSize validates what an update makes larger.
@@ -108,7 +115,10 @@ func metadataSize(request *coordination.EvictionRequest) int {
 	}
 	for manager, fields := range fieldsSizes(request.ManagedFields) {
 		size += fields
-		if isReservedManager(manager, request.Spec.Requesters) {
+		switch {
+		case manager == initialManager:
+			size -= min(fields, maxInitialFields)
+		case isReservedManager(manager, request.Spec.Requesters):
 			size -= min(fields, maxReservedFields)
 		}
 	}

@@ -299,6 +299,12 @@ func TestMetadataSize(t *testing.T) {
 		"full, and somebody takes the name of the manager of a drain": {
 			old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), managedBy(drain, 100)), want: tooLarge,
 		},
+		"full, and reset before an apply": {
+			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 180224)),
+		},
+		"full, and reset with too much": {
+			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 180400)), want: tooLarge,
+		},
 		"too many stored, reduced":  {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(80000))},
 		"too many stored, the same": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90000))},
 		"too many stored, one more": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90100)), want: tooLarge},

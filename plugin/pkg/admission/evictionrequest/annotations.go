@@ -17,6 +17,8 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"fmt"
+
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -30,29 +32,42 @@ import (
 // requesters from withdrawing. It is not part of the validation, whose limit is the same for all kinds.
 const maxAnnotationsSize = apimachineryvalidation.TotalAnnotationSizeLimitB - 4*1024
 
-// validateAnnotations returns an error if the annotations are too large, and an update makes them larger.
+// maxAnnotationKeysSize limits the keys of the same annotations, with what each of them takes in the managed fields: a
+// client that resets these has the next apply name all fields. It is below what the validation allows for that, so that
+// nobody keeps a drain out.
+const maxAnnotationKeysSize = 32 * 1024
+
+// fieldSize is how many bytes a key takes in managed fields, besides itself: "f:":{},
+const fieldSize = 9
+
+// validateAnnotations returns an error if the annotations are too large or too many, and an update makes that worse.
 func validateAnnotations(a admission.Attributes, request, old *coordination.EvictionRequest) error {
-	size, stored := annotationsSize(request.Annotations), 0
+	size, keys := annotationsSize(request.Annotations)
+	stored, storedKeys := 0, 0
 	if old != nil {
-		stored = annotationsSize(old.Annotations)
+		stored, storedKeys = annotationsSize(old.Annotations)
 	}
-	if size <= maxAnnotationsSize || size <= stored {
-		return nil
+	path := field.NewPath("metadata", "annotations")
+	switch {
+	case size > maxAnnotationsSize && size > stored:
+		return apierrors.NewInvalid(a.GetKind().GroupKind(), request.Name, field.ErrorList{field.TooLong(path, "", maxAnnotationsSize)})
+	case keys > maxAnnotationKeysSize && keys > storedKeys:
+		return apierrors.NewInvalid(a.GetKind().GroupKind(), request.Name, field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			fmt.Sprintf("keys must have at most %d bytes together, with %d more for each, and have %d: use fewer annotations, or shorter keys", maxAnnotationKeysSize, fieldSize, keys))})
 	}
-	return apierrors.NewInvalid(a.GetKind().GroupKind(), request.Name, field.ErrorList{
-		field.TooLong(field.NewPath("metadata", "annotations"), "", maxAnnotationsSize),
-	})
+	return nil
 }
 
-func annotationsSize(annotations map[string]string) int {
-	size := 0
+// annotationsSize returns the size of the annotations that clients write, and that of their keys in managed fields.
+func annotationsSize(annotations map[string]string) (size, keys int) {
 	for key, value := range annotations {
 		switch key {
 		case coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
 			coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation, coordinationv1alpha1.EvictionWithdrawnByAnnotation:
 		default:
 			size += len(key) + len(value)
+			keys += len(key) + fieldSize
 		}
 	}
-	return size
+	return size, keys
 }

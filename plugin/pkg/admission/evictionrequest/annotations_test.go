@@ -17,6 +17,7 @@ limitations under the License.
 package evictionrequest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,6 +25,40 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
+
+// TestAnnotationKeys: whoever writes many annotations does not fill the managed fields that an apply makes of them.
+func TestAnnotationKeys(t *testing.T) {
+	many := func(number int) option {
+		return func(request *coordination.EvictionRequest) {
+			request.Annotations = map[string]string{}
+			for i := range number {
+				request.Annotations[fmt.Sprintf("%07d", i)] = ""
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		old, request *coordination.EvictionRequest
+		refused      bool
+	}{
+		"created with many":        {request: newRequest(many(2048))},
+		"created with too many":    {request: newRequest(many(2049)), refused: true},
+		"one more":                 {old: newRequest(many(2048)), request: newRequest(many(2049)), refused: true},
+		"too many stored":          {old: newRequest(many(5000)), request: newRequest(many(5000))},
+		"too many stored, reduced": {old: newRequest(many(5000)), request: newRequest(many(4999))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin, operation := newRequesterPlugin(t, newPod(podUID, nil)), admission.Update
+			if test.old == nil {
+				operation = admission.Create
+			}
+			err := plugin.Validate(t.Context(), attributes(operation, owner, "", test.request, test.old), nil)
+			const says = "metadata.annotations: Invalid value: keys must have at most 32768 bytes together, with 9 more for each, and have 32784: "
+			if test.refused && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), says)) || !test.refused && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
 
 // TestAnnotationsSize: who fills the annotations leaves kube-apiserver room for its own.
 func TestAnnotationsSize(t *testing.T) {
