@@ -78,6 +78,34 @@ func webhook(name string) error {
 
 func allowed(string) error { return nil }
 
+// A drain that cannot join the request of others says so, and not what that request waits for: nothing that the drain
+// demands, such as to pass over interceptors, has an effect.
+func TestRequestOfOthersThatCannotBeJoined(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	pod := f.createPods(1, "n", 0)[0]
+	request := &coordinationv1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: string(pod.UID)}}
+	request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "tenant.example.com"}}
+	if _, err := f.client.CoordinationV1alpha1().EvictionRequests(pod.Namespace).Create(f.ctx, request, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.intercept(pod, "hold.example.com")
+	refused := f.refuse("patch", "evictionrequests", "", quota)
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(5 * time.Second)
+	blockers := f.maintenance("m").Status.DrainStatus.Blockers
+	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerRequestFailed {
+		t.Errorf("blockers %+v", blockers)
+	}
+	f.expectBlockedPods("n", 1)
+	refused.err = allowed
+	f.run(time.Minute)
+	blockers = f.maintenance("m").Status.DrainStatus.Blockers
+	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerInterceptor {
+		t.Errorf("blockers after it has joined: %+v", blockers)
+	}
+}
+
 // A pod is a blocker while the API server rejects its EvictionRequest.
 func TestRefusedRequestIsABlocker(t *testing.T) {
 	f := newFixture(t)

@@ -182,6 +182,8 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.message, escalation.since), true
 	case contested && !isRequested(facts.request) && !facts.over:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
+	case facts.request != nil && c.isRequestRefused(&facts): // What the request of others waits for is not what this drain does.
+		facts.blocker, facts.blocked = c.refusedRequest(pod), true
 	case facts.obstacle != nil && !isRequested(facts.request) && !facts.completes:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, obstacleMessage(facts.obstacle), facts.obstacle.DeletionTimestamp.Time), true
 	case c.isUnrecorded(&facts, budgets != nil):
@@ -190,12 +192,23 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 		c.explain(&facts.blocker)
 	case facts.completes:
 		facts.blocker, facts.blocked = waitsForCompletion(pod), true
-	case facts.request == nil && !facts.over:
-		if failed, ok := c.failures.get(pod.Spec.NodeName, writeKey{writeRequest, pod.UID}); ok && failed.blocks() {
-			facts.blocker, facts.blocked = maintenance.FailedRequest(pod, failed.message, failed.since), true
-		}
+	case facts.request == nil && c.isRequestRefused(&facts):
+		facts.blocker, facts.blocked = c.refusedRequest(pod), true
 	}
 	return facts
+}
+
+// isRequestRefused reports whether a drain that has to request the eviction of the pod, or to join the request of others,
+// cannot.
+func (c *Controller) isRequestRefused(p *podFacts) bool {
+	failed, fails := c.failures.get(p.Spec.NodeName, writeKey{writeRequest, p.UID})
+	return fails && failed.blocks() && !isRequested(p.request) && !p.over && !p.completes && p.DeletionTimestamp == nil
+}
+
+// refusedRequest returns the blocker of a pod for which isRequestRefused is true.
+func (c *Controller) refusedRequest(pod *v1.Pod) maintenance.Hold {
+	failed, _ := c.failures.get(pod.Spec.NodeName, writeKey{writeRequest, pod.UID})
+	return maintenance.FailedRequest(pod, failed.message, failed.since)
 }
 
 // isUnrecorded reports whether the status of the request cannot be written, so that no interceptor follows the active
