@@ -61,7 +61,7 @@ func (w *workload) turnResults(now time.Time, set *replicaSet, results map[types
 		hindered := false
 		switch {
 		case leaving.Has(asked.uid):
-			message = fmt.Sprintf("Surging %d/%d: removing the replaced pod.", set.availableReplacements(), set.surging())
+			message = set.removing()
 		case set.surging() > 0 && inFront >= int(set.recorded.Surge) && w.failure == nil:
 			// No numbers here: the message must not change with every step of the surge.
 			message = behind
@@ -160,6 +160,15 @@ func (w *workload) waiting(set *replicaSet) string {
 		return surging + "replacements cannot be created: " + plaintext.Truncate(failure.Message, maxReasonLength)
 	}
 	return surging + "waiting for replacements to be created."
+}
+
+// removing returns the message about the pods that leave. Usually, they are deleted a moment later.
+func (s *replicaSet) removing() string {
+	surging := fmt.Sprintf("Surging %d/%d: ", s.availableReplacements(), s.surging())
+	if failure := deploymentutil.DeleteFailureOf(s.stored); failure != nil {
+		return surging + "replaced pods cannot be removed: " + plaintext.Truncate(failure.Message, maxReasonLength)
+	}
+	return surging + "removing the replaced pod."
 }
 
 // describeUnavailable returns why a pod replaces no other one: it is not available, or misplaced.

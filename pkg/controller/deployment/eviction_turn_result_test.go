@@ -116,6 +116,28 @@ func TestTurnResult(t *testing.T) {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0("a") },
 			want:   turnResult{message: "Surging 1/1: removing the replaced pod."},
 		},
+		"the replaced pod cannot be deleted": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.recorded = kept0("a")
+				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: "FailedDelete", Message: "admission webhook denied the request"}}
+			},
+			want: turnResult{message: "Surging 1/1: replaced pods cannot be removed: admission webhook denied the request"},
+		},
+		"the replaced pod cannot be deleted until the deadline": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.recorded = kept0("a")
+				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: "FailedDelete", Message: "admission webhook denied the request"}}
+			},
+			elapsed: 5 * time.Minute,
+			want:    turnResult{outcome: metrics.GivenUp, message: "Gave up after 5m0s without progress. Surging 1/1: replaced pods cannot be removed: admission webhook denied the request"},
+		},
+		"other pods could not be created before": {
+			change: func(_ *workload, set *replicaSet, _ *askedPod) {
+				set.recorded = kept0("a")
+				set.view.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota"}}
+			},
+			want: turnResult{message: "Surging 1/1: removing the replaced pod."},
+		},
 		"no room": {
 			change: func(_ *workload, set *replicaSet, _ *askedPod) { set.recorded = kept0() },
 			want:   turnResult{message: "Waiting: Deployment web has 2 pods and cannot create more yet."},

@@ -79,9 +79,12 @@ func (s EvictionSurge) IsEmpty() bool { return s.Surge == 0 && !s.Ending && len(
 // deletes no more pods at a time.
 const MaxLeaving = 500
 
-// failedCreate is the reason of the condition ReplicaFailure of a ReplicaSet that cannot create
-// pods.
-const failedCreate = "FailedCreate"
+// failedCreate and failedDelete are the reasons of the condition ReplicaFailure of a ReplicaSet that
+// cannot create or delete pods.
+const (
+	failedCreate = "FailedCreate"
+	failedDelete = "FailedDelete"
+)
 
 // ReplicasBeyond returns by how many replicas the ReplicaSets of a Deployment together exceed its
 // size. No more than that can be extra, whatever the annotations say. Without this limit, a client
@@ -208,20 +211,31 @@ func withoutOldFailure(rs *apps.ReplicaSet) *apps.ReplicaSet {
 		return rs
 	}
 	view := rs.DeepCopy()
-	view.Status.Conditions = slices.DeleteFunc(view.Status.Conditions, isCreateFailure)
+	view.Status.Conditions = slices.DeleteFunc(view.Status.Conditions, isFailure(failedCreate))
 	return view
 }
 
 // CreateFailureOf returns the condition of a ReplicaSet that cannot create pods, or nil.
 func CreateFailureOf(rs *apps.ReplicaSet) *apps.ReplicaSetCondition {
-	if i := slices.IndexFunc(rs.Status.Conditions, isCreateFailure); i >= 0 {
+	return failureOf(rs, failedCreate)
+}
+
+// DeleteFailureOf returns the condition of a ReplicaSet that cannot delete pods, or nil.
+func DeleteFailureOf(rs *apps.ReplicaSet) *apps.ReplicaSetCondition {
+	return failureOf(rs, failedDelete)
+}
+
+func failureOf(rs *apps.ReplicaSet, reason string) *apps.ReplicaSetCondition {
+	if i := slices.IndexFunc(rs.Status.Conditions, isFailure(reason)); i >= 0 {
 		return &rs.Status.Conditions[i]
 	}
 	return nil
 }
 
-func isCreateFailure(c apps.ReplicaSetCondition) bool {
-	return c.Type == apps.ReplicaSetReplicaFailure && c.Status == v1.ConditionTrue && c.Reason == failedCreate
+func isFailure(reason string) func(apps.ReplicaSetCondition) bool {
+	return func(c apps.ReplicaSetCondition) bool {
+		return c.Type == apps.ReplicaSetReplicaFailure && c.Status == v1.ConditionTrue && c.Reason == reason
+	}
 }
 
 // desiredReplicas returns the value of DesiredReplicasAnnotation, or -1 if it is missing or
