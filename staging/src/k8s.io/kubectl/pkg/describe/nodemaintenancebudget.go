@@ -102,16 +102,26 @@ func describeNodeMaintenanceBudgetStatus(w PrefixWriter, now time.Time, budget *
 			notice = " (of an older spec)"
 		}
 		w.Write(LEVEL_0, "Nodes:\t%d selected, %d unavailable%s\n", status.ExpectedNodes, status.UnavailableNodes, notice)
-		unavailable := ""
-		if meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceBudgetConditionOpen)) {
-			unavailable = ", and any that are not Ready"
-		}
-		w.Write(LEVEL_0, "Allowed:\t%d more now%s\n", status.AdmissionsAllowed, unavailable)
+		printTextMultiline(w, LEVEL_0, "Allowed", formatAllowed(budget))
 	}
 	if len(status.ActiveDomains) > 0 {
 		printTextMultiline(w, LEVEL_0, "Active Domains", strings.Join(plaintext.Lines(status.ActiveDomains), ", "))
 	}
 	printPendingAdmissions(w, LEVEL_0, now, status.PendingAdmissions)
+}
+
+// formatAllowed returns with which nodes maintenances may begin. Whether most nodes are down is in the message of the
+// condition, which is not for programs to read.
+func formatAllowed(budget *coordinationv1alpha1.NodeMaintenanceBudget) string {
+	status, within := &budget.Status, ""
+	text := fmt.Sprintf("%d more now", status.AdmissionsAllowed)
+	if !meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceBudgetConditionOpen)) {
+		return text
+	}
+	if budget.Spec.Topology != nil {
+		within = " within the topology"
+	}
+	return fmt.Sprintf("%s, and any%s that have not been Ready for five minutes, unless most nodes are not Ready", text, within)
 }
 
 // formatMaxUnavailable returns the limit in words.
