@@ -113,7 +113,7 @@ func (s *nodeState) isWorking() bool { return s.taken && !s.lost }
 func stateOf(object *v1.Node) nodeState {
 	return nodeState{
 		unavailable: !maintenance.IsAvailable(object), disrupted: maintenance.IsDisrupted(object), down: !maintenance.IsReady(object),
-		taken: isTaken(object), lost: isLost(object), removed: maintenance.IsBeingRemoved(object),
+		taken: maintenance.IsTaken(object), lost: isLost(object), removed: maintenance.IsBeingRemoved(object),
 	}
 }
 
@@ -551,16 +551,6 @@ func limit(value *intstr.IntOrString, all int) int {
 // unlimited is more than there are nodes.
 const unlimited = 1 << 30
 
-// isTaken reports whether a maintenance has begun with the node, and has not given it back: also one
-// that began before there was a budget, or without the need for one.
-func isTaken(node *v1.Node) bool {
-	status := node.Status.MaintenanceStatus
-	if status == nil {
-		return false
-	}
-	return len(status.DrainTargets) > 0 || slices.ContainsFunc(status.Admissions, func(a v1.MaintenanceAdmission) bool { return a.DoneTime == nil })
-}
-
 // isLost reports whether the node is down, and not because of a maintenance: none of those that have begun with it has
 // drained it before. An outage may last until nodes are admitted that it has taken down, and spread. If only targets
 // say that something has begun, it is a shutdown.
@@ -578,5 +568,5 @@ func isLost(node *v1.Node) bool {
 		}
 		begun = true
 	}
-	return begun || !isTaken(node)
+	return begun || !maintenance.IsTaken(node)
 }

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
 
@@ -164,7 +165,7 @@ func TestIsTaken(t *testing.T) {
 	} {
 		n := readyNode("n", nil)
 		n.Status.MaintenanceStatus = test.status
-		if got := isTaken(n); got != test.want {
+		if got := maintenance.IsTaken(n); got != test.want {
 			t.Errorf("%s: %t, not %t", name, got, test.want)
 		}
 	}

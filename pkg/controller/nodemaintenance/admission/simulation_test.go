@@ -559,7 +559,7 @@ func (w *world) isDead(n *v1.Node) bool {
 func (r *replica) knowsOutage(selector *maintenance.NodeMatcher) bool {
 	var selected, all struct{ down, nodes int }
 	for _, n := range r.nodes.at(r.decided) {
-		if isTaken(n) && !isLost(n) {
+		if maintenance.IsTaken(n) && !isLost(n) {
 			continue
 		}
 		all.nodes++
@@ -585,7 +585,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 		r.t.Fatalf("reading a selector: %v", err)
 	}
 	for name, other := range r.nodes.stored() {
-		if !isTaken(other) {
+		if !maintenance.IsTaken(other) {
 			paid.Delete(name)
 			reserved.Delete(name)
 			continue
@@ -600,7 +600,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 			domains.Insert(other.Labels["zone"])
 		}
 	}
-	isFree := isTaken(n) || r.isDead(n) && !r.knowsOutage(selector)
+	isFree := maintenance.IsTaken(n) || r.isDead(n) && !r.knowsOutage(selector)
 	maxUnavailable := max(r.limitOf(b.Spec.MaxUnavailable, b.Spec.NodeSelector), r.limitOf(listed.Spec.MaxUnavailable, b.Spec.NodeSelector))
 	switch {
 	case maxUnavailable == 0:
@@ -611,7 +611,7 @@ func (r *replica) checkLimits(b, listed *coordinationv1alpha1.NodeMaintenanceBud
 		domains.Len() >= int(max(b.Spec.Topology.MaxDomains, listed.Spec.Topology.MaxDomains)):
 		r.fail("%s: nodes of %v are maintained, of %d domains, when %s admits %s", b.Name, sets.List(domains), b.Spec.Topology.MaxDomains, r.name, n.Name)
 	}
-	if !isTaken(n) {
+	if !maintenance.IsTaken(n) {
 		reserved.Insert(n.Name)
 	}
 	if !isFree {
@@ -968,7 +968,7 @@ func (w *world) advanceNode() bool {
 			admissions[i].DoneTime, admissions[i].FailedTime = ptr.To(metav1.NewTime(w.now)), nil
 		}
 	}
-	if !isTaken(n) {
+	if !maintenance.IsTaken(n) {
 		n.Spec.Unschedulable = false
 	}
 	w.note("%s: %s", n.Name, describe(n))

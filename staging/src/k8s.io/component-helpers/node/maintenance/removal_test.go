@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -75,6 +76,48 @@ func TestAvailability(t *testing.T) {
 	} {
 		if available, disrupted := IsAvailable(test.node), IsDisrupted(test.node); available != test.available || disrupted != test.disrupted {
 			t.Errorf("%s: available %t, disrupted %t", name, available, disrupted)
+		}
+		if got := len(WhyUnavailable(test.node)) == 0; got != test.available {
+			t.Errorf("%s: unavailable because of %q, but available: %t", name, WhyUnavailable(test.node), test.available)
+		}
+	}
+}
+
+// A budget counts a node for each reason, and every reason is named.
+func TestWhyUnavailable(t *testing.T) {
+	now := metav1.Unix(1, 0)
+	admitted := func(admissions ...v1.MaintenanceAdmission) func(*v1.Node) {
+		return func(n *v1.Node) {
+			n.Status.MaintenanceStatus, n.Spec.Unschedulable = &v1.MaintenanceStatus{Admissions: admissions}, true
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*v1.Node)
+		want   string
+	}{
+		"available": {func(*v1.Node) {}, ""},
+		"cordoned":  {func(n *v1.Node) { n.Spec.Unschedulable = true }, "unschedulable"},
+		"not Ready": {func(n *v1.Node) { n.Status.Conditions = nil }, "not Ready"},
+		"left by an autoscaler, and deleted": {func(n *v1.Node) {
+			n.DeletionTimestamp, n.Spec.Taints = &now, []v1.Taint{{Key: "team"}, {Key: "karpenter.sh/disrupted"}}
+		}, "being deleted, taint karpenter.sh/disrupted"},
+		"out of service": {func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeOutOfService}} }, "taint " + v1.TaintNodeOutOfService},
+		"in two maintenances": {
+			admitted(v1.MaintenanceAdmission{MaintenanceName: "old", DoneTime: &now}, v1.MaintenanceAdmission{MaintenanceName: "a"}, v1.MaintenanceAdmission{MaintenanceName: "b"}),
+			"in maintenance a, in maintenance b",
+		},
+		"given back, and cordoned": {admitted(v1.MaintenanceAdmission{MaintenanceName: "old", DoneTime: &now}), "unschedulable"},
+		"shut down": {func(n *v1.Node) {
+			n.Status.MaintenanceStatus = &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{{}}}
+		}, "being drained"},
+	} {
+		node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}}}
+		test.change(node)
+		if got := strings.Join(WhyUnavailable(node), ", "); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+		if counts := !IsAvailable(node) || IsTaken(node); counts != (test.want != "") {
+			t.Errorf("%s: budgets count it: %t", name, counts)
 		}
 	}
 }

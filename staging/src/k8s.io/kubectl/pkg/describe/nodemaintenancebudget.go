@@ -17,9 +17,11 @@ limitations under the License.
 package describe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientset "k8s.io/client-go/kubernetes"
+	maintenancehelpers "k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
 
@@ -50,14 +53,14 @@ func (d *NodeMaintenanceBudgetDescriber) Describe(_, name string, settings Descr
 		// them.
 		events, _ = searchEvents(d.client.CoreV1(), budget, settings.ChunkSize)
 	}
-	return describeNodeMaintenanceBudget(time.Now(), budget, events)
+	return describeNodeMaintenanceBudget(time.Now(), budget, unavailableNodes(d.client, budget), events)
 }
 
-func describeNodeMaintenanceBudget(now time.Time, budget *coordinationv1alpha1.NodeMaintenanceBudget, events *corev1.EventList) (string, error) {
+func describeNodeMaintenanceBudget(now time.Time, budget *coordinationv1alpha1.NodeMaintenanceBudget, unavailable []*corev1.Node, events *corev1.EventList) (string, error) {
 	return tabbedString(func(out io.Writer) error {
 		w := newPlainWriter(out)
 		describeNodeMaintenanceBudgetSpec(w, now, budget)
-		describeNodeMaintenanceBudgetStatus(w, now, budget)
+		describeNodeMaintenanceBudgetStatus(w, now, budget, unavailable)
 		describeMetaConditions(w, now, budget.Status.Conditions)
 		describePlainEvents(events, w)
 		return nil
@@ -89,7 +92,7 @@ func describeNodeMaintenanceBudgetSpec(w PrefixWriter, now time.Time, budget *co
 }
 
 // describeNodeMaintenanceBudgetStatus prints how many nodes are unavailable, and what is allowed now.
-func describeNodeMaintenanceBudgetStatus(w PrefixWriter, now time.Time, budget *coordinationv1alpha1.NodeMaintenanceBudget) {
+func describeNodeMaintenanceBudgetStatus(w PrefixWriter, now time.Time, budget *coordinationv1alpha1.NodeMaintenanceBudget, unavailable []*corev1.Node) {
 	status := &budget.Status
 	if status.NextWindowTime != nil {
 		w.Write(LEVEL_0, "Next Window:\t%s\n", timeAndRemainder(now, *status.NextWindowTime))
@@ -102,12 +105,64 @@ func describeNodeMaintenanceBudgetStatus(w PrefixWriter, now time.Time, budget *
 			notice = " (of an older spec)"
 		}
 		w.Write(LEVEL_0, "Nodes:\t%d selected, %d unavailable%s\n", status.ExpectedNodes, status.UnavailableNodes, notice)
+		printUnavailable(w, unavailable)
 		printTextMultiline(w, LEVEL_0, "Allowed", formatAllowed(budget))
 	}
 	if len(status.ActiveDomains) > 0 {
 		printTextMultiline(w, LEVEL_0, "Active Domains", strings.Join(plaintext.Lines(status.ActiveDomains), ", "))
 	}
 	printPendingAdmissions(w, LEVEL_0, now, status.PendingAdmissions)
+}
+
+// unavailableNodes returns the nodes that use up the budget: first those that others remove, which look available in
+// lists of nodes, last those of maintenances, which name them. Like events, they are left out if the user may not list
+// nodes.
+func unavailableNodes(client clientset.Interface, budget *coordinationv1alpha1.NodeMaintenanceBudget) []*corev1.Node {
+	if budget.Spec.NodeSelector == nil || budget.Status.UnavailableNodes == 0 {
+		return nil
+	}
+	matcher, err := maintenancehelpers.NewNodeMatcher(budget.Spec.NodeSelector)
+	if err != nil {
+		return nil
+	}
+	// From the cache of the API server: there may be thousands.
+	nodes, err := client.CoreV1().Nodes().List(context.TODO(), metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil
+	}
+	var unavailable []*corev1.Node
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; matcher.Matches(node) && len(maintenancehelpers.WhyUnavailable(node)) > 0 {
+			unavailable = append(unavailable, node)
+		}
+	}
+	rank := func(node *corev1.Node) int {
+		switch {
+		case maintenancehelpers.IsTaken(node):
+			return 2
+		case maintenancehelpers.IsBeingRemoved(node):
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(unavailable, func(a, b *corev1.Node) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
+	})
+	return unavailable
+}
+
+// printUnavailable prints why the first nodes are unavailable.
+func printUnavailable(w PrefixWriter, unavailable []*corev1.Node) {
+	var texts []string
+	for _, node := range unavailable[:min(len(unavailable), maxDescribedValues)] {
+		texts = append(texts, plaintext.Line(fmt.Sprintf("%s: %s", node.Name, strings.Join(maintenancehelpers.WhyUnavailable(node), ", "))))
+	}
+	if more := len(unavailable) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	if len(texts) > 0 {
+		printTextMultiline(w, LEVEL_0, "Unavailable", strings.Join(texts, "\n"))
+	}
 }
 
 // formatAllowed returns with which nodes maintenances may begin. Whether most nodes are down is in the message of the

@@ -80,7 +80,7 @@ func describedBudgets() map[string]*coordinationv1alpha1.NodeMaintenanceBudget {
 		}
 		return list
 	}
-	stale := newDescribedBudget(number, described(status{ExpectedNodes: 30}, metav1.ConditionTrue, "Open", ""))
+	stale := newDescribedBudget(number, described(status{ExpectedNodes: 30, UnavailableNodes: 2}, metav1.ConditionTrue, "Open", ""))
 	stale.Generation = 2
 
 	// Its texts must not imitate lines of kubectl, or control the terminal.
@@ -97,9 +97,34 @@ func describedBudgets() map[string]*coordinationv1alpha1.NodeMaintenanceBudget {
 		"frozen":  newDescribedBudget(ptr.To(intstr.FromString("0%")), described(status{ExpectedNodes: 35}, metav1.ConditionFalse, "Frozen", "spec.maxUnavailable is 0.")),
 		"small":   newDescribedBudget(percent, described(status{ExpectedNodes: 5, PendingAdmissions: pending(12)}, metav1.ConditionTrue, "Open", "")),
 		"stale":   stale,
+		"full":    newDescribedBudget(number, described(status{ExpectedNodes: 20, UnavailableNodes: 12}, metav1.ConditionTrue, "Open", "Maintenances may begin.")),
 		"bare":    {ObjectMeta: metav1.ObjectMeta{Name: "workers", CreationTimestamp: metav1.Time{Time: now}}},
 		"hostile": hostile,
 	}
+}
+
+// describedBudgetNodes returns nodes of the pool, and one of another pool. Many or two of them are unavailable.
+func describedBudgetNodes(many bool) (nodes []runtime.Object) {
+	node := func(name string, change func(*corev1.Node)) {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "workers"}}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		change(n)
+		nodes = append(nodes, n)
+	}
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	node("a-maintained", func(n *corev1.Node) {
+		n.Spec.Unschedulable, n.Status.MaintenanceStatus = true, &corev1.MaintenanceStatus{Admissions: []corev1.MaintenanceAdmission{{MaintenanceName: "kernel"}}}
+	})
+	node("available", func(*corev1.Node) {})
+	node("database", func(n *corev1.Node) { n.Labels, n.Spec.Unschedulable = nil, true })
+	node("left-behind", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} })
+	if many {
+		node("down", func(n *corev1.Node) { n.Status.Conditions, n.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()} })
+		for i := range 9 {
+			node(fmt.Sprintf("cordoned-%d", i), cordoned)
+		}
+	}
+	return nodes
 }
 
 func TestDescribeNodeMaintenanceBudget(t *testing.T) {
@@ -111,6 +136,9 @@ func TestDescribeNodeMaintenanceBudget(t *testing.T) {
 				events := maintenanceEvents(time.Now(), budget.Name).(*corev1.EventList)
 				events.Items[0].InvolvedObject.Kind = "NodeMaintenanceBudget"
 				objects = append(objects, events)
+			}
+			if name == "stale" || name == "full" {
+				objects = append(objects, describedBudgetNodes(name == "full")...)
 			}
 			before := budget.DeepCopy()
 			output, err := (&NodeMaintenanceBudgetDescriber{fake.NewClientset(objects...)}).Describe("", budget.Name, DescriberSettings{ShowEvents: name != "new"})

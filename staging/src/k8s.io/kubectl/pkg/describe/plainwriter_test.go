@@ -72,7 +72,9 @@ func TestDescribeHostile(t *testing.T) {
 			events := maintenanceEvents(time.Now(), budget.Name).(*corev1.EventList)
 			plaintexttesting.Poison(seed, budget)
 			plaintexttesting.Poison(seed, events)
-			text, err := describeNodeMaintenanceBudget(time.Now(), budget, events)
+			unavailable := &corev1.Node{Status: corev1.NodeStatus{MaintenanceStatus: &corev1.MaintenanceStatus{Admissions: []corev1.MaintenanceAdmission{{}}}}}
+			plaintexttesting.Poison(seed, unavailable)
+			text, err := describeNodeMaintenanceBudget(time.Now(), budget, []*corev1.Node{unavailable}, events)
 			describe("NodeMaintenanceBudget "+name, seed, text, err)
 		}
 		text, err := describeAdditions(seed)

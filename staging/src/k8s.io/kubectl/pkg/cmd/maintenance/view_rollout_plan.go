@@ -229,7 +229,7 @@ type nodeForecast struct {
 
 func newNodeForecast(node *corev1.Node) *nodeForecast {
 	return &nodeForecast{
-		Node: node, unavailable: !maintenance.IsAvailable(node), disrupted: maintenance.IsDisrupted(node), down: !maintenance.IsReady(node), taken: isTaken(node),
+		Node: node, unavailable: !maintenance.IsAvailable(node), disrupted: maintenance.IsDisrupted(node), down: !maintenance.IsReady(node), taken: maintenance.IsTaken(node),
 	}
 }
 
@@ -271,12 +271,6 @@ func (f *forecast) sharedWindows(nodes []*corev1.Node) []string {
 		}
 	}
 	return sets.List(shared)
-}
-
-// isTaken reports whether a maintenance has begun with the node, and has not given it back.
-func isTaken(node *corev1.Node) bool {
-	status := node.Status.MaintenanceStatus
-	return status != nil && (len(status.DrainTargets) > 0 || slices.ContainsFunc(status.Admissions, func(a corev1.MaintenanceAdmission) bool { return a.DoneTime == nil }))
 }
 
 // count adds a node that is unavailable or taken.
