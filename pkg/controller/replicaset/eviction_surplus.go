@@ -36,10 +36,10 @@ import (
 // the Deployment scales it down, or the cache has what it lacked, long before.
 const surplusRecheck = 5 * time.Second
 
-// missingRecheck is how soon a ReplicaSet is synced again that lacks pods for which an eviction waits. A quota or a
-// webhook may have refused them a moment ago: the controller then waits twice as long after each refusal, up to 17
-// minutes, and no event says that they would be accepted now.
-const missingRecheck = 30 * time.Second
+// refusalRecheck is how soon a ReplicaSet is synced again that lacks pods for which an eviction waits, or could not
+// delete a replaced one. A quota or a webhook may have refused that a moment ago: the controller then waits twice as
+// long after each refusal, up to 17 minutes, and no event says that it would be accepted now.
+const refusalRecheck = 30 * time.Second
 
 // confirmTimeout limits the reading of a ReplicaSet. The worker that waits for it syncs no other one.
 const confirmTimeout = 15 * time.Second
@@ -62,6 +62,9 @@ func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.P
 			rsc.recheckAfter(rs, surplusRecheck)
 			return 0, activePods, nil
 		}
+		if deploymentutil.DeleteFailureOf(rs) != nil && hasLeaving(rs, activePods) {
+			rsc.recheckAfter(rs, refusalRecheck)
+		}
 	}
 	goAnyway, waits := rsc.waitsForPicker(ctx, rs, activePods, diff)
 	switch {
@@ -75,7 +78,7 @@ func (rsc *ReplicaSetController) surplus(ctx context.Context, activePods []*v1.P
 	unneeded := rsc.unneededReplicas(ctx, activePods, rs)
 	if unneeded == 0 {
 		if rsc.evictionsWait(rs, activePods) {
-			rsc.recheckAfter(rs, missingRecheck)
+			rsc.recheckAfter(rs, refusalRecheck)
 		}
 		return diff, activePods, nil
 	}
@@ -114,7 +117,7 @@ func (rsc *ReplicaSetController) relatedTo(rs *apps.ReplicaSet) []*apps.ReplicaS
 	return rsc.getReplicaSetsWithSameController(klog.Background(), rs)
 }
 
-// requestCreated has the ReplicaSets synced within missingRecheck whose missing pods the requested one may have to wait
+// requestCreated has the ReplicaSets synced within refusalRecheck whose missing pods the requested one may have to wait
 // for. The delay that refusals have caused is older than the request.
 func (rsc *ReplicaSetController) requestCreated(request *coordinationv1alpha1.EvictionRequest) {
 	target := request.Spec.Target.Pod
@@ -135,7 +138,7 @@ func (rsc *ReplicaSetController) requestCreated(request *coordinationv1alpha1.Ev
 	}
 	for _, rs := range rsc.relatedTo(owner) {
 		if rs.Status.Replicas < *rs.Spec.Replicas {
-			rsc.recheckAfter(rs, missingRecheck)
+			rsc.recheckAfter(rs, refusalRecheck)
 		}
 	}
 }
@@ -151,8 +154,7 @@ func (rsc *ReplicaSetController) recheckAfter(rs *apps.ReplicaSet, after time.Du
 // leaving. A process that was suspended goes on with an old cache: their eviction may have been canceled meanwhile,
 // which says that they stay. Nothing is read if none of them is left.
 func (rsc *ReplicaSetController) confirmLeaving(ctx context.Context, rs *apps.ReplicaSet, activePods []*v1.Pod) (bool, error) {
-	isLeaving := func(pod *v1.Pod) bool { return deploymentutil.IsLeaving(rs, pod.UID) }
-	if !slices.ContainsFunc(activePods, isLeaving) {
+	if !hasLeaving(rs, activePods) {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
@@ -163,6 +165,11 @@ func (rsc *ReplicaSetController) confirmLeaving(ctx context.Context, rs *apps.Re
 	}
 	const record = deploymentutil.EvictionSurgeAnnotation
 	return stored.UID == rs.UID && stored.Generation == rs.Generation && stored.Annotations[record] == rs.Annotations[record], nil
+}
+
+// hasLeaving reports whether the Deployment has marked any of the pods as leaving.
+func hasLeaving(rs *apps.ReplicaSet, pods []*v1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return deploymentutil.IsLeaving(rs, pod.UID) })
 }
 
 // unneededReplicas returns the number of extra replicas without a pod that should leave.

@@ -26,6 +26,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/util/workqueue"
 	deploymentutil "k8s.io/kubernetes/pkg/controller/deployment/util"
@@ -171,6 +172,42 @@ func TestMissingPodsOfAnotherReplicaSet(t *testing.T) {
 			}
 			if _, _, err := f.rsc.surplus(f.ctx, []*v1.Pod{rankedPod("a")}, newer); err != nil {
 				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, queue.delayed); diff != "" {
+				t.Errorf("synced again (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A webhook may have refused to delete a replaced pod many times, and accepts it now.
+func TestRefusedDeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		leaving types.UID
+		reason  string
+		want    []string
+	}{
+		"of a replaced pod":     {leaving: "a", reason: "FailedDelete", want: []string{"default/web-1 after 30s"}},
+		"nothing was refused":   {leaving: "a"},
+		"a creation was before": {leaving: "a", reason: "FailedCreate"},
+		"of another pod":        {leaving: "gone", reason: "FailedDelete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := newReplicaSetOf(func(rs *apps.ReplicaSet) {
+				rs.Spec.Replicas = ptr.To[int32](1)
+				deploymentutil.SetEvictionSurge(rs, deploymentutil.EvictionSurge{Leaving: []types.UID{test.leaving}})
+				if test.reason != "" {
+					rs.Status.Conditions = []apps.ReplicaSetCondition{{Type: apps.ReplicaSetReplicaFailure, Status: v1.ConditionTrue, Reason: test.reason}}
+				}
+			})
+			f := newEvictionFixture(t, rs)
+			queue := &delayedQueue{}
+			f.rsc.queue = queue
+			f.intercept(t)
+			f.cached(t, newDeployment(intstr.FromInt32(1)), rs)
+			got, _, err := f.rsc.surplus(f.ctx, []*v1.Pod{rankedPod("a"), rankedPod("b")}, rs)
+			if got != 1 || err != nil {
+				t.Fatalf("got %d to delete and error %v, want 1", got, err)
 			}
 			if diff := cmp.Diff(test.want, queue.delayed); diff != "" {
 				t.Errorf("synced again (-want +got):\n%s", diff)
