@@ -226,7 +226,7 @@ tree: go-and-git ## make _output/kubernetes from the base, the patches and our f
 refresh: go-and-git ## write edits made in the tree back as patches
 	@$(patches) refresh; $(patches) index
 verify: tree docs-tools _output/bin/golangci-lint ## check that patches, tree, PATCHES.md and references agree, and lint
-	@$(patches) verify; hack/docs.sh verify; hack/lint.sh
+	@$(patches) verify; hack/docs.sh verify; hack/test-defects.sh check; hack/lint.sh
 lint: tree _output/bin/golangci-lint ## lint with upstream's configuration: WHAT=pkg/controller/evictionrequest
 index: go-and-git ## write PATCHES.md
 	@$(patches) index

@@ -17,7 +17,7 @@
 # Tests the checker of the histories: each diff in test/system/testdata/defects makes a defect again that was mended,
 # in a copy of the committed files, and has histories run until one of them breaks the rule that it names. Ends
 # with a table, and fails if a defect is not found. DEFECTS="no-fence no-budget" selects some, HISTORIES limits how many
-# histories each may take.
+# histories each may take. "hack/test-defects.sh check" only says whether they can still be made.
 
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -28,6 +28,7 @@ readonly PATCHES=test/system/testdata/defects COPY=_output/defects/src LOGS=_out
 for patch in "${PATCHES}"/*.diff; do
   git apply --check "${patch}" || { echo "${patch}: make the defect again" >&2; exit 1; }
 done
+[[ ${1:-} != check ]] || exit 0
 
 missed=0
 rm -rf "${COPY}"
