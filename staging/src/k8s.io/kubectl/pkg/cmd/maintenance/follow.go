@@ -81,13 +81,17 @@ type follower struct {
 	hadNodes sets.Set[string]
 	// returned is since when a rebooted node is seen Ready.
 	returned returns
+	// lost are the nodes that a maintenance has released before they were drained, by its name, and uncounted is
+	// since when a drained maintenance selects more nodes than its controller has counted.
+	lost      map[string]sets.Set[string]
+	uncounted patience
 }
 
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
 // of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, goal goal) (map[string]view, error) {
 	defer display.close()
-	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: returns{}}
+	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: returns{}, lost: map[string]sets.Set[string]{}, uncounted: patience{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -110,6 +114,7 @@ func (f *follower) run(ctx context.Context) error {
 		seen.apply(views)
 		f.returned.apply(views, now)
 		f.findNodeless(views, now)
+		f.awaitNodes(views, now)
 		done := f.remember(views)
 		f.shown = frame{
 			views: f.current(views), now: now,
@@ -175,6 +180,7 @@ func (f *follower) remember(views []view) bool {
 	for i := range views {
 		present[views[i].Name] = true
 		views[i].keepSkipped(f.last[views[i].Name].Rollout)
+		f.findLost(&views[i])
 		f.last[views[i].Name] = views[i]
 		done = done && f.goal.reached(&views[i])
 	}
@@ -184,6 +190,52 @@ func (f *follower) remember(views []view) bool {
 		}
 	}
 	return done
+}
+
+// findLost finds the nodes that were seen and that the maintenance does not select any more, because their labels have
+// changed or they were deleted, although it had not drained them: their pods may run. One that is selected again is
+// drained like the others. What is completed releases all nodes.
+func (f *follower) findLost(v *view) {
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+		v.lost = sets.List(f.lost[v.Name])
+		return
+	}
+	if f.lost[v.Name] == nil {
+		f.lost[v.Name] = sets.New[string]()
+	}
+	lost, selected := f.lost[v.Name], nodesByNames(v)
+	for _, node := range f.last[v.Name].Nodes {
+		if selected[node.Name] == nil && !node.isFinished() {
+			lost.Insert(node.Name)
+		}
+	}
+	for name := range selected {
+		lost.Delete(name)
+	}
+	v.lost = sets.List(lost)
+}
+
+// awaitNodes does not take a maintenance for drained that selects more nodes than its controller has counted: either
+// the controller has yet to see a node, or it has released one, and the watch of nodes, which is another one, is behind.
+// A controller that does not run counts no more.
+func (f *follower) awaitNodes(views []view, now time.Time) {
+	var names []string
+	for i := range views {
+		if v := &views[i]; v.hasUncountedNodes() {
+			names = append(names, v.Name)
+		}
+	}
+	exhausted := f.uncounted.exhausted(names, now)
+	for i := range views {
+		if v := &views[i]; v.hasUncountedNodes() && !slices.Contains(exhausted, v.Name) {
+			v.Outcome = ""
+		}
+	}
+}
+
+// hasUncountedNodes reports whether a drained maintenance selects more nodes than its controller has counted.
+func (v *view) hasUncountedNodes() bool {
+	return (v.Outcome == outcomeDrained || v.Outcome == outcomeDone) && len(v.Nodes) > v.countedNodes
 }
 
 // keepSkipped keeps which nodes were skipped when a maintenance is completed: then they do not say it any more.
@@ -419,8 +471,9 @@ func (f *follower) timedOut() error {
 }
 
 // undrained returns an error with exit code 1 that names the maintenances that are not drained at
-// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected all
-// the time have no pod left and stay cordoned, but for those that were given back one by one.
+// the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected at any
+// time were drained, and that those that still are have no pod left and stay cordoned, but for those that were given
+// back one by one.
 func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
 	var reasons []string
 	for _, nm := range maintenances {

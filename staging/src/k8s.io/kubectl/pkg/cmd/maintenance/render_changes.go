@@ -173,8 +173,12 @@ func nodeChanges(old, v *view) []string {
 		delete(before, node.Name)
 	}
 	for i := range old.Nodes {
-		if _, left := before[old.Nodes[i].Name]; left {
-			lines = append(lines, old.Nodes[i].Name+": is no longer selected")
+		if was, left := before[old.Nodes[i].Name]; left {
+			line := was.Name + ": is no longer selected"
+			if !was.isFinished() {
+				line += ", released undrained"
+			}
+			lines = append(lines, line)
 		}
 	}
 	return lines

@@ -358,7 +358,7 @@ func TestChanges(t *testing.T) {
 		}},
 		{"drained, a node is no longer selected", look(blockedDrain()), look(drained), []string{
 			"node-2: drained",
-			"node-3: is no longer selected",
+			"node-3: is no longer selected, released undrained",
 			"resolved: PodDisruptionBudget default/db",
 			"resolved: Interceptor migrate.example.com",
 			"resolved: InterceptorUnresponsive backup.example.com",

@@ -42,7 +42,7 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	case v.Deleting:
 		return "is being deleted: its nodes are released"
 	case v.Rollout != nil && v.Rollout.own && v.Outcome == outcomeCompleted:
-		return cmp.Or(v.Rollout.incompleteReason(v.SelectedNodes), v.skippedReason())
+		return cmp.Or(v.Rollout.incompleteReason(v.SelectedNodes), v.skippedReason(), v.lostReason())
 	case v.Rollout != nil && v.Rollout.own && v.Outcome != outcomeDone:
 		return "is not done"
 	case v.Outcome == outcomeCompleted && v.wasDrained:
@@ -56,7 +56,15 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	case !apiequality.Semantic.DeepEqual(v.selector, selector):
 		return strings.ToLower("is "+string(v.Outcome)) + ", but its node selector has changed: nodes that it no longer selects are released"
 	}
-	return ""
+	return v.lostReason()
+}
+
+// lostReason names the nodes that were released before they were drained: their pods run. Empty if there are none.
+func (v *view) lostReason() string {
+	if len(v.lost) == 0 {
+		return ""
+	}
+	return "has not drained " + listPods(v.lost[:min(maxHeldNodes, len(v.lost))], len(v.lost)) + ", which it no longer selects: released undrained"
 }
 
 // skippedReason names the nodes that were completed before they were drained: their pods run. Empty if there are

@@ -534,6 +534,84 @@ func TestEndingsWithoutNodes(t *testing.T) {
 	}
 }
 
+// TestEndingsOfLostNodes verifies that a wait fails if a node was released before it was drained, whichever of the two
+// watches says so first: "watch rack && reboot" would reboot nodes whose pods run.
+func TestEndingsOfLostNodes(t *testing.T) {
+	nodes := corev1.SchemeGroupVersion.WithResource("nodes")
+	rack := func(selected int32) maintenanceStory {
+		m := newMaintenance("rack", drain, "any").started(time.Minute)
+		m.Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpExists}}}}}
+		m.Status.SelectedNodes = selected
+		return m
+	}
+	rollout := func(selected int32) maintenanceStory { return rack(selected).rollingOut(twoAtATime(manual)) }
+	inPool := func(node *corev1.Node) *corev1.Node {
+		node.Labels = map[string]string{"pool": "a"}
+		return node
+	}
+	draining, drained := inPool(drainingNode("node-1", 0, 1, "Draining")), inPool(drainingNode("node-2", 0, 0, "Drained"))
+	put := func(node *corev1.Node) func(*testing.T, *server) {
+		return func(t *testing.T, s *server) {
+			if err := s.Tracker().Update(nodes, node, ""); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	without := func(node *corev1.Node) func(*testing.T, *server) {
+		node = node.DeepCopy()
+		node.Labels = nil
+		return put(node)
+	}
+	remove := func(t *testing.T, s *server) {
+		if err := s.Tracker().Delete(nodes, "", "node-1"); err != nil {
+			t.Error(err)
+		}
+	}
+	becomes := func(m maintenanceStory) func(*testing.T, *server) {
+		return func(t *testing.T, s *server) { s.update(t, m) }
+	}
+	waiting, done := inPool(newNode("node-1")), inPool(admittedNode(rollout(2), "node-2", phaseDone, time.Minute))
+	doneToo := inPool(admittedNode(rollout(2), "node-1", phaseDone, time.Minute))
+	const failure = "error: NodeMaintenance rack has not drained node-1, which it no longer selects: released undrained"
+	for _, tc := range []struct {
+		name    string
+		stories []any
+		// steps follow each other, one after each view.
+		steps   []func(*testing.T, *server)
+		failure string
+	}{
+		{"label removed", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(draining), becomes(rack(1).drained())}, failure},
+		{"label removed, seen later", []any{rack(2), draining, drained}, []func(*testing.T, *server){becomes(rack(1).drained()), nil, without(draining)}, failure},
+		{"deleted", []any{rack(2), draining, drained}, []func(*testing.T, *server){remove, becomes(rack(1).drained())}, failure},
+		{"deleted, seen later", []any{rack(2), draining, drained}, []func(*testing.T, *server){becomes(rack(1).drained()), nil, remove}, failure},
+		{"drained before", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(drained), becomes(rack(1).drained())}, ""},
+		{"drained after its return", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(draining), put(inPool(drainingNode("node-1", 0, 0, "Drained"))), becomes(rack(2).drained())}, ""},
+		{"a controller that counts no more", []any{rack(1).drained(), draining, drained}, []func(*testing.T, *server){func(_ *testing.T, s *server) { s.clock.Step(controllerPatience) }}, ""},
+		{"of a rollout, waiting", []any{rollout(2), waiting, done}, []func(*testing.T, *server){without(waiting), becomes(rollout(1).drained().counting(0, 0, 1))}, failure},
+		{"of a rollout, done", []any{rollout(2), doneToo, done}, []func(*testing.T, *server){without(doneToo), becomes(rollout(1).drained().counting(0, 0, 1))}, ""},
+	} {
+		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {
+			t.Run(command[0]+": "+tc.name, func(t *testing.T) {
+				s := newServer(t, tc.stories...)
+				step := 0
+				s.clock.looked = func() {
+					switch {
+					case step == 300:
+						s.end(context.DeadlineExceeded)
+					case step < len(tc.steps) && tc.steps[step] != nil:
+						tc.steps[step](t, s)
+					}
+					step++
+				}
+				s.run(t, command...)
+				if want := min(len(tc.failure), 1); s.code != want || s.failure != tc.failure {
+					t.Errorf("exit code %d: %s", s.code, s.failure)
+				}
+			})
+		}
+	}
+}
+
 // With skipped nodes, the controller writes that the maintenance is not drained. It has ended all the same.
 func TestEndWithSkippedNodes(t *testing.T) {
 	for name, generation := range map[string]int64{"of this spec": 0, "of an earlier one": 1} {

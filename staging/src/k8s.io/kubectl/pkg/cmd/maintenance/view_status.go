@@ -82,6 +82,10 @@ type view struct {
 	changed time.Time
 	// wasDrained reports whether no pod was left when a completed maintenance was drained.
 	wasDrained bool
+	// lost are the nodes that it does not select any more and had not drained, as far as the command has seen.
+	lost []string
+	// countedNodes is how many nodes the controller has counted.
+	countedNodes int
 	// counted reports whether the controller has counted pods in this stage. Until then, their
 	// number is unknown, not 0.
 	counted bool
@@ -160,6 +164,15 @@ func (v *view) needsController() bool {
 	return v.Outcome == "" && (v.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle || !v.observed) || v.Deleting
 }
 
+// isFinished reports whether the maintenance has drained the node, or the work on it is done.
+func (n *nodeView) isFinished() bool {
+	switch n.Phase {
+	case "", phaseDraining, phaseDrained:
+		return n.Drained // No pod has come back.
+	}
+	return n.Phase != phaseWaiting
+}
+
 func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
 
 // blockerView is a blocker that the controller publishes.
@@ -212,6 +225,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		selector:      nm.Spec.NodeSelector,
 		skips:         skipsPods(nm),
 		observed:      nm.Status.ObservedGeneration == nm.Generation,
+		countedNodes:  int(nm.Status.SelectedNodes),
 	}
 	for _, stage := range nm.Status.StageStatuses {
 		if stage.Name == nm.Spec.Stage {
