@@ -741,6 +741,32 @@ func TestRefusedTaint(t *testing.T) {
 	}
 }
 
+// A node has one mark. That of a maintenance that waits while another one drains the node is recorded before the other
+// one needs it.
+func TestDoneWhileAnotherDrains(t *testing.T) {
+	f := newFleet(t, "n1")
+	f.createRollout("first", atOnce(1))
+	f.drainNodes()
+	paused := atOnce(1)
+	paused.Paused = true
+	f.createRollout("second", paused)
+	f.run(10 * time.Second)
+	f.setDone("second", "n1")
+	f.run(10 * time.Second)
+	if a := maintenance.AdmissionOf(f.node("n1"), f.maintenance("second").UID); a == nil || a.DoneTime == nil || a.DrainedTime != nil {
+		t.Errorf("while the other one drains the node: %+v", a)
+	}
+	if node := f.node("n1"); !node.Spec.Unschedulable || !maintenance.IsClaimed(node) {
+		t.Errorf("the other one has lost the node: %+v", node)
+	}
+	f.change("second", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout.Paused = false })
+	f.setDone("first", "n1")
+	f.run(time.Minute)
+	if node := f.node("n1"); node.Spec.Unschedulable || maintenance.IsClaimed(node) {
+		t.Errorf("the node was not given back, or is drained again: %+v", node)
+	}
+}
+
 // A node that was done before the maintenance could begin with it is not touched, and takes no place.
 func TestDoneBeforeTheAdmission(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -157,8 +157,9 @@ func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
 		return phaseAdmitted
 	case o.rollout == nil && (l.hasBegun(o, node) || !l.limit(node)):
 		return phaseAdmitted
-	case isMarkedDone(node, o.uid) && !maintenance.IsClaimed(node):
-		// There is nothing to begin with. A node that is cordoned has to be given back.
+	case isMarkedDone(node, o.uid) && (!maintenance.IsClaimed(node) || isStartedByAnother(node, o.uid)):
+		// There is nothing to begin with. A node that is cordoned has to be given back, which another one does that
+		// has begun with it. Then this one is not waited for: a node has one mark, which that one needs as well.
 		return phaseDone
 	}
 	return phaseWaiting
@@ -201,6 +202,13 @@ func isSkipped(o *order, node *v1.Node) bool {
 // isMarkedDone reports whether somebody has said that the work of the maintenance on the node is done.
 func isMarkedDone(node *v1.Node, uid types.UID) bool {
 	return node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(uid)
+}
+
+// isStartedByAnother reports whether another maintenance has begun with the node and is not done with it.
+func isStartedByAnother(node *v1.Node, uid types.UID) bool {
+	return slices.ContainsFunc(maintenance.Admissions(node), func(a v1.MaintenanceAdmission) bool {
+		return a.MaintenanceUID != uid && a.DoneTime == nil
+	})
 }
 
 // hasBegun reports whether a maintenance without a rollout has begun with the node, and not another one or

@@ -71,6 +71,8 @@ func TestPhaseOn(t *testing.T) {
 		"a kubelet that shuts down":       {func(o *order) { rollout(o); o.name = maintenance.ShutdownName("n") }, true, nil, "", phaseAdmitted},
 		"marked as done":                  {rollout, true, nil, "m", phaseDone},
 		"marked as done, and cordoned":    {rollout, true, &v1.MaintenanceStatus{}, "m", phaseWaiting},
+		"marked, and another one drains":  {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "m", phaseDone},
+		"marked, and another one is done": {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other", DoneTime: &now}), "m", phaseWaiting},
 		"marked for another one":          {rollout, true, nil, "other", phaseWaiting},
 		"marked, without a limit":         {plain, false, nil, "m", phaseAdmitted},
 	} {

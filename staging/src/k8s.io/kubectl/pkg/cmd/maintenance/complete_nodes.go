@@ -23,6 +23,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,8 @@ type namedNodes struct {
 	names []string
 	// nodes are those that exist.
 	nodes map[string]*corev1.Node
+	// others are the maintenances by their UIDs, once they are needed; nil if the user may not list them.
+	others func() (map[types.UID]*coordinationv1alpha1.NodeMaintenance, error)
 }
 
 // nodesToComplete returns the nodes that the arguments name behind a maintenance, or nil if all
@@ -172,6 +175,20 @@ func (o *endOptions) completeNodes(ctx context.Context, client kubernetes.Interf
 	if err := validateNodesOf(named.NodeMaintenance); err != nil {
 		return err
 	}
+	named.others = sync.OnceValues(func() (map[types.UID]*coordinationv1alpha1.NodeMaintenance, error) {
+		list, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+		switch {
+		case apierrors.IsForbidden(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading NodeMaintenances: %w", err)
+		}
+		byUID := map[types.UID]*coordinationv1alpha1.NodeMaintenance{}
+		for _, nm := range pointers(list.Items) {
+			byUID[nm.UID] = nm
+		}
+		return byUID, nil
+	})
 	var errs []error
 	completed := sets.New[string]()
 	for _, name := range named.names {
@@ -198,7 +215,7 @@ func (o *endOptions) completeNode(ctx context.Context, client kubernetes.Interfa
 		o.printChange("node/"+name, done)
 		return nil
 	}
-	if err := o.validateNode(named.NodeMaintenance, node); err != nil {
+	if err := o.validateNode(named, node); err != nil {
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -231,15 +248,19 @@ func doneText(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) strin
 
 // validateNode refuses a node on which the work cannot be done yet: the maintenance would never drain
 // it.
-func (o *endOptions) validateNode(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) error {
+func (o *endOptions) validateNode(named *namedNodes, node *corev1.Node) error {
+	nm := named.NodeMaintenance
 	admission := maintenance.AdmissionOf(node, nm.UID)
+	unrecorded, err := named.unrecordedMark(node)
 	switch {
 	case !maintenance.SelectsNode(nm.Spec.NodeSelector, node):
 		return failed("NodeMaintenance %q does not select node %q: %s", nm.Name, node.Name, insteadOf(nm, node))
 	case admission == nil && !mayBeAdmitted(nm, node):
 		return failed("NodeMaintenance %q drains all its nodes together, so node %q cannot be completed alone: kubectl maintenance complete %s", nm.Name, node.Name, nm.Name)
-	case marksAnother(nm, node):
-		return failed("node %q was completed for another NodeMaintenance just now: try again", node.Name)
+	case err != nil:
+		return err
+	case unrecorded != "":
+		return failed("node %q was completed for NodeMaintenance %q just now, which the controller has not recorded yet: try again", node.Name, unrecorded)
 	case o.force:
 		return nil
 	case admission == nil:
@@ -270,15 +291,30 @@ func mayBeAdmitted(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) 
 	return v.Rollout != nil && needsAdmission(v, node)
 }
 
-// marksAnother reports whether the annotation is that of another maintenance, which has yet to record
-// it.
-func marksAnother(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) bool {
-	marked := node.Annotations[coordinationv1alpha1.NodeDoneAnnotation]
-	if marked == "" || marked == string(nm.UID) {
-		return false
+// unrecordedMark returns the name of another maintenance for which the node is marked as done, if the controller has
+// yet to record it; otherwise empty. A node has one mark: without the record, the other one would drain the node although
+// somebody was told that it never does. Marks for maintenances that are gone, or do not drain the node, have no effect.
+func (n *namedNodes) unrecordedMark(node *corev1.Node) (string, error) {
+	uid := types.UID(node.Annotations[coordinationv1alpha1.NodeDoneAnnotation])
+	if uid == "" || uid == n.UID {
+		return "", nil
 	}
-	other := maintenance.AdmissionOf(node, types.UID(marked))
-	return other != nil && other.ReturningTime == nil && other.DoneTime == nil
+	admission := maintenance.AdmissionOf(node, uid)
+	if admission != nil && (admission.ReturningTime != nil || admission.DoneTime != nil) {
+		return "", nil
+	}
+	others, err := n.others()
+	other := others[uid]
+	switch {
+	case err != nil:
+		return "", err
+	case others == nil && admission != nil:
+		return admission.MaintenanceName, nil
+	case other == nil || other.DeletionTimestamp != nil || other.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete,
+		!maintenance.SelectsNode(other.Spec.NodeSelector, node):
+		return "", nil
+	}
+	return other.Name, nil
 }
 
 func podsLeftText(node *corev1.Node) string {
@@ -370,6 +406,8 @@ func (d *nodesDisplay) unhealthyLine(node *nodeView, notActedOn bool) string {
 	switch {
 	case node.completed && notActedOn:
 		why = notActed + ", so kube-controller-manager may not run; " + seeLease
+	case len(node.startedBy) > 0 && (node.Phase == phaseWaiting || node.Phase == phaseDone):
+		why = "still claimed by " + strings.Join(node.startedBy, ", ")
 	case node.completed: // What was missing before does not matter any more.
 	case node.Phase != phaseReturning && node.Phase != phaseFailed:
 	case node.unexplainedSince != nil:

@@ -88,6 +88,10 @@ func TestCompleteNodes(t *testing.T) {
 	recorded.Status.MaintenanceStatus.Admissions = append(recorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
 	unrecorded := withUID(marked(admittedNode(also, "drained", phaseDrained, time.Minute), also.UID))
 	unrecorded.Status.MaintenanceStatus.Admissions = append(unrecorded.Status.MaintenanceStatus.Admissions, admittedNode(m, "drained", phaseDrained, 0).Status.MaintenanceStatus.Admissions...)
+	unrecordedWaiting := func() *corev1.Node { return withUID(marked(admittedNode(m, "drained", phaseDrained, 0), also.UID)) }
+	ended := newMaintenance("other-nm", complete, "drained").started(time.Hour).rollingOut(twoAtATime(manual))
+	elsewhere := newMaintenance("other-nm", drain, "other").started(time.Hour).rollingOut(twoAtATime(manual))
+	const notRecorded = `error: node "drained" was completed for NodeMaintenance "other-nm" just now, which the controller has not recorded yet: try again`
 	again := func(changes ...func(*corev1.Node)) *corev1.Node {
 		node := againNode(m, "drained")
 		for _, change := range changes {
@@ -123,7 +127,11 @@ func TestCompleteNodes(t *testing.T) {
 		{"already done", phasesOf(m), []string{"done", "returning"}, "node/done is already completed\nnode/returning is already being completed\n", nil, nil},
 		{"already marked", []any{m, marked(admittedNode(m, "drained", phaseDrained, 0), m.UID)}, []string{"drained"}, "node/drained is already being completed\n", nil, nil},
 		{"marked for another, recorded", []any{m, recorded}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
-		{"marked for another, not recorded", []any{m, unrecorded}, []string{"drained"}, "", nil, []string{`node "drained" was completed for another NodeMaintenance just now: try again`}},
+		{"marked for another, not recorded", []any{m, also, unrecorded}, []string{"drained"}, "", nil, []string{notRecorded}},
+		{"marked for another that waits, not recorded", []any{m, also, unrecordedWaiting()}, []string{"drained", "--force"}, "", nil, []string{notRecorded}},
+		{"marked for one that is gone", []any{m, unrecordedWaiting()}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"marked for one that has ended", []any{m, ended, unrecordedWaiting()}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
+		{"marked for one of other nodes", []any{m, elsewhere, unrecordedWaiting()}, []string{"drained"}, "node/drained is being completed\n", []string{donePatch("drained")}, nil},
 		{"waiting", phasesOf(m), []string{"waiting"}, "", nil, []string{`error: node "waiting" waits for its admission and is not drained yet: kubectl maintenance status kernel says for what. With --force, it is never drained by NodeMaintenance "kernel"`}},
 		{"draining", phasesOf(m), []string{"draining"}, "", nil, []string{`error: node "draining" is not drained yet (3 pods left): wait for it (kubectl maintenance watch kernel). With --force, its drain ends`}},
 		{"forced", phasesOf(m), []string{"waiting", "draining", "--force"}, "node/waiting is being completed\nnode/draining is being completed\n", []string{donePatch("waiting"), donePatch("draining")}, nil},
@@ -404,6 +412,24 @@ func TestCompleteNodesWaits(t *testing.T) {
 				t.Errorf("exit code %d: %s", s.code, s.failure)
 			}
 		})
+	}
+}
+
+// TestCompleteNodesOfOthers waits for a node that another maintenance keeps cordoned, which the output has to say.
+func TestCompleteNodesOfOthers(t *testing.T) {
+	m := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(manual))
+	other := newMaintenance("other-nm", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(manual))
+	s := newServer(t, m, other, withUID(admittedNode(other, "node-1", phaseDraining, time.Minute)))
+	s.whenLooked(func() {
+		both := withUID(admittedNode(other, "node-1", phaseDraining, time.Minute))
+		both.Status.MaintenanceStatus.Admissions = append(both.Status.MaintenanceStatus.Admissions, admittedNode(m, "node-1", phaseDone, 0).Status.MaintenanceStatus.Admissions...)
+		if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), both, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	out := s.mustRun(t, "complete", "kernel", "node-1", "--force", "--wait")
+	if diff := cmp.Diff("node/node-1 is being completed\nnode-1: still claimed by other-nm\nnode-1: done (1 of 1 node)\n", out); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }
 

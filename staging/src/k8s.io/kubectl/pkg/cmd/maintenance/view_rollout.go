@@ -144,6 +144,11 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 	for i, node := range nodes {
 		n := &v.Nodes[i]
 		n.Phase, n.PhaseSince = phaseOf(v, node)
+		for _, other := range maintenance.Admissions(node) {
+			if other.MaintenanceUID != v.uid && other.DoneTime == nil {
+				n.startedBy = append(n.startedBy, other.MaintenanceName)
+			}
+		}
 		if admission := maintenance.AdmissionOf(node, v.uid); n.Phase == phaseDone && admission.DrainedTime == nil {
 			n.Skipped = true
 			r.SkippedNodes, r.skipped = r.SkippedNodes+1, append(r.skipped, n.Name)

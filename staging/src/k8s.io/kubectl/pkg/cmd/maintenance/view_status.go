@@ -134,6 +134,8 @@ type nodeView struct {
 	// Skipped is true if somebody has completed the node before it was drained, which --force does.
 	Skipped bool `json:"skipped,omitempty"`
 
+	// startedBy are other maintenances that have begun with the node and are not done with it.
+	startedBy []string
 	// stuck reports whether a blocker names the node, as when it cannot be cordoned.
 	stuck bool
 	// unhealthy says why a node that comes back is not made schedulable yet; often empty. unexplainedSince
