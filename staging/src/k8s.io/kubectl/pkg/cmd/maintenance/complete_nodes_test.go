@@ -415,6 +415,27 @@ func TestCompleteNodesWaits(t *testing.T) {
 	}
 }
 
+// TestDrainedForAnother looks at a node that waits, and that another maintenance drains: it is not drained for this one.
+func TestDrainedForAnother(t *testing.T) {
+	m := newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).counting(1, 1, 0)
+	other := newMaintenance("other-nm", drain, "n").started(time.Hour).rollingOut(twoAtATime(manual))
+	look := func(node *corev1.Node) *view {
+		return &viewsIn(snapshotOf(m, node, admittedNode(m, "m", phaseDrained, time.Minute)))[0]
+	}
+	draining, drained := look(admittedNode(other, "n", phaseDraining, time.Minute)), look(admittedNode(other, "n", phaseDrained, 0))
+	if lines := changesOf(look(newNode("n")), draining); len(lines) > 0 {
+		t.Errorf("while the other one drains it: %q", lines)
+	}
+	if lines := changesOf(draining, drained); len(lines) > 0 {
+		t.Errorf("when the other one has drained it: %q", lines)
+	}
+	for _, node := range drained.Nodes {
+		if want := node.Name == "m"; node.Drained != want || drained.DrainedNodes != 1 {
+			t.Errorf("node %s: drained %t, %d drained", node.Name, node.Drained, drained.DrainedNodes)
+		}
+	}
+}
+
 // TestCompleteNodesOfOthers waits for a node that another maintenance keeps cordoned, which the output has to say.
 func TestCompleteNodesOfOthers(t *testing.T) {
 	m := newMaintenance("kernel", drain, "node-1").started(time.Hour).rollingOut(twoAtATime(manual))

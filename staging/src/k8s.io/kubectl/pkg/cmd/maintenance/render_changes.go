@@ -162,7 +162,8 @@ func nodeChanges(old, v *view) []string {
 			lines = append(lines, line)
 		}
 		switch {
-		case node.Phase == phaseDone:
+		case node.Phase == phaseDone || node.Phase == phaseWaiting:
+			// What the node says is about others.
 		case node.Drained && !(known && was.Drained):
 			lines = append(lines, node.Name+": drained")
 		case node.podsLeft() == 0:

@@ -165,6 +165,11 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 		case n.bootUnknown:
 			r.bootUnknown++
 		}
+		if n.Phase == phaseWaiting && n.Drained {
+			// For another maintenance: this one has not begun with it.
+			n.Drained = false
+			v.DrainedNodes--
+		}
 		r.phases[n.Phase]++
 	}
 	r.WaitingNodes, r.DoneNodes, r.FailedNodes = r.phases[phaseWaiting], r.phases[phaseDone], r.phases[phaseFailed]
