@@ -76,8 +76,8 @@ func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage
 			return err
 		}
 		before = nm
-		if nm.Spec.Stage == stage {
-			return nil
+		if nm.Spec.Stage == stage && (nm.DeletionTimestamp == nil || stage == coordinationv1alpha1.NodeMaintenanceStageComplete) {
+			return nil // What is completed and deleted as well releases its nodes all the same.
 		}
 		if err := validateMove(nm, stage); err != nil || dryRun == cmdutil.DryRunClient {
 			return err
@@ -104,7 +104,10 @@ func serverDryRun(strategy cmdutil.DryRunStrategy) []string {
 }
 
 func validateMove(nm *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage) error {
-	if nm.DeletionTimestamp != nil {
+	switch {
+	case nm.DeletionTimestamp != nil && stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return fmt.Errorf("NodeMaintenance %q is being deleted, which releases its nodes: there is nothing to complete", nm.Name)
+	case nm.DeletionTimestamp != nil:
 		return fmt.Errorf("NodeMaintenance %q is being deleted: start another one", nm.Name)
 	}
 	// A stage that this kubectl does not know is left to the server.

@@ -318,14 +318,32 @@ func TestTimedOutWhileNodesWait(t *testing.T) {
 	}
 }
 
-func TestStartWhileBeingDeleted(t *testing.T) {
-	nm := newMaintenance("old", idle, "node-1")
-	nm.DeletionTimestamp = ptr.To(ago(0))
-	s := newServer(t, nm)
-	s.run(t, "start", "--name=old")
-	contains(t, s.failure, `NodeMaintenance "old" is being deleted: start another one`)
-	if writes := s.writes(); len(writes) > 0 {
-		t.Errorf("wrote: %v", writes)
+func TestMoveWhileBeingDeleted(t *testing.T) {
+	const another, over = `NodeMaintenance "old" is being deleted: start another one`, `NodeMaintenance "old" is being deleted, which releases its nodes: there is nothing to complete`
+	for _, tc := range []struct {
+		name    string
+		stage   coordinationv1alpha1.NodeMaintenanceStage
+		args    []string
+		failure string
+	}{
+		{"to a later stage", idle, []string{"start", "--name=old"}, another},
+		{"already in the stage", drain, []string{"start", "--name=old"}, another},
+		{"complete", drain, []string{"complete", "old"}, over},
+		{"already completed", complete, []string{"complete", "old"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			nm := newMaintenance("old", tc.stage, "node-1")
+			nm.DeletionTimestamp = ptr.To(ago(0))
+			s := newServer(t, nm)
+			s.run(t, tc.args...)
+			contains(t, s.failure, tc.failure)
+			if failed := s.code != 0; failed != (tc.failure != "") {
+				t.Errorf("exit code %d: %s", s.code, s.failure)
+			}
+			if writes := s.writes(); len(writes) > 0 {
+				t.Errorf("wrote: %v", writes)
+			}
+		})
 	}
 }
 
