@@ -62,9 +62,10 @@ var (
 
 		The plan is for nodes that are named or selected with -l, for an existing maintenance (its name,
 		if no node has it, or --maintenance), or for one in a file (-f). "comes back" marks pods whose
-		replacements may run on the cordoned node, because they tolerate the taint of a cordon. A pod is
-		"evicted without a replacement" although its Deployment surges, if its claims, its volumes or its
-		topology spread constraints let none start while it runs.
+		replacements may run on the cordoned node, because they tolerate the taint of a cordon, or spec.nodeName
+		of their template names it. A pod is "evicted without a replacement" although its Deployment
+		surges, if its template, its claims, its volumes or its topology spread constraints let none start
+		while it runs.
 
 		The command only reads from the server.`))
 

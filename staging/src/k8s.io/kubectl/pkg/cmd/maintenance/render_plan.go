@@ -47,6 +47,7 @@ var noteTexts = map[podNote]string{
 	noteCannotBeReplaced: "evicted without a replacement, because none can start while it runs",
 	noteCrowded:          "names so many interceptors that its controller could not add its own: neither replaced first nor evicted one after another",
 	noteComesBack:        "comes back: tolerates " + corev1.TaintNodeUnschedulable,
+	noteNamesNode:        "comes back: spec.nodeName of its template names this node",
 	noteStaysWithSkipped: "stays: spec.podPolicies skips a pod of this node",
 }
 

@@ -144,6 +144,8 @@ const (
 	noteCrowded podNote = "NoRoomForInterceptors"
 	// noteComesBack: its replacement may run on the cordoned node, and would be evicted again.
 	noteComesBack podNote = "ComesBack"
+	// noteNamesNode: its replacement runs on the cordoned node, which the template names, and would be evicted again.
+	noteNamesNode podNote = "ComesBackByNodeName"
 	// noteStaysWithSkipped: a policy skips a pod of the node, which may need this agent.
 	noteStaysWithSkipped podNote = "StaysWithSkippedPods"
 	// noteOneByOne: its StatefulSet, or its Deployment, lets its pods leave one after another.
@@ -158,7 +160,7 @@ const (
 // hinders reports whether a drain does not remove the pod from its node, or not for good. Whether the
 // DaemonSet controller and the kubelet do so depends on feature gates that kubectl cannot read.
 func (n podNote) hinders() bool {
-	return n == noteSchedulingGroup || n == noteComesBack || n == noteForeignDaemonSet
+	return n == noteSchedulingGroup || n == noteComesBack || n == noteNamesNode || n == noteForeignDaemonSet
 }
 
 // replaces reports whether the pod is replaced and then deleted, without an eviction.
@@ -348,7 +350,10 @@ func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
 		if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }) {
 			notes = append(notes, noteLocalStorage)
 		}
-		if maintenance.ComesBack(pod) {
+		switch {
+		case s.nameNodeOf(pod):
+			notes = append(notes, noteNamesNode)
+		case maintenance.ComesBack(pod):
 			notes = append(notes, noteComesBack)
 		}
 		if isCrowded(pod) {
@@ -412,7 +417,7 @@ func (s *planSummary) add(pod *podPlan) {
 			s.LocalStorage++
 		case noteReplacedFirst, noteMayBeReplaced:
 			s.Replaced++
-		case noteComesBack:
+		case noteComesBack, noteNamesNode:
 			s.ComingBack++
 		case noteNeedsDaemonSet, noteForeignDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
 			s.Unhandled++

@@ -131,6 +131,9 @@ func claimsOf(pod *corev1.Pod) []string {
 // obstacleOf says why no replacement of the pod can start while it runs; empty if nothing is known that prevents it.
 // Pods have to be asked about in the order in which they leave, because each one that is replaced counts elsewhere.
 func (s *podSnapshot) obstacleOf(pod *corev1.Pod) string {
+	if s.nameNodeOf(pod) {
+		return "its template names this node, and a replacement on it does not count"
+	}
 	if s.obstacles == nil || len(claimsOf(pod)) == 0 && !topologyspread.HasHardConstraints(pod) && !choosesNodes(pod) {
 		return ""
 	}

@@ -27,6 +27,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -52,6 +53,15 @@ type workloads struct {
 	// deploymentOf names the Deployment of a ReplicaSet.
 	deploymentOf map[workload]string
 	jobs         map[workload]*batchv1.Job
+	// templates are those of the owners that create pods: what a pod does not say is whether the next one goes to the
+	// same node.
+	templates map[workload]ownTemplate
+}
+
+// ownTemplate is the template of an owner, which has a UID: another one may have had its name.
+type ownTemplate struct {
+	uid types.UID
+	*corev1.PodTemplateSpec
 }
 
 // warning says what a drain would do to a workload.
@@ -89,6 +99,13 @@ func (s *podSnapshot) readWorkloads(ctx context.Context, client kubernetes.Inter
 			}
 			return err
 		}},
+		{"ReplicationController", "replicationcontrollers", func() error {
+			list, err := client.CoreV1().ReplicationControllers(metav1.NamespaceAll).List(ctx, all)
+			if err == nil {
+				s.addReplicationControllers(pointers(list.Items))
+			}
+			return err
+		}},
 		{"Job", "jobs", func() error {
 			list, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, all)
 			if err == nil {
@@ -119,6 +136,13 @@ func (s *podSnapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
 		own := workload{"StatefulSet", set.Namespace, set.Name}
 		s.owners().statefulSets[own] = set
 		s.owners().ready[own] = int(set.Status.ReadyReplicas)
+		s.owners().templates[own] = ownTemplate{set.UID, &set.Spec.Template}
+	}
+}
+
+func (s *podSnapshot) addReplicationControllers(controllers []*corev1.ReplicationController) {
+	for _, c := range controllers {
+		s.owners().templates[workload{"ReplicationController", c.Namespace, c.Name}] = ownTemplate{c.UID, c.Spec.Template}
 	}
 }
 
@@ -126,6 +150,7 @@ func (s *podSnapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
 func (s *podSnapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
 	for _, set := range sets {
 		own := workload{"ReplicaSet", set.Namespace, set.Name}
+		s.owners().templates[own] = ownTemplate{set.UID, &set.Spec.Template}
 		if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
 			s.owners().deploymentOf[own] = owner.Name
 		}
@@ -135,15 +160,28 @@ func (s *podSnapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
 
 func (s *podSnapshot) addJobs(jobs []*batchv1.Job) {
 	for _, job := range jobs {
-		s.owners().jobs[workload{"Job", job.Namespace, job.Name}] = job
+		own := workload{"Job", job.Namespace, job.Name}
+		s.owners().jobs[own] = job
+		s.owners().templates[own] = ownTemplate{job.UID, &job.Spec.Template}
 	}
 }
 
 func (s *podSnapshot) owners() *workloads {
 	if s.workloads == nil {
-		s.workloads = &workloads{statefulSets: map[workload]*appsv1.StatefulSet{}, ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}}
+		s.workloads = &workloads{statefulSets: map[workload]*appsv1.StatefulSet{}, ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}, templates: map[workload]ownTemplate{}}
 	}
 	return s.workloads
+}
+
+// nameNodeOf reports whether the owner of a pod creates pods for the node of this one: spec.nodeName of its template names
+// it, whether the node is cordoned or not. The controller decides by the same rule.
+func (s *podSnapshot) nameNodeOf(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return false
+	}
+	template := s.owners().templates[workload{owner.Kind, pod.Namespace, owner.Name}]
+	return template.uid == owner.UID && template.PodTemplateSpec != nil && template.Spec.NodeName != "" && template.Spec.NodeName == pod.Spec.NodeName
 }
 
 // userFacing replaces a ReplicaSet by its Deployment.

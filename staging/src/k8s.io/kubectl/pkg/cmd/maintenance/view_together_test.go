@@ -17,7 +17,9 @@ limitations under the License.
 package maintenance
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,6 +79,54 @@ func podsOf(kind, name string, count int, change func(podStory) podStory) []any 
 		pods = append(pods, pod)
 	}
 	return pods
+}
+
+// TestNamedNodes plans pods whose template names their node: the pod itself has spec.nodeName in any case.
+func TestNamedNodes(t *testing.T) {
+	template := func(node string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: node}}
+	}
+	web := replicaSet("web", "web", 1)
+	web.Spec.Template = template("node-1")
+	elsewhere := replicaSet("elsewhere", "", 1)
+	elsewhere.Spec.Template = template("node-9")
+	recreated := replicaSet("recreated", "", 1)
+	recreated.UID, recreated.Spec.Template = "another", template("node-1")
+	free := replicaSet("free", "", 1)
+	set := &appsv1.StatefulSet{ObjectMeta: named("set"), Spec: appsv1.StatefulSetSpec{Template: template("node-1")}}
+	job := newJob("job", nil, 0)
+	job.Spec.Template = template("node-1")
+	rc := &corev1.ReplicationController{ObjectMeta: named("rc"), Spec: corev1.ReplicationControllerSpec{Template: ptr.To(template("node-1"))}}
+	bare := &corev1.ReplicationController{ObjectMeta: named("bare")}
+
+	pod := func(kind, name string) podStory { return newPod(name+"-0", "node-1").of(kind, name) }
+	surging := replaced("web-0", "node-1").of("ReplicaSet", "web")
+	tolerating := pod("StatefulSet", "set")
+	tolerating.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	s := newServer(t, newNode("node-1"), newDeployment("web"), web, elsewhere, recreated, free, set, job, rc, bare,
+		surging, pod("ReplicaSet", "elsewhere"), pod("ReplicaSet", "recreated"), pod("ReplicaSet", "free"), tolerating, pod("Job", "job"),
+		pod("ReplicationController", "rc"), pod("ReplicationController", "bare"), pod("ReplicationController", "gone"))
+	var p plan
+	if err := json.Unmarshal([]byte(s.mustRun(t, "plan", "node-1", "-o", "json")), &p); err != nil {
+		t.Fatal(err)
+	}
+	var comingBack []string
+	for i := range p.Nodes[0].Pods {
+		pod := &p.Nodes[0].Pods[i]
+		if slices.Contains(pod.Remarks, noteNamesNode) {
+			comingBack = append(comingBack, pod.Name)
+		}
+		if pod.Name == "web-0" && (!slices.Contains(pod.Remarks, noteCannotBeReplaced) || slices.Contains(pod.Remarks, noteReplacedFirst)) {
+			t.Errorf("the Deployment: %v", pod.Remarks)
+		}
+		if slices.Contains(pod.Remarks, noteComesBack) {
+			t.Errorf("%s is counted twice: %v", pod.Name, pod.Remarks)
+		}
+	}
+	if diff := cmp.Diff([]string{"job-0", "rc-0", "set-0", "web-0"}, comingBack); diff != "" || p.Summary.ComingBack != 4 {
+		t.Errorf("%d come back (-want, +got):\n%s", p.Summary.ComingBack, diff)
+	}
+	contains(t, s.mustRun(t, "plan", "node-1"), "! comes back: spec.nodeName of its template")
 }
 
 // TestWarnings reads all objects from a server, as "plan" does.
