@@ -518,10 +518,11 @@ func (i *imperativeInterceptor) failed(ctx context.Context, began, now time.Time
 	}
 }
 
-// isAnswer reports whether the API server has answered.
+// isAnswer reports whether an API server has processed the call. What an intermediary answers, or a server that is
+// overloaded, is about all pods, and is not written to each of them.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status)
+	return errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // requestedDelay returns the delay that the response asks for, within limits.

@@ -434,6 +434,17 @@ func TestLastingFailuresAreShown(t *testing.T) {
 	}
 }
 
+// What an intermediary or an overloaded server answers is about all pods.
+func TestFailuresOfAllPodsAreNotShown(t *testing.T) {
+	f := newFixture(t, newRequest(imperativeActive()), newPod())
+	f.evictErr = apierrors.NewGenericServerResponse(503, "post", podResource, podName, "no backend", 0, true)
+	for range 5 {
+		f.syncEviction(t, requestKeyOfPod)
+		f.clock.Step(failureTolerance)
+	}
+	f.expectWrites(t)
+}
+
 // A pod that is not ready costs its budget nothing. If the API server refuses it all the same because it changes all the
 // time, that is shown, and no other pod of the budget waits.
 func TestLastingConflictsOfUnreadyPod(t *testing.T) {
