@@ -37,7 +37,7 @@ const maxAnnotationsSize = apimachineryvalidation.TotalAnnotationSizeLimitB - 4*
 // nobody keeps a drain out.
 const maxAnnotationKeysSize = 32 * 1024
 
-// fieldSize is how many bytes a key takes in managed fields, besides itself: "f:":{},
+// fieldSize is what a key counts besides itself: a byte more than the "f:":{}, around it in managed fields.
 const fieldSize = 9
 
 // validateAnnotations returns an error if the annotations are too large or too many, and an update makes that worse.
