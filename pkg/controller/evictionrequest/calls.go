@@ -164,10 +164,7 @@ func (w *requestWriter) withdrawCalls(ctx context.Context, request *coordination
 // callAnnotations are those about calls that a request has.
 func callAnnotations(request *coordinationv1alpha1.EvictionRequest) map[string]string {
 	found := map[string]string{}
-	for _, name := range []string{
-		coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
-		coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
-	} {
+	for _, name := range evictionrequesttools.EvictionCallAnnotations() {
 		if value, has := request.Annotations[name]; has {
 			found[name] = value
 		}

@@ -18,12 +18,14 @@ package evictionrequest
 
 import (
 	"fmt"
+	"slices"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
@@ -60,11 +62,9 @@ func validateAnnotations(a admission.Attributes, request, old *coordination.Evic
 
 // annotationsSize returns the size of the annotations that clients write, and that of their keys in managed fields.
 func annotationsSize(annotations map[string]string) (size, keys int) {
+	own := append(evictionrequesttools.EvictionCallAnnotations(), coordinationv1alpha1.EvictionWithdrawnByAnnotation)
 	for key, value := range annotations {
-		switch key {
-		case coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
-			coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation, coordinationv1alpha1.EvictionWithdrawnByAnnotation:
-		default:
+		if !slices.Contains(own, key) {
 			size += len(key) + len(value)
 			keys += len(key) + fieldSize
 		}

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 	"k8s.io/kubernetes/plugin/pkg/admission/internal/owners"
 )
@@ -43,19 +44,13 @@ func validateEvictionsRequester(a admission.Attributes, request, old *coordinati
 		"use a name in your own domain", coordinationv1alpha1.EvictionRequesterEvictions))
 }
 
-// callAnnotations are what kube-apiserver says about the callers of pods/eviction.
-var callAnnotations = []string{
-	coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
-	coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
-}
-
-// validateCallAnnotations returns an error if a client other than kube-apiserver changes them while such callers
-// request the eviction: the controller would withdraw them, as if they had given up.
+// validateCallAnnotations returns an error if a client other than kube-apiserver changes the annotations about callers of
+// pods/eviction while these request the eviction: the controller would withdraw them, as if they had given up.
 func validateCallAnnotations(a admission.Attributes, request, old *coordination.EvictionRequest) error {
 	if !hasEvictionsRequester(request) || isAPIServer(a.GetUserInfo()) {
 		return nil
 	}
-	for _, key := range callAnnotations {
+	for _, key := range evictionrequesttools.EvictionCallAnnotations() {
 		if value, found := request.Annotations[key]; value != old.Annotations[key] || found != hasAnnotation(old, key) {
 			return forbidden(a, request, fmt.Errorf("the annotation %s is written by kube-apiserver while %s is in spec.requesters: leave it as it is, %q",
 				key, coordinationv1alpha1.EvictionRequesterEvictions, old.Annotations[key]))
@@ -110,7 +105,7 @@ func withdrawsEvictions(request, old *coordination.EvictionRequest) bool {
 	}
 	withdrawn := old.DeepCopy()
 	withdrawn.Spec.Requesters = slices.DeleteFunc(withdrawn.Spec.Requesters, isEvictionsRequester)
-	for _, key := range callAnnotations {
+	for _, key := range evictionrequesttools.EvictionCallAnnotations() {
 		// A controller of an earlier release leaves the one that it does not know.
 		if _, kept := request.Annotations[key]; !kept {
 			delete(withdrawn.Annotations, key)

@@ -44,6 +44,15 @@ func isCallers(requester coordinationv1alpha1.Requester) bool {
 	return requester.Name == coordinationv1alpha1.EvictionRequesterEvictions
 }
 
+// EvictionCallAnnotations returns the names of the annotations with which kube-apiserver describes the callers of
+// pods/eviction. They are removed with EvictionRequesterEvictions.
+func EvictionCallAnnotations() []string {
+	return []string{
+		coordinationv1alpha1.EvictionCallTimeAnnotation, coordinationv1alpha1.EvictionCallCordonAnnotation,
+		coordinationv1alpha1.EvictionCallsRepeatAnnotation, coordinationv1alpha1.EvictionCallGracePeriodAnnotation,
+	}
+}
+
 // EvictionCallTime returns when pods/eviction was last called for the pod of the request, up to a
 // minute too early. known is false if the request does not say so.
 func EvictionCallTime(request *coordinationv1alpha1.EvictionRequest) (called time.Time, known bool) {

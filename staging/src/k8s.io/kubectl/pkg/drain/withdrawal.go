@@ -235,15 +235,12 @@ func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, op
 // remove removes the requester that stands for all callers of pods/eviction from this request, and from
 // no other for the same pod. One call does, which needs the verb patch, and the verb request on that requester.
 func (r *Requests) remove(ctx context.Context, namespace string, open openRequest) (*coordinationv1alpha1.EvictionRequest, error) {
+	annotations := map[string]any{}
+	for _, name := range evictionrequesttools.EvictionCallAnnotations() {
+		annotations[name] = nil
+	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid": open.uid,
-			"annotations": map[string]any{
-				coordinationv1alpha1.EvictionCallTimeAnnotation:    nil,
-				coordinationv1alpha1.EvictionCallCordonAnnotation:  nil,
-				coordinationv1alpha1.EvictionCallsRepeatAnnotation: nil,
-			},
-		},
+		"metadata": map[string]any{"uid": open.uid, "annotations": annotations},
 		"spec": map[string]any{
 			"requesters": []map[string]string{{"name": coordinationv1alpha1.EvictionRequesterEvictions, "$patch": "delete"}},
 		},
