@@ -25,7 +25,7 @@ shift
 
 # Tests, how long they may take, and how long they take.
 declare -rA TESTS=(
-  [test-histories]="TestHistories ${TIMEOUT:-24h} two minutes each"
+  [test-histories]="TestHistories ${TIMEOUT:-24h} LENGTH and a minute or two for each two"
   [test-upgrade]="Test${PART:-(Picker|Fleet|Lifecycle)?}Upgrade 20m 6 minutes"
   [test-upgrade-fork]='TestForkUpgrade 20m 2 minutes'
   [test-drain]='TestDrain 10m 30 seconds'

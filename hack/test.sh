@@ -42,8 +42,8 @@ Phases:
   integration-upstream, integration-upstream-gates
                upstream's integration tests of what the patches change, our gates off or on
   e2e          the demos and the tutorial, on clusters of their own
+  histories    three histories with fixed seeds, at the same time
   all          all of these, in this order
-  histories    three histories with fixed seeds; no part of all yet
   race         tests of ours under the race detector, unit and integration; no part of all
   simulation   the simulations alone, with SEEDS random seeds each; no part of all
 
@@ -171,7 +171,7 @@ run_phase() {
       SYSTEM_TEST_OUTPUT=${ROOT}/_output run e2e "${TREE}" -count 1 -timeout 20m -run '^(TestDemo.*|TestTutorial.*)$' ./test/system
       ;;
     histories)
-      HISTORY_SEED=1 HISTORY_COUNT=3 SYSTEM_TEST_OUTPUT=${ROOT}/_output run histories "${TREE}" -count 1 -timeout 20m -run '^TestHistories$' ./test/system
+      HISTORY_SEED=1 HISTORY_COUNT=3 SYSTEM_TEST_OUTPUT=${ROOT}/_output run histories "${TREE}" -count 1 -timeout 20m -parallel 3 -run '^TestHistories$' ./test/system
       ;;
     race) run_race "$@" ;;
   esac
@@ -257,7 +257,7 @@ main() {
   # What components log in integration tests, a file for each package.
   export INTEGRATION_TEST_LOGS=${RESULTS}
   case ${phase} in
-    all) for phase in tools unit unit-gates integration e2e; do run_phase "${phase}"; done ;;
+    all) for phase in tools unit unit-gates integration e2e histories; do run_phase "${phase}"; done ;;
     simulation)
       run_simulations "$@"
       return

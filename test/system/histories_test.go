@@ -52,7 +52,7 @@ const (
 	// historySeedVariable repeats what actors and faults do in an earlier history, as far as the machine allows, and
 	// historyCountVariable is how many histories there are; 1 by default. historyWithoutVariable names the actors and
 	// faults that are left out, with commas between them. If historyShortenVariable is set, a history that breaks a rule
-	// is repeated without one after the other.
+	// is repeated without one after the other. Otherwise as many run at the same time as go test -parallel allows.
 	historySeedVariable    = "HISTORY_SEED"
 	historyCountVariable   = "HISTORY_COUNT"
 	historyWithoutVariable = "HISTORY_WITHOUT"
@@ -143,19 +143,24 @@ func testHistories(tCtx ktesting.TContext) {
 		duration, err = time.ParseDuration(text)
 		tCtx.ExpectNoError(err, "reading %s", historyLengthVariable)
 	}
+	shortens := os.Getenv(historyShortenVariable) != ""
 	for i := range uint64(count) {
-		broken := runHistory(tCtx, p, seed+i, duration, without, enough)
-		if len(broken) > 0 && os.Getenv(historyShortenVariable) != "" {
+		broken := runHistory(tCtx, p, seed+i, duration, without, enough, !shortens)
+		if len(broken) > 0 && shortens {
 			shortened := shortenHistory(tCtx, p, seed+i, duration, without, broken)
 			tCtx.Logf("it is enough for that: make test-histories SEED=%d COUNT=1 LENGTH=%v WITHOUT='%s'", seed+i, duration, strings.Join(sets.List(shortened), ","))
 		}
 	}
 }
 
-// runHistory returns the rules that a history breaks, which ends when one of some rules is.
-func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, enough sets.Set[string]) (broken sets.Set[string]) {
+// runHistory returns the rules that a history breaks, which ends when one of some rules is. One that runs beside others
+// begins later, and returns none.
+func runHistory(tCtx ktesting.TContext, p programs, seed uint64, duration time.Duration, without, enough sets.Set[string], besideOthers bool) (broken sets.Set[string]) {
 	broken = sets.New[string]()
 	run(tCtx, fmt.Sprintf("seed %d", seed), func(tCtx ktesting.TContext) {
+		if besideOthers {
+			tCtx.Parallel()
+		}
 		t := &historyTest{seed: seed, duration: duration, bin: p.fork, without: without, enough: enough, found: make(chan struct{}), opensDoor: seed%2 == 0, checker: history.NewChecker(history.AllRules()), refusals: map[string]int{}}
 		defer func() {
 			for _, violation := range t.checker.Violations() {
@@ -179,7 +184,7 @@ func shortenHistory(tCtx ktesting.TContext, p programs, seed uint64, duration ti
 		if len(names) == 0 {
 			return
 		}
-		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, duration, fewer, broken).HasAny(sets.List(broken)...) {
+		if fewer := without.Clone().Insert(names...); runHistory(tCtx, p, seed, duration, fewer, broken, false).HasAny(sets.List(broken)...) {
 			without = fewer
 		} else if len(names) > 1 {
 			leaveOutEach(names)
@@ -314,7 +319,9 @@ func (t *historyTest) startComponents(tCtx ktesting.TContext, p programs, plane 
 	release := controlplane.Release{
 		Name: "the fork", Bin: p.fork, RuntimeConfig: runtimeConfig,
 		FeatureGates: gatesOfWorkloads + ",NodeMaintenanceBudgets=true,EvictionLane=true,EvictionRequestForEvictions=true,StatefulSetEvictionPacing=true",
+		// An API server that is killed while it deletes a pod without a node leaves it terminating, for the garbage collector.
 		ControllerManagerArgs: []string{
+			"--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
 			"--leader-elect=true", "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=1s",
 		},
 	}

@@ -36,6 +36,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -265,12 +266,15 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context, release Release) erro
 	return c.Start(ctx, release, APIServer)
 }
 
-// StartControllerManager starts the controller manager of a release, without the
-// controllers that need nodes, and waits until it is healthy. The API server must be ready.
+// StartControllerManager starts the controller manager of a release, and waits until it is healthy. Unless its
+// arguments have --controllers, those that need nodes are left out. The API server must be ready.
 func (c *ControlPlane) StartControllerManager(ctx context.Context, release Release) error {
-	release.ControllerManagerArgs = slices.Concat([]string{
-		"--controllers=*,-pod-garbage-collector-controller,-node-lifecycle-controller,-taint-eviction-controller",
-	}, release.ControllerManagerArgs)
+	isControllers := func(arg string) bool { return strings.HasPrefix(arg, "--controllers=") }
+	if !slices.ContainsFunc(release.ControllerManagerArgs, isControllers) {
+		release.ControllerManagerArgs = slices.Concat([]string{
+			"--controllers=*,-pod-garbage-collector-controller,-node-lifecycle-controller,-taint-eviction-controller",
+		}, release.ControllerManagerArgs)
+	}
 	return c.Start(ctx, release, ControllerManager)
 }
 

@@ -320,6 +320,8 @@ func sayDrained(m *coordinationv1alpha1.NodeMaintenance) {
 	m.Status.Conditions = []metav1.Condition{{Type: "Drained", Status: metav1.ConditionTrue}}
 }
 
+func neverReady(pod *v1.Pod) { pod.Status.Conditions[0].Status = v1.ConditionFalse }
+
 func ofSet(pod *v1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
 }
@@ -1004,6 +1006,12 @@ func TestRules(t *testing.T) {
 			s.other(false)
 			s.pod(terminate)
 		}, "0 of 1 replicas are ready without it"},
+		"gone before it was ready": {func(s *story) {
+			s.pod(ofSet, neverReady)
+			s.set(1, podUID)
+			s.other(false)
+			s.pod(neverReady, terminate)
+		}, ""},
 		"gone when its replacement has just failed": {func(s *story) {
 			s.pod(ofSet)
 			s.set(1, podUID)

@@ -36,7 +36,7 @@ const surgeAnnotation = "deployment.kubernetes.io/eviction-surge"
 // WorkloadRules are those of Deployments that surge before their pods go.
 func WorkloadRules() []Rule {
 	losses := &podLosses{last: map[types.UID][]time.Time{}, changed: map[types.UID]time.Time{}}
-	return []Rule{{"a pod goes after a surge only if all replicas are ready without it", losses.check}}
+	return []Rule{{"a ready pod goes after a surge only if all replicas are ready without it", losses.check}}
 }
 
 // needsPods reports whether a Deployment needs further pods since a change.
@@ -91,10 +91,11 @@ func (p *podLosses) check(w *World, c *Change) string {
 	surge := struct {
 		Leaving []types.UID `json:"leaving"`
 	}{}
+	if !isReady(before) {
+		return "" // Nobody loses it.
+	}
 	if json.Unmarshal([]byte(set.Annotations[surgeAnnotation]), &surge) != nil || !slices.Contains(surge.Leaving, before.UID) || markOf(before) != "" {
-		if isReady(before) {
-			p.lose(owner.UID, c.Time)
-		}
+		p.lose(owner.UID, c.Time)
 		return ""
 	}
 	ready := int32(0)
