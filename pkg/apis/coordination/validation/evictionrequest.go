@@ -81,8 +81,8 @@ const (
 	// must not be able to keep the controller from writing.
 	maxMetadataSize = 48 * 1024
 
-	// maxReservedFields is how many bytes of the fields of a requester whose name is reserved do not count: who fills
-	// the request must not be able to keep such a requester out.
+	// maxReservedFields is how many bytes of the fields of a requester whose name is reserved, and of the controller, do
+	// not count: who fills the request must not be able to keep such a requester out, or in.
 	maxReservedFields = 8 * 1024
 
 	// initialManager is the manager that an apply makes kube-apiserver give to all fields of an object without managed
@@ -93,10 +93,18 @@ const (
 	maxInitialFields = 176 * 1024
 )
 
-// validateSize validates what an update makes larger.
+// controllerManager is the manager of what the eviction request controller writes.
+const controllerManager = "evictionrequest-controller"
+
+// validateSize validates what an update makes larger. Both versions are measured alike: when a requester withdraws, what
+// is left of its fields must not count more than before.
 func validateSize(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
-	size := metadataSize(request)
-	if size <= maxMetadataSize || oldRequest != nil && size <= metadataSize(oldRequest) {
+	requesters := request.Spec.Requesters
+	if oldRequest != nil {
+		requesters = slices.Concat(requesters, oldRequest.Spec.Requesters)
+	}
+	size := metadataSize(request, requesters)
+	if size <= maxMetadataSize || oldRequest != nil && size <= metadataSize(oldRequest, requesters) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), field.OmitValueType{},
@@ -104,7 +112,9 @@ func validateSize(request, oldRequest *coordination.EvictionRequest) field.Error
 			maxMetadataSize, size))}
 }
 
-func metadataSize(request *coordination.EvictionRequest) int {
+// metadataSize returns the size of what the limit is about, without what is reserved for those of the requesters that may
+// have it.
+func metadataSize(request *coordination.EvictionRequest, requesters []coordination.Requester) int {
 	size := evictioninterceptor.LabelsSize(request.Labels)
 	for _, finalizer := range request.Finalizers {
 		size += len(finalizer)
@@ -118,7 +128,7 @@ func metadataSize(request *coordination.EvictionRequest) int {
 		switch {
 		case manager == initialManager:
 			size -= min(fields, maxInitialFields)
-		case isReservedManager(manager, request.Spec.Requesters):
+		case manager == controllerManager, isReservedManager(manager, requesters):
 			size -= min(fields, maxReservedFields)
 		}
 	}

@@ -299,6 +299,21 @@ func TestMetadataSize(t *testing.T) {
 		"full, and somebody takes the name of the manager of a drain": {
 			old: newEvictionRequest(managed(49152)), request: newEvictionRequest(managed(49152), managedBy(drain, 100)), want: tooLarge,
 		},
+		"full, and a drain withdraws": {
+			old:     newEvictionRequest(managed(49152), requestedBy(drain), managedBy(drain, 200)),
+			request: newEvictionRequest(managed(49152), managedBy(drain, 100)),
+		},
+		"full, and a drain withdraws while somebody adds labels": {
+			old:     newEvictionRequest(managed(49152), requestedBy(drain), managedBy(drain, 200)),
+			request: newEvictionRequest(managed(49152), managedBy(drain, 100), labelled(100)), want: tooLarge,
+		},
+		"full, after a drain has withdrawn": {
+			old:     newEvictionRequest(managed(49152), managedBy(drain, 100)),
+			request: newEvictionRequest(managed(49152), managedBy(drain, 100)),
+		},
+		"full, and the controller withdraws callers": {
+			old: newEvictionRequest(managed(49152), requestedBy("eviction.k8s.io")), request: newEvictionRequest(managed(49152), managedBy("evictionrequest-controller", 100)),
+		},
 		"full, and reset before an apply": {
 			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 180224)),
 		},
