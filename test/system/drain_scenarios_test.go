@@ -188,6 +188,7 @@ func endedScenarios() []scenario {
 	return []scenario{
 		{name: "interrupted", node: newNode(), pods: pods, commands: []string{"drain node"}, signal: syscall.SIGINT, want: ended(130, nil, stays)},
 		{name: "terminated", node: newNode(), pods: pods, commands: []string{"drain node"}, signal: syscall.SIGTERM, want: ended(143, nil, stays)},
+		{name: "terminal-closed", node: newNode(), pods: pods, commands: []string{"drain node"}, signal: syscall.SIGHUP, want: ended(129, nil, stays)},
 		{name: "timed-out", node: newNode(), pods: pods, commands: []string{"drain node --timeout=4s"}, want: timedOut},
 		{
 			name: "interrupted-restricted", node: newNode(), pods: pods, commands: []string{"drain node"}, group: drainers, signal: syscall.SIGINT,

@@ -41,7 +41,7 @@ func (o *DrainCmdOptions) withdrawWhenEnded() (stop func()) {
 		return func() {} // Nothing is requested, and a signal ends the program as ever.
 	}
 	signals, ended := make(chan os.Signal, 1), make(chan struct{})
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // As for nohup, and for jobs of scripts in the background.
 			signal.Notify(signals, s)
 		}
