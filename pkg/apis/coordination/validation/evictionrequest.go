@@ -87,10 +87,14 @@ const (
 
 	// initialManager is the manager that an apply makes kube-apiserver give to all fields of an object without managed
 	// fields, and maxInitialFields is how many bytes of these do not count: who resets the managed fields, as everybody
-	// may who updates the request, must not be able to keep the next requester out. It is enough for labels of 32 KiB
-	// with the shortest keys, and for the annotations that the admission plugin allows.
+	// may who updates the request, must not be able to keep the next requester out. It is enough for all that
+	// maxMetadataSize allows, for the keys of annotations that the admission plugin allows, and for all requesters.
 	initialManager   = "before-first-apply"
-	maxInitialFields = 176 * 1024
+	maxInitialFields = 120 * 1024
+
+	// finalizerSize and ownerSize are what a finalizer and an owner count besides their texts: what is around their
+	// keys in managed fields.
+	finalizerSize, ownerSize = 12, 20
 )
 
 // controllerManager is the manager of what the eviction request controller writes.
@@ -117,11 +121,11 @@ func validateSize(request, oldRequest *coordination.EvictionRequest) field.Error
 func metadataSize(request *coordination.EvictionRequest, requesters []coordination.Requester) int {
 	size := evictioninterceptor.LabelsSize(request.Labels)
 	for _, finalizer := range request.Finalizers {
-		size += len(finalizer)
+		size += len(finalizer) + finalizerSize
 	}
 	for i := range request.OwnerReferences {
 		owner := &request.OwnerReferences[i]
-		size += len(owner.APIVersion) + len(owner.Kind) + len(owner.Name) + len(owner.UID)
+		size += len(owner.APIVersion) + len(owner.Kind) + len(owner.Name) + len(owner.UID) + ownerSize
 	}
 	for manager, fields := range fieldsSizes(request.ManagedFields) {
 		size += fields

@@ -219,8 +219,8 @@ func formatOptional(value *metav1.Time) string {
 	return format(value.Time)
 }
 
-// maxMessageBytes limits a message of the maximum length that has characters of several bytes: with those of 16
-// interceptors, the request must be small enough for etcd.
+// maxMessageBytes limits a message of the maximum length that has characters of several bytes: with those of 15
+// interceptors, and all that is not theirs, the request must be small enough for etcd.
 const (
 	maxMessageBytes      = 64 * 1024
 	maxMessageCharacters = 32768

@@ -237,7 +237,7 @@ func TestMetadataSize(t *testing.T) {
 		return func(request *coordination.EvictionRequest) {
 			request.Labels = map[string]string{}
 			for i := 0; i*100 < bytes; i++ {
-				request.Labels[fmt.Sprintf("%060d", i)] = strings.Repeat("x", 40)
+				request.Labels[fmt.Sprintf("%060d", i)] = strings.Repeat("x", 31) // 100 bytes
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func TestMetadataSize(t *testing.T) {
 	finalizers := func(number int) func(*coordination.EvictionRequest) {
 		return func(request *coordination.EvictionRequest) {
 			for i := range number {
-				request.Finalizers = append(request.Finalizers, fmt.Sprintf("example.com/%038d", i)) // 50 bytes
+				request.Finalizers = append(request.Finalizers, fmt.Sprintf("example.com/%026d", i)) // 50 bytes
 			}
 		}
 	}
@@ -261,7 +261,7 @@ func TestMetadataSize(t *testing.T) {
 		return func(request *coordination.EvictionRequest) {
 			for i := range number {
 				request.OwnerReferences = append(request.OwnerReferences, metav1.OwnerReference{
-					APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("%019d", i), UID: types.UID(fmt.Sprintf("%020d", i)), // 50 bytes
+					APIVersion: "v1", Kind: "ConfigMap", Name: fmt.Sprintf("%09d", i), UID: types.UID(fmt.Sprintf("%010d", i)), // 50 bytes
 				})
 			}
 		}
@@ -315,10 +315,10 @@ func TestMetadataSize(t *testing.T) {
 			old: newEvictionRequest(managed(49152), requestedBy("eviction.k8s.io")), request: newEvictionRequest(managed(49152), managedBy("evictionrequest-controller", 100)),
 		},
 		"full, and reset before an apply": {
-			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 180224)),
+			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 122880)),
 		},
 		"full, and reset with too much": {
-			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 180400)), want: tooLarge,
+			old: newEvictionRequest(labelled(49100)), request: newEvictionRequest(labelled(49100), managedBy("before-first-apply", 123056)), want: tooLarge,
 		},
 		"too many stored, reduced":  {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(80000))},
 		"too many stored, the same": {old: newEvictionRequest(labelled(90000)), request: newEvictionRequest(labelled(90000))},

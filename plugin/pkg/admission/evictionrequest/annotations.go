@@ -22,25 +22,22 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/kubernetes/pkg/apis/coordination"
 )
 
-// maxAnnotationsSize limits the annotations that kube-apiserver does not write itself. It leaves the rest of what the
-// annotations of an object may have for these: who fills them must not be able to keep callers of pods/eviction out, or
-// requesters from withdrawing. It is not part of the validation, whose limit is the same for all kinds.
-const maxAnnotationsSize = apimachineryvalidation.TotalAnnotationSizeLimitB - 4*1024
+// maxAnnotationsSize limits the annotations that kube-apiserver does not write itself: with all other fields, the request
+// must be small enough for etcd. It leaves room for those of kube-apiserver, too: who fills the annotations must not be able
+// to keep callers of pods/eviction out, or requesters from withdrawing. It is not part of the validation, whose limit is
+// the same for all kinds.
+const maxAnnotationsSize = 64 * 1024
 
-// maxAnnotationKeysSize limits the keys of the same annotations, with what each of them takes in the managed fields: a
-// client that resets these has the next apply name all fields. It is below what the validation allows for that, so that
-// nobody keeps a drain out.
+// maxAnnotationKeysSize limits the keys of the same annotations, with evictioninterceptor.FieldSize for each. It is below
+// what the validation allows for managed fields that were reset, so that nobody keeps a drain out.
 const maxAnnotationKeysSize = 32 * 1024
-
-// fieldSize is what a key counts besides itself: a byte more than the "f:":{}, around it in managed fields.
-const fieldSize = 9
 
 // validateAnnotations returns an error if the annotations are too large or too many, and an update makes that worse.
 func validateAnnotations(a admission.Attributes, request, old *coordination.EvictionRequest) error {
@@ -55,7 +52,7 @@ func validateAnnotations(a admission.Attributes, request, old *coordination.Evic
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), request.Name, field.ErrorList{field.TooLong(path, "", maxAnnotationsSize)})
 	case keys > maxAnnotationKeysSize && keys > storedKeys:
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), request.Name, field.ErrorList{field.Invalid(path, field.OmitValueType{},
-			fmt.Sprintf("keys must have at most %d bytes together, with %d more for each, and have %d: use fewer annotations, or shorter keys", maxAnnotationKeysSize, fieldSize, keys))})
+			fmt.Sprintf("keys must have at most %d bytes together, with %d more for each, and have %d: use fewer annotations, or shorter keys", maxAnnotationKeysSize, evictioninterceptor.FieldSize, keys))})
 	}
 	return nil
 }
@@ -66,7 +63,7 @@ func annotationsSize(annotations map[string]string) (size, keys int) {
 	for key, value := range annotations {
 		if !slices.Contains(own, key) {
 			size += len(key) + len(value)
-			keys += len(key) + fieldSize
+			keys += len(key) + evictioninterceptor.FieldSize
 		}
 	}
 	return size, keys

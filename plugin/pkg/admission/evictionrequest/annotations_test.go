@@ -70,7 +70,7 @@ func TestAnnotationsSize(t *testing.T) {
 			request.Annotations[key] = strings.Repeat("x", bytes-len(key))
 		}
 	}
-	const key, ofCalls, withdrawnBy, most = "example.com/a", "coordination.k8s.io/eviction-call", "coordination.k8s.io/eviction-withdrawn-by", 252 * 1024
+	const key, ofCalls, withdrawnBy, most = "example.com/a", "coordination.k8s.io/eviction-call", "coordination.k8s.io/eviction-withdrawn-by", 64 * 1024
 	full := annotated(key, most)
 	for name, test := range map[string]struct {
 		old, request *coordination.EvictionRequest
@@ -90,7 +90,7 @@ func TestAnnotationsSize(t *testing.T) {
 				operation = admission.Create
 			}
 			err := plugin.Validate(t.Context(), attributes(operation, owner, "", test.request, test.old), nil)
-			const says = "metadata.annotations: Too long: may not be more than 258048 bytes"
+			const says = "metadata.annotations: Too long: may not be more than 65536 bytes"
 			if test.refused && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), says)) || !test.refused && err != nil {
 				t.Errorf("got error %v", err)
 			}

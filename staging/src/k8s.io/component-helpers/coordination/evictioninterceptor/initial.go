@@ -63,15 +63,19 @@ func Initialize(status *coordinationv1alpha1.EvictionRequestStatus, targets []st
 	status.ActivationTime = &now
 }
 
-// MaxLabelsSize is how many bytes of labels a request gets from its pod. A pod may have a megabyte of them, with which
+// MaxLabelsSize is how many bytes of labels, by LabelsSize, a request gets from its pod. A pod may have a megabyte of them, with which
 // its request would be too large for etcd.
 const MaxLabelsSize = 32 * 1024
 
-// LabelsSize returns the size of labels in bytes.
+// FieldSize is what a label or an annotation counts besides its key and its value: a byte more than the "f:":{}, around
+// the key in managed fields. A client that resets these has the next apply name all fields.
+const FieldSize = 9
+
+// LabelsSize returns what labels count, in bytes.
 func LabelsSize(labels map[string]string) int {
 	size := 0
 	for key, value := range labels {
-		size += len(key) + len(value)
+		size += len(key) + len(value) + FieldSize
 	}
 	return size
 }

@@ -141,7 +141,7 @@ func TestManyLabels(t *testing.T) {
 	labels := func(bytes int) map[string]string {
 		labels := map[string]string{}
 		for i := 0; i*64 < bytes; i++ {
-			labels[fmt.Sprintf("%032d", i)] = strings.Repeat("x", 32)
+			labels[fmt.Sprintf("%032d", i)] = strings.Repeat("x", 23)
 		}
 		return labels
 	}
