@@ -768,7 +768,7 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 		if unschedulable {
 			return f.writer.cordon(f.ctx, node)
 		}
-		written, _, err := f.writer.uncordon(f.ctx, node, nil)
+		written, _, err := f.writer.uncordon(f.ctx, node, f.cordonedBefore)
 		return written, err
 	}
 	if err := f.writer.setNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {

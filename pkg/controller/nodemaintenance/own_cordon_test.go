@@ -395,6 +395,34 @@ func TestMergedCordonOfANodeThatJoinedLate(t *testing.T) {
 	}
 }
 
+// Whoever resets the managed fields of a node hides who cordons it from then on.
+func TestCordonOfANodeWhoseManagedFieldsWereReset(t *testing.T) {
+	for name, test := range map[string]struct {
+		tainted time.Duration
+		stays   bool
+	}{
+		"before the maintenance": {tainted: -time.Hour, stays: true},
+		"by the maintenance":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createReadyNode("n", map[string]string{"a": ""})
+			f.changeNamed("n", func(node *v1.Node) {
+				node.Spec.Unschedulable = test.stays
+				node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start.Add(test.tainted)}}}
+			})
+			f.createMaintenance("m", stageCordon, "a", maintenance.StandardPlan()...)
+			f.run(time.Minute)
+			f.changeNamed("n", func(node *v1.Node) { node.ManagedFields = nil })
+			f.complete("m")
+			f.run(time.Minute)
+			if got := f.node("n").Spec.Unschedulable; got != test.stays {
+				t.Errorf("unschedulable: %t, want %t: %q", got, test.stays, f.events)
+			}
+		})
+	}
+}
+
 // Where the status of a node does not say since when it is claimed, because another client has overwritten that, the stage
 // Cordon does.
 func TestMergedCordonWithoutAClaimTime(t *testing.T) {

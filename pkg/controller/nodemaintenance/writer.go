@@ -230,8 +230,8 @@ var cordonPath = fieldpath.MakePathOrDie("spec", "unschedulable")
 // have updated, instead of their own: this controller may be one of them. See capmanagers.go of apimachinery.
 const mergedManagers = "ancient-changes"
 
-// cordonedBy returns the field manager that has made the node unschedulable, and "" if that is this controller,
-// or the API server does not say; mergedManagers may be this controller. Whoever updates the field to the value that it
+// cordonedBy returns the field manager that has made the node unschedulable, "" if that is this controller, and
+// mergedManagers if it may be, also because somebody has reset the managed fields. Whoever updates the field to the value that it
 // has already does not become its manager, but who applies that does, beside this controller, and wants the node to be
 // unschedulable as long as it says so.
 func cordonedBy(node *v1.Node) (manager string) {
@@ -259,7 +259,7 @@ func cordonedBy(node *v1.Node) (manager string) {
 	if own {
 		return ""
 	}
-	return manager
+	return cmp.Or(manager, mergedManagers)
 }
 
 // cordonPlanned cordons a node, removes the taint of planned nodes, and returns it as it is then. The
