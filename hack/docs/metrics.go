@@ -36,6 +36,9 @@ type metric struct {
 	Labels         []string `json:"labels"`
 }
 
+// alpha is the stability of all metrics, which the document says once.
+const alpha = "ALPHA"
+
 // block is a table of metrics in the document, between two comments. The first one names the prefix
 // of the metrics.
 var block = regexp.MustCompile(`(?s)<!-- metrics: (\w+) -->\n.*?<!-- end of metrics -->`)
@@ -57,14 +60,14 @@ func updateMetrics(file string, list []byte) error {
 	return os.WriteFile(file, []byte(updated), 0o644)
 }
 
-// fillTables returns the document with current tables. Every metric must belong to exactly one table,
-// and no table may be empty.
+// fillTables returns the document with current tables. Every metric must be alpha and
+// belong to exactly one table, and no table may be empty.
 func fillTables(document string, metrics []metric) (string, error) {
 	shown := map[string]int{}
 	var empty []string
 	document = block.ReplaceAllStringFunc(document, func(old string) string {
 		prefix := block.FindStringSubmatch(old)[1]
-		rows := []string{"| metric | type | stability | labels | help |", "|---|---|---|---|---|"}
+		rows := []string{"| metric | type | labels | help |", "|---|---|---|---|"}
 		for _, m := range metrics {
 			if strings.HasPrefix(m.fullName(), prefix+"_") {
 				rows = append(rows, m.row())
@@ -78,6 +81,9 @@ func fillTables(document string, metrics []metric) (string, error) {
 		return fmt.Sprintf("<!-- metrics: %s -->\n%s\n<!-- end of metrics -->", prefix, strings.Join(rows, "\n"))
 	})
 	for _, m := range metrics {
+		if m.StabilityLevel != alpha {
+			return "", fmt.Errorf("metric %s is %s, but the document says that all are %s", m.fullName(), m.StabilityLevel, alpha)
+		}
 		if n := shown[m.fullName()]; n != 1 {
 			return "", fmt.Errorf("metric %s is in %d tables, want 1: each table has the comment <!-- metrics: PREFIX -->", m.fullName(), n)
 		}
@@ -107,5 +113,5 @@ func (m metric) row() string {
 		labels = append(labels, "`"+label+"`")
 	}
 	help := strings.ReplaceAll(m.Help, "|", "\\|")
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s |", m.fullName(), kind, m.StabilityLevel, strings.Join(labels, ", "), help)
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.fullName(), kind, strings.Join(labels, ", "), help)
 }

@@ -35,16 +35,16 @@ const metricsList = `
 - name: x_a
   help: 'Number of a: all.'
   type: Custom
-  stabilityLevel: BETA
+  stabilityLevel: ALPHA
 `
 
 func TestMetrics(t *testing.T) {
-	for _, tc := range []struct{ name, document, want, err string }{{
+	for _, tc := range []struct{ name, list, document, want, err string }{{
 		name:     "tables are replaced, the text around them stays",
 		document: "# M\n<!-- metrics: x -->\n| old |\n<!-- end of metrics -->\ntext\n",
-		want: "# M\n<!-- metrics: x -->\n| metric | type | stability | labels | help |\n|---|---|---|---|---|\n" +
-			"| `x_a` | gauge | BETA |  | Number of a: all. |\n" +
-			"| `x_b_total` | counter | ALPHA | `cause`, `stage` | Counts b\\|c. |\n<!-- end of metrics -->\ntext\n",
+		want: "# M\n<!-- metrics: x -->\n| metric | type | labels | help |\n|---|---|---|---|\n" +
+			"| `x_a` | gauge |  | Number of a: all. |\n" +
+			"| `x_b_total` | counter | `cause`, `stage` | Counts b\\|c. |\n<!-- end of metrics -->\ntext\n",
 	}, {
 		name:     "a metric without a table",
 		document: "<!-- metrics: x_b -->\n<!-- end of metrics -->\n",
@@ -57,13 +57,21 @@ func TestMetrics(t *testing.T) {
 		name:     "a table without a metric",
 		document: "<!-- metrics: x -->\n<!-- end of metrics -->\n<!-- metrics: y -->\n<!-- end of metrics -->\n",
 		err:      "no metric begins with y",
+	}, {
+		name:     "a metric that is not alpha",
+		list:     strings.Replace(metricsList, "ALPHA", "BETA", 1),
+		document: "<!-- metrics: x -->\n<!-- end of metrics -->\n",
+		err:      "metric x_b_total is BETA",
 	}} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.list == "" {
+				tc.list = metricsList
+			}
 			file := filepath.Join(t.TempDir(), "metrics.md")
 			if err := os.WriteFile(file, []byte(tc.document), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			err := run([]string{"metrics", file}, strings.NewReader(metricsList), nil)
+			err := run([]string{"metrics", file}, strings.NewReader(tc.list), nil)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("got error %v, want %q", err, tc.err)
