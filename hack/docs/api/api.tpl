@@ -24,10 +24,8 @@ those that our patches add to a type of upstream.
 ### {{ .Name }}
 {{ if $ours }}
 {{ template "words" regexReplaceAll (printf "^%s (is|are) " .Name) .Doc "" }}
-{{ with .SortedReferences }}
-Used by:{{ range $i, $_ := . }}{{ if $i }},{{ end }} {{ template "link" markdownRenderTypeLink . }}{{ end }}.
-{{ end }}
-{{- else }}
+
+{{ else }}
 The fields that this project adds:
 {{ end }}
 {{- with $fields }}
