@@ -30,9 +30,9 @@ const patchIndex = "PATCHES.md"
 
 const indexIntro = `# Patches
 
-Each row is an upstream file that a person edited; the edit is in the file of the same path with
-` + "`.patch`" + ` appended. Edits by generators are in ` + "`" + generatedPatch + "`" + `. ` + "`hack/tree index`" + ` writes
-this file.
+The upstream files that a person edited, with the lines, the feature gate and the reason; the edit is
+in the file of the same path with ` + "`.patch`" + ` appended. Edits by generators are in
+` + "`" + generatedPatch + "`" + `. ` + "`hack/tree index`" + ` writes this file.
 
 `
 
@@ -47,15 +47,16 @@ func renderIndex(set *patchSet) []byte {
 		}
 		plus, minus := countLines(p.diff)
 		count, added, removed = count+1, added+plus, removed+minus
-		fmt.Fprintf(&rows, "| [%s](%s.patch) | +%d/-%d | %s | %s |\n", cell(p.path), strings.ReplaceAll(p.path, " ", "%20"),
-			plus, minus, cell(headerField(p.header, "Gate")), cell(headerField(p.header, "Why")))
+		gate := ""
+		if field := headerField(p.header, "Gate"); field != "none" {
+			gate = " (" + field + ")"
+		}
+		fmt.Fprintf(&rows, "- [%s](%s.patch) +%d/-%d%s: %s\n", p.path, strings.ReplaceAll(p.path, " ", "%20"),
+			plus, minus, gate, headerField(p.header, "Why"))
 	}
-	return fmt.Appendf(nil, "%s%d patches, %d lines added, %d removed. Generated: %d files, %d KiB.\n\n"+
-		"| path | lines | gate | why |\n|---|---|---|---|\n%s",
+	return fmt.Appendf(nil, "%s%d patches, %d lines added, %d removed. Generated: %d files, %d KiB.\n\n%s",
 		indexIntro, count, added, removed, generated, (len(set.files[generatedPatch])+1023)/1024, rows.Bytes())
 }
-
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // countLines counts the added and removed lines of a diff.
 func countLines(diff []byte) (added, removed int) {

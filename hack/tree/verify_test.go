@@ -43,7 +43,7 @@ func TestVerify(t *testing.T) {
 	}
 	index := f.readRepo(patchIndex)
 	for _, want := range []string{
-		"| [pkg/a/a.go](pkg/a/a.go.patch) | +1/-0 | none | starts \\| the controller |\n",
+		"- [pkg/a/a.go](pkg/a/a.go.patch) +1/-0: starts | the controller\n",
 		"1 patches, 1 lines added, 0 removed. Generated: 0 files, 0 KiB.\n",
 	} {
 		if !strings.Contains(index, want) {
@@ -127,7 +127,7 @@ func TestIndexCountsLinesAndGenerated(t *testing.T) {
 	f.ok("refresh")
 	f.ok("index")
 	index := f.readRepo(patchIndex)
-	for _, want := range []string{"(pkg/a/a.go.patch) | +2/-1 |", "1 patches, 2 lines added, 1 removed. Generated: 1 files, 1 KiB."} {
+	for _, want := range []string{"(pkg/a/a.go.patch) +2/-1", "1 patches, 2 lines added, 1 removed. Generated: 1 files, 1 KiB."} {
 		if !strings.Contains(index, want) {
 			t.Errorf("PATCHES.md has no %q:\n%s", want, index)
 		}
