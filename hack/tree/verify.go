@@ -30,9 +30,9 @@ const patchIndex = "PATCHES.md"
 
 const indexIntro = `# Patches
 
-The upstream files that a person edited, with the lines, the feature gate and the reason; the edit is
-in the file of the same path with ` + "`.patch`" + ` appended. Edits by generators are in
-` + "`" + generatedPatch + "`" + `. ` + "`hack/tree index`" + ` writes this file.
+Upstream files that a person edited, with the lines, the gate and the reason. The edit is in the file
+of the same path with ` + "`.patch`" + ` appended; those of generators are in
+` + "`" + generatedPatch + "`" + `. ` + "`hack/tree index`" + ` writes this page.
 
 `
 
