@@ -548,9 +548,9 @@ nodemaintenance/ended is already completed
 
 // TestStillHeld prints one line for all nodes that the same maintenances claim.
 func TestStillHeld(t *testing.T) {
-	v := view{Nodes: []nodeView{{Name: "free"}, {Name: "x", ClaimedBy: []string{"b", "c"}}}}
+	v := view{Nodes: []*nodeView{{Name: "free"}, {Name: "x", ClaimedBy: []string{"b", "c"}}}}
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5", "n6", "n7"} {
-		v.Nodes = append(v.Nodes, nodeView{Name: name, ClaimedBy: []string{"b"}})
+		v.Nodes = append(v.Nodes, &nodeView{Name: name, ClaimedBy: []string{"b"}})
 	}
 	want := []string{"n1, n2, n3, n4, n5 and 2 more: still claimed by b", "x: still claimed by b, c"}
 	if diff := cmp.Diff(want, v.stillHeld()); diff != "" {
@@ -767,7 +767,7 @@ func TestParseDrainPlan(t *testing.T) {
 		"JSON":   `[{"podType": "Static", "podPriority": 1}]`,
 		"object": "apiVersion: coordination.k8s.io/v1alpha1\nkind: NodeMaintenance\nspec:\n  drainPlan: [{podType: Static, podPriority: 1}]\n",
 	} {
-		plan, err := parseDrainPlan([]byte(text))
+		plan, _, err := parseDrainPlan([]byte(text))
 		if diff := cmp.Diff(want, plan); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want, +got):\n%s", name, err, diff)
 		}
@@ -781,7 +781,7 @@ func TestParseDrainPlan(t *testing.T) {
 		"nested lists":   "- - podType: Static\n",
 		"invalid YAML":   "{",
 	} {
-		if plan, err := parseDrainPlan([]byte(text)); err == nil {
+		if plan, _, err := parseDrainPlan([]byte(text)); err == nil {
 			t.Errorf("%s: %v", name, plan)
 		}
 	}

@@ -19,6 +19,7 @@ package maintenance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -60,22 +61,16 @@ func (o *endOptions) nodesToComplete(ctx context.Context, client kubernetes.Inte
 	}
 	first, rest := bareName(o.args[0]), o.args[1:]
 	all := append(bareNames(rest), first)
-	maintenances, err := existing(ctx, all, client.CoordinationV1alpha1().NodeMaintenances().Get, func() ([]coordinationv1alpha1.NodeMaintenance, error) {
-		list, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
-		return list.Items, err
-	})
+	maintenances, err := existing(ctx, "NodeMaintenance", all, client.CoordinationV1alpha1().NodeMaintenances())
 	if err != nil {
-		return nil, fmt.Errorf("reading NodeMaintenances: %w", err)
+		return nil, fmt.Errorf("reading NodeMaintenances: %w", errors.Unwrap(err))
 	}
-	nodes, err := existing(ctx, all, client.CoreV1().Nodes().Get, func() ([]corev1.Node, error) {
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return list.Items, err
-	})
+	nodes, err := existing(ctx, "node", all, client.CoreV1().Nodes())
 	switch {
 	case apierrors.IsForbidden(err) && len(maintenances) == len(unique(all)) && !slices.ContainsFunc(o.args, isNodeArgument):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading nodes: %w", err)
+		return nil, fmt.Errorf("reading nodes: %w", errors.Unwrap(err))
 	}
 	named := &namedNodes{NodeMaintenance: maintenances[first], nodes: nodes}
 	isMaintenance, err := named.sort(rest, maintenances)
@@ -100,50 +95,15 @@ func (o *endOptions) validateInPlace(ctx context.Context, client kubernetes.Inte
 		name := bareName(arg)
 		switch {
 		case !isNodeArgument(arg) && (nodes[name] == nil || maintenances[name] != nil):
-			continue
 		case nodes[name] == nil:
 			errs = append(errs, failed("node %q not found", name))
-			continue
-		}
-		if _, err := ownOf(ctx, client, name, o.ending.verb, failed("NodeMaintenance %q not found", name)); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) > 0 {
-		errs = append(errs, failed("nothing was changed"))
-	}
-	return joined(errs)
-}
-
-// existing reads objects by their names, and omits those that do not exist. Many are read at once, if
-// the user may list them.
-func existing[T any, P interface {
-	*T
-	metav1.Object
-}](ctx context.Context, names []string, get func(context.Context, string, metav1.GetOptions) (P, error), list func() ([]T, error)) (map[string]P, error) {
-	found := map[string]P{}
-	if len(names) > maxNodeGets {
-		all, err := list()
-		for i := range all {
-			if object := P(&all[i]); slices.Contains(names, object.GetName()) {
-				found[object.GetName()] = object
+		default:
+			if _, err := ownOf(ctx, client, name, o.ending.verb, failed("NodeMaintenance %q not found", name)); err != nil {
+				errs = append(errs, err)
 			}
 		}
-		if !apierrors.IsForbidden(err) {
-			return found, err
-		}
 	}
-	for _, name := range names {
-		object, err := get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return found, err
-		}
-		found[name] = object
-	}
-	return found, nil
+	return unchanged(errs...)
 }
 
 // sort adds the arguments that name nodes, and returns those that name maintenances.
@@ -183,11 +143,7 @@ func (o *endOptions) completeNodes(ctx context.Context, client kubernetes.Interf
 		case err != nil:
 			return nil, fmt.Errorf("reading NodeMaintenances: %w", err)
 		}
-		byUID := map[types.UID]*coordinationv1alpha1.NodeMaintenance{}
-		for _, nm := range pointers(list.Items) {
-			byUID[nm.UID] = nm
-		}
-		return byUID, nil
+		return keyed(pointers(list.Items), (*coordinationv1alpha1.NodeMaintenance).GetUID), nil
 	})
 	var errs []error
 	completed := sets.New[string]()
@@ -324,12 +280,12 @@ func podsLeftText(node *corev1.Node) string {
 // waitForNodes returns when the nodes are released, or when the maintenance releases all of them.
 func (o *endOptions) waitForNodes(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance, names sets.Set[string]) error {
 	remaining := func(v *view) bool {
-		return slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return names.Has(node.Name) && node.Phase != phaseDone })
+		return slices.ContainsFunc(v.Nodes, func(node *nodeView) bool { return names.Has(node.Name) && node.Phase != phaseDone })
 	}
 	reached := func(v *view) bool {
 		return !remaining(v) || v.Outcome == outcomeCompleted || slices.Contains(v.Unreadable, "nodes")
 	}
-	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &nodesDisplay{out: o.Out, names: names}, released(reached))
+	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, (&nodesDisplay{out: o.Out, names: names}).show, released(reached))
 	if err != nil {
 		return err
 	}
@@ -343,9 +299,10 @@ func (o *endOptions) waitForNodes(ctx context.Context, client kubernetes.Interfa
 type nodesDisplay struct {
 	out     io.Writer
 	names   sets.Set[string]
-	last    *view
-	notices printedNotices
-	// unhealthy is why nodes are not released, by name, as it was printed last.
+	notices printedTexts
+	// before are the nodes as they were shown last, by name, and unhealthy is why they are not released, as it was
+	// printed last.
+	before    map[string]*nodeView
 	unhealthy map[string]string
 	// notActed is since when the controller has not acted on nodes that are completed.
 	notActed patience
@@ -355,48 +312,36 @@ func (d *nodesDisplay) show(frame frame) error {
 	if d.unhealthy == nil {
 		d.unhealthy, d.notActed = map[string]string{}, patience{}
 	}
-	if err := d.notices.print(d.out, "", &frame); err != nil {
+	if err := d.notices.printNotices(d.out, "", &frame); err != nil {
 		return err
 	}
-	for i := range frame.views {
-		v := &frame.views[i]
-		before := map[string]*nodeView{}
-		if d.last != nil {
-			before = nodesByNames(d.last)
-		}
+	for _, v := range frame.views {
 		late := d.notActed.exhausted(d.completed(v), frame.now)
-		for j := range v.Nodes {
-			node := &v.Nodes[j]
+		for _, node := range v.Nodes {
 			if !d.names.Has(node.Name) {
 				continue
 			}
-			change := phaseChange(v, before[node.Name], node)
+			change := phaseChange(v, d.before[node.Name], node)
 			if node.Phase == phaseFailed {
 				change = "" // The next line says so, and why.
 			}
 			for _, line := range []string{change, d.unhealthyLine(node, slices.Contains(late, node.Name))} {
-				if line == "" {
-					continue
-				}
-				if _, err := fmt.Fprintln(d.out, plaintext.Line(line)); err != nil {
-					return err
+				if line != "" {
+					if _, err := fmt.Fprintln(d.out, plaintext.Line(line)); err != nil {
+						return err
+					}
 				}
 			}
 		}
-		d.last = v
+		d.before = nodesByNames(v)
 	}
 	return nil
 }
 
 // completed names the nodes for which the display waits, and on whose completion the controller has not acted.
 func (d *nodesDisplay) completed(v *view) []string {
-	var names []string
-	for i := range v.Nodes {
-		if node := &v.Nodes[i]; node.completed && d.names.Has(node.Name) {
-			names = append(names, node.Name)
-		}
-	}
-	return names
+	completed := filtered(v.Nodes, func(node *nodeView) bool { return node.completed && d.names.Has(node.Name) })
+	return mapped(completed, func(node *nodeView) string { return node.Name })
 }
 
 // unhealthyLine says that a node has failed, why one that comes back is not released, or that the controller has
@@ -418,32 +363,25 @@ func (d *nodesDisplay) unhealthyLine(node *nodeView, notActedOn bool) string {
 	if node.Phase == phaseFailed && !node.completed {
 		why = strings.TrimSuffix("did not come back in time: "+why, ": ")
 	}
-	if why == d.unhealthy[node.Name] {
-		return ""
-	}
-	d.unhealthy[node.Name] = why
-	if why == "" {
+	was := d.unhealthy[node.Name]
+	if d.unhealthy[node.Name] = why; why == was || why == "" {
 		return ""
 	}
 	return node.Name + ": " + why
 }
-
-func (d *nodesDisplay) close() {}
 
 // completionTimeout is how long a shell waits for the names of nodes.
 const completionTimeout = 3 * time.Second
 
 // completeMaintenanceAndNodes completes the name of a maintenance, then those of its nodes that are
 // under way, and of other maintenances.
-func completeMaintenanceAndNodes(env *environment) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		var names []string
+func completeMaintenanceAndNodes(env *environment) cobra.CompletionFunc {
+	return completed(func(args []string, toComplete string) (names []string) {
 		if len(args) > 0 {
-			names, _ = nodesUnderWay(env, bareNames(args[:1])[0], toComplete)
+			names, _ = nodesUnderWay(env, bareName(args[0]), toComplete)
 		}
-		names = append(names, completion.CompGetResource(env.factory, qualifiedResource, toComplete)...)
-		return cmdutil.Difference(names, args), cobra.ShellCompDirectiveNoFileComp
-	}
+		return append(names, completion.CompGetResource(env.factory, qualifiedResource, toComplete)...)
+	})
 }
 
 // nodesUnderWay returns the names of the nodes that begin with the prefix and can be completed. A
@@ -463,12 +401,9 @@ func nodesUnderWay(env *environment, name, prefix string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for i := range nodes.Items {
-		admission := maintenance.AdmissionOf(&nodes.Items[i], nm.UID)
-		if admission != nil && admission.DoneTime == nil && strings.HasPrefix(nodes.Items[i].Name, prefix) {
-			names = append(names, nodes.Items[i].Name)
-		}
-	}
-	return names, nil
+	underWay := filtered(pointers(nodes.Items), func(node *corev1.Node) bool {
+		admission := maintenance.AdmissionOf(node, nm.UID)
+		return admission != nil && admission.DoneTime == nil && strings.HasPrefix(node.Name, prefix)
+	})
+	return namesOf(underWay), nil
 }

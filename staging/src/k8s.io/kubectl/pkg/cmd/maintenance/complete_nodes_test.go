@@ -328,7 +328,7 @@ func TestSkippedNodes(t *testing.T) {
 func TestLinesOfSkippedNodes(t *testing.T) {
 	m := newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).counting(0, 1, 1)
 	view := func(n *corev1.Node) *view {
-		return &viewsIn(snapshotOf(m, n, admittedNode(m, "m", phaseDone, time.Minute)))[0]
+		return viewsIn(snapshotOf(m, n, admittedNode(m, "m", phaseDone, time.Minute)))[0]
 	}
 	want := []string{"n: skipped: completed before it was drained"}
 	if diff := cmp.Diff(want, changesOf(view(admittedNode(m, "n", phaseDraining, time.Minute)), view(skippedNode(m, "n", 0)))); diff != "" {
@@ -420,7 +420,7 @@ func TestDrainedForAnother(t *testing.T) {
 	m := newMaintenance("kernel", drain, "n", "m").started(time.Hour).rollingOut(twoAtATime(manual)).counting(1, 1, 0)
 	other := newMaintenance("other-nm", drain, "n").started(time.Hour).rollingOut(twoAtATime(manual))
 	look := func(node *corev1.Node) *view {
-		return &viewsIn(snapshotOf(m, node, admittedNode(m, "m", phaseDrained, time.Minute)))[0]
+		return viewsIn(snapshotOf(m, node, admittedNode(m, "m", phaseDrained, time.Minute)))[0]
 	}
 	draining, drained := look(admittedNode(other, "n", phaseDraining, time.Minute)), look(admittedNode(other, "n", phaseDrained, 0))
 	if lines := changesOf(look(newNode("n")), draining); len(lines) > 0 {

@@ -267,9 +267,7 @@ func snapshotOf(stories ...any) *podSnapshot {
 	var nms []*coordinationv1alpha1.NodeMaintenance
 	var nodes []*corev1.Node
 	var pods []*corev1.Pod
-	var requests []*coordinationv1alpha1.EvictionRequest
 	var budgets []*policyv1.PodDisruptionBudget
-	var deployments []*appsv1.Deployment
 	var nodeBudgets []*coordinationv1alpha1.NodeMaintenanceBudget
 	for _, object := range objectsOf(stories...) {
 		switch o := object.(type) {
@@ -280,28 +278,24 @@ func snapshotOf(stories ...any) *podSnapshot {
 		case *corev1.Pod:
 			pods = append(pods, o)
 		case *coordinationv1alpha1.EvictionRequest:
-			requests = append(requests, o)
+			s.addRequest(o)
 		case *policyv1.PodDisruptionBudget:
 			budgets = append(budgets, o)
 		case *appsv1.Deployment:
-			deployments = append(deployments, o)
+			s.addDeployment(o)
 		case *coordinationv1alpha1.NodeMaintenanceBudget:
 			nodeBudgets = append(nodeBudgets, o)
 		}
 	}
-	s.setMaintenances(nms)
-	s.setNodes(nodes)
+	s.maintenances, s.nodes, s.nodeBudgets = sorted(nms), sorted(nodes), sorted(nodeBudgets)
 	s.setPods(pods)
-	s.setRequests(requests)
 	s.setBudgets(budgets)
-	s.setDeployments(deployments)
-	s.setNodeBudgets(nodeBudgets)
 	s.publish()
 	return s
 }
 
 // viewsIn returns the views of "status" and "watch".
-func viewsIn(s *podSnapshot) []view { return viewsOf(&s.snapshot) }
+func viewsIn(s *podSnapshot) []*view { return viewsOf(&s.snapshot) }
 
 // publish sets the status of maintenances in stage Drain as the controller does: it counts pods and
 // publishes blockers. It skips maintenances that are not started or are drained, and those whose
@@ -389,7 +383,7 @@ func newServer(t *testing.T, stories ...any) *server {
 		if len(published.requests) > 0 {
 			// The controller acts immediately.
 			started := maintenanceStory{created}.started(0)
-			published.setMaintenances([]*coordinationv1alpha1.NodeMaintenance{started.NodeMaintenance})
+			published.maintenances = []*coordinationv1alpha1.NodeMaintenance{started.NodeMaintenance}
 			published.publish()
 		}
 		return false, nil, nil

@@ -193,16 +193,16 @@ func BenchmarkStatusOfFleet(b *testing.B) {
 			largeNode(node)
 		}
 	}
-	config := serveObjects(b, objects)
+	client, err := kubernetes.NewForConfig(clientConfig(serveObjects(b, objects)))
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, output := range []string{"", "json"} {
 		b.Run("output "+output, func(b *testing.B) {
 			for b.Loop() {
 				var out bytes.Buffer
-				o := &statusOptions{output: output, environment: &environment{
-					IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}, clock: clock.RealClock{},
-					client: func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(clientConfig(config)) },
-				}}
-				if err := o.run(context.Background()); err != nil {
+				o := &statusOptions{output: output, environment: &environment{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}, clock: clock.RealClock{}}}
+				if err := o.run(context.Background(), client); err != nil {
 					b.Fatal(err)
 				}
 				if !strings.Contains(out.String(), "node-0807") {

@@ -63,13 +63,13 @@ func released(reached func(v *view) bool) goal {
 type follower struct {
 	observer *observer
 	clock    clock.WithTicker
-	display  display
+	show     display
 	goal     goal
 	// uids are those of the maintenances, by name: another one that is created later under the
 	// same name does not count.
 	uids map[string]types.UID
 	// last are the views that were shown last, by name, also of maintenances that are deleted.
-	last map[string]view
+	last map[string]*view
 	// shown is what was shown last.
 	shown frame
 	// unobserved is since when the controller has not acted on a maintenance, and uncordoned since
@@ -79,8 +79,8 @@ type follower struct {
 	// before.
 	nodeless patience
 	hadNodes sets.Set[string]
-	// returned is since when a rebooted node is seen Ready.
-	returned returns
+	// returned is since when a rebooted node is seen Ready, by the clock of this computer: what nodes say is by another one.
+	returned patience
 	// lost are the nodes that a maintenance has released before they were drained, by its name, and uncounted is
 	// since when a drained maintenance selects more nodes than its controller has counted.
 	lost      map[string]sets.Set[string]
@@ -89,9 +89,8 @@ type follower struct {
 
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
 // of its own if ctx ends first.
-func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, display display, goal goal) (map[string]view, error) {
-	defer display.close()
-	f := &follower{clock: clock, display: display, goal: goal, uids: map[string]types.UID{}, last: map[string]view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: returns{}, lost: map[string]sets.Set[string]{}, uncounted: patience{}}
+func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, show display, goal goal) (map[string]*view, error) {
+	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]sets.Set[string]{}, uncounted: patience{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -112,7 +111,7 @@ func (f *follower) run(ctx context.Context) error {
 		f.observer.probe(ctx, now)
 		views := f.followed(viewsOf(f.observer.snapshot()))
 		seen.apply(views)
-		f.returned.apply(views, now)
+		f.returned.noteReady(views, now)
 		f.findNodeless(views, now)
 		f.awaitNodes(views, now)
 		done := f.remember(views)
@@ -121,7 +120,7 @@ func (f *follower) run(ctx context.Context) error {
 			trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now), uncordoned: f.uncordonedText(views, now),
 			silent: silenceText(f.observer.silent.Load(), now),
 		}
-		if err := f.display.show(f.shown); err != nil {
+		if err := f.show(f.shown); err != nil {
 			return err
 		}
 		if done {
@@ -152,40 +151,38 @@ func (f *follower) pause(ctx context.Context, seconds clock.Ticker) error {
 }
 
 // followed omits maintenances that were created under the name of a deleted one.
-func (f *follower) followed(views []view) []view {
-	return slices.DeleteFunc(views, func(v view) bool {
-		replaced := v.uid != f.uids[v.Name]
-		if replaced {
+func (f *follower) followed(views []*view) []*view {
+	return filtered(views, func(v *view) bool {
+		isIt := v.uid == f.uids[v.Name]
+		if !isIt {
 			f.goneAs(v.Name, outcomeReplaced)
 		}
-		return replaced
+		return isIt
 	})
 }
 
 // goneAs records that a maintenance does not exist any more. If it was never seen, only its name is
 // known.
 func (f *follower) goneAs(name string, as outcome) {
-	v := f.last[name]
-	if !v.isGone() {
-		v.Name, v.Outcome = name, as
-		f.last[name] = v
+	if gone := ptr.Deref(f.last[name], view{Name: name}); !gone.isGone() {
+		gone.Outcome = as
+		f.last[name] = &gone
 	}
 }
 
 // remember records the views, and which maintenances are gone. It reports whether there is nothing
 // more to wait for.
-func (f *follower) remember(views []view) bool {
-	present := map[string]bool{}
+func (f *follower) remember(views []*view) bool {
 	done := true
-	for i := range views {
-		present[views[i].Name] = true
-		views[i].keepSkipped(f.last[views[i].Name].Rollout)
-		f.findLost(&views[i])
-		f.last[views[i].Name] = views[i]
-		done = done && f.goal.reached(&views[i])
+	for _, v := range views {
+		before := ptr.Deref(f.last[v.Name], view{})
+		v.keepSkipped(before.Rollout)
+		f.findLost(&before, v)
+		f.last[v.Name] = v
+		done = done && f.goal.reached(v)
 	}
 	for name := range f.uids {
-		if !present[name] {
+		if !slices.Contains(viewNames(views), name) {
 			f.goneAs(name, outcomeDeleted)
 		}
 	}
@@ -195,39 +192,27 @@ func (f *follower) remember(views []view) bool {
 // findLost finds the nodes that were seen and that the maintenance does not select any more, because their labels have
 // changed or they were deleted, although it had not drained them: their pods may run. One that is selected again is
 // drained like the others. What is completed releases all nodes.
-func (f *follower) findLost(v *view) {
-	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
-		v.lost = sets.List(f.lost[v.Name])
-		return
-	}
-	if f.lost[v.Name] == nil {
-		f.lost[v.Name] = sets.New[string]()
-	}
-	lost, selected := f.lost[v.Name], nodesByNames(v)
-	for _, node := range f.last[v.Name].Nodes {
-		if selected[node.Name] == nil && !node.isFinished() {
-			lost.Insert(node.Name)
+func (f *follower) findLost(before, v *view) {
+	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete {
+		selected := nodesByNames(v)
+		for _, node := range before.Nodes {
+			if selected[node.Name] == nil && !node.isFinished() {
+				insert(f.lost, v.Name, node.Name)
+			}
 		}
+		f.lost[v.Name] = f.lost[v.Name].Difference(sets.KeySet(selected))
 	}
-	for name := range selected {
-		lost.Delete(name)
-	}
-	v.lost = sets.List(lost)
+	v.lost = sets.List(f.lost[v.Name])
 }
 
 // awaitNodes does not take a maintenance for drained that selects more nodes than its controller has counted: either
 // the controller has yet to see a node, or it has released one, and the watch of nodes, which is another one, is behind.
 // A controller that does not run counts no more.
-func (f *follower) awaitNodes(views []view, now time.Time) {
-	var names []string
-	for i := range views {
-		if v := &views[i]; v.hasUncountedNodes() {
-			names = append(names, v.Name)
-		}
-	}
-	exhausted := f.uncounted.exhausted(names, now)
-	for i := range views {
-		if v := &views[i]; v.hasUncountedNodes() && !slices.Contains(exhausted, v.Name) {
+func (f *follower) awaitNodes(views []*view, now time.Time) {
+	uncounted := filtered(views, (*view).hasUncountedNodes)
+	exhausted := f.uncounted.exhausted(viewNames(uncounted), now)
+	for _, v := range uncounted {
+		if !slices.Contains(exhausted, v.Name) {
 			v.Outcome = ""
 		}
 	}
@@ -246,7 +231,7 @@ func (v *view) keepSkipped(before *rolloutView) {
 }
 
 // current returns the views, and the last ones of maintenances that are gone.
-func (f *follower) current(views []view) []view {
+func (f *follower) current(views []*view) []*view {
 	for _, name := range sortedNames(f.last) {
 		if v := f.last[name]; v.isGone() {
 			views = append(views, v)
@@ -258,79 +243,59 @@ func (f *follower) current(views []view) []view {
 // patience is since when names have had a property.
 type patience map[string]time.Time
 
-// exhausted returns the names that have been passed for controllerPatience, and forgets all that
-// are not passed.
-func (p patience) exhausted(names []string, now time.Time) []string {
+// note records since when the names have been passed, and forgets all that are not.
+func (p patience) note(names []string, now time.Time) {
 	given := sets.New(names...)
-	for name := range p {
-		if !given.Has(name) {
-			delete(p, name)
-		}
-	}
-	var long []string
+	maps.DeleteFunc(p, func(name string, _ time.Time) bool { return !given.Has(name) })
 	for _, name := range names {
 		if _, known := p[name]; !known {
 			p[name] = now
 		}
-		if now.Sub(p[name]) >= controllerPatience {
-			long = append(long, name)
-		}
 	}
-	return long
 }
 
-// returns is since when rebooted nodes are seen Ready, by the clock of this computer: what nodes say is by another one.
-type returns map[string]metav1.Time
+// exhausted returns the names that have been passed for controllerPatience.
+func (p patience) exhausted(names []string, now time.Time) []string {
+	p.note(names, now)
+	return filtered(names, func(name string) bool { return now.Sub(p[name]) >= controllerPatience })
+}
 
-// apply sets since when the nodes are seen Ready, and forgets those that are not any more.
-func (r returns) apply(views []view, now time.Time) {
-	seen := sets.New[string]()
-	for i := range views {
-		for j := range views[i].Nodes {
-			node := &views[i].Nodes[j]
-			if !node.rebooted || !node.ready {
-				continue
+// noteReady sets since when rebooted nodes are seen Ready.
+func (p patience) noteReady(views []*view, now time.Time) {
+	ready := map[string]*nodeView{}
+	for _, v := range views {
+		for _, node := range v.Nodes {
+			if node.rebooted && node.ready {
+				ready[v.Name+"/"+node.Name] = node
 			}
-			key := fmt.Sprintf("%s/%s", views[i].Name, node.Name)
-			if _, known := r[key]; !known {
-				r[key] = metav1.NewTime(now)
-			}
-			node.seenReadySince = ptr.To(r[key])
-			seen.Insert(key)
 		}
 	}
-	maps.DeleteFunc(r, func(key string, _ metav1.Time) bool { return !seen.Has(key) })
+	p.note(sortedNames(ready), now)
+	for key, node := range ready {
+		node.seenReadySince = ptr.To(metav1.NewTime(p[key]))
+	}
 }
 
 // findNodeless finds the maintenances that have no node to drain, and will not get one: its nodes were deleted,
 // or those that it names do not exist. A node that is created again gets a while for that.
-func (f *follower) findNodeless(views []view, now time.Time) {
-	var names []string
-	for i := range views {
-		v := &views[i]
-		switch {
-		case v.SelectedNodes > 0:
+func (f *follower) findNodeless(views []*view, now time.Time) {
+	nodeless := filtered(views, func(v *view) bool {
+		if v.SelectedNodes > 0 {
 			f.hadNodes.Insert(v.Name)
-		case isEnded(v) || !v.observed || v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
-		case f.hadNodes.Has(v.Name) || v.selectsByName():
-			names = append(names, v.Name)
+			return false
 		}
-	}
-	exhausted := f.nodeless.exhausted(names, now)
-	for i := range views {
-		views[i].nodeless = slices.Contains(exhausted, views[i].Name)
+		return !isEnded(v) && v.observed && v.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete && (f.hadNodes.Has(v.Name) || v.selectsByName())
+	})
+	exhausted := f.nodeless.exhausted(viewNames(nodeless), now)
+	for _, v := range views {
+		v.nodeless = slices.Contains(exhausted, v.Name)
 	}
 }
 
 // unobservedText names maintenances on which the controller has not acted for long.
-func (f *follower) unobservedText(views []view, now time.Time) string {
-	var names []string
-	for i := range views {
-		if !views[i].observed {
-			names = append(names, views[i].Name)
-		}
-	}
-	if names = f.unobserved.exhausted(names, now); len(names) == 0 {
+func (f *follower) unobservedText(views []*view, now time.Time) string {
+	names := f.unobserved.exhausted(viewNames(filtered(views, func(v *view) bool { return !v.observed })), now)
+	if len(names) == 0 {
 		return ""
 	}
 	return plaintext.Line(fmt.Sprintf("No controller has acted on %s for %s: %s", strings.Join(names, ", "), duration.HumanDuration(controllerPatience), inactiveText(names[0])))
@@ -338,12 +303,8 @@ func (f *follower) unobservedText(views []view, now time.Time) string {
 
 // uncordonedText names nodes that are not cordoned for long and have no blocker: that another
 // client keeps uncordoning a node is none.
-func (f *follower) uncordonedText(views []view, now time.Time) string {
-	var names []string
-	for i := range views {
-		names = append(names, views[i].unexplained()...)
-	}
-	names = f.uncordoned.exhausted(unique(names), now)
+func (f *follower) uncordonedText(views []*view, now time.Time) string {
+	names := f.uncordoned.exhausted(unique(slices.Concat(mapped(views, (*view).unexplained)...)), now)
 	if len(names) == 0 {
 		return ""
 	}
@@ -384,7 +345,7 @@ func (f *follower) isIdle() bool {
 	if f.shown.silent != "" {
 		return true
 	}
-	return f.shown.unobserved != "" && !slices.ContainsFunc(slices.Collect(maps.Values(f.last)), func(v view) bool { return !v.isGone() && v.observed })
+	return f.shown.unobserved != "" && !slices.ContainsFunc(slices.Collect(maps.Values(f.last)), func(v *view) bool { return !v.isGone() && v.observed })
 }
 
 // maxNames is how many maintenances a command that is suggested names.
@@ -432,29 +393,20 @@ func (f *follower) timedOut() error {
 		// The causes of a later release may be unknown here.
 		isBlocked = isBlocked || v.PodsBlocked > 0
 		if v.isHalted() {
-			blockers = append(blockers, plaintext.Line(name+": "+v.haltedText()))
+			addLine(&blockers, name, v.haltedText())
 		}
-		switch text, isStopped := v.admissionText(f.shown.now); {
-		case text == "" || !f.goal.needsAdmissions:
-		case isStopped:
-			blockers = append(blockers, plaintext.Line(name+": "+text))
-		default:
-			others = append(others, plaintext.Line(name+": "+text))
+		if text, isStopped := v.admissionText(f.shown.now); isStopped && f.goal.needsAdmissions {
+			addLine(&blockers, name, text)
+		} else if f.goal.needsAdmissions {
+			addLine(&others, name, text)
 		}
-		for _, text := range []string{v.overdueText(f.shown.now), v.unreleasedText(f.shown.now)} {
-			if text != "" {
-				others = append(others, plaintext.Line(name+": "+text))
-			}
-		}
-		for i := range v.Blockers {
-			b := &v.Blockers[i]
-			if !b.Blocked {
-				continue
-			}
+		addLine(&others, name, v.overdueText(f.shown.now))
+		addLine(&others, name, v.unreleasedText(f.shown.now))
+		for _, b := range filtered(v.Blockers, func(b *blockerView) bool { return b.Blocked }) {
 			if b.Pods > 0 {
 				what = "pods were"
 			}
-			blockers = append(blockers, plaintext.Line(name+": "+b.line()))
+			addLine(&blockers, name, b.line())
 		}
 	}
 	text, code := "timed out; "+f.continues(), exitTimedOut
@@ -466,19 +418,25 @@ func (f *follower) timedOut() error {
 	case f.shown.unobserved != "":
 		text, code = "timed out while no controller acted on some of them; "+f.seeing(f.goal.others), exitBlocked
 	}
-	lines := slices.Concat([]string{text}, blockers, others, f.shown.notices())
+	lines := slices.Concat([]string{text}, blockers, others, filtered(f.shown.notices(), func(text string) bool { return text != "" }))
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}
+}
+
+// addLine adds what is said of a maintenance, if there is something.
+func addLine(lines *[]string, name, text string) {
+	if text != "" {
+		*lines = append(*lines, plaintext.Line(name+": "+text))
+	}
 }
 
 // undrained returns an error with exit code 1 that names the maintenances that are not drained at
 // the end, or nil. "watch x && reboot" relies on it: success means that the nodes that were selected at any
 // time were drained, and that those that still are have no pod left and stay cordoned, but for those that were given
 // back one by one.
-func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]view) error {
+func undrained(maintenances []*coordinationv1alpha1.NodeMaintenance, last map[string]*view) error {
 	var reasons []string
 	for _, nm := range maintenances {
-		v := last[nm.Name]
-		if reason := undrainedReason(&v, nm.Spec.NodeSelector); reason != "" {
+		if reason := undrainedReason(last[nm.Name], nm.Spec.NodeSelector); reason != "" {
 			reasons = append(reasons, plaintext.Line("NodeMaintenance "+nm.Name+" "+reason))
 		}
 	}

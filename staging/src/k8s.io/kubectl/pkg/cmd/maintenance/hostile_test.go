@@ -94,12 +94,12 @@ func TestHostile(t *testing.T) {
 				t.Fatal(err)
 			}
 			check("lines of "+name, seed, lines.String())
-			display := &screenDisplay{screen: &screen{out: &screenful, size: func() (int, int) { return 79, 24 }}}
+			display := &screen{out: &screenful, size: func() (int, int) { return 79, 24 }}
 			if err := display.show(frame{views: views, now: testNow}); err != nil {
 				t.Fatal(err)
 			}
 			check("screen of "+name, seed, withoutOwnSequences(screenful.String()))
-			last := map[string]view{}
+			last := map[string]*view{}
 			for _, v := range views {
 				last[v.Name] = v
 			}

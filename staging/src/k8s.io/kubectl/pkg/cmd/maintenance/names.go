@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,8 +29,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
@@ -41,141 +46,102 @@ const listCommand = `"kubectl maintenance status --all" lists them`
 // listCommands is what to do about a name that is neither that of a maintenance nor of a node.
 const listCommands = `"kubectl maintenance status --all" and "kubectl get nodes" list them`
 
-// completeNames completes any number of names of maintenances or nodes.
-func completeNames(f cmdutil.Factory, resource string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// completed completes names, each once.
+func completed(names func(args []string, toComplete string) []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return cmdutil.Difference(completion.CompGetResource(f, resource, toComplete), args), cobra.ShellCompDirectiveNoFileComp
+		return cmdutil.Difference(names(args, toComplete), args), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// getMaintenances reads maintenances by their names, or all if there are none.
-func getMaintenances(ctx context.Context, client kubernetes.Interface, names []string) ([]*coordinationv1alpha1.NodeMaintenance, error) {
-	if len(names) == 0 {
-		list, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("listing NodeMaintenances: %w", err)
-		}
-		return pointers(list.Items), nil
-	}
-	var found []*coordinationv1alpha1.NodeMaintenance
-	var errs []error
-	for _, name := range bareNames(names) {
-		nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("reading NodeMaintenance %q: %w", name, err))
-			continue
-		}
-		found = append(found, nm)
-	}
-	return found, joined(errs)
+// completeNames completes any number of names of maintenances.
+func completeNames(f cmdutil.Factory) cobra.CompletionFunc {
+	return completed(func(_ []string, toComplete string) []string {
+		return completion.CompGetResource(f, qualifiedResource, toComplete)
+	})
 }
 
-// findMaintenances reads maintenances by their names. For the name of a node, it returns the open
-// maintenances that select the node, and prints their names.
-func (e *environment) findMaintenances(ctx context.Context, client kubernetes.Interface, names []string) ([]*coordinationv1alpha1.NodeMaintenance, error) {
-	if len(names) == 0 {
-		return getMaintenances(ctx, client, nil)
+// completeNodesAndNames completes any number of names of nodes, or that of a maintenance.
+func completeNodesAndNames(f cmdutil.Factory) cobra.CompletionFunc {
+	return completed(func(args []string, toComplete string) []string {
+		names := completion.CompGetResource(f, "nodes", toComplete)
+		if len(args) == 0 {
+			names = append(names, completion.CompGetResource(f, qualifiedResource, toComplete)...)
+		}
+		return names
+	})
+}
+
+// findMaintenances reads maintenances by their names, or all if there are none. For the name of a node, it
+// returns the open maintenances that select the node, and prints their names.
+func (e *environment) findMaintenances(ctx context.Context, client kubernetes.Interface, args []string) ([]*coordinationv1alpha1.NodeMaintenance, error) {
+	if len(args) == 0 {
+		return listMaintenances(ctx, client)
 	}
+	return e.resolve(ctx, client, args, func(node string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
+		return maintenancesOfNode(ctx, client, node, notFound)
+	})
+}
+
+// findOwn reads the maintenances that the arguments name. For a node, it is the only open maintenance of the node, if
+// that selects no other one. If one of the arguments names none, the error says that nothing was changed: whoever
+// writes "cancel NAME NODE" to end the work on one node must not end the maintenance of all.
+func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, args []string, subcommand string) ([]*coordinationv1alpha1.NodeMaintenance, error) {
+	found, err := e.resolve(ctx, client, args, func(node string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
+		return ownOf(ctx, client, node, subcommand, notFound)
+	})
+	if err != nil && len(unique(args)) > 1 {
+		err = unchanged(err)
+	}
+	return found, err
+}
+
+// resolve reads the maintenances that the arguments name, each once. Those of the name of a node are returned by a
+// function, which gets the error that says that there is no maintenance of that name. A prefix says what an argument is,
+// because there may be both: behind that of a node, no maintenance is looked for.
+func (e *environment) resolve(ctx context.Context, client kubernetes.Interface, args []string, ofNode func(node string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error)) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	var found []*coordinationv1alpha1.NodeMaintenance
 	var errs []error
-	for _, arg := range unique(names) {
-		var maintenances []*coordinationv1alpha1.NodeMaintenance
-		err := onNamed(arg, func(name string) (err error) {
-			maintenances, err = getMaintenances(ctx, client, []string{name})
-			return err
-		}, func(node string, notFound error) (err error) {
-			if maintenances, err = maintenancesOfNode(ctx, client, node, notFound); err == nil {
-				fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, strings.Join(namesOf(maintenances), ", "))
+	for _, arg := range unique(args) {
+		name := bareName(arg)
+		var named []*coordinationv1alpha1.NodeMaintenance
+		var err error
+		if !isNodeArgument(arg) {
+			var nm *coordinationv1alpha1.NodeMaintenance
+			nm, err = getMaintenance(ctx, client, name)
+			named = append(named, nm)
+		}
+		if isNodeArgument(arg) || apierrors.IsNotFound(err) && !isMaintenanceArgument(arg) {
+			if named, err = ofNode(name, err); err == nil {
+				fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", name, strings.Join(namesOf(named), ", "))
 			}
-			return err
-		})
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		for _, nm := range maintenances {
-			if !slices.Contains(namesOf(found), nm.Name) {
-				found = append(found, nm)
-			}
-		}
+		found = append(found, filtered(named, func(nm *coordinationv1alpha1.NodeMaintenance) bool { return !slices.Contains(namesOf(found), nm.Name) })...)
 	}
 	return found, joined(errs)
 }
 
-// onNamed calls the first function with the name of the maintenance that an argument names, and the second
-// one with that of the node if there is no such maintenance, and the error that says so. A prefix says what
-// the argument is, because there may be both: behind that of a node, no maintenance is looked for.
-func onNamed(arg string, ofMaintenance func(name string) error, ofNode func(node string, notFound error) error) error {
-	name := bareName(arg)
-	if isNodeArgument(arg) {
-		return ofNode(name, nil)
-	}
-	err := ofMaintenance(name)
-	if apierrors.IsNotFound(err) && !isMaintenanceArgument(arg) {
-		return ofNode(name, err)
-	}
-	return err
-}
-
-// resolveNames returns the names of the maintenances that the arguments name, each once. If one of them
-// names none, the error says that nothing was changed: whoever writes "cancel NAME NODE" to end the work
-// on one node must not end the maintenance of all.
-func (e *environment) resolveNames(ctx context.Context, client kubernetes.Interface, args []string, subcommand string) ([]string, error) {
-	var names []string
-	var errs []error
-	args = unique(args)
-	for _, arg := range args {
-		err := onNamed(arg, func(name string) error {
-			if _, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{}); err != nil {
-				return fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
-			}
-			names = append(names, name)
-			return nil
-		}, func(node string, notFound error) error {
-			name, err := e.findOwn(ctx, client, node, subcommand, notFound)
-			if err == nil {
-				names = append(names, name)
-			}
-			return err
-		})
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if len(errs) > 0 && len(args) > 1 {
-		errs = append(errs, failed("nothing was changed"))
-	}
-	return unique(names), joined(errs)
-}
-
-// findOwn returns the name of the only open maintenance of a node, if it selects no other node. A
-// maintenance of several nodes must be named to be ended.
-func (e *environment) findOwn(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
-	name, err := ownOf(ctx, client, node, subcommand, notFound)
-	if err == nil {
-		fmt.Fprintf(e.ErrOut, "%q is a node under maintenance: %s\n", node, name)
-	}
-	return name, err
-}
-
-// ownOf is findOwn without the text.
-func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) (string, error) {
+// ownOf returns the only open maintenance of a node, if it selects no other node. A maintenance of several
+// nodes must be named to be ended.
+func ownOf(ctx context.Context, client kubernetes.Interface, node, subcommand string, notFound error) ([]*coordinationv1alpha1.NodeMaintenance, error) {
 	maintenances, err := maintenancesOfNode(ctx, client, node, notFound)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	names := namesOf(maintenances)
-	if len(names) == 1 && apiequality.Semantic.DeepEqual(maintenances[0].Spec.NodeSelector, nodeselection.ByName([]string{node})) {
-		return names[0], nil
-	}
+	first, names := maintenances[0], namesOf(maintenances)
 	switch {
-	case rolloutOf(maintenances[0]) == nil:
+	case len(names) == 1 && apiequality.Semantic.DeepEqual(first.Spec.NodeSelector, nodeselection.ByName([]string{node})):
+		return maintenances, nil
+	case rolloutOf(first) == nil:
 	case subcommand == "complete":
-		return "", failed("%q is a node. When the work on it is done: kubectl maintenance complete %s %s. To end the maintenance of all its nodes: kubectl maintenance complete %s", node, names[0], node, names[0])
-	case subcommand == "cancel" && len(names) == 1 && validateNodesOf(maintenances[0]) == nil:
-		return "", failed("%q is a node. To end the work on it alone: kubectl maintenance complete %s %s. To cancel the maintenance of all its nodes: kubectl maintenance cancel %s", node, names[0], node, names[0])
+		return nil, failed("%q is a node. When the work on it is done: kubectl maintenance complete %s %s. To end the maintenance of all its nodes: kubectl maintenance complete %s", node, names[0], node, names[0])
+	case subcommand == "cancel" && len(names) == 1 && validateNodesOf(first) == nil:
+		return nil, failed("%q is a node. To end the work on it alone: kubectl maintenance complete %s %s. To cancel the maintenance of all its nodes: kubectl maintenance cancel %s", node, names[0], node, names[0])
 	}
-	return "", failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
+	return nil, failed("%q is a node. To %s its maintenances, use: kubectl maintenance %s %s", node, subcommand, subcommand, strings.Join(names, " "))
 }
 
 // maintenancesOfNode returns the open maintenances of a node. notFound is the error of a read of
@@ -192,26 +158,17 @@ func maintenancesOfNode(ctx context.Context, client kubernetes.Interface, name s
 	case err != nil:
 		return nil, fmt.Errorf("%w; reading the node of that name: %w", notFound, err)
 	}
-	all, err := getMaintenances(ctx, client, nil)
+	all, err := listMaintenances(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{nodes: []*corev1.Node{node}}
-	selecting := slices.DeleteFunc(all, func(nm *coordinationv1alpha1.NodeMaintenance) bool {
-		return isCompleted(nm) || len(s.selectedNodes(nm.Spec.NodeSelector)) == 0
+	selecting := filtered(all, func(nm *coordinationv1alpha1.NodeMaintenance) bool {
+		return !isCompleted(nm) && maintenance.SelectsNode(nm.Spec.NodeSelector, node)
 	})
 	if len(selecting) == 0 {
 		return nil, failed("%q is a node, and no open maintenance selects it", name)
 	}
 	return selecting, nil
-}
-
-func namesOf(maintenances []*coordinationv1alpha1.NodeMaintenance) []string {
-	var names []string
-	for _, nm := range maintenances {
-		names = append(names, nm.Name)
-	}
-	return names
 }
 
 // validateNodesOf refuses maintenances whose nodes cannot be completed one by one.
@@ -223,4 +180,88 @@ func validateNodesOf(nm *coordinationv1alpha1.NodeMaintenance) error {
 		return failed("NodeMaintenance %q is in stage %s and drains no node: kubectl maintenance start %s", nm.Name, nm.Spec.Stage, nm.Name)
 	}
 	return nil
+}
+
+// maxNodeGets is how many nodes are read one by one. For more, one list is cheaper.
+const maxNodeGets = 10
+
+// notFound returns an error that names the nodes that do not exist.
+func notFound(names []string, nodes map[string]*corev1.Node) error {
+	missing := filtered(names, func(name string) bool { return nodes[name] == nil })
+	return errors.Join(mapped(missing, func(name string) error { return fmt.Errorf("node %q not found", name) })...)
+}
+
+// reader reads objects, as the typed clients do.
+type reader[P metav1.Object, L runtime.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (P, error)
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+}
+
+// existing reads objects of a kind by their names, and omits those that do not exist. Many are read at once, if
+// the user may list them.
+func existing[P metav1.Object, L runtime.Object](ctx context.Context, kind string, names []string, from reader[P, L]) (map[string]P, error) {
+	found := map[string]P{}
+	if len(names) > maxNodeGets {
+		all, err := from.List(ctx, metav1.ListOptions{})
+		if err == nil {
+			return found, meta.EachListItem(all, func(object runtime.Object) error {
+				if listed := object.(P); slices.Contains(names, listed.GetName()) {
+					found[listed.GetName()] = listed
+				}
+				return nil
+			})
+		}
+		if !apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("listing %ss: %w", kind, err)
+		}
+	}
+	for _, name := range names {
+		object, err := from.Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("reading %s %q: %w", kind, name, err)
+		default:
+			found[name] = object
+		}
+	}
+	return found, nil
+}
+
+// These prefixes may precede a name, as in the output of "kubectl get -o name".
+var (
+	nodePrefixes        = sets.New("no", "node", "nodes")
+	maintenancePrefixes = sets.New("nm", "nodemaintenance", "nodemaintenances", "nodemaintenance.coordination.k8s.io", "nodemaintenances.coordination.k8s.io")
+)
+
+func isNodeArgument(arg string) bool { return hasPrefixOf(arg, nodePrefixes) }
+
+func isMaintenanceArgument(arg string) bool { return hasPrefixOf(arg, maintenancePrefixes) }
+
+func hasPrefixOf(arg string, prefixes sets.Set[string]) bool {
+	prefix, _, found := strings.Cut(arg, "/")
+	return found && prefixes.Has(prefix)
+}
+
+// bareName returns the name of an argument without its type prefix.
+func bareName(arg string) string {
+	if isNodeArgument(arg) || isMaintenanceArgument(arg) {
+		_, arg, _ = strings.Cut(arg, "/")
+	}
+	return arg
+}
+
+// bareNames returns the names of arguments without their type prefix, each once.
+func bareNames(args []string) []string { return unique(mapped(args, bareName)) }
+
+// unique removes duplicate names, and keeps the order.
+func unique(names []string) []string {
+	seen := sets.New[string]()
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		if seen.Has(name) {
+			return true
+		}
+		seen.Insert(name)
+		return false
+	})
 }

@@ -18,17 +18,14 @@ package maintenance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -94,7 +91,7 @@ var resumes = &pausing{
 		rollout.Paused = false
 		if failed.halt(nm) {
 			// Those that are back are left out, so that the list stays short.
-			rollout.AcknowledgedNodeUIDs = failed.uids()
+			rollout.AcknowledgedNodeUIDs = mapped(failed, (*corev1.Node).GetUID)
 		}
 	},
 	report: resumeReport,
@@ -108,87 +105,56 @@ type pauseOptions struct {
 
 func newCmdPause(env *environment, pausing *pausing) *cobra.Command {
 	o := &pauseOptions{environment: env, pausing: pausing}
-	return &cobra.Command{
-		Use:                   pausing.verb + " NAME...",
-		DisableFlagsInUseLine: true,
-		Short:                 pausing.short,
-		Long:                  pausing.long,
-		Example:               pausing.example,
-		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
-		Run: func(cmd *cobra.Command, args []string) {
-			o.args = args
-			checkErr(requireNames(cmd, o.args))
-			ctx, stop := untilInterrupted(cmd, 0)
-			defer stop()
-			checkErr(o.run(ctx))
-		},
-	}
+	return env.subcommand(&cobra.Command{
+		Use:               pausing.verb + " NAME...",
+		Short:             pausing.short,
+		Long:              pausing.long,
+		Example:           pausing.example,
+		ValidArgsFunction: completeNames(env.factory),
+	}, nil, func(cmd *cobra.Command, args []string) error {
+		o.args = args
+		return requireNames(cmd, args)
+	}, o.run)
 }
 
-func (o *pauseOptions) run(ctx context.Context) error {
-	client, err := o.servedClient()
+func (o *pauseOptions) run(ctx context.Context, client kubernetes.Interface) error {
+	found, err := o.findOwn(ctx, client, o.args, o.pausing.verb)
 	if err != nil {
 		return err
 	}
-	names, err := o.resolveNames(ctx, client, o.args, o.pausing.verb)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, o.changeRollout(ctx, client, name))
-	}
-	return joined(errs)
+	return joined(mapped(found, func(nm *coordinationv1alpha1.NodeMaintenance) error { return o.changeRollout(ctx, client, nm.Name) }))
 }
 
-// changeRollout changes the rollout of a maintenance, and prints what was changed. The patch has the
-// resource version that was read: what was printed as failed is what was acknowledged.
+// changeRollout changes the rollout of a maintenance, and prints what was changed: what it prints as failed is what
+// was acknowledged.
 func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Interface, name string) error {
-	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
-	var before *coordinationv1alpha1.NodeMaintenance
 	var failed failedNodes
-	var changed bool
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
-		}
+	var wanted *coordinationv1alpha1.NodeMaintenanceRollout
+	before, after, err := patchSpec(ctx, client, name, nil, func(nm *coordinationv1alpha1.NodeMaintenance) (map[string]any, error) {
 		if err := o.pausing.validate(nm); err != nil {
-			return err
+			return nil, err
 		}
-		before = nm
+		var err error
 		if failed, err = o.pausing.readFailed(ctx, client, nm); err != nil {
-			return err
+			return nil, err
 		}
-		rollout := nm.Spec.Rollout.DeepCopy()
-		o.pausing.change(nm, rollout, failed)
-		fields := changedFields(nm.Spec.Rollout, rollout)
-		if changed = len(fields) > 0; !changed {
-			return nil
-		}
-		patch, err := json.Marshal(map[string]any{
-			"metadata": map[string]any{"uid": nm.UID, "resourceVersion": nm.ResourceVersion},
-			"spec":     map[string]any{"rollout": fields},
-		})
-		if err != nil {
-			return err
-		}
-		patched, err := maintenances.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
-		if err == nil && !slices.Equal(patched.Spec.Rollout.AcknowledgedNodeUIDs, rollout.AcknowledgedNodeUIDs) {
-			return failed.notStored(name)
-		}
-		return err
+		wanted = nm.Spec.Rollout.DeepCopy()
+		o.pausing.change(nm, wanted, failed)
+		return changedFields(nm.Spec.Rollout, wanted), nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, line := range o.pausing.report(before, failed, changed) {
+	if after != nil && !slices.Equal(after.Spec.Rollout.AcknowledgedNodeUIDs, wanted.AcknowledgedNodeUIDs) {
+		return fmt.Errorf("kube-apiserver is of an older version, which does not store spec.rollout.acknowledgedNodeUIDs of NodeMaintenance %q: raise spec.rollout.maxFailedNodes to %d", name, len(failed))
+	}
+	for _, line := range o.pausing.report(before, failed, after != nil) {
 		fmt.Fprintln(o.Out, line)
 	}
 	return nil
 }
 
-// changedFields returns what a merge patch of a rollout has to have.
+// changedFields returns what a merge patch of a spec has to have to change its rollout.
 func changedFields(before, after *coordinationv1alpha1.NodeMaintenanceRollout) map[string]any {
 	fields := map[string]any{}
 	if before.Paused != after.Paused {
@@ -197,7 +163,10 @@ func changedFields(before, after *coordinationv1alpha1.NodeMaintenanceRollout) m
 	if !slices.Equal(before.AcknowledgedNodeUIDs, after.AcknowledgedNodeUIDs) {
 		fields["acknowledgedNodeUIDs"] = after.AcknowledgedNodeUIDs
 	}
-	return fields
+	if len(fields) == 0 {
+		return nil
+	}
+	return map[string]any{"rollout": fields}
 }
 
 // validate refuses maintenances that cannot be paused or resumed.
@@ -226,13 +195,12 @@ func pauseReport(before *coordinationv1alpha1.NodeMaintenance, _ failedNodes, ch
 }
 
 func resumeReport(before *coordinationv1alpha1.NodeMaintenance, failed failedNodes, changed bool) []string {
-	if !changed && isHalted(before) {
+	switch {
+	case !changed && isHalted(before):
 		return []string{fmt.Sprintf("nodemaintenance/%s was resumed, and the controller has not acted on it yet", before.Name)}
-	}
-	if !changed {
+	case !changed:
 		return []string{fmt.Sprintf("nodemaintenance/%s is neither paused nor halted. What its nodes wait for: kubectl maintenance status %s", before.Name, before.Name)}
-	}
-	if !failed.halt(before) {
+	case !failed.halt(before):
 		return []string{fmt.Sprintf("nodemaintenance/%s is resumed", before.Name)}
 	}
 	stay, acknowledged := "They stay cordoned, and unavailable for NodeMaintenanceBudgets, until you repair them; then they are released", "failed nodes are"
@@ -266,9 +234,4 @@ func (p *pausing) readFailed(ctx context.Context, client kubernetes.Interface, n
 		return nil, failed("%d nodes of NodeMaintenance %q have failed, and at most %d can be acknowledged: raise spec.rollout.maxFailedNodes", len(found), nm.Name, maxAcknowledged)
 	}
 	return found, nil
-}
-
-// notStored says that the API server has dropped the field.
-func (f failedNodes) notStored(name string) error {
-	return fmt.Errorf("kube-apiserver is of an older version, which does not store spec.rollout.acknowledgedNodeUIDs of NodeMaintenance %q: raise spec.rollout.maxFailedNodes to %d", name, len(f))
 }

@@ -36,7 +36,6 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
 	"sigs.k8s.io/yaml"
@@ -107,47 +106,40 @@ type planOptions struct {
 
 func newCmdPlan(env *environment) *cobra.Command {
 	o := &planOptions{environment: env}
-	cmd := &cobra.Command{
-		Use:                   "plan (NODE... | -l SELECTOR | NAME | --maintenance=NAME | -f FILENAME)",
-		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Show what a drain would do, and change nothing"),
-		Long:                  planLong,
-		Example:               planExample,
-		ValidArgsFunction:     completeNodesAndNames(env.factory),
-		Run: func(cmd *cobra.Command, args []string) {
-			o.args, o.isNode = bareNames(args), slices.ContainsFunc(args, isNodeArgument)
-			if len(args) == 1 && isMaintenanceArgument(args[0]) && o.maintenance == "" {
-				o.args, o.maintenance = nil, o.args[0]
-			}
-			checkErr(o.validate(cmd))
-			if i := slices.IndexFunc(args, isMaintenanceArgument); i >= 0 && len(o.args) > 0 {
-				checkErr(cmdutil.UsageErrorf(cmd, "%s is a NodeMaintenance: name it alone, or with --maintenance", args[i]))
-			}
-			ctx, stop := untilInterrupted(cmd, 0)
-			defer stop()
-			checkErr(o.run(ctx))
-		},
-	}
+	cmd := env.subcommand(&cobra.Command{
+		Use:               "plan (NODE... | -l SELECTOR | NAME | --maintenance=NAME | -f FILENAME)",
+		Short:             i18n.T("Show what a drain would do, and change nothing"),
+		Long:              planLong,
+		Example:           planExample,
+		ValidArgsFunction: completeNodesAndNames(env.factory),
+	}, nil, o.prepare, o.run)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a.")
 	cmd.Flags().StringVar(&o.maintenance, "maintenance", o.maintenance, "Name of an existing maintenance.")
 	cmd.Flags().StringVarP(&o.filename, "filename", "f", o.filename, "File with a NodeMaintenance, which need not exist. '-' is stdin.")
 	cmd.Flags().StringVar(&o.drainPlanFile, "drain-plan-file", o.drainPlanFile, "File with the drain plan, as for \"kubectl maintenance start\".")
 	o.rolloutFlags.addMaxConcurrent(cmd)
 	addOutputFlag(cmd, &o.output, wide)
-	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("maintenance", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return completion.CompGetResource(env.factory, qualifiedResource, toComplete), cobra.ShellCompDirectiveNoFileComp
-	}))
+	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("maintenance", completeNames(env.factory)))
 	return cmd
 }
 
-func (o *planOptions) validate(cmd *cobra.Command) error {
-	given := 0
-	for _, isGiven := range []bool{len(o.args) > 0, o.selector != "", o.maintenance != "", o.filename != ""} {
-		if isGiven {
-			given++
-		}
+func (o *planOptions) prepare(cmd *cobra.Command, args []string) error {
+	o.args, o.isNode = bareNames(args), slices.ContainsFunc(args, isNodeArgument)
+	if len(args) == 1 && isMaintenanceArgument(args[0]) && o.maintenance == "" {
+		o.args, o.maintenance = nil, o.args[0]
 	}
-	if given != 1 {
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(args, isMaintenanceArgument); i >= 0 && len(o.args) > 0 {
+		return cmdutil.UsageErrorf(cmd, "%s is a NodeMaintenance: name it alone, or with --maintenance", args[i])
+	}
+	return nil
+}
+
+func (o *planOptions) validate(cmd *cobra.Command) error {
+	given := filtered([]bool{len(o.args) > 0, o.selector != "", o.maintenance != "", o.filename != ""}, func(isGiven bool) bool { return isGiven })
+	if len(given) != 1 {
 		return cmdutil.UsageErrorf(cmd, "exactly one of NODE..., --selector, --maintenance and --filename is required")
 	}
 	if o.maintenance != "" || o.filename != "" {
@@ -169,11 +161,7 @@ func (o *planOptions) validateOwn() error {
 	return nil
 }
 
-func (o *planOptions) run(ctx context.Context) error {
-	client, err := o.servedClient()
-	if err != nil {
-		return err
-	}
+func (o *planOptions) run(ctx context.Context, client kubernetes.Interface) error {
 	nm, err := o.target(ctx, client)
 	if err != nil {
 		return err
@@ -210,20 +198,20 @@ func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (
 	}
 	switch {
 	case o.maintenance != "":
-		return stored(ctx, client, o.maintenance)
+		return getMaintenance(ctx, client, o.maintenance)
 	case o.filename != "":
 		return o.readManifest()
 	case o.selector != "":
 		nm.Spec.NodeSelector, err = nodeselection.ByLabels(o.selector)
 	default:
 		nm.Spec.NodeSelector = nodeselection.ByName(o.args)
-		existing, err := existingNodes(ctx, client, o.args)
+		nodes, err := existing(ctx, "node", o.args, client.CoreV1().Nodes())
 		if err != nil {
 			// A typo would select nothing without notice.
 			return nil, err
 		}
-		if missing := notFound(o.args, existing); missing != nil {
-			return o.insteadOfNodes(ctx, client, existing, missing)
+		if missing := notFound(o.args, nodes); missing != nil {
+			return o.insteadOfNodes(ctx, client, nodes, missing)
 		}
 	}
 	if err == nil && o.drainPlanFile != "" {
@@ -236,8 +224,8 @@ func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (
 
 // insteadOfNodes returns the maintenance that the only argument names, which is no node. Otherwise, the
 // error says what is missing.
-func (o *planOptions) insteadOfNodes(ctx context.Context, client kubernetes.Interface, existing sets.Set[string], missing error) (*coordinationv1alpha1.NodeMaintenance, error) {
-	i := slices.IndexFunc(o.args, func(name string) bool { return !existing.Has(name) && hasMaintenance(ctx, client, name) })
+func (o *planOptions) insteadOfNodes(ctx context.Context, client kubernetes.Interface, nodes map[string]*corev1.Node, missing error) (*coordinationv1alpha1.NodeMaintenance, error) {
+	i := slices.IndexFunc(o.args, func(name string) bool { return nodes[name] == nil && hasMaintenance(ctx, client, name) })
 	switch {
 	case o.isNode:
 		return nil, missing
@@ -247,19 +235,11 @@ func (o *planOptions) insteadOfNodes(ctx context.Context, client kubernetes.Inte
 		if err := o.validateOwn(); err != nil {
 			return nil, err
 		}
-		return stored(ctx, client, o.args[0])
+		return getMaintenance(ctx, client, o.args[0])
 	case len(o.args) == 1:
 		return nil, fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", missing, listCommand)
 	}
 	return nil, missing
-}
-
-func stored(ctx context.Context, client kubernetes.Interface, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
-	nm, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading NodeMaintenance %q: %w", name, err)
-	}
-	return nm, nil
 }
 
 // warnOfPriorities warns of entries of a drain plan that say no priority. The server cannot: there, no
@@ -291,7 +271,7 @@ func (o *planOptions) readManifest() (*coordinationv1alpha1.NodeMaintenance, err
 	if err := validateRollout(nm.Spec.Rollout); err != nil {
 		return nil, fmt.Errorf("--filename=%s: %w", name, err)
 	}
-	unset, err := withoutPriority(data)
+	_, unset, err := parseDrainPlan(data)
 	if err != nil {
 		return nil, fmt.Errorf("--filename=%s: %w", name, err)
 	}
@@ -318,14 +298,11 @@ func validateRollout(rollout *coordinationv1alpha1.NodeMaintenanceRollout) error
 // read reads everything that a plan shows. A plan needs the permission to list nodes and pods.
 func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*podSnapshot, []*corev1.Node, error) {
 	s := &podSnapshot{}
-	maintenances, err := client.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
-	switch {
-	case s.skip(resource, err):
-	case err != nil:
-		return nil, nil, fmt.Errorf("listing NodeMaintenances: %w", err)
-	default:
-		s.setMaintenances(pointers(maintenances.Items))
+	maintenances, err := listMaintenances(ctx, client)
+	if err != nil && !s.skip(resource, err) {
+		return nil, nil, err
 	}
+	s.maintenances = sorted(maintenances)
 	if err := s.readNodes(ctx, client); err != nil {
 		return nil, nil, err
 	}
@@ -340,10 +317,7 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	if limited {
 		nodes = s.planRollout(nm, nodes, o.clock.Now())
 	}
-	var names []string
-	for _, node := range nodes {
-		names = append(names, node.Name)
-	}
+	names := namesOf(nodes)
 	selectors := podSelectors(names)
 	if limited {
 		// The capacity hint needs all pods.
@@ -353,17 +327,10 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 		return nil, nil, err
 	}
 	s.keepPods(nodes)
-	if err := s.readDeployments(ctx, client); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readWorkloads(ctx, client); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readObstacles(ctx, client); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readResponders(client); err != nil {
-		return nil, nil, err
+	for _, read := range []func(context.Context, kubernetes.Interface) error{s.readDeployments, s.readWorkloads, s.readObstacles, s.readResponders} {
+		if err := read(ctx, client); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, needed := range []string{"nodes", "pods"} {
 		if !s.readable(needed) {

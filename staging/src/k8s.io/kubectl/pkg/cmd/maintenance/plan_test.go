@@ -32,6 +32,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
@@ -145,9 +146,9 @@ func policiesPlan(t *testing.T) *plan {
 	s := snapshotOf(nm, other, newNode("node-1"), newNode("node-2"), ceph,
 		newPod("train-0", "node-1").ownedBy("Job").startedFor(time.Hour, 3*time.Hour), newPod("train-1", "node-1").ownedBy("Job"), newPod("train-2", "node-1").ownedBy("Job").startedFor(time.Hour, 2*time.Hour),
 		newPod("web-0", "node-1"), newPod("web-1", "node-2"), newBudget("web", "web", 0), newBudget("train", "train", 0))
-	s.setNamespaces([]*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "rook", Labels: map[string]string{"team": "storage"}}}, {ObjectMeta: metav1.ObjectMeta{Name: "default"}}})
+	s.namespaces = map[string]labels.Set{"rook": {"team": "storage"}, "default": nil}
 	// Nothing of it fails: there is no warning.
-	s.addJobs([]*batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set"}, Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0)}}})
+	s.addJob(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set"}, Spec: batchv1.JobSpec{BackoffLimit: ptr.To[int32](0)}})
 	if err := s.setPolicies(nm.NodeMaintenance); err != nil {
 		t.Fatal(err)
 	}
@@ -231,9 +232,9 @@ func TestPlanOfSeveralMaintenances(t *testing.T) {
 
 // podOf returns the plan of a pod.
 func podOf(p *plan, name string) *podPlan {
-	for i := range p.Nodes {
-		for j := range p.Nodes[i].Pods {
-			if pod := &p.Nodes[i].Pods[j]; pod.Name == name {
+	for _, node := range p.Nodes {
+		for _, pod := range node.Pods {
+			if pod.Name == name {
 				return pod
 			}
 		}
@@ -448,7 +449,7 @@ func TestPlanOfPods(t *testing.T) {
 		newPod("high-0", "node-1").withPriority(2000000000),
 		// The lowest priority, but pods of DaemonSets leave last.
 		newPod("db-0", "node-1").ownedBy("DaemonSet").withPriority(-10))
-	want := []podPlan{
+	want := []*podPlan{
 		{
 			Namespace: "default", Name: "asked-0", Step: 1, Type: corev1.PodTypeDefault, Priority: 0,
 			// As recorded in the request.

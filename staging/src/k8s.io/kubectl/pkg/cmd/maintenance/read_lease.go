@@ -20,6 +20,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -27,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
 
@@ -133,3 +136,50 @@ func silenceText(s *silence, now time.Time) string {
 	}
 	return fmt.Sprintf("kube-controller-manager has not renewed its lease for %s%s, so it may not run, and nothing goes on; %s", duration.HumanDuration(now.Sub(s.since)), condition, seeLease)
 }
+
+// serverTime is what the answers of the API server say of its clock, which the one of this computer may differ from.
+type serverTime struct {
+	clock clock.PassiveClock
+	// ahead is how far the clock of the server is ahead of the own one; nil before the first answer that says it.
+	ahead atomic.Pointer[time.Duration]
+}
+
+// now returns the time of the server, to the second, and the own one if that is unknown.
+func (t *serverTime) now(own time.Time) (now time.Time, isServerTime bool) {
+	if t == nil {
+		return own, false
+	}
+	ahead := t.ahead.Load()
+	if ahead == nil {
+		return own, false
+	}
+	return own.Add(*ahead), true
+}
+
+// observe returns a transport that notes the time in the answers that pass.
+func (t *serverTime) observe(transport http.RoundTripper) http.RoundTripper {
+	return &observedTransport{transport, t}
+}
+
+type observedTransport struct {
+	next http.RoundTripper
+	time *serverTime
+}
+
+var _ http.RoundTripper = &observedTransport{}
+
+// RoundTrip implements http.RoundTripper.
+func (o *observedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := o.next.RoundTrip(request)
+	if err != nil {
+		return response, err
+	}
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		ahead := date.Sub(o.time.clock.Now())
+		o.time.ahead.Store(&ahead)
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go find what it closes.
+func (o *observedTransport) WrappedRoundTripper() http.RoundTripper { return o.next }

@@ -28,6 +28,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,6 +38,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
+	"k8s.io/component-helpers/node/maintenance"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/podgroup"
 )
 
@@ -55,7 +58,7 @@ type podSnapshot struct {
 	// requests by the UID of their pod, which is their name.
 	requests map[string]*coordinationv1alpha1.EvictionRequest
 	budgets  []*policyv1.PodDisruptionBudget
-	// budgetIndex finds the budgets of a pod; nil if they cannot be read.
+	// budgetIndex finds the budgets of a pod; nil before they are read.
 	budgetIndex *poddisruptionbudget.Index
 	// independent are the PodGroups whose pods are evicted one by one, as far as they and their ancestors say it.
 	independent sets.Set[types.NamespacedName]
@@ -64,7 +67,7 @@ type podSnapshot struct {
 	// obstacles are what may keep replacements from starting; nil if unknown.
 	obstacles *obstacles
 	// workloads are the owners of the pods.
-	workloads *workloads
+	workloads workloads
 	// responders is whether responders act; empty if no pod has some.
 	responders responderSupport
 
@@ -89,10 +92,11 @@ type podSnapshot struct {
 // setPods stores the pods that are bound to a node, each once.
 func (s *podSnapshot) setPods(pods []*corev1.Pod) {
 	s.pods = map[string][]*corev1.Pod{}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+	compare := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	pods = slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.Namespace == b.Namespace && a.Name == b.Name })
+	}
+	slices.SortFunc(pods, compare)
+	pods = slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return compare(a, b) == 0 })
 	for _, pod := range pods {
 		if node := pod.Spec.NodeName; node != "" {
 			s.pods[node] = append(s.pods[node], pod)
@@ -100,11 +104,8 @@ func (s *podSnapshot) setPods(pods []*corev1.Pod) {
 	}
 }
 
-func (s *podSnapshot) setRequests(requests []*coordinationv1alpha1.EvictionRequest) {
-	s.requests = map[string]*coordinationv1alpha1.EvictionRequest{}
-	for _, request := range requests {
-		s.requests[request.Name] = request
-	}
+func (s *podSnapshot) addRequest(request *coordinationv1alpha1.EvictionRequest) {
+	put(&s.requests, request.Name, request)
 }
 
 func (s *podSnapshot) setBudgets(budgets []*policyv1.PodDisruptionBudget) {
@@ -163,39 +164,34 @@ func (s *podSnapshot) readPods(ctx context.Context, client kubernetes.Interface,
 	}
 	s.readGroups(ctx, client, pods)
 	s.setPods(pods)
-	requests, err := client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	switch {
-	case s.skip("evictionrequests", err):
-	case err != nil:
-		return fmt.Errorf("listing evictionrequests: %w", err)
-	default:
-		s.setRequests(pointers(requests.Items))
+	if err := each(ctx, &s.snapshot, "evictionrequests", client.CoordinationV1alpha1().EvictionRequests(metav1.NamespaceAll).List, s.addRequest); err != nil {
+		return err
 	}
-	budgets, err := client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	switch {
-	case s.skip("poddisruptionbudgets", err):
-	case err != nil:
-		return fmt.Errorf("listing poddisruptionbudgets: %w", err)
-	default:
-		s.setBudgets(pointers(budgets.Items))
-	}
-	return nil
+	budgets, err := list[policyv1.PodDisruptionBudget](ctx, &s.snapshot, "poddisruptionbudgets", client.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List, metav1.ListOptions{})
+	s.setBudgets(budgets)
+	return err
 }
 
-// readGroups reads the PodGroups if a pod is in one. If they cannot be read, plans say the same as of groups whose pods
-// are not evicted one by one, which is what happens where the server has no such group.
+// readGroups reads the PodGroups if a pod is in one, and their parents. If they cannot be read, plans say the same as of
+// groups whose pods are not evicted one by one, which is what happens where the server has no such group.
 func (s *podSnapshot) readGroups(ctx context.Context, client kubernetes.Interface, pods []*corev1.Pod) {
 	if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.SchedulingGroup != nil }) {
 		return
 	}
-	list, err := client.SchedulingV1beta1().PodGroups(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	groups, err := client.SchedulingV1beta1().PodGroups(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return
 	}
-	parents := readParents(ctx, client, list.Items)
+	parents := map[types.NamespacedName]*schedulingv1alpha3.CompositePodGroup{}
+	if slices.ContainsFunc(groups.Items, func(group schedulingv1beta1.PodGroup) bool { return group.Spec.ParentCompositePodGroupName != nil }) {
+		if list, err := client.SchedulingV1alpha3().CompositePodGroups(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
+			for _, parent := range pointers(list.Items) {
+				parents[types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}] = parent
+			}
+		}
+	}
 	s.independent = sets.New[types.NamespacedName]()
-	for i := range list.Items {
-		group := &list.Items[i]
+	for _, group := range pointers(groups.Items) {
 		mode, err := podgroup.ModeOf(group, func(name string) (*schedulingv1alpha3.CompositePodGroup, error) {
 			return parents[types.NamespacedName{Namespace: group.Namespace, Name: name}], nil
 		})
@@ -203,22 +199,6 @@ func (s *podSnapshot) readGroups(ctx context.Context, client kubernetes.Interfac
 			s.independent.Insert(types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
 		}
 	}
-}
-
-// readParents reads the CompositePodGroups if a group has a parent; none if they cannot be read.
-func readParents(ctx context.Context, client kubernetes.Interface, groups []schedulingv1beta1.PodGroup) map[types.NamespacedName]*schedulingv1alpha3.CompositePodGroup {
-	if !slices.ContainsFunc(groups, func(group schedulingv1beta1.PodGroup) bool { return group.Spec.ParentCompositePodGroupName != nil }) {
-		return nil
-	}
-	list, err := client.SchedulingV1alpha3().CompositePodGroups(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	parents := map[types.NamespacedName]*schedulingv1alpha3.CompositePodGroup{}
-	for i := range list.Items {
-		parents[types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}] = &list.Items[i]
-	}
-	return parents
 }
 
 // isGrouped reports whether the pod is evicted with its group only.
@@ -232,13 +212,71 @@ func podSelectors(nodes []string) []string {
 	if len(nodes) > maxNodesOneByOne {
 		return []string{""}
 	}
-	var selectors []string
-	for _, node := range nodes {
-		selectors = append(selectors, podsOfNode(node))
-	}
-	return selectors
+	return mapped(nodes, func(node string) string { return fields.OneTermEqualSelector("spec.nodeName", node).String() })
 }
 
-func podsOfNode(node string) string {
-	return fields.OneTermEqualSelector("spec.nodeName", node).String()
+// readNodeBudgets reads the NodeMaintenanceBudgets, if the server serves them. It asks for that first:
+// without the permission to list them, the list would be refused also where they are not served.
+func (s *podSnapshot) readNodeBudgets(ctx context.Context, client kubernetes.Interface) error {
+	served, err := serves(client, budgetResource)
+	if s.budgetsNotServed = !served; err != nil || !served {
+		return err
+	}
+	budgets, err := list[coordinationv1alpha1.NodeMaintenanceBudget](ctx, &s.snapshot, budgetResource, client.CoordinationV1alpha1().NodeMaintenanceBudgets().List, metav1.ListOptions{})
+	if s.budgetsNotServed = apierrors.IsNotFound(err); s.budgetsNotServed {
+		return nil
+	}
+	s.nodeBudgets = sorted(budgets)
+	return err
+}
+
+// isLimited reports whether the nodes are not all drained at the same time: the maintenance has a
+// rollout, or a budget selects one of them.
+func (s *podSnapshot) isLimited(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) bool {
+	return nm.Spec.Rollout != nil || s.haveBudget(nodes)
+}
+
+// haveBudget reports whether a NodeMaintenanceBudget selects one of the nodes.
+func (s *podSnapshot) haveBudget(nodes []*corev1.Node) bool {
+	return slices.ContainsFunc(s.nodeBudgets, func(budget *coordinationv1alpha1.NodeMaintenanceBudget) bool {
+		matcher, err := maintenance.NewNodeMatcher(budget.Spec.NodeSelector)
+		return err == nil && slices.ContainsFunc(nodes, matcher.Matches)
+	})
+}
+
+// amounts are quantities of resources: thousandths of cores, and otherwise the number in the unit of
+// the resource.
+type amounts map[corev1.ResourceName]int64
+
+func amountsOf(quantities corev1.ResourceList) amounts {
+	a := amounts{}
+	for name, quantity := range quantities {
+		a[name] = quantity.Value()
+		if name == corev1.ResourceCPU {
+			a[name] = quantity.MilliValue()
+		}
+	}
+	return a
+}
+
+// requestsOf are what the scheduler reserves for a pod, and its place among the pods of a node.
+func requestsOf(pod *corev1.Pod) amounts {
+	a := amountsOf(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+	a[corev1.ResourcePods] = 1
+	return a
+}
+
+// addRequests adds what a pod uses of its node.
+func (s *podSnapshot) addRequests(pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	used := s.used[pod.Spec.NodeName]
+	if used == nil {
+		used = amounts{}
+		s.used[pod.Spec.NodeName] = used
+	}
+	for name, amount := range requestsOf(pod) {
+		used[name] += amount
+	}
 }

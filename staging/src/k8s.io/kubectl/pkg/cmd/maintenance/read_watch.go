@@ -29,7 +29,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1alpha1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/plaintext"
@@ -69,17 +70,19 @@ func newObserver(ctx context.Context, client kubernetes.Interface, names []strin
 		return nil, fmt.Errorf("listing nodemaintenances: %w", err)
 	}
 	probe := &snapshot{}
-	if _, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1}); !probe.skip("nodes", err) && err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
+	if _, err := list[corev1.Node](ctx, probe, "nodes", client.CoreV1().Nodes().List, metav1.ListOptions{Limit: 1}); err != nil {
+		return nil, err
 	}
 	o.unreadable = probe.unreadable
-	o.maintenances = o.factory(o.selector()).Coordination().V1alpha1().NodeMaintenances().Informer()
+	o.maintenances = coordinationinformers.NewFilteredNodeMaintenanceInformer(client, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
+		options.FieldSelector = o.selector()
+	})
 	started := []cache.SharedIndexInformer{o.maintenances}
 	if probe.readable("nodes") {
-		o.nodes = o.factory("").Core().V1().Nodes().Informer()
+		o.nodes = coreinformers.NewNodeInformer(client, 0, cache.Indexers{})
 		started = append(started, o.nodes)
 	}
-	return o, o.start(ctx, started...)
+	return o, o.start(ctx, started)
 }
 
 // selector restricts the watch to a single name, which needs only the permission to read that one.
@@ -90,65 +93,40 @@ func (o *observer) selector() string {
 	return ""
 }
 
-func (o *observer) factory(fieldSelector string) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(o.client, 0,
-		informers.WithTransform(forgetUnused),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = fieldSelector }))
-}
-
 // forgetUnused keeps a watch of many nodes small.
 func forgetUnused(object any) (any, error) {
-	if accessor, ok := object.(metav1.Object); ok {
-		fields := accessor.GetManagedFields()
-		if _, isMaintenance := object.(*coordinationv1alpha1.NodeMaintenance); !isMaintenance {
-			fields = nil
+	switch o := object.(type) {
+	case *coordinationv1alpha1.NodeMaintenance:
+		for i := range o.ManagedFields {
+			o.ManagedFields[i].FieldsV1 = nil // When it was changed is needed.
 		}
-		for i := range fields {
-			fields[i].FieldsV1 = nil // When it was changed is needed.
-		}
-		accessor.SetManagedFields(fields)
-	}
-	if node, ok := object.(*corev1.Node); ok {
-		node.Status.Images = nil
+	case *corev1.Node:
+		o.ManagedFields, o.Status.Images = nil, nil
 	}
 	return object, nil
 }
 
-// start runs informers and waits until each has listed its objects.
-func (o *observer) start(ctx context.Context, started ...cache.SharedIndexInformer) error {
-	var errs []error
+// start runs informers until ctx ends, and waits until each has listed its objects.
+func (o *observer) start(ctx context.Context, informers []cache.SharedIndexInformer) error {
 	var synced []cache.InformerSynced
-	for _, informer := range started {
-		hasSynced, err := o.run(ctx, informer)
-		errs, synced = append(errs, err), append(synced, hasSynced)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+	for _, informer := range informers {
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { o.notify() },
+			UpdateFunc: func(_, _ any) { o.notify() },
+			DeleteFunc: func(any) { o.notify() },
+		})
+		// The reflector reconnects by itself; its log would mix with the output.
+		onError := func(_ context.Context, _ *cache.Reflector, err error) { o.noteTrouble(err) }
+		if err := errors.Join(err, informer.SetWatchErrorHandlerWithContext(onError), informer.SetTransform(forgetUnused)); err != nil {
+			return err
+		}
+		go informer.RunWithContext(ctx)
+		synced = append(synced, registration.HasSynced)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// run runs an informer until ctx ends. The result reports whether it has listed its objects.
-func (o *observer) run(ctx context.Context, informer cache.SharedIndexInformer) (cache.InformerSynced, error) {
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { o.notify() },
-		UpdateFunc: func(_, _ any) { o.notify() },
-		DeleteFunc: func(any) { o.notify() },
-	})
-	if err != nil {
-		return nil, err
-	}
-	// The reflector reconnects by itself; its log would mix with the output.
-	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		o.noteTrouble(err)
-	}); err != nil {
-		return nil, err
-	}
-	go informer.RunWithContext(ctx)
-	return registration.HasSynced, nil
 }
 
 // noteTrouble notes that a watch has failed. Watches also end without a failure, and are then
@@ -230,13 +208,10 @@ func (o *observer) notify() {
 
 // snapshot returns the current objects.
 func (o *observer) snapshot() *snapshot {
-	s := &snapshot{unreadable: o.unreadable}
-	maintenances := objects[coordinationv1alpha1.NodeMaintenance](o.maintenances)
-	s.setMaintenances(slices.DeleteFunc(maintenances, func(nm *coordinationv1alpha1.NodeMaintenance) bool {
-		return len(o.names) > 0 && !slices.Contains(o.names, nm.Name)
-	}))
-	s.setNodes(objects[corev1.Node](o.nodes))
-	return s
+	maintenances := filtered(objects[coordinationv1alpha1.NodeMaintenance](o.maintenances), func(nm *coordinationv1alpha1.NodeMaintenance) bool {
+		return len(o.names) == 0 || slices.Contains(o.names, nm.Name)
+	})
+	return &snapshot{maintenances: sorted(maintenances), nodes: sorted(objects[corev1.Node](o.nodes)), unreadable: o.unreadable}
 }
 
 // objects returns the objects of an informer, if there is one.
@@ -244,13 +219,7 @@ func objects[T any](informer cache.SharedIndexInformer) []*T {
 	if informer == nil {
 		return nil
 	}
-	var all []*T
-	for _, object := range informer.GetStore().List() {
-		if typed, ok := object.(*T); ok {
-			all = append(all, typed)
-		}
-	}
-	return all
+	return mapped(informer.GetStore().List(), func(object any) *T { return object.(*T) })
 }
 
 // redrawInterval is the minimum time between two updates of the view: a drain may change hundreds

@@ -31,9 +31,10 @@ type reporter struct {
 	// last is the view that was reported last; nil before the first one.
 	last *view
 	// printed are the blockers that have a line, by key, as they were when it was printed.
-	printed map[string]blockerView
-	// overdue and unreleased report whether a line says where to look for the reason.
-	overdue, unreleased bool
+	printed map[string]*blockerView
+	// checks says where to look for the reason when nodes begin to be released too late. That depends on the time, not
+	// only on the last view.
+	checks printedTexts
 }
 
 // changes returns a line for each change since the last call.
@@ -76,7 +77,9 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 	}
 	lines = append(lines, rolloutChanges(old, v, now)...)
 	lines = append(lines, nodeChanges(old, v)...)
-	lines = append(lines, r.overdueChanges(v, now)...)
+	for _, text := range r.checks.fresh(v.overdueText(now), v.unreleasedText(now)) {
+		lines = append(lines, plaintext.Line("check: "+text))
+	}
 	lines = append(lines, r.blockerChanges(old, v, now)...)
 	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
 		lines = append(lines, drainedText(v))
@@ -87,20 +90,21 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 	return lines
 }
 
-// overdueChanges says where to look when nodes begin to be released too late: once, until none is. That
-// depends on the time, not only on the last view.
-func (r *reporter) overdueChanges(v *view, now time.Time) []string {
-	var lines []string
-	for _, check := range []struct {
-		text    string
-		printed *bool
-	}{{v.overdueText(now), &r.overdue}, {v.unreleasedText(now), &r.unreleased}} {
-		if check.text != "" && !*check.printed {
-			lines = append(lines, plaintext.Line("check: "+check.text))
+// printedTexts are which texts were printed: each is printed once, until the problem is over.
+type printedTexts []bool
+
+// fresh returns those of the texts, which are given in the same order each time, that are to be printed. An empty one
+// says that there is no problem.
+func (p *printedTexts) fresh(texts ...string) []string {
+	var found []string
+	current := make(printedTexts, len(texts))
+	for i, text := range texts {
+		if current[i] = text != ""; current[i] && (len(*p) == 0 || !(*p)[i]) {
+			found = append(found, text)
 		}
-		*check.printed = check.text != ""
 	}
-	return lines
+	*p = current
+	return found
 }
 
 // drainedText says on which nodes no pod is left. Those that were given back one by one run pods again.
@@ -130,8 +134,7 @@ func stageChange(v *view) string {
 func cordonChanges(old, v *view) []string {
 	var lines []string
 	before := nodesByNames(old)
-	for i := range v.Nodes {
-		node := &v.Nodes[i]
+	for _, node := range v.Nodes {
 		was, known := before[node.Name]
 		switch {
 		case v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && node.Cordoned:
@@ -155,8 +158,7 @@ func cordonChanges(old, v *view) []string {
 func nodeChanges(old, v *view) []string {
 	var lines []string
 	before := nodesByNames(old)
-	for i := range v.Nodes {
-		node := &v.Nodes[i]
+	for _, node := range v.Nodes {
 		was, known := before[node.Name]
 		if line := phaseChange(v, was, node); line != "" {
 			lines = append(lines, line)
@@ -173,37 +175,24 @@ func nodeChanges(old, v *view) []string {
 		}
 		delete(before, node.Name)
 	}
-	for i := range old.Nodes {
-		if was, left := before[old.Nodes[i].Name]; left {
-			line := was.Name + ": is no longer selected"
-			if !was.isFinished() {
-				line += ", released undrained"
-			}
-			lines = append(lines, line)
+	for _, was := range old.Nodes {
+		switch {
+		case before[was.Name] == nil:
+		case was.isFinished():
+			lines = append(lines, was.Name+": is no longer selected")
+		default:
+			lines = append(lines, was.Name+": is no longer selected, released undrained")
 		}
 	}
 	return lines
 }
 
 func nodePodsText(node *nodeView) string {
-	var parts []string
-	for _, part := range []struct {
-		count int
-		text  string
-	}{{node.PodsPending, "pending"}, {node.PodsEvicting, "evicting"}, {node.PodsBlocked, "blocked"}} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
-		}
-	}
-	return counted(node.podsLeft(), "pod", "pods") + " left: " + strings.Join(parts, ", ")
+	return counted(node.podsLeft(), "pod", "pods") + " left: " + listParts(part{node.PodsPending, "pending"}, part{node.PodsEvicting, "evicting"}, part{node.PodsBlocked, "blocked"})
 }
 
 func nodesByNames(v *view) map[string]*nodeView {
-	nodes := map[string]*nodeView{}
-	for i := range v.Nodes {
-		nodes[v.Nodes[i].Name] = &v.Nodes[i]
-	}
-	return nodes
+	return keyed(v.Nodes, func(node *nodeView) string { return node.Name })
 }
 
 const (
@@ -218,15 +207,14 @@ const (
 // a drain consists of: they get no line.
 func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 	if r.printed == nil {
-		r.printed = map[string]blockerView{}
+		r.printed = map[string]*blockerView{}
 	}
-	before := blockersByKey(old)
+	before, current := keyed(old.Blockers, (*blockerView).key), keyed(v.Blockers, (*blockerView).key)
 	var lines []string
-	for i := range v.Blockers {
-		b := &v.Blockers[i]
-		printed, known := r.printed[b.key()]
-		if b.isReported() && (!known || b.differs(&printed, before[b.key()])) {
-			r.printed[b.key()] = *b
+	for _, b := range v.Blockers {
+		printed := r.printed[b.key()]
+		if b.isReported() && (printed == nil || b.differs(printed, before[b.key()])) {
+			r.printed[b.key()] = b
 			lines = append(lines, b.lineWithETA(now))
 		}
 	}
@@ -234,7 +222,6 @@ func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 		// The status does not list all: one that is missing may still exist.
 		return lines
 	}
-	current := blockersByKey(v)
 	for _, key := range sortedNames(r.printed) {
 		if current[key] != nil {
 			continue
@@ -246,14 +233,6 @@ func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 		}
 	}
 	return lines
-}
-
-func blockersByKey(v *view) map[string]*blockerView {
-	blockers := map[string]*blockerView{}
-	for i := range v.Blockers {
-		blockers[v.Blockers[i].key()] = &v.Blockers[i]
-	}
-	return blockers
 }
 
 // isReported reports whether the blocker gets lines: if it needs an intervention, or names what the
@@ -276,7 +255,7 @@ func (b *blockerView) differs(printed, previous *blockerView) bool {
 // isReplaced reports whether another blocker has the same name, such as that of an interceptor that
 // does not report any more: then the pods still wait for it.
 func (b *blockerView) isReplaced(v *view) bool {
-	return b.Name != "" && slices.ContainsFunc(v.Blockers, func(other blockerView) bool { return other.Name == b.Name })
+	return b.Name != "" && slices.ContainsFunc(v.Blockers, func(other *blockerView) bool { return other.Name == b.Name })
 }
 
 // title is the object that has the name of the blocker, if there is one, as its message names it, and

@@ -95,7 +95,7 @@ func TestScreenShowsBlockers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			display := &screenDisplay{screen: &screen{out: &out, size: func() (int, int) { return defaultWidth - 1, tc.height }}}
+			display := &screen{out: &out, size: func() (int, int) { return defaultWidth - 1, tc.height }}
 			views := viewsIn(snapshotOf(tc.stories...))
 			if err := display.show(frame{views: views, now: testNow}); err != nil {
 				t.Fatal(err)
@@ -129,8 +129,8 @@ func TestScreenFits(t *testing.T) {
 
 // TestCompactScreen covers the layout that shows a maintenance on few lines.
 func TestCompactScreen(t *testing.T) {
-	blocker := func(name string, blocked bool) blockerView {
-		return blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Message: "1 pod waits for " + name}
+	blocker := func(name string, blocked bool) *blockerView {
+		return &blockerView{Cause: maintenance.HoldDisruptionBudget, Name: name, Blocked: blocked, Pods: 1, Message: "1 pod waits for " + name}
 	}
 	started := ptr.To(ago(0))
 	for name, tc := range map[string]struct {
@@ -138,14 +138,14 @@ func TestCompactScreen(t *testing.T) {
 		blockers int
 		want     string
 	}{
-		"not blocked":          {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", false)}}, 2, "rack: Drain for 0s, 0 of 1 node drained\n"},
-		"all":                  {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n"},
-		"some":                 {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n  ... and 2 more marked !\n"},
-		"too long":             {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []blockerView{blocker("a\nlong/name-of-a-budget", true)}}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod waits for a long/name-of-a-...\n"},
+		"not blocked":          {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []*blockerView{blocker("a/b", false)}}, 2, "rack: Drain for 0s, 0 of 1 node drained\n"},
+		"all":                  {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []*blockerView{blocker("a/b", true), blocker("a/c", false)}}, 2, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n"},
+		"some":                 {view{Name: "rack", Stage: cordon, StageStarted: started, SelectedNodes: 1, Blockers: []*blockerView{blocker("a/b", true), blocker("a/c", true), blocker("a/d", true)}}, 1, "rack: Cordon for 0s, 1 node\n  ! 1 pod waits for a/b\n  ... and 2 more marked !\n"},
+		"too long":             {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, Blockers: []*blockerView{blocker("a\nlong/name-of-a-budget", true)}}, 1, "rack: Drain for 0s, 0 of 1 node drained\n  ! 1 pod waits for a long/name-of-a-...\n"},
 		"deleted":              {view{Name: "rack", Stage: drain, Outcome: outcomeDeleted}, 1, "rack: deleted\n"},
-		"no room for blockers": {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Blockers: []blockerView{blocker("a/b", true)}}, 0, "rack: Drain for 0s, 0 of 1 node drained\n"},
+		"no room for blockers": {view{Name: "rack", Stage: drain, StageStarted: started, SelectedNodes: 1, PodsBlocked: 1, Blockers: []*blockerView{blocker("a/b", true)}}, 0, "rack: Drain for 0s, 0 of 1 node drained\n"},
 	} {
-		if got := renderPage([]view{tc.v}, testNow, 40, layout{compact: true, blockers: tc.blockers}).String(); got != tc.want {
+		if got := renderPage([]*view{&tc.v}, testNow, 40, layout{compact: true, blockers: tc.blockers}).String(); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
@@ -157,7 +157,7 @@ func TestHiddenNodes(t *testing.T) {
 		drain: "  ... and 2 more nodes, 1 of them drained\n", complete: "  ... and 2 more nodes\n", cordon: "  ... and 2 more nodes\n",
 	} {
 		p := &page{width: defaultWidth}
-		p.addNodes(&view{Stage: stage, Nodes: []nodeView{{Name: "a"}, {Name: "b", Drained: true}, {Name: "c", PodsBlocked: 1}}}, 1)
+		p.addNodes(&view{Stage: stage, Nodes: []*nodeView{{Name: "a"}, {Name: "b", Drained: true}, {Name: "c", PodsBlocked: 1}}}, 1)
 		contains(t, p.String(), "  c ", want)
 	}
 }

@@ -24,9 +24,12 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/component-helpers/plaintext"
+	"k8s.io/utils/ptr"
 )
 
 // noteTexts say what a note means.
@@ -59,9 +62,7 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		title = fmt.Sprintf("NodeMaintenance %s, a drain of %s", plan.Maintenance, counted(plan.Summary.Nodes, "node", "nodes"))
 	}
 	p.wrapped("", title+". Nothing is changed by this command.")
-	if text := plan.missingText(); text != "" {
-		p.wrapped("! ", text)
-	}
+	p.wrapped("! ", plan.missingText())
 	if plan.Summary.Pods > 0 {
 		p.addSteps(plan)
 	}
@@ -69,37 +70,41 @@ func renderPlan(plan *plan, width int, now time.Time) string {
 		p.add("")
 		p.wrapped("", text)
 	}
-	for i := range plan.Nodes {
+	for _, node := range plan.Nodes {
 		p.add("")
-		p.addNodePlan(&plan.Nodes[i], now)
+		p.addNodePlan(node, now)
 	}
-	if len(plan.Budgets) > 0 {
-		p.addBudgets(plan)
-	}
-	if len(plan.Warnings) > 0 {
-		p.addWarnings(plan.Warnings)
-	}
+	p.addBudgets(plan.Budgets)
+	p.addWarnings(plan.Warnings)
 	if plan.Rollout != nil {
 		p.addRolloutPlan(plan.Rollout, cmp.Or(plan.Maintenance, "NAME"), now)
 	}
 	p.add("")
 	p.wrapped("", summaryText(plan, now))
-	if plan.PoliciesDropped {
-		p.wrapped("", "The server drops spec.podPolicies and spec.drainedWhen: its feature gate NodeMaintenanceBudgets is off. This plan is without them.")
-	}
-	if plan.has(noteNeedsDaemonSet) {
-		p.wrapped("", "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods stay, and do not count.")
-	}
-	if plan.has(noteNeedsKubelet) {
-		p.wrapped("", "If the feature gate NodeMaintenanceAwareKubelet is off in the kubelet of a node, its static pods stay, and do not count.")
-	}
-	if text := plan.respondersText(); text != "" {
-		p.wrapped("", text)
-	}
-	if len(plan.Unreadable) > 0 {
-		p.wrapped("", fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", ")))
+	for _, caveat := range []struct {
+		applies bool
+		text    string
+	}{
+		{plan.PoliciesDropped, "The server drops spec.podPolicies and spec.drainedWhen: its feature gate NodeMaintenanceBudgets is off. This plan is without them."},
+		{plan.has(noteNeedsDaemonSet), "If the feature gate NodeMaintenanceAwareDaemonSet is off in the cluster, DaemonSet pods stay, and do not count."},
+		{plan.has(noteNeedsKubelet), "If the feature gate NodeMaintenanceAwareKubelet is off in the kubelet of a node, its static pods stay, and do not count."},
+		{plan.Responders != "", responderTexts[plan.Responders]},
+		{len(plan.Unreadable) > 0, fmt.Sprintf("Without the permission to list %s, this plan is incomplete.", strings.Join(plan.Unreadable, ", "))},
+	} {
+		if caveat.applies {
+			p.wrapped("", caveat.text)
+		}
 	}
 	return p.String()
+}
+
+// responderTexts say on what it depends that responders act.
+var responderTexts = map[responderSupport]string{
+	respondersIfGate: "If the feature gate LifecycleEvictions is off in kube-controller-manager, responders (spec.evictionResponders) do not act.",
+	respondersNotServed: "Responders (spec.evictionResponders) do not act: the server does not serve lifecycle.k8s.io/v1alpha1. Enable it, and the feature gate " +
+		"LifecycleEvictions, or let \"kubectl maintenance convert\" make interceptors of them.",
+	respondersUnknown: "If the server does not serve lifecycle.k8s.io/v1alpha1, which you may not ask it, or the feature gate LifecycleEvictions is off in " +
+		"kube-controller-manager, responders (spec.evictionResponders) do not act.",
 }
 
 // maxMissingNodes is how many nodes that do not exist are named.
@@ -111,12 +116,12 @@ func (p *plan) missingText() string {
 		return ""
 	}
 	return fmt.Sprintf("spec.nodeSelector names %s: %s", counted(len(p.MissingNodes), "node that does not exist", "nodes that do not exist"),
-		plaintext.Line(listPods(p.MissingNodes[:min(maxMissingNodes, len(p.MissingNodes))], len(p.MissingNodes))))
+		plaintext.Line(listFirst(p.MissingNodes, maxMissingNodes)))
 }
 
 func (p *plan) has(note podNote) bool {
-	return slices.ContainsFunc(p.Nodes, func(node nodePlan) bool {
-		return slices.ContainsFunc(node.Pods, func(pod podPlan) bool { return slices.Contains(pod.Remarks, note) })
+	return slices.ContainsFunc(p.Nodes, func(node *nodePlan) bool {
+		return slices.ContainsFunc(node.Pods, func(pod *podPlan) bool { return slices.Contains(pod.Remarks, note) })
 	})
 }
 
@@ -140,12 +145,9 @@ func (p *page) addNodePlan(node *nodePlan, now time.Time) {
 	if node.Cordoned {
 		text += ", cordoned"
 	}
-	for i, cover := range node.CoveredBy {
-		separator := ", "
-		if i == 0 {
-			separator = ", also maintained by "
-		}
-		text += fmt.Sprintf("%s%s (%s)", separator, cover.Name, cover.Stage)
+	if len(node.CoveredBy) > 0 {
+		covers := mapped(node.CoveredBy, func(cover coverView) string { return fmt.Sprintf("%s (%s)", cover.Name, cover.Stage) })
+		text += ", also maintained by " + strings.Join(covers, ", ")
 	}
 	p.wrapped("", text)
 	if len(node.Pods) == 0 {
@@ -154,8 +156,7 @@ func (p *page) addNodePlan(node *nodePlan, now time.Time) {
 	const row = "  %4s  %-9s  %10s  "
 	p.add(row+"POD", "STEP", "TYPE", "PRIORITY")
 	indent := strings.Repeat(" ", len(fmt.Sprintf(row, "", "", "")))
-	for i := range node.Pods {
-		pod := &node.Pods[i]
+	for _, pod := range node.Pods {
 		p.wrapped(fmt.Sprintf(row, pod.stepText(), pod.Type, fmt.Sprint(pod.Priority)), pod.Namespace+"/"+pod.Name)
 		for _, detail := range pod.details(now) {
 			p.wrapped(indent+"  ", detail)
@@ -193,15 +194,14 @@ func (p *podPlan) details(now time.Time) []string {
 		details = append(details, text)
 	}
 	for _, note := range p.Remarks {
-		mark := ""
-		if note.hinders() {
-			mark = "! "
-		}
 		text := noteTexts[note]
 		if note == noteCannotBeReplaced {
 			text += ": " + p.ReplacementObstacle
 		}
-		details = append(details, mark+text)
+		if note.hinders() {
+			text = "! " + text
+		}
+		details = append(details, text)
 		if note.replaces() && p.BlockedUnreplaced != "" {
 			details = append(details, "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
 		}
@@ -212,20 +212,30 @@ func (p *podPlan) details(now time.Time) []string {
 	return details
 }
 
-func (p *page) addBudgets(plan *plan) {
+func (p *page) addBudgets(budgets []budgetPlan) {
+	if len(budgets) == 0 {
+		return
+	}
 	p.add("")
 	p.add("PodDisruptionBudgets (! allows no disruption now):")
-	for _, budget := range plan.Budgets {
-		mark := "    "
-		if budget.DisruptionsAllowed <= 0 {
-			mark = "  ! "
-		}
-		p.wrapped(mark, fmt.Sprintf("%s: %s, %d may be disrupted at a time", budget.Name, counted(budget.Pods, "pod", "pods"), max(0, budget.DisruptionsAllowed)))
+	for _, budget := range budgets {
+		p.wrapped(mark(budget.DisruptionsAllowed <= 0), fmt.Sprintf("%s: %s, %d may be disrupted at a time", budget.Name, counted(budget.Pods, "pod", "pods"), max(0, budget.DisruptionsAllowed)))
 	}
+}
+
+// mark is the prefix of a line, which marks what needs attention.
+func mark(needsAttention bool) string {
+	if needsAttention {
+		return "  ! "
+	}
+	return "    "
 }
 
 // addWarnings lists disruptions that no budget and no controller prevents.
 func (p *page) addWarnings(warnings []warning) {
+	if len(warnings) == 0 {
+		return
+	}
 	p.add("")
 	p.add("Warnings (a PodDisruptionBudget would prevent most of them):")
 	for i := range warnings {
@@ -255,32 +265,23 @@ func summaryText(plan *plan, now time.Time) string {
 	case s.Pods == 0:
 		return "Summary: there is no pod to drain."
 	}
-	var parts []string
-	for _, part := range []struct {
-		count int
-		text  string
-	}{
-		{s.Blocked, "currently blocked by budgets"},
-		{s.Intercepted, "with interceptors that act first"},
-		{s.Replaced, "replaced by their Deployments first"},
-		{s.Skipped, "skipped"},
-		{s.KeptByOthers, "kept by other maintenances"},
-		{s.StayingAgents, "staying with skipped pods"},
-		{s.ComingBack, "that come back"},
-		{s.WaitedFor, s.waitedForText(now)},
-		{s.Unhandled, "not evicted"},
-		{s.Unmanaged, "unmanaged"},
-		{s.LocalStorage, "with local data"},
-		{s.IdleResponders, "with responders that do not act"},
-	} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
-		}
-	}
-	steps := len(plan.Steps) - len(slices.DeleteFunc(slices.Clone(plan.Steps), func(step stepView) bool { return step.Pods > 0 }))
+	steps := len(filtered(plan.Steps, func(step stepView) bool { return step.Pods > 0 }))
 	text := fmt.Sprintf("Summary: %s on %s in %s", counted(s.Pods, "pod", "pods"), counted(s.Nodes, "node", "nodes"), counted(steps, "step", "steps"))
-	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ")
+	if parts := listParts(
+		part{s.Blocked, "currently blocked by budgets"},
+		part{s.Intercepted, "with interceptors that act first"},
+		part{s.Replaced, "replaced by their Deployments first"},
+		part{s.Skipped, "skipped"},
+		part{s.KeptByOthers, "kept by other maintenances"},
+		part{s.StayingAgents, "staying with skipped pods"},
+		part{s.ComingBack, "that come back"},
+		part{s.WaitedFor, s.waitedForText(now)},
+		part{s.Unhandled, "not evicted"},
+		part{s.Unmanaged, "unmanaged"},
+		part{s.LocalStorage, "with local data"},
+		part{s.IdleResponders, "with responders that do not act"},
+	); parts != "" {
+		text += ": " + parts
 	}
 	return text + "."
 }
@@ -290,11 +291,10 @@ func writeWidePlan(out io.Writer, plan *plan, now time.Time) error {
 	w := printers.GetNewTabWriter(out)
 	fmt.Fprintln(w, "NODE\tSTEP\tTYPE\tPRIORITY\tNAMESPACE\tPOD\tINTERCEPTORS\tBUDGETS\tREMARKS")
 	for _, node := range plan.Nodes {
-		for i := range node.Pods {
-			pod := &node.Pods[i]
+		for _, pod := range node.Pods {
 			cells := plaintext.Lines([]string{
 				node.Name, pod.stepText(), string(pod.Type), fmt.Sprint(pod.Priority), pod.Namespace, pod.Name,
-				orNone(strings.Join(pod.Interceptors, ",")), orNone(strings.Join(pod.Budgets, ",")), orNone(strings.Join(pod.details(now), "; ")),
+				cmp.Or(strings.Join(pod.Interceptors, ","), "<none>"), cmp.Or(strings.Join(pod.Budgets, ","), "<none>"), cmp.Or(strings.Join(pod.details(now), "; "), "<none>"),
 			})
 			fmt.Fprintln(w, strings.Join(cells, "\t"))
 		}
@@ -302,9 +302,158 @@ func writeWidePlan(out io.Writer, plan *plan, now time.Time) error {
 	return w.Flush()
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return "<none>"
+const (
+	// maxBatchRows is how many batches a plan shows one by one.
+	maxBatchRows = 3
+
+	// maxBatchNodes is how many nodes of a batch, or stuck nodes, are named.
+	maxBatchNodes = 5
+)
+
+// addRolloutPlan appends in which batches nodes are drained, when, for how long, and whether their
+// pods find a place. The name is that of the maintenance.
+func (p *page) addRolloutPlan(plan *rolloutPlan, name string, now time.Time) {
+	p.add("")
+	p.wrapped("", "Rollout (batches are what happens if all nodes take the same time):")
+	p.wrapped("    ", plan.batchesText())
+	p.addBatches(plan.Batches)
+	if plan.Done+plan.Failed > 0 {
+		p.wrapped("    ", fmt.Sprintf("Not in this plan: %d done, %d failed to come back", plan.Done, plan.Failed))
+	}
+	if plan.Paused {
+		p.wrappedOwn("  ! ", "Paused: no further node is drained until \"kubectl maintenance resume "+name+"\"")
+	}
+	if plan.Halted {
+		p.wrappedOwn("  ! ", "Halted: no further node is drained until failed nodes are repaired, or \"kubectl maintenance resume "+name+"\"")
+	}
+	for i := range plan.Stuck {
+		p.wrapped("  ! ", plan.Stuck[i].text())
+	}
+	for i := range plan.Budgets {
+		p.wrapped("    ", plan.Budgets[i].text(now))
+	}
+	if len(plan.SharedWindows) > 0 {
+		p.wrappedOwn("    ", plan.windowsText(name))
+	}
+	if plan.BudgetsNotServed {
+		p.wrapped("    ", "The server does not serve NodeMaintenanceBudgets: its feature gate NodeMaintenanceBudgets is off, and spec.rollout has no effect")
+	}
+	if len(plan.Batches) > 0 {
+		p.wrapped("    ", "Duration: "+plan.durationText())
+	}
+	if plan.Capacity != nil {
+		p.addCapacityHint(plan.Capacity)
+	}
+}
+
+// addBatches names the first nodes of the first batches, if there are several.
+func (p *page) addBatches(batches [][]string) {
+	shown := len(batches)
+	if shown > maxBatchRows+1 { // A line that counts a single batch could name it.
+		shown = maxBatchRows
+	}
+	for i, batch := range batches[:shown] {
+		if len(batches) > 1 {
+			p.wrapped(fmt.Sprintf("      %d. ", i+1), listFirst(batch, maxBatchNodes))
+		}
+	}
+	if more := len(batches) - shown; more > 0 {
+		p.add("      ... and %d more batches", more)
+	}
+}
+
+func (p *rolloutPlan) batchesText() string {
+	largest, nodes := 0, 0
+	for _, batch := range p.Batches {
+		largest, nodes = max(largest, len(batch)), nodes+len(batch)
+	}
+	text := fmt.Sprintf("%s in %s", counted(nodes, "node", "nodes"), counted(len(p.Batches), "batch", "batches"))
+	if len(p.Batches) > 1 {
+		text += fmt.Sprintf(", of at most %s", counted(largest, "node", "nodes"))
+	}
+	if p.MaxConcurrent != "" {
+		text += " (spec.rollout.maxConcurrent " + p.MaxConcurrent + ")"
 	}
 	return text
+}
+
+// text says why nodes are not drained as things are.
+func (s *stuckNodes) text() string {
+	text := fmt.Sprintf("%s not drained: ", counted(len(s.Nodes), "node is", "nodes are"))
+	budget := "NodeMaintenanceBudget " + s.Budget
+	switch s.Reason {
+	case coordinationv1alpha1.NodeMaintenanceWaitBeingRemoved:
+		text += "being deleted by others, or tainted for that"
+	case coordinationv1alpha1.NodeMaintenanceWaitFrozen:
+		text += budget + " allows none (spec.maxUnavailable 0)"
+	case coordinationv1alpha1.NodeMaintenanceWaitTopology:
+		text += budget + " allows no further domain, because nodes of others are maintained"
+	default:
+		text += budget + " allows no further node, because so many others are unavailable"
+	}
+	return text + ": " + listFirst(s.Nodes, maxBatchNodes)
+}
+
+func (b *nodeBudgetPlan) text(now time.Time) string {
+	text := fmt.Sprintf("NodeMaintenanceBudget %s selects %s: at most %d unavailable, %d now", b.Name, counted(b.Nodes, "node", "nodes"), b.MaxUnavailable, b.Unavailable)
+	if b.TopologyKey != "" {
+		text += fmt.Sprintf("; at most %s of %s at a time", counted(b.MaxDomains, "domain", "domains"), b.TopologyKey)
+	}
+	if ptr.Deref(b.Open, false) {
+		text += "; a window is open"
+	}
+	if b.NextWindowTime != nil {
+		text += "; next window " + windowTime(now, *b.NextWindowTime)
+	}
+	return text
+}
+
+// windowsText says that budgets have to be open at the same time. When that is, only the controller computes.
+func (p *rolloutPlan) windowsText(name string) string {
+	return fmt.Sprintf("The windows of the NodeMaintenanceBudgets %s must be open at the same time. When that is, or that it never is, the maintenance says: kubectl maintenance status %s",
+		listFirst(p.SharedWindows, maxBatchNodes), name)
+}
+
+func (p *rolloutPlan) durationText() string {
+	if p.Pace == nil {
+		return "unknown, because no node was given back in the last hour"
+	}
+	text := fmt.Sprintf("about %s at the pace of the last hour, in which %s took %s on average", duration.HumanDuration(p.duration()),
+		counted(p.Pace.Nodes, "node", "nodes"), duration.HumanDuration(time.Duration(p.Pace.AverageSeconds)*time.Second))
+	if slices.ContainsFunc(p.Budgets, func(b nodeBudgetPlan) bool { return b.Open != nil }) {
+		text += ", without the time between windows"
+	}
+	return text
+}
+
+func (p *page) addCapacityHint(hint *capacityHint) {
+	text := fmt.Sprintf("Capacity (a hint): the %s to move in batch %d, the largest, ", counted(hint.Pods, "pod", "pods"), hint.Batch)
+	places := counted(hint.SchedulableNodes, "node that stays schedulable", "nodes that stay schedulable")
+	if len(hint.Unplaced) == 0 {
+		text += "would fit on the " + places
+	} else {
+		text += fmt.Sprintf("would not all fit on the %s: %s", places, hint.unplacedText())
+	}
+	p.wrapped(mark(len(hint.Unplaced) > 0), text+". Volumes, affinity between pods and spreading are not considered.")
+}
+
+// unplacedText names some of the pods without a place, by why they have none.
+func (h *capacityHint) unplacedText() string {
+	names := map[string][]string{}
+	for _, pod := range h.Unplaced {
+		reason := "no node has enough of everything for "
+		switch {
+		case pod.NoNode:
+			reason = "no node matches node selector, affinity and tolerations of "
+		case len(pod.Lacks) > 0:
+			reason = "no node has enough " + strings.Join(mapped(pod.Lacks, corev1.ResourceName.String), " and ") + " for "
+		}
+		names[reason] = append(names[reason], pod.Namespace+"/"+pod.Name)
+	}
+	var texts []string
+	for _, reason := range sortedNames(names) {
+		pods := names[reason]
+		texts = append(texts, fmt.Sprintf("%s%s (%s)", reason, counted(len(pods), "pod", "pods"), listFirst(pods, maxLinePods)))
+	}
+	return strings.Join(texts, "; ")
 }

@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
+	"k8s.io/utils/ptr"
 )
 
 // maxRolloutRows is how many nodes of a rollout are shown one by one: there may be thousands, and few
@@ -89,16 +90,11 @@ func (v *view) overdueText(now time.Time) string {
 	if v.isAbandoned() {
 		return ""
 	}
-	overdue := 0
-	for i := range v.Nodes {
-		if v.Nodes[i].isOverdue(now) {
-			overdue++
-		}
-	}
-	if overdue == 0 {
+	overdue := filtered(v.Nodes, func(node *nodeView) bool { return node.isOverdue(now) })
+	if len(overdue) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s not released, so kube-controller-manager may not run; %s", counted(overdue, "rebooted node is", "rebooted nodes are"), seeLease)
+	return fmt.Sprintf("%s not released, so kube-controller-manager may not run; %s", counted(len(overdue), "rebooted node is", "rebooted nodes are"), seeLease)
 }
 
 // unreleasedText says where to look if the work on a node is done, and the node itself does not say why it
@@ -107,8 +103,8 @@ func (v *view) unreleasedText(now time.Time) string {
 	if v.isAbandoned() {
 		return ""
 	}
-	for i := range v.Nodes {
-		if node := &v.Nodes[i]; isOver(unreleasedPatience, node.unexplainedSince, now) {
+	for _, node := range v.Nodes {
+		if isOver(unreleasedPatience, node.unexplainedSince, now) {
 			return node.Name + " is " + node.unreleasedText()
 		}
 	}
@@ -164,23 +160,9 @@ func (r *rolloutView) countsText() string {
 		text += fmt.Sprintf("%d skipped, ", r.SkippedNodes)
 	}
 	text += fmt.Sprintf("%d in progress", r.AdmittedNodes)
-	var parts []string
-	for _, part := range []struct {
-		phase nodePhase
-		count int
-		text  string
-	}{
-		{phaseDraining, r.phases[phaseDraining], "draining"},
-		{phaseDrained, r.phases[phaseDrained], "drained"},
-		{phaseReturning, r.phases[phaseReturning], "returning"},
-		{phaseFailed, r.FailedNodes, "failed"},
-	} {
-		if part.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.text))
-		}
-	}
-	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
+	if parts := listParts(part{r.phases[phaseDraining], "draining"}, part{r.phases[phaseDrained], "drained"},
+		part{r.phases[phaseReturning], "returning"}, part{r.FailedNodes, "failed"}); parts != "" {
+		text += " (" + parts + ")"
 	}
 	return fmt.Sprintf("%s, %d waiting", text, r.WaitingNodes)
 }
@@ -190,13 +172,10 @@ func waitsText(v *view, now time.Time) string {
 	if v.Rollout.Paused {
 		return v.pausedText() // Nothing else matters.
 	}
-	var texts []string
 	formatTime := func(at metav1.Time) string { return windowTime(now, at) }
-	for i := range v.Rollout.WaitingFor {
-		wait := &v.Rollout.WaitingFor[i]
-		texts = append(texts, fmt.Sprintf("%d %s", wait.NodeCount, namedCause(maintenance.WaitCause(wait, formatTime), v.Name, wait.Budget)))
-	}
-	return strings.Join(texts, "; ")
+	return strings.Join(mapped(v.Rollout.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) string {
+		return fmt.Sprintf("%d %s", wait.NodeCount, namedCause(maintenance.WaitCause(&wait, formatTime), v.Name, wait.Budget))
+	}), "; ")
 }
 
 // namedCause adds the name to the command at the end of a cause, which shows all objects without it.
@@ -257,23 +236,15 @@ func (p *page) addRolloutNodes(v *view, now time.Time, rows int) {
 	if len(shown) == 0 {
 		return
 	}
-	names := len("NODE")
-	for _, node := range shown {
-		if len(node.Name) <= maxNameWidth {
-			names = max(names, len(node.Name))
-		}
-	}
 	p.add("")
 	const counts = "%-*s  %4s  %7s  "
-	p.add("  %-*s  "+counts+"STATE", names, "NODE", barWidth+2, "PROGRESS", "PODS", "BLOCKED")
-	for _, node := range shown {
+	p.addTable(shown, fmt.Sprintf(counts, barWidth+2, "PROGRESS", "PODS", "BLOCKED"), func(name string, node *nodeView) {
 		left, blocked := fmt.Sprint(node.podsLeft()), fmt.Sprint(node.PodsBlocked)
 		if node.Phase == phaseWaiting || node.Phase == phaseDone {
 			left, blocked = "-", "-" // It has pods, which are not counted.
 		}
-		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, rolloutBar(node), left, blocked)
-		p.wrapped(row, phaseText(v, node, now))
-	}
+		p.wrapped(name+fmt.Sprintf(counts, barWidth+2, rolloutBar(node), left, blocked), phaseText(v, node, now))
+	})
 	if hidden > 0 {
 		p.add("  ... and %s in progress", counted(hidden, "more node", "more nodes"))
 	}
@@ -283,7 +254,7 @@ func (p *page) addRolloutNodes(v *view, now time.Time, rows int) {
 // that are under way, the most urgent ones first, and how many of them are hidden.
 func (v *view) rolloutNodesToShow(rows int) (shown []*nodeView, hidden int) {
 	if len(v.Nodes) <= rows {
-		return pointers(v.Nodes), 0
+		return v.Nodes, 0
 	}
 	if v.underWay == nil {
 		v.underWay = v.mostUrgent()
@@ -295,12 +266,7 @@ func (v *view) rolloutNodesToShow(rows int) (shown []*nodeView, hidden int) {
 // mostUrgent returns the nodes that are under way: failed ones first, then those with blockers, then
 // by phase, and those that have waited longest first.
 func (v *view) mostUrgent() []*nodeView {
-	underWay := []*nodeView{}
-	for i := range v.Nodes {
-		if node := &v.Nodes[i]; node.Phase.isUnderWay() || v.isUncordoned(node) {
-			underWay = append(underWay, node)
-		}
-	}
+	underWay := filtered(v.Nodes, func(node *nodeView) bool { return node.Phase.isUnderWay() || v.isUncordoned(node) })
 	rank := func(node *nodeView) int {
 		// A node that is Ready after its reboot is released within a minute, or something is wrong.
 		returned := node.rebooted && node.ready
@@ -309,12 +275,7 @@ func (v *view) mostUrgent() []*nodeView {
 		}
 		return 2 * slices.Index(urgency, node.Phase)
 	}
-	since := func(node *nodeView) int64 {
-		if node.PhaseSince == nil {
-			return 0
-		}
-		return node.PhaseSince.Unix()
-	}
+	since := func(node *nodeView) int64 { return ptr.Deref(node.PhaseSince, metav1.Unix(0, 0)).Unix() }
 	slices.SortStableFunc(underWay, func(a, b *nodeView) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(since(a), since(b)))
 	})
@@ -335,7 +296,6 @@ func rolloutBar(node *nodeView) string {
 
 // phaseText is the state of a node of a rollout.
 func phaseText(v *view, node *nodeView, now time.Time) string {
-	text := ""
 	switch node.Phase {
 	case phaseWaiting:
 		return "Waiting"
@@ -344,15 +304,11 @@ func phaseText(v *view, node *nodeView, now time.Time) string {
 			return fmt.Sprintf("Skipped %s ago: completed before it was drained", elapsed(now, *node.PhaseSince))
 		}
 		return fmt.Sprintf("Done %s ago", elapsed(now, *node.PhaseSince))
-	case phaseDrained:
-		text = "Drained for " + elapsed(now, *node.PhaseSince)
-	case phaseReturning:
-		text = "Returning for " + elapsed(now, *node.PhaseSince)
-	case phaseFailed:
-		text = "Failed for " + elapsed(now, *node.PhaseSince)
+	case phaseDrained, phaseReturning, phaseFailed:
 	default:
 		return nodeState(v, node)
 	}
+	text := fmt.Sprintf("%s for %s", node.Phase, elapsed(now, *node.PhaseSince))
 	if unhealthy := node.unhealthyText(now); unhealthy != "" {
 		text += ", " + unhealthy
 	}
@@ -394,12 +350,9 @@ func rolloutChanges(old, v *view, now time.Time) []string {
 
 // waitCauses returns what nodes wait for, without numbers.
 func waitCauses(r *rolloutView) []string {
-	var causes []string
-	for _, wait := range r.WaitingFor {
-		causes = append(causes, string(wait.Reason)+" "+wait.Budget)
-	}
-	slices.Sort(causes)
-	return causes
+	return slices.Sorted(slices.Values(mapped(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) string {
+		return string(wait.Reason) + " " + wait.Budget
+	})))
 }
 
 // phaseChange returns the line for a node that has reached a phase that the number of its pods does

@@ -168,7 +168,7 @@ func TestFleetFits(t *testing.T) {
 	}
 	halted := viewsIn(snapshotOf(haltedStories()...))
 	for height := 1; height < 40; height++ {
-		for name, views := range map[string][]view{"fleet": views, "halted": halted} {
+		for name, views := range map[string][]*view{"fleet": views, "halted": halted} {
 			screen := renderScreen(views, testNow, defaultWidth, height)
 			if lines := strings.Count(screen, "\n"); lines > height {
 				t.Errorf("%s: %d lines for %d", name, lines, height)
@@ -224,7 +224,7 @@ func TestRolloutEnds(t *testing.T) {
 	} {
 		v := viewsIn(snapshotOf(tc.story, newNode("n"), newNode("m")))[0]
 		got := ""
-		if err := undrained(snapshotOf(tc.story).maintenances, map[string]view{"a": v}); err != nil {
+		if err := undrained(snapshotOf(tc.story).maintenances, map[string]*view{"a": v}); err != nil {
 			got = err.Error()
 		}
 		if got != tc.want {
@@ -263,10 +263,10 @@ func TestRolloutLines(t *testing.T) {
 		{"done", []any{base().drained().counting(0, 0, 3), node("node-1", phaseDone), node("node-2", phaseDone), node("node-3", phaseDone)}, []string{"node-3: done (3 of 3 nodes)", "done: released 3 nodes"}},
 	} {
 		v := viewsIn(snapshotOf(step.story...))[0]
-		if diff := cmp.Diff(step.want, r.changes(&v, testNow)); diff != "" {
+		if diff := cmp.Diff(step.want, r.changes(v, testNow)); diff != "" {
 			t.Errorf("%s after %s (-want, +got):\n%s", step.name, previous, diff)
 		}
-		if again := r.changes(&v, testNow); len(again) > 0 {
+		if again := r.changes(v, testNow); len(again) > 0 {
 			t.Errorf("%s: printed again: %q", step.name, again)
 		}
 		previous = step.name
@@ -282,7 +282,7 @@ func TestRolloutLinesOfOldNews(t *testing.T) {
 	r := &reporter{}
 	for _, story := range []maintenanceStory{unseen, m, m} {
 		v := viewsIn(snapshotOf(story, admittedNode(m, "node-1", phaseDone, time.Minute)))[0]
-		for _, line := range r.changes(&v, testNow) {
+		for _, line := range r.changes(v, testNow) {
 			if strings.HasPrefix(line, "node-1") {
 				t.Errorf("printed %q", line)
 			}
@@ -354,7 +354,7 @@ func TestWaitingNodesAreNotCordoned(t *testing.T) {
 	if names := v.unexplained(); len(names) > 0 {
 		t.Errorf("not cordoned: %v", names)
 	}
-	f := &follower{last: map[string]view{"kernel": v}, goal: drained(isEnded)}
+	f := &follower{last: map[string]*view{"kernel": v}, goal: drained(isEnded)}
 	var exit exec.CodeExitError
 	if err := f.timedOut(); !asExit(err, &exit) || exit.Code != exitTimedOut {
 		t.Errorf("%v", err)
@@ -390,7 +390,7 @@ func TestCommandsAreOnOneLine(t *testing.T) {
 			plan := &page{width: width}
 			plan.addRolloutPlan(&rolloutPlan{Paused: true, Halted: true}, name, testNow)
 			notice := &page{width: width}
-			notice.wrappedOwn("", (&follower{uncordoned: patience{name: testNow.Add(-time.Hour)}}).uncordonedText([]view{{Stage: cordon, observed: true, StageStarted: ptr.To(ago(0)), Nodes: []nodeView{{Name: name}}}}, testNow))
+			notice.wrappedOwn("", (&follower{uncordoned: patience{name: testNow.Add(-time.Hour)}}).uncordonedText([]*view{{Stage: cordon, observed: true, StageStarted: ptr.To(ago(0)), Nodes: []*nodeView{{Name: name}}}}, testNow))
 			for _, shown := range []struct{ what, text, command string }{
 				{"awaits completion", views(begun(manual), admittedNode(begun(manual), "n", phaseDrained, 0)), "kubectl maintenance complete " + name + " NODE"},
 				{"paused", views(paused, newNode("n")), "kubectl maintenance resume " + name},
@@ -460,7 +460,7 @@ func TestTextsOfOthersAreBroken(t *testing.T) {
 func screenOf(t *testing.T, shown frame, width int) string {
 	t.Helper()
 	var out bytes.Buffer
-	display := &screenDisplay{screen: &screen{out: &out, size: func() (int, int) { return width, 40 }}}
+	display := &screen{out: &out, size: func() (int, int) { return width, 40 }}
 	if err := display.show(shown); err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +483,7 @@ func TestReturnsAreObserved(t *testing.T) {
 		readyFor(node, corev1.ConditionTrue, 99*time.Hour)
 		return node
 	}
-	seen := returns{}
+	seen := patience{}
 	for _, step := range []struct {
 		name  string
 		boot  string
@@ -504,7 +504,7 @@ func TestReturnsAreObserved(t *testing.T) {
 			readyFor(n, corev1.ConditionTrue, 2*time.Hour)
 		}
 		views := viewsIn(snapshotOf(m, n))
-		seen.apply(views, now)
+		seen.noteReady(views, now)
 		if text := views[0].overdueText(now); (text != "") != step.want {
 			t.Errorf("%s: %q", step.name, text)
 		}
@@ -531,7 +531,7 @@ func TestNothingToDoForTheGone(t *testing.T) {
 	unknown := admittedNode(m, "k", phaseDrained, time.Hour)
 	maintenance.Admissions(unknown)[0].BootID = ""
 	shown := viewsIn(snapshotOf(m, late, returning, unknown))[0]
-	shown.PodsBlocked, shown.Blockers = 1, []blockerView{{Cause: maintenance.HoldDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
+	shown.PodsBlocked, shown.Blockers = 1, []*blockerView{{Cause: maintenance.HoldDisruptionBudget, Name: "db", Blocked: true, Pods: 1}}
 	for _, tc := range []struct {
 		name   string
 		change func(v *view)
@@ -544,14 +544,14 @@ func TestNothingToDoForTheGone(t *testing.T) {
 		{"replaced", func(v *view) { v.Outcome = outcomeReplaced }, 0, exitTimedOut},
 	} {
 		v := shown
-		tc.change(&v)
+		tc.change(v)
 		texts := 0
 		for _, text := range []string{v.overdueText(testNow), v.unreleasedText(testNow), v.nextText()} {
 			if text != "" {
 				texts++
 			}
 		}
-		f := &follower{last: map[string]view{"kernel": v}, shown: frame{now: testNow}, goal: drained(isEnded)}
+		f := &follower{last: map[string]*view{"kernel": v}, shown: frame{now: testNow}, goal: drained(isEnded)}
 		var exit exec.CodeExitError
 		if err := f.timedOut(); texts != tc.texts || !asExit(err, &exit) || exit.Code != tc.code {
 			t.Errorf("%s: %d texts, %v", tc.name, texts, err)
@@ -631,7 +631,7 @@ func TestRebootedNodes(t *testing.T) {
 			// Lines without a terminal say it once.
 			r, line := &reporter{}, ""
 			for range 2 {
-				for _, change := range r.changes(&views[0], testNow) {
+				for _, change := range r.changes(views[0], testNow) {
 					if check, found := strings.CutPrefix(change, "check: "); found {
 						line += "Check: " + check
 					}

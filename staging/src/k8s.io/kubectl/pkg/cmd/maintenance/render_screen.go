@@ -17,12 +17,108 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubectl/pkg/util/term"
 )
+
+// display shows views while they change. It is called when something has changed, or a second has passed.
+type display func(frame frame) error
+
+// frame is the state at one time.
+type frame struct {
+	views []*view
+	now   time.Time
+	// trouble says why the views may be outdated; usually empty.
+	trouble string
+	// unobserved names the maintenances on which no controller acts; usually empty.
+	unobserved string
+	// uncordoned names the nodes that are not cordoned for long; usually empty.
+	uncordoned string
+	// silent says that kube-controller-manager does not run; usually empty.
+	silent string
+}
+
+// notices are the problems besides blockers; empty where there is none.
+func (f *frame) notices() []string { return []string{f.trouble, f.unobserved, f.uncordoned, f.silent} }
+
+// printNotices prints the notices that were not printed yet, each behind the prefix.
+func (p *printedTexts) printNotices(out io.Writer, prefix string, frame *frame) error {
+	for _, notice := range p.fresh(frame.notices()...) {
+		if _, err := fmt.Fprintln(out, prefix+notice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineDisplay prints a line for each change, for logs and pipes.
+type lineDisplay struct {
+	out io.Writer
+	// clocked puts the time before each line.
+	clocked bool
+	// reporters are those of the maintenances, by name.
+	reporters map[string]*reporter
+	notices   printedTexts
+}
+
+func (d *lineDisplay) show(frame frame) error {
+	if d.reporters == nil {
+		d.reporters = map[string]*reporter{}
+	}
+	if err := d.notices.printNotices(d.out, d.prefix(frame.now), &frame); err != nil {
+		return err
+	}
+	for _, v := range frame.views {
+		if d.reporters[v.Name] == nil {
+			d.reporters[v.Name] = &reporter{}
+		}
+		for _, line := range d.reporters[v.Name].changes(v, frame.now) {
+			if _, err := fmt.Fprintln(d.out, d.prefix(frame.now)+plaintext.Line(v.Name+": "+line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *lineDisplay) prefix(now time.Time) string {
+	if !d.clocked {
+		return ""
+	}
+	return now.Format(time.TimeOnly) + "  "
+}
+
+// show redraws the terminal.
+func (s *screen) show(frame frame) error {
+	width, height := s.size()
+	p := &page{width: min(width, maxScreenWidth)}
+	if height > lowScreen {
+		p.add("")
+		p.wrapped("", legend)
+	}
+	p.wrapped("", frame.trouble) // It ends with an error of the server.
+	for _, notice := range frame.notices()[1:] {
+		p.wrappedOwn("", notice)
+	}
+	// The cursor is on a line of its own below.
+	return s.draw(renderScreen(frame.views, frame.now, p.width, height-1-len(p.lines)) + p.String())
+}
+
+// legend explains the progress bars.
+const legend = "# gone, ! blocked, > evicting, . pending. Ctrl-C ends only this view."
+
+// lowScreen is the number of lines up to which a terminal does not show the legend.
+const lowScreen = 12
+
+// maxScreenWidth keeps lines readable on a wide terminal.
+const maxScreenWidth = 120
 
 // Control sequences of ECMA-48, and the usual ones for the cursor.
 const (
@@ -84,6 +180,135 @@ func (s *screen) draw(text string) error {
 
 // close shows the cursor again. It is below the last frame, which stays.
 func (s *screen) close() {
-	// The command ends, and cannot handle an error.
-	_, _ = io.WriteString(s.out, showCursor)
+	_, _ = io.WriteString(s.out, showCursor) // The command ends, and cannot handle an error.
+}
+
+// layout is how much of each maintenance a page shows.
+type layout struct {
+	// nodeRows is how many nodes are shown one by one.
+	nodeRows int
+	// blockers is how many blockers are shown.
+	blockers int
+	// details are shown below blockers: the names of pods.
+	details details
+	// blockersFirst shows them above the nodes: a screen is truncated at the bottom.
+	blockersFirst bool
+	// noHead omits the fields of the maintenance as a whole.
+	noHead bool
+	// compact shows a line per maintenance, and one per blocker that needs an intervention.
+	compact bool
+}
+
+type details int
+
+const (
+	detailsOfAll details = iota
+	// detailsOfBlocked are those of blockers that need an intervention.
+	detailsOfBlocked
+	detailsOfNone
+)
+
+func (d details) include(b *blockerView) bool {
+	return d == detailsOfAll || d == detailsOfBlocked && b.Blocked
+}
+
+// fewNodeRows is how many nodes a screen shows at least before blockers are shortened.
+const fewNodeRows = 3
+
+// fullLayout is for a page of unlimited length.
+func fullLayout(views []*view) layout {
+	return layout{nodeRows: maxNodeRows, blockers: mostBlockers(views)}
+}
+
+func mostBlockers(views []*view) int {
+	most := 0
+	for _, v := range views {
+		shown := len(v.Blockers)
+		if v.isHalted() {
+			shown++
+		}
+		most = max(most, shown)
+	}
+	return most
+}
+
+// renderScreen returns the text of the maintenances in at most height lines, if possible. What
+// needs an intervention is dropped last: it first drops rows of nodes, then the names of pods, then
+// all nodes, then the fields of the maintenance, then blockers that end by themselves, then the
+// others.
+func renderScreen(views []*view, now time.Time, width, height int) string {
+	for _, layout := range screenLayouts(views, height) {
+		if page := renderPage(views, now, width, layout); len(page.lines) <= height {
+			return page.String()
+		}
+	}
+	return renderCrowded(views, now, width, height).String()
+}
+
+// screenLayouts returns the layouts to try, the best one first.
+func screenLayouts(views []*view, height int) []layout {
+	blockers, rows := mostBlockers(views), min(maxNodeRows, max(height, fewNodeRows))
+	var layouts []layout
+	add := func(l layout) {
+		l.blockersFirst = true
+		layouts = append(layouts, l)
+	}
+	for _, details := range []details{detailsOfAll, detailsOfBlocked, detailsOfNone} {
+		for shown := rows; shown >= fewNodeRows; shown-- {
+			add(layout{nodeRows: shown, blockers: blockers, details: details})
+		}
+	}
+	for shown := fewNodeRows - 1; shown >= 0; shown-- {
+		add(layout{nodeRows: shown, blockers: blockers, details: detailsOfNone})
+	}
+	add(layout{blockers: blockers, details: detailsOfNone, noHead: true})
+	for shown := min(blockers, height); shown >= 0; shown-- {
+		add(layout{blockers: shown, compact: true})
+	}
+	return layouts
+}
+
+// renderCrowded shows as many maintenances as fit, those that need an intervention first, each with
+// one of its blockers, and counts the others.
+func renderCrowded(views []*view, now time.Time, width, height int) *page {
+	sorted := slices.SortedStableFunc(slices.Values(views), func(a, b *view) int { return cmp.Compare(blockedRank(a), blockedRank(b)) })
+	fits := renderPage(views, now, width, layout{compact: true})
+	for shown := 1; shown < len(sorted); shown++ {
+		p := renderPage(sorted[:shown], now, width, layout{blockers: 1, compact: true})
+		blocked := filtered(sorted[shown:], func(v *view) bool { return blockedRank(v) == 0 })
+		p.cut("", fmt.Sprintf("... and %s, %d of them blocked", counted(len(sorted)-shown, "more maintenance", "more maintenances"), len(blocked)))
+		if shown > 1 && len(p.lines) > height {
+			break
+		}
+		fits = p
+	}
+	return fits
+}
+
+// blockedRank is 0 if the maintenance needs an intervention, otherwise 1.
+func blockedRank(v *view) int {
+	if v.PodsBlocked > 0 || v.isHalted() || countBlocked(v.Blockers) > 0 {
+		return 0
+	}
+	return 1
+}
+
+// addCompact appends a line for the maintenance, and lines for some of the blockers that need an
+// intervention.
+func (p *page) addCompact(v *view, now time.Time, blockers int) {
+	p.cut("", headline(v, now))
+	if v.isHalted() && blockers > 0 {
+		p.cut("  ! ", v.haltedText())
+		blockers--
+	}
+	hidden := countBlocked(v.Blockers)
+	for _, b := range v.Blockers {
+		if b.Blocked && blockers > 0 {
+			p.cut("  ! ", blockerLabel(b, now))
+			blockers, hidden = blockers-1, hidden-1
+			if blockers == 0 && hidden > 0 {
+				p.add("  ... and %d more marked !", hidden)
+			}
+		}
+	}
 }

@@ -66,26 +66,30 @@ func (p *page) add(format string, args ...any) {
 	p.lines = append(p.lines, strings.TrimRight(plaintext.Escape(fmt.Sprintf(format, args...)), " "))
 }
 
-// wrapped appends a text behind a prefix, in which other clients may mention kubectl. Further lines are
-// indented by the length of the prefix.
+// wrapped appends a text behind a prefix, in which other clients may mention kubectl, unless it is empty. Further lines
+// are indented by the length of the prefix.
 func (p *page) wrapped(prefix, text string) {
-	p.addLines(prefix, wrap(plaintext.Line(text), p.width-len(prefix)))
+	if text != "" {
+		p.addLines(prefix, wrap(plaintext.Line(text), p.width-len(prefix)))
+	}
 }
 
 // wrappedOwn is wrapped for a text that kubectl composes: its commands are not broken. They are indented by less
 // if they do not fit otherwise.
 func (p *page) wrappedOwn(prefix, text string) {
-	p.addLines(prefix, wrap(keepCommands(plaintext.Line(text)), p.width-len(prefix)))
+	if text != "" {
+		p.addLines(prefix, wrap(keepCommands(plaintext.Line(text)), p.width-len(prefix)))
+	}
 }
 
 func (p *page) addLines(prefix string, lines []string) {
 	for i, line := range lines {
+		indent := prefix
 		if i > 0 {
 			room := max(0, p.width-utf8.RuneCountInString(line))
-			p.add("%s%s", strings.Repeat(" ", min(len(prefix), room)), line)
-			continue
+			indent = strings.Repeat(" ", min(len(prefix), room))
 		}
-		p.add("%s%s", prefix, line)
+		p.add("%s%s", indent, line)
 	}
 }
 
@@ -116,14 +120,11 @@ func wrap(text string, width int) []string {
 			lines = append(lines, strings.ReplaceAll(line, noBreak, " "))
 			continue
 		}
-		for runes := []rune(line); ; {
-			if len(runes) <= width {
-				lines = append(lines, string(runes))
-				break
-			}
+		runes := []rune(line)
+		for ; len(runes) > width; runes = runes[width:] {
 			lines = append(lines, string(runes[:width]))
-			runes = runes[width:]
 		}
+		lines = append(lines, string(runes))
 	}
 	return lines
 }
@@ -153,33 +154,32 @@ func keepCommands(line string) string {
 }
 
 // renderStatus returns the text of "kubectl maintenance status".
-func renderStatus(views []view, now time.Time, width int) string {
+func renderStatus(views []*view, now time.Time, width int) string {
 	return renderPage(views, now, width, fullLayout(views)).String()
 }
 
 // renderSilence returns a paragraph that says that the controller does not run; empty if it does.
 func renderSilence(silent *silence, now time.Time, width int) string {
-	text := silenceText(silent, now)
-	if text == "" {
+	if silent == nil {
 		return ""
 	}
 	p := &page{width: width}
-	p.wrappedOwn("", text)
+	p.wrappedOwn("", silenceText(silent, now))
 	p.add("")
 	return p.String()
 }
 
-func renderPage(views []view, now time.Time, width int, layout layout) *page {
+func renderPage(views []*view, now time.Time, width int, layout layout) *page {
 	p := &page{width: width}
-	for i := range views {
+	for i, v := range views {
 		if layout.compact {
-			p.addCompact(&views[i], now, layout.blockers)
+			p.addCompact(v, now, layout.blockers)
 			continue
 		}
 		if i > 0 {
 			p.add("")
 		}
-		p.addView(&views[i], now, layout)
+		p.addView(v, now, layout)
 	}
 	return p
 }
@@ -216,7 +216,7 @@ func (p *page) addHead(v *view, now time.Time, layout layout) {
 		return
 	}
 	if v.counted {
-		p.field("Pods", podsText(v))
+		p.field("Pods", podsLeftOf(v)+skippedText(v))
 	}
 	if v.Rollout != nil {
 		p.addRollout(v, now, layout.nodeRows)
@@ -234,19 +234,11 @@ func inactiveText(name string) string {
 	return "kube-controller-manager does not run, its feature gate DeclarativeNodeMaintenance is off, or the API server refuses its writes. See the events: kubectl describe nodemaintenance " + name
 }
 
-// field appends a line of the head, unless the text is empty.
-func (p *page) field(title, text string) {
-	if text != "" {
-		p.wrapped(fieldPrefix(title), text)
-	}
-}
+// field appends a line of the head.
+func (p *page) field(title, text string) { p.wrapped(fieldPrefix(title), text) }
 
 // ownField is field for a text that kubectl composes.
-func (p *page) ownField(title, text string) {
-	if text != "" {
-		p.wrappedOwn(fieldPrefix(title), text)
-	}
-}
+func (p *page) ownField(title, text string) { p.wrappedOwn(fieldPrefix(title), text) }
 
 func fieldPrefix(title string) string { return fmt.Sprintf("  %-9s", title+":") }
 
@@ -288,10 +280,6 @@ func headline(v *view, now time.Time) string {
 	return text
 }
 
-func podsText(v *view) string {
-	return podsLeftOf(v) + skippedText(v)
-}
-
 // skippedText counts the pods that stay, because pod policies skip them or nobody stops them; empty if there are
 // none.
 func skippedText(v *view) string {
@@ -323,11 +311,7 @@ func podsLeftOf(v *view) string {
 
 // targetsText says of which pod types, and up to which priority, evictions are requested.
 func targetsText(targets []corev1.DrainPlanEntry) string {
-	var texts []string
-	for _, target := range targets {
-		texts = append(texts, entryText(target))
-	}
-	return strings.Join(texts, "; ")
+	return strings.Join(mapped(targets, entryText), "; ")
 }
 
 func entryText(entry corev1.DrainPlanEntry) string {
@@ -338,84 +322,67 @@ func entryText(entry corev1.DrainPlanEntry) string {
 	return text
 }
 
-// addNodes appends a table. The message takes what is left of the width; a name that is
-// too long for its column gets a line of its own.
+// addNodes appends a table of as many nodes as there are rows.
 func (p *page) addNodes(v *view, rows int) {
 	nodes, hidden := v.nodesToShow(rows)
-	names := len("NODE")
-	for _, node := range nodes {
-		if len(node.Name) <= maxNameWidth {
-			names = max(names, len(node.Name))
-		}
-	}
-	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-		p.add("  %-*s  STATE", names, "NODE")
-		for i := range nodes {
+	more := "  ... and " + counted(len(hidden), "more node", "more nodes")
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
+		const counts = "%-*s  %7s  %8s  %7s  "
+		p.addTable(nodes, fmt.Sprintf(counts, barWidth+2, "PROGRESS", "PENDING", "EVICTING", "BLOCKED"), func(name string, node *nodeView) {
+			p.wrapped(name+fmt.Sprintf(counts, barWidth+2, bar(node, barWidth), fmt.Sprint(node.PodsPending), fmt.Sprint(node.PodsEvicting), fmt.Sprint(node.PodsBlocked)), nodeState(v, node))
+		})
+		more += fmt.Sprintf(", %d of them drained", len(filtered(hidden, func(node *nodeView) bool { return node.Drained })))
+	} else {
+		p.addTable(nodes, "", func(name string, node *nodeView) {
 			add := p.wrappedOwn
-			if nodes[i].Message != "" {
+			if node.Message != "" {
 				add = p.wrapped
 			}
-			add(p.nodeName(nodes[i].Name, names), nodeState(v, &nodes[i]))
+			add(name, nodeState(v, node))
+		})
+	}
+	if len(hidden) > 0 {
+		p.add("%s", more)
+	}
+}
+
+// addTable appends a table of nodes, whose rows are added behind their first column. The state takes what is left
+// of the width; a name that is too long for its column gets a line of its own.
+func (p *page) addTable(nodes []*nodeView, titles string, addRow func(name string, node *nodeView)) {
+	width := len("NODE")
+	for _, node := range nodes {
+		if len(node.Name) <= maxNameWidth {
+			width = max(width, len(node.Name))
 		}
-		p.addHidden(v, hidden)
-		return
 	}
-	const counts = "%-*s  %7s  %8s  %7s  "
-	p.add("  %-*s  "+counts+"STATE", names, "NODE", barWidth+2, "PROGRESS", "PENDING", "EVICTING", "BLOCKED")
-	for i := range nodes {
-		node := &nodes[i]
-		row := p.nodeName(node.Name, names) + fmt.Sprintf(counts, barWidth+2, bar(node, barWidth),
-			fmt.Sprint(node.PodsPending), fmt.Sprint(node.PodsEvicting), fmt.Sprint(node.PodsBlocked))
-		p.wrapped(row, nodeState(v, node))
+	p.add("  %-*s  %sSTATE", width, "NODE", titles)
+	for _, node := range nodes {
+		name := node.Name
+		if len(name) > width {
+			p.add("  %s", name)
+			name = ""
+		}
+		addRow(fmt.Sprintf("  %-*s  ", width, name), node)
 	}
-	p.addHidden(v, hidden)
 }
 
 // nodesToShow returns as many nodes as there are rows: blocked ones first, then others that are not
 // drained.
-func (v *view) nodesToShow(rows int) (shown, hidden []nodeView) {
-	nodes := v.Nodes
-	if len(nodes) <= rows {
-		return nodes, nil
+func (v *view) nodesToShow(rows int) (shown, hidden []*nodeView) {
+	if len(v.Nodes) <= rows {
+		return v.Nodes, nil
 	}
-	rank := func(node nodeView) int {
+	rank := func(node *nodeView) int {
 		switch {
-		case node.PodsBlocked > 0 || node.stuck || v.isUncordoned(&node):
+		case node.PodsBlocked > 0 || node.stuck || v.isUncordoned(node):
 			return 0
 		case !node.Drained:
 			return 1
 		}
 		return 2
 	}
-	sorted := slices.Clone(nodes)
-	slices.SortStableFunc(sorted, func(a, b nodeView) int { return cmp.Compare(rank(a), rank(b)) })
+	sorted := slices.SortedStableFunc(slices.Values(v.Nodes), func(a, b *nodeView) int { return cmp.Compare(rank(a), rank(b)) })
 	return sorted[:rows], sorted[rows:]
-}
-
-func (p *page) addHidden(v *view, hidden []nodeView) {
-	if len(hidden) == 0 {
-		return
-	}
-	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-		p.add("  ... and %s", counted(len(hidden), "more node", "more nodes"))
-		return
-	}
-	drained := 0
-	for _, node := range hidden {
-		if node.Drained {
-			drained++
-		}
-	}
-	p.add("  ... and %s, %d of them drained", counted(len(hidden), "more node", "more nodes"), drained)
-}
-
-// nodeName returns the first column, which is empty below a name that is too long.
-func (p *page) nodeName(name string, width int) string {
-	if len(name) > width {
-		p.add("  %s", name)
-		name = ""
-	}
-	return fmt.Sprintf("  %-*s  ", width, name)
 }
 
 func nodeState(v *view, node *nodeView) string {
@@ -503,14 +470,13 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 // keeps uncordoning them.
 func uncordonedText(what string, names []string) string {
 	return plaintext.Line(fmt.Sprintf("%s: %s. For the reason, see the events: kubectl describe node %s",
-		what, listPods(names[:min(maxLinePods, len(names))], len(names)), names[0]))
+		what, listFirst(names, maxLinePods), names[0]))
 }
 
 // listBlockers appends some of the blockers, and counts the others. What a drain consists of is no blocker: it
 // comes below them, under a title of its own.
 func (p *page) listBlockers(v *view, now time.Time, layout layout) {
-	blockers := slices.Clone(v.Blockers)
-	slices.SortStableFunc(blockers, func(a, b blockerView) int { return cmp.Compare(a.progressRank(), b.progressRank()) })
+	blockers := slices.SortedStableFunc(slices.Values(v.Blockers), func(a, b *blockerView) int { return cmp.Compare(a.progressRank(), b.progressRank()) })
 	shown := min(layout.blockers, len(blockers))
 	if v.isHalted() || len(blockers) > 0 && (shown == 0 || blockers[0].progressRank() == 0) {
 		p.add("")
@@ -523,11 +489,10 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 	if !layout.blockersFirst { // A screen has no line to spare.
 		remedy = silenceRemedy(blockers[:shown])
 	}
-	for i := range blockers[:shown] {
-		b := &blockers[i]
+	for i, b := range blockers[:shown] {
 		if b.progressRank() > 0 && !inProgress {
 			inProgress = true
-			p.addRemedy(remedy)
+			p.wrappedOwn("    ", remedy)
 			remedy = ""
 			if i == 0 || !layout.blockersFirst { // A screen has no line to spare.
 				p.add("")
@@ -536,7 +501,7 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 		}
 		p.addBlocker(b, now, layout.details)
 	}
-	p.addRemedy(remedy)
+	p.wrappedOwn("    ", remedy)
 	if hidden := blockers[shown:]; len(hidden) > 0 {
 		p.add("  ... and %d more, %d of them marked !", len(hidden), countBlocked(hidden))
 	}
@@ -547,8 +512,8 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 
 // silenceRemedy says what to do about programs that do not report; empty if all do. The controllers of Kubernetes need
 // something else, which depends on them.
-func silenceRemedy(blockers []blockerView) string {
-	i := slices.IndexFunc(blockers, func(b blockerView) bool {
+func silenceRemedy(blockers []*blockerView) string {
+	i := slices.IndexFunc(blockers, func(b *blockerView) bool {
 		return b.Cause == maintenance.HoldInterceptorUnresponsive && !evictioninterceptor.IsReserved(b.Name) && len(b.First) > 0
 	})
 	if i < 0 {
@@ -557,12 +522,6 @@ func silenceRemedy(blockers []blockerView) string {
 	namespace, _, _ := strings.Cut(blockers[i].First[0], "/")
 	return plaintext.Line(fmt.Sprintf("An interceptor or responder that does not report may not run: start or repair its program. "+
 		"Until when pods wait for it, see \"kubectl describe er -n %s\". If its work is not needed, delete the pod.", namespace))
-}
-
-func (p *page) addRemedy(text string) {
-	if text != "" {
-		p.wrappedOwn("    ", text)
-	}
 }
 
 // progressRank is 1 for what goes on by itself, and 0 for what needs an intervention, or may: a cause of a
@@ -575,22 +534,12 @@ func (b *blockerView) progressRank() int {
 }
 
 // countBlocked returns how many of the blockers need an intervention.
-func countBlocked(blockers []blockerView) int {
-	blocked := 0
-	for i := range blockers {
-		if blockers[i].Blocked {
-			blocked++
-		}
-	}
-	return blocked
+func countBlocked(blockers []*blockerView) int {
+	return len(filtered(blockers, func(b *blockerView) bool { return b.Blocked }))
 }
 
 func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
-	mark := "    "
-	if b.Blocked {
-		mark = "  ! "
-	}
-	p.wrapped(mark, blockerLabel(b, now))
+	p.wrapped(mark(b.Blocked), blockerLabel(b, now))
 	if names := b.names(len(b.First)); names != "" && details.include(b) {
 		p.wrapped("      ", names)
 	}
@@ -604,8 +553,8 @@ func (v *view) conditionRepeats() bool {
 		return true // Which nodes are done, and which drained, is shown.
 	}
 	if v.Rollout != nil {
-		for i := range v.Rollout.WaitingFor {
-			text = strings.TrimSpace(strings.Replace(text, maintenance.WaitSentence(&v.Rollout.WaitingFor[i]), "", 1))
+		for _, wait := range v.Rollout.WaitingFor {
+			text = strings.TrimSpace(strings.Replace(text, maintenance.WaitSentence(&wait), "", 1))
 		}
 		sentences := strings.Split(strings.TrimSuffix(text, "."), ". ")
 		text = strings.Join(slices.DeleteFunc(sentences, func(sentence string) bool { return strings.Contains(sentence, " waiting") }), ". ")

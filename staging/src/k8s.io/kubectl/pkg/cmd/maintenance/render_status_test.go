@@ -296,7 +296,7 @@ func changesOf(old, v *view) []string {
 }
 
 func TestChanges(t *testing.T) {
-	look := func(s *podSnapshot) *view { return &viewsIn(s)[0] }
+	look := func(s *podSnapshot) *view { return viewsIn(s)[0] }
 	rack := func(stories ...any) *podSnapshot {
 		return snapshotOf(append(stories, newMaintenance("rack-7", coordinationv1alpha1.NodeMaintenanceStageDrain, "node-1").started(0), newNode("node-1"))...)
 	}
@@ -444,7 +444,7 @@ func TestChanges(t *testing.T) {
 // one, or whose number of pods alternates.
 func TestLinesAreBounded(t *testing.T) {
 	blocked := func(pods int) *view {
-		return &view{Stage: drain, BlockerCount: 1, Blockers: []blockerView{{
+		return &view{Stage: drain, BlockerCount: 1, Blockers: []*blockerView{{
 			Cause: maintenance.HoldDisruptionBudget, Name: "default/db", Blocked: true, Pods: pods, Message: fmt.Sprintf("%d pods wait", pods), First: []string{"default/db-0"},
 		}}}
 	}
@@ -523,7 +523,7 @@ func intercepted(pods int, reports bool) *podSnapshot {
 }
 
 func TestTimedOutNamesFewPods(t *testing.T) {
-	err := timedOut(map[string]view{"rack-7": viewsIn(intercepted(5, false))[0]})
+	err := timedOut(map[string]*view{"rack-7": viewsIn(intercepted(5, false))[0]})
 	want := "timed out while pods were blocked; the maintenance continues: kubectl maintenance watch rack-7\n" +
 		"rack-7: 5 pods wait for interceptor migrate.example.com, which has never reported: default/vm-0, default/vm-1 and 3 more"
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
@@ -609,7 +609,7 @@ func TestScreen(t *testing.T) {
 	}
 	out.Reset()
 	s.size = func() (int, int) { return defaultWidth - 1, 100 }
-	display := &screenDisplay{screen: s}
+	display := s
 	if err := display.show(frame{views: viewsIn(blockedDrain()), now: testNow, trouble: "The view may be outdated, retrying: connection refused"}); err != nil {
 		t.Fatal(err)
 	}

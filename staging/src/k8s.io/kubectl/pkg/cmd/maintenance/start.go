@@ -18,8 +18,8 @@ package maintenance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,16 +28,20 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/scheme"
-	"k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/utils/ptr"
 )
 
 var (
@@ -122,21 +126,13 @@ func newCmdStart(env *environment) *cobra.Command {
 		printFlags:  genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme),
 		stageText:   string(coordinationv1alpha1.NodeMaintenanceStageDrain),
 	}
-	cmd := &cobra.Command{
-		Use:                   "start (NODE... | -l SELECTOR | NAME) [--name=NAME] [--stage=Idle|Cordon|Drain] [--wait]",
-		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Start a maintenance of nodes, or move one to a later stage"),
-		Long:                  startLong,
-		Example:               startExample,
-		ValidArgsFunction:     completeNodesAndNames(env.factory),
-		Run: func(cmd *cobra.Command, args []string) {
-			checkErr(o.complete(cmd, args))
-			checkErr(o.validate(cmd))
-			ctx, stop := untilInterrupted(cmd, o.timeout)
-			defer stop()
-			checkErr(o.run(ctx))
-		},
-	}
+	cmd := env.subcommand(&cobra.Command{
+		Use:               "start (NODE... | -l SELECTOR | NAME) [--name=NAME] [--stage=Idle|Cordon|Drain] [--wait]",
+		Short:             i18n.T("Start a maintenance of nodes, or move one to a later stage"),
+		Long:              startLong,
+		Example:           startExample,
+		ValidArgsFunction: completeNodesAndNames(env.factory),
+	}, &o.timeout, o.complete, o.run)
 	o.printFlags.AddFlags(cmd)
 	cmdutil.AddDryRunFlag(cmd)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", o.selector, "Selector (label query) of the nodes, such as -l pool=a. Nodes may join and leave later.")
@@ -147,19 +143,8 @@ func newCmdStart(env *environment) *cobra.Command {
 	o.rolloutFlags.add(cmd)
 	cmd.Flags().BoolVar(&o.allowNoNodes, "allow-no-nodes", o.allowNoNodes, "If true, start the maintenance even if no node has the labels of --selector.")
 	cmd.Flags().BoolVar(&o.wait, "wait", o.wait, "If true, print blockers, and return when no pod is left (with --stage=Cordon: when all nodes are cordoned).")
-	addTimeoutFlag(cmd, &o.timeout)
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("stage", cobra.FixedCompletions(startStages, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
-}
-
-func completeNodesAndNames(f cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		names := completion.CompGetResource(f, "nodes", toComplete)
-		if len(args) == 0 {
-			names = append(names, completion.CompGetResource(f, qualifiedResource, toComplete)...)
-		}
-		return cmdutil.Difference(names, args), cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
@@ -188,7 +173,7 @@ func (o *startOptions) complete(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	return nil
+	return o.validate(cmd)
 }
 
 func (o *startOptions) validate(cmd *cobra.Command) error {
@@ -207,14 +192,10 @@ func (o *startOptions) validate(cmd *cobra.Command) error {
 	case o.timeout != 0 && !o.wait:
 		return cmdutil.UsageErrorf(cmd, "--timeout needs --wait")
 	}
-	return validateTimeout(o.timeout)
+	return nil
 }
 
-func (o *startOptions) run(ctx context.Context) error {
-	client, err := o.servedClient()
-	if err != nil {
-		return err
-	}
+func (o *startOptions) run(ctx context.Context, client kubernetes.Interface) error {
 	nm, err := o.newMaintenance(ctx, client)
 	if err != nil {
 		return err
@@ -222,7 +203,7 @@ func (o *startOptions) run(ctx context.Context) error {
 	if nm == nil {
 		nm, err = o.moveNamed(ctx, client)
 	} else {
-		nm, err = o.createOrResume(ctx, client, nm)
+		nm, err = o.create(ctx, client, nm)
 	}
 	if err != nil || !o.wait {
 		return err
@@ -255,7 +236,7 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 	if len(o.args) == 0 {
 		return nil, nil
 	}
-	existing, err := existingNodes(ctx, client, o.args)
+	nodes, err := existing(ctx, "node", o.args, client.CoreV1().Nodes())
 	mayMove := len(o.args) == 1 && o.name == "" && !o.isNode
 	switch {
 	case err != nil && mayMove && hasMaintenance(ctx, client, o.args[0]):
@@ -263,14 +244,14 @@ func (o *startOptions) newMaintenance(ctx context.Context, client kubernetes.Int
 		return nil, fmt.Errorf("%w; to move the NodeMaintenance of that name to a later stage: kubectl maintenance start nm/%s", err, o.args[0])
 	case err != nil:
 		return nil, err
-	case len(existing) == len(o.args):
+	case len(nodes) == len(o.args):
 	case mayMove && hasMaintenance(ctx, client, o.args[0]):
 		o.name = o.args[0]
 		return nil, nil
 	case mayMove:
-		return nil, fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", notFound(o.args, existing), listCommand)
+		return nil, fmt.Errorf("%w, nor is there a NodeMaintenance of that name: %s", notFound(o.args, nodes), listCommand)
 	default:
-		return nil, notFound(o.args, existing)
+		return nil, notFound(o.args, nodes)
 	}
 	nm.Spec.NodeSelector = nodeselection.ByName(o.args)
 	if nm.Name == "" {
@@ -285,16 +266,6 @@ func hasMaintenance(ctx context.Context, client kubernetes.Interface, name strin
 	return err == nil
 }
 
-func (o *startOptions) createOrResume(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
-	switch open, err := openMaintenance(ctx, client, nm); {
-	case err != nil:
-		return nil, err
-	case open != nil:
-		return o.resume(ctx, client, open)
-	}
-	return o.create(ctx, client, nm)
-}
-
 // nameTaken says what to do about a name that another maintenance has. One that has ended keeps it until it is deleted.
 func nameTaken(ctx context.Context, client kubernetes.Interface, name string) error {
 	taken, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
@@ -304,9 +275,17 @@ func nameTaken(ctx context.Context, client kubernetes.Interface, name string) er
 	return fmt.Errorf("NodeMaintenance %q already exists: choose another name, or move that one to a later stage with \"kubectl maintenance start --name=%s\" and no nodes", name, name)
 }
 
+// create creates the maintenance, or resumes an open one of the same nodes.
 func (o *startOptions) create(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	switch open, err := openMaintenance(ctx, client, nm); {
+	case err != nil:
+		return nil, err
+	case open != nil:
+		return o.resume(ctx, client, open)
+	}
 	if nm.Spec.Rollout != nil {
-		if err := requireRollouts(client); err != nil {
+		// If that is unknown, the answer to the creation tells.
+		if err := require(client, budgetResource, errNoRollouts); err != nil {
 			return nil, err
 		}
 	}
@@ -344,13 +323,10 @@ func (o *startOptions) warnUnlimited(ctx context.Context, client kubernetes.Inte
 	}
 	s := &podSnapshot{}
 	budgets, err := client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	if err != nil || s.readNodes(ctx, client) != nil {
 		return
 	}
-	s.setNodeBudgets(pointers(budgets.Items))
-	if err := s.readNodes(ctx, client); err != nil {
-		return
-	}
+	s.nodeBudgets = pointers(budgets.Items)
 	nodes := s.selectedNodes(created.Spec.NodeSelector)
 	if len(nodes) < 2 || s.haveBudget(nodes) {
 		return
@@ -365,11 +341,11 @@ func (o *startOptions) warnUnlimited(ctx context.Context, client kubernetes.Inte
 // printOthers names the maintenances that select the same nodes: a node stays cordoned until all of
 // them are completed. Errors are ignored: the maintenance is created.
 func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interface, created *coordinationv1alpha1.NodeMaintenance) {
-	maintenances, err := getMaintenances(ctx, client, nil)
+	maintenances, err := listMaintenances(ctx, client)
 	if err != nil || len(maintenances) < 2 {
 		return
 	}
-	s, err := readSnapshot(ctx, client, maintenances)
+	s, err := readSnapshot(ctx, client, maintenances...)
 	if err != nil {
 		return
 	}
@@ -380,7 +356,7 @@ func (o *startOptions) printOthers(ctx context.Context, client kubernetes.Interf
 			others[cover.Name] = cover.Stage
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(others)) {
+	for _, name := range sortedNames(others) {
 		fmt.Fprintf(o.ErrOut, "NodeMaintenance %s (%s) selects some of the same nodes.\n", name, others[name])
 	}
 }
@@ -421,7 +397,7 @@ func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation
 	if nm.Name == "" {
 		// Only with --dry-run=client: the server generates the name.
 		nm = nm.DeepCopy()
-		if o.printFlags.OutputFormat == nil || *o.printFlags.OutputFormat == "" || *o.printFlags.OutputFormat == "name" {
+		if format := ptr.Deref(o.printFlags.OutputFormat, ""); format == "" || format == "name" {
 			nm.Name = nm.GenerateName + "*"
 		}
 	}
@@ -431,21 +407,193 @@ func (o *startOptions) print(nm *coordinationv1alpha1.NodeMaintenance, operation
 // waitFor prints blockers until the maintenance has done what its stage is for.
 func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) error {
 	out := o.Out
-	if o.printFlags.OutputFormat != nil && *o.printFlags.OutputFormat != "" {
+	if ptr.Deref(o.printFlags.OutputFormat, "") != "" {
 		// With an output format, stdout has only the object.
 		out = o.ErrOut
 	}
-	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, &lineDisplay{out: out}, drained(isInStage(o.stage)))
+	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, (&lineDisplay{out: out}).show, drained(isInStage(o.stage)))
 	if err != nil {
 		return err
 	}
 	v := last[nm.Name]
 	switch {
-	case o.stage != coordinationv1alpha1.NodeMaintenanceStageCordon || isEnded(&v):
+	case o.stage != coordinationv1alpha1.NodeMaintenanceStageCordon || isEnded(v):
 	case v.isCordoned():
 		return nil
 	default:
 		return failed("without the permission to list nodes, kubectl cannot see when they are cordoned; the maintenance continues")
 	}
 	return undrained([]*coordinationv1alpha1.NodeMaintenance{nm}, last)
+}
+
+// openMaintenance returns the maintenance that a second start of the same nodes resumes: the oldest
+// open one with the same selector and, if one is given, that name. With two maintenances, both
+// would have to be completed before the nodes are released. Nil if there is none, or if the user
+// may not list them.
+func openMaintenance(ctx context.Context, client kubernetes.Interface, wanted *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	all, err := listMaintenances(ctx, client)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var oldest *coordinationv1alpha1.NodeMaintenance
+	for _, nm := range all {
+		switch {
+		case nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete || nm.DeletionTimestamp != nil:
+		case wanted.Name != "" && nm.Name != wanted.Name:
+		case !sameNodes(nm.Spec.NodeSelector, wanted.Spec.NodeSelector):
+		case oldest == nil || nm.CreationTimestamp.Before(&oldest.CreationTimestamp):
+			oldest = nm
+		}
+	}
+	return oldest, nil
+}
+
+// sameNodes reports whether the selectors are equal, regardless of the order of their terms,
+// requirements and values.
+func sameNodes(a, b *corev1.NodeSelector) bool {
+	return a != nil && b != nil && slices.Equal(termKeys(a), termKeys(b))
+}
+
+func termKeys(selector *corev1.NodeSelector) []string {
+	return distinct(mapped(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) string {
+		return strings.Join(append(requirementKeys("label", term.MatchExpressions), requirementKeys("field", term.MatchFields)...), " and ")
+	}))
+}
+
+func requirementKeys(kind string, requirements []corev1.NodeSelectorRequirement) []string {
+	return distinct(mapped(requirements, func(r corev1.NodeSelectorRequirement) string {
+		return fmt.Sprintf("%s %s %s %q", kind, r.Key, r.Operator, distinct(r.Values))
+	}))
+}
+
+// distinct sorts texts, each once.
+func distinct(texts []string) []string { return slices.Compact(slices.Sorted(slices.Values(texts))) }
+
+// resume moves an open maintenance to the requested stage, and says so. Other flags would be for a
+// new maintenance.
+func (o *startOptions) resume(ctx context.Context, client kubernetes.Interface, open *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error) {
+	if len(o.drainPlan) > 0 && !apiequality.Semantic.DeepEqual(maintenance.CompletePlan(o.drainPlan), maintenance.CompletePlan(open.Spec.DrainPlan)) {
+		return nil, failed("NodeMaintenance %q of these nodes is open and has another drain plan, which is immutable: complete or cancel it first, or start another one with --name", open.Name)
+	}
+	if o.rolloutFlags.contradicts(open.Spec.Rollout) {
+		return nil, failed("NodeMaintenance %q of these nodes is open, and its spec.rollout is not what %s asks for: %s", open.Name, strings.Join(o.rolloutFlags.given(), ", "), changeRollout(open))
+	}
+	if lacksEscalation(o.escalation, open.Spec.Escalation) {
+		return nil, failed("NodeMaintenance %q of these nodes is open, and its spec.escalation is not what %s asks for: change it with \"kubectl edit nm %s\", or start another one with --name",
+			open.Name, strings.Join(o.rolloutFlags.given(), ", "), open.Name)
+	}
+	hint := ""
+	if o.name == "" {
+		hint = " To start another one, use --name."
+	}
+	fmt.Fprintf(o.ErrOut, "NodeMaintenance %s of these nodes is open and is resumed.%s\n", open.Name, hint)
+	if o.reason != "" && o.reason != open.Spec.Reason {
+		fmt.Fprintf(o.ErrOut, "NodeMaintenance %s keeps its reason.\n", open.Name)
+	}
+	return o.move(ctx, client, open.Name)
+}
+
+// changeRollout says how to get another rollout than that of an open maintenance.
+func changeRollout(open *coordinationv1alpha1.NodeMaintenance) string {
+	if open.Spec.Rollout == nil {
+		return "it has none, which cannot be changed. Complete or cancel it first, or start another one with --name"
+	}
+	return fmt.Sprintf("change it with \"kubectl edit nm %s\" (completeNodes and settle are immutable), \"kubectl maintenance pause\" or \"resume\", or start another one with --name", open.Name)
+}
+
+// requireNodes refuses labels that no node has: they are more likely a typo, and a drain without
+// nodes would wait for ever.
+func requireNodes(ctx context.Context, client kubernetes.Interface, selector string) error {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1})
+	if err != nil {
+		return fmt.Errorf("listing nodes (not needed with --allow-no-nodes): %w", err)
+	}
+	if len(nodes.Items) == 0 {
+		return failed("no node matches --selector=%q; with --allow-no-nodes, the maintenance waits for such nodes", selector)
+	}
+	return nil
+}
+
+// fieldManager marks in managedFields the stages that a user has set.
+const fieldManager = "kubectl-maintenance"
+
+// stages in their order.
+var stages = []coordinationv1alpha1.NodeMaintenanceStage{
+	coordinationv1alpha1.NodeMaintenanceStageIdle,
+	coordinationv1alpha1.NodeMaintenanceStageCordon,
+	coordinationv1alpha1.NodeMaintenanceStageDrain,
+	coordinationv1alpha1.NodeMaintenanceStageComplete,
+}
+
+// moveTo moves a maintenance to a later stage and returns it as it was before. It does not write if
+// the maintenance already is in that stage, or in a dry run by the client.
+func moveTo(ctx context.Context, client kubernetes.Interface, name string, stage coordinationv1alpha1.NodeMaintenanceStage, dryRun cmdutil.DryRunStrategy) (*coordinationv1alpha1.NodeMaintenance, error) {
+	before, _, err := patchSpec(ctx, client, name, serverDryRun(dryRun), func(nm *coordinationv1alpha1.NodeMaintenance) (map[string]any, error) {
+		if nm.Spec.Stage == stage && (nm.DeletionTimestamp == nil || stage == coordinationv1alpha1.NodeMaintenanceStageComplete) {
+			return nil, nil // What is completed and deleted as well releases its nodes all the same.
+		}
+		if err := validateMove(nm, stage); err != nil || dryRun == cmdutil.DryRunClient {
+			return nil, err
+		}
+		return map[string]any{"stage": stage}, nil
+	})
+	return before, err
+}
+
+// patchSpec changes the fields of the spec that a function returns for a maintenance, and returns it as it was before
+// and, if a field was changed, as it is after that.
+//
+// The patch has the resource version that the function has seen. The controller may write the status at any
+// time, so it is retried after a conflict.
+func patchSpec(ctx context.Context, client kubernetes.Interface, name string, dryRun []string, change func(nm *coordinationv1alpha1.NodeMaintenance) (map[string]any, error)) (before, after *coordinationv1alpha1.NodeMaintenance, err error) {
+	maintenances := client.CoordinationV1alpha1().NodeMaintenances()
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		nm, err := maintenances.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		before = nm
+		fields, err := change(nm)
+		if err != nil || len(fields) == 0 {
+			return err
+		}
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"uid": nm.UID, "resourceVersion": nm.ResourceVersion},
+			"spec":     fields,
+		})
+		if err != nil {
+			return err
+		}
+		after, err = maintenances.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dryRun})
+		return err
+	})
+	return before, after, err
+}
+
+// serverDryRun is the field DryRun of the options of a write.
+func serverDryRun(strategy cmdutil.DryRunStrategy) []string {
+	if strategy == cmdutil.DryRunServer {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+func validateMove(nm *coordinationv1alpha1.NodeMaintenance, stage coordinationv1alpha1.NodeMaintenanceStage) error {
+	switch {
+	case nm.DeletionTimestamp != nil && stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
+		return fmt.Errorf("NodeMaintenance %q is being deleted, which releases its nodes: there is nothing to complete", nm.Name)
+	case nm.DeletionTimestamp != nil:
+		return fmt.Errorf("NodeMaintenance %q is being deleted: start another one", nm.Name)
+	}
+	// A stage that this kubectl does not know is left to the server.
+	if slices.Index(stages, nm.Spec.Stage) > slices.Index(stages, stage) {
+		if nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+			return fmt.Errorf("NodeMaintenance %q is in stage Complete and cannot return to %s: start another one; to use its name again, delete it first: kubectl delete nm %s", nm.Name, stage, nm.Name)
+		}
+		return fmt.Errorf("NodeMaintenance %q is in stage %s and cannot return to %s: complete or cancel it and start another one", nm.Name, nm.Spec.Stage, stage)
+	}
+	return nil
 }

@@ -22,11 +22,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -68,31 +71,22 @@ type statusOptions struct {
 
 func newCmdStatus(env *environment) *cobra.Command {
 	o := &statusOptions{environment: env}
-	cmd := &cobra.Command{
-		Use:                   "status [NAME... | NODE...] [--all]",
-		DisableFlagsInUseLine: true,
-		Short:                 i18n.T("Show the progress and the blockers of maintenances"),
-		Long:                  statusLong,
-		Example:               statusExample,
-		ValidArgsFunction:     completeNames(env.factory, qualifiedResource),
-		Run: func(cmd *cobra.Command, args []string) {
-			o.names = args
-			checkErr(validateOutput(o.output))
-			ctx, stop := untilInterrupted(cmd, 0)
-			defer stop()
-			checkErr(o.run(ctx))
-		},
-	}
+	cmd := env.subcommand(&cobra.Command{
+		Use:               "status [NAME... | NODE...] [--all]",
+		Short:             i18n.T("Show the progress and the blockers of maintenances"),
+		Long:              statusLong,
+		Example:           statusExample,
+		ValidArgsFunction: completeNames(env.factory),
+	}, nil, func(_ *cobra.Command, args []string) error {
+		o.names = args
+		return validateOutput(o.output)
+	}, o.run)
 	addOutputFlag(cmd, &o.output)
 	cmd.Flags().BoolVar(&o.all, "all", o.all, "If true, show completed maintenances too.")
 	return cmd
 }
 
-func (o *statusOptions) run(ctx context.Context) error {
-	client, err := o.servedClient()
-	if err != nil {
-		return err
-	}
+func (o *statusOptions) run(ctx context.Context, client kubernetes.Interface) error {
 	maintenances, err := o.findMaintenances(ctx, client, o.names)
 	if err != nil {
 		return err
@@ -102,13 +96,13 @@ func (o *statusOptions) run(ctx context.Context) error {
 		maintenances = slices.DeleteFunc(maintenances, isCompleted)
 	}
 	completed := found - len(maintenances)
-	s, err := readSnapshot(ctx, client, maintenances)
+	s, err := readSnapshot(ctx, client, maintenances...)
 	if err != nil {
 		return err
 	}
 	views := viewsOf(s)
 	var lease *coordinationv1.Lease
-	if slices.ContainsFunc(views, func(v view) bool { return v.needsController() }) {
+	if slices.ContainsFunc(views, (*view).needsController) {
 		if lease, err = readLease(ctx, client); err != nil {
 			lease = nil // That it is unknown is no news.
 		}
@@ -146,10 +140,8 @@ func addOutputFlag(cmd *cobra.Command, output *string, more ...string) {
 
 func validateOutput(output string, more ...string) error {
 	formats := append([]string{"", "json", "yaml"}, more...)
-	for _, format := range formats {
-		if output == format {
-			return nil
-		}
+	if slices.Contains(formats, output) {
+		return nil
 	}
 	return fmt.Errorf("--output=%q: must be one of %v", output, formats[1:])
 }
@@ -168,4 +160,95 @@ func printStructured(out io.Writer, format string, value any) error {
 	}
 	_, err = out.Write(data)
 	return err
+}
+
+var (
+	watchLong = templates.LongDesc(i18n.T(`
+		Watch maintenances until each of them is drained, or can no longer become drained. One with a
+		rollout is watched until all of its nodes are done, which means that they are released.
+
+		On a terminal, the output of "kubectl maintenance status" is kept up to date, with progress
+		bars that fill as pods leave. Otherwise a line is printed for each change of the stage, of a
+		node or of a blocker. Without a name, all maintenances that are not completed are watched.
+
+		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot" is
+		safe. Not if nodes are given back one by one, by a rollout or
+		"kubectl maintenance complete foo NODE": they are done then and run pods again. 1 when one was
+		deleted, replaced or completed, when its selector was changed, when a node was deleted, or lost its
+		labels, before it was drained, when there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed while pods or nodes were
+		blocked, while no further node is drained until somebody intervenes, as when the rollout is
+		paused, halted or frozen, or while no controller acted, 130 after Ctrl-C. A maintenance that
+		selects no node is not drained: 1 if it has selected none for 30 seconds, because its nodes were
+		deleted, or because those that it names do not exist. A lost connection is retried. None of this
+		ends the maintenance.`))
+
+	watchExample = templates.Examples(i18n.T(`
+		# Watch all maintenances
+		kubectl maintenance watch
+
+		# Watch one for at most ten minutes
+		kubectl maintenance watch foo-x7k2p --timeout=10m`))
+)
+
+type watchOptions struct {
+	*environment
+	names   []string
+	timeout time.Duration
+}
+
+func newCmdWatch(env *environment) *cobra.Command {
+	o := &watchOptions{environment: env}
+	return env.subcommand(&cobra.Command{
+		Use:               "watch [NAME... | NODE...]",
+		Short:             i18n.T("Watch maintenances until they are drained"),
+		Long:              watchLong,
+		Example:           watchExample,
+		ValidArgsFunction: completeNames(env.factory),
+	}, &o.timeout, func(_ *cobra.Command, args []string) error {
+		o.names = args
+		return nil
+	}, o.run)
+}
+
+func (o *watchOptions) run(ctx context.Context, client kubernetes.Interface) error {
+	// A name that does not exist is an error. One that is deleted later ends the watch.
+	maintenances, err := o.findMaintenances(ctx, client, o.names)
+	if err != nil {
+		return err
+	}
+	if len(o.names) == 0 {
+		maintenances = slices.DeleteFunc(maintenances, isCompleted)
+	}
+	if len(maintenances) == 0 {
+		// A script that waits for a drain must not take this for one.
+		return failed("no maintenances found that are not completed")
+	}
+	show := (&lineDisplay{out: o.Out, clocked: true}).show
+	if screen := newScreen(o.terminal); screen != nil {
+		defer screen.close()
+		show = screen.show
+	}
+	last, err := follow(ctx, client, maintenances, o.clock, show, drained(isEnded))
+	if err != nil {
+		return err
+	}
+	return undrained(maintenances, last)
+}
+
+// isInStage returns a function that reports whether a maintenance has done what the stage is for.
+func isInStage(stage coordinationv1alpha1.NodeMaintenanceStage) func(v *view) bool {
+	return func(v *view) bool {
+		if isEnded(v) || stage != coordinationv1alpha1.NodeMaintenanceStageCordon {
+			return isEnded(v)
+		}
+		// Without the permission to list nodes, that is unknown: the caller returns an error.
+		return v.isCordoned() || slices.Contains(v.Unreadable, "nodes")
+	}
+}
+
+// isCordoned reports whether the controller has started the stage, and all nodes are cordoned. It
+// is false if there are no nodes.
+func (v *view) isCordoned() bool {
+	schedulable := slices.ContainsFunc(v.Nodes, func(node *nodeView) bool { return !node.Cordoned })
+	return v.StageStarted != nil && v.observed && len(v.Nodes) > 0 && !schedulable
 }

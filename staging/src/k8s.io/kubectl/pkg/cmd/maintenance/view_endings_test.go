@@ -233,7 +233,7 @@ func TestNoControllerForgets(t *testing.T) {
 		after    time.Duration
 		reported bool
 	}{{unseen, 0, false}, {unseen, controllerPatience, true}, {seen, controllerPatience, false}, {unseen, controllerPatience, false}, {unseen, 2 * controllerPatience, true}} {
-		if text := f.unobservedText([]view{step.view}, testNow.Add(step.after)); (text != "") != step.reported {
+		if text := f.unobservedText([]*view{&step.view}, testNow.Add(step.after)); (text != "") != step.reported {
 			t.Errorf("step %d: %q", i, text)
 		}
 	}
@@ -348,18 +348,18 @@ func TestNotCordoned(t *testing.T) {
 		v        view
 		reported bool
 	}{
-		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, true},
-		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
-		{"contested, another one refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
-		{"contested, one that has left refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
-		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
-		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
-		{"released", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a"}}}, false},
-		{"not started", view{Stage: cordon, Nodes: []nodeView{{Name: "a"}}}, false},
-		{"cordoned", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}}}, false},
+		{"contested in a drain", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}}, true},
+		{"refused, which is a blocker", view{Stage: drain, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node a"}}}, false},
+		{"contested, another one refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node b"}}}, true},
+		{"contested, one that has left refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Object: "Node gone"}}}, true},
+		{"two refused", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}, {Name: "b"}}, Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Nodes: 2, Object: "Node b"}}}, false},
+		{"announced", view{Stage: idle, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}}, false},
+		{"released", view{Stage: complete, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a"}}}, false},
+		{"not started", view{Stage: cordon, Nodes: []*nodeView{{Name: "a"}}}, false},
+		{"cordoned", view{Stage: cordon, StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a", Cordoned: true}}}, false},
 	} {
 		f := &follower{uncordoned: patience{"a": testNow}}
-		if text := f.uncordonedText([]view{tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.reported || strings.Contains(text, "b,") {
+		if text := f.uncordonedText([]*view{&tc.v}, testNow.Add(controllerPatience)); (text != "") != tc.reported || strings.Contains(text, "b,") {
 			t.Errorf("%s: %q", tc.name, text)
 		}
 	}
@@ -424,7 +424,7 @@ func TestCordonWaits(t *testing.T) {
 
 func TestIsCordoned(t *testing.T) {
 	cordoned := func() *view {
-		return &view{StageStarted: ptr.To(ago(0)), observed: true, Nodes: []nodeView{{Name: "a", Cordoned: true}, {Name: "b", Cordoned: true}}}
+		return &view{StageStarted: ptr.To(ago(0)), observed: true, Nodes: []*nodeView{{Name: "a", Cordoned: true}, {Name: "b", Cordoned: true}}}
 	}
 	if !cordoned().isCordoned() {
 		t.Error("is not cordoned")
@@ -448,7 +448,7 @@ func TestGoneOnce(t *testing.T) {
 	var out bytes.Buffer
 	d := &lineDisplay{out: &out}
 	for range 3 {
-		if err := d.show(frame{views: []view{{Name: "a", Outcome: outcomeDeleted}, {Name: "b", Outcome: outcomeReplaced}}, now: testNow}); err != nil {
+		if err := d.show(frame{views: []*view{{Name: "a", Outcome: outcomeDeleted}, {Name: "b", Outcome: outcomeReplaced}}, now: testNow}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -620,7 +620,7 @@ func TestEndWithSkippedNodes(t *testing.T) {
 		own.Status.RolloutStatus.SkippedNodes = 1
 		own.Generation += generation
 		v := viewsIn(snapshotOf(own, skippedNode(own, "n", time.Minute), admittedNode(own, "m", phaseDone, time.Minute)))[0]
-		if got, want := isEnded(&v), generation == 0; got != want {
+		if got, want := isEnded(v), generation == 0; got != want {
 			t.Errorf("%s: ended %t, outcome %q", name, got, v.Outcome)
 		}
 	}

@@ -90,7 +90,7 @@ func TestLeavesAlone(t *testing.T) {
 			}
 			s := &podSnapshot{independent: sets.New(types.NamespacedName{Namespace: "default", Name: "single"})}
 			if !test.unknown {
-				s.addStatefulSets([]*appsv1.StatefulSet{set})
+				s.addStatefulSet(set)
 			}
 			if got := s.leavesAlone(pod, test.budgets); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)

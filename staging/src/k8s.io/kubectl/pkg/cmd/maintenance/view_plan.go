@@ -32,9 +32,9 @@ type plan struct {
 	// Maintenance is the name of the stored maintenance, if the plan is of one.
 	Maintenance string `json:"maintenance,omitempty"`
 	// MissingNodes are named by the selector and do not exist, sorted.
-	MissingNodes []string   `json:"missingNodes,omitempty"`
-	Steps        []stepView `json:"steps"`
-	Nodes        []nodePlan `json:"nodes"`
+	MissingNodes []string    `json:"missingNodes,omitempty"`
+	Steps        []stepView  `json:"steps"`
+	Nodes        []*nodePlan `json:"nodes"`
 	// Budgets are those that select at least one pod that is evicted through the API.
 	Budgets []budgetPlan `json:"budgets"`
 	// Warnings name workloads that would be down, and Jobs that would fail.
@@ -71,7 +71,7 @@ type nodePlan struct {
 	// pods that all maintenances of the node allow.
 	CoveredBy []coverView `json:"coveredBy,omitempty"`
 	// Pods in the order in which their eviction is requested.
-	Pods []podPlan `json:"pods"`
+	Pods []*podPlan `json:"pods"`
 }
 
 type coverView struct {
@@ -207,23 +207,20 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, Responders: s.responders, DrainedWhen: s.drainedWhen, PoliciesDropped: s.policiesDropped, Unreadable: s.unreadable}
+	p := &plan{Maintenance: name, Steps: []stepView{}, Nodes: []*nodePlan{}, Budgets: []budgetPlan{}, Warnings: []warning{}, Rollout: s.rollout, Responders: s.responders, DrainedWhen: s.drainedWhen, PoliciesDropped: s.policiesDropped, Unreadable: s.unreadable}
 	for i, entry := range entries {
 		p.Steps = append(p.Steps, stepView{DrainPlanEntry: entry, Step: i + 1})
 	}
 	coversOf := s.covers(name)
 	s.setDrained(nodes)
 	for _, node := range nodes {
-		n := nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(node), Pods: []podPlan{}}
-		for _, pod := range s.pods[node.Name] {
-			if !maintenance.IsLeft(pod) {
-				continue
-			}
+		n := &nodePlan{Name: node.Name, Cordoned: node.Spec.Unschedulable, CoveredBy: coversOf(node), Pods: []*podPlan{}}
+		for _, pod := range filtered(s.pods[node.Name], maintenance.IsLeft) {
 			if kept := s.kept[pod]; kept != nil {
 				n.Pods = append(n.Pods, keptPodPlan(pod, kept, compiled))
-				continue
+			} else {
+				n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
 			}
-			n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
 		}
 		slices.SortStableFunc(n.Pods, comparePods)
 		p.Nodes = append(p.Nodes, n)
@@ -233,12 +230,8 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 	return p, nil
 }
 
-func compareWarnings(a, b warning) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Step, b.Step))
-}
-
 // comparePods sorts pods that no entry selects last.
-func comparePods(a, b podPlan) int {
+func comparePods(a, b *podPlan) int {
 	return cmp.Or(
 		cmp.Compare(uint(a.Step-1), uint(b.Step-1)),
 		cmp.Compare(a.Priority, b.Priority),
@@ -250,41 +243,40 @@ func comparePods(a, b podPlan) int {
 // covers returns a function that returns the open maintenances of a node but the one of the name.
 // Selectors of thousands of nodes are compiled only once.
 func (s *snapshot) covers(name string) func(node *corev1.Node) []coverView {
+	matchers := map[coverView]*maintenance.NodeMatcher{}
 	var covers []coverView
-	var matchers []*maintenance.NodeMatcher
 	for _, nm := range s.maintenances {
 		if nm.Name == name || isCompleted(nm) || nm.Spec.NodeSelector == nil {
 			continue
 		}
 		// The controller does nothing for an invalid selector either.
 		if matcher, err := maintenance.NewNodeMatcher(nm.Spec.NodeSelector); err == nil {
-			covers, matchers = append(covers, coverView{Name: nm.Name, Stage: nm.Spec.Stage}), append(matchers, matcher)
+			cover := coverView{Name: nm.Name, Stage: nm.Spec.Stage}
+			covers, matchers[cover] = append(covers, cover), matcher
 		}
 	}
 	return func(node *corev1.Node) []coverView {
-		var selecting []coverView
-		for i := range covers {
-			if matchers[i].Matches(node) {
-				selecting = append(selecting, covers[i])
-			}
-		}
-		return selecting
+		return filtered(covers, func(cover coverView) bool { return matchers[cover].Matches(node) })
 	}
 }
 
-func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) (p podPlan) {
-	budgets := s.budgetsOf(pod)
-	p = podPlan{
-		Namespace: pod.Namespace, Name: pod.Name,
-		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod),
-		Interceptors: s.targetsOf(pod),
-		Budgets:      budgetNames(budgets),
-		Remarks:      s.notesOf(pod),
-	}
-	defer p.setResponders(pod)
+// newPodPlan returns the plan of a pod without what happens to it.
+func newPodPlan(pod *corev1.Pod) *podPlan {
+	return &podPlan{Namespace: pod.Namespace, Name: pod.Name, Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod), Interceptors: []string{}}
+}
+
+// setStep sets the step of the drain plan that selects the pod.
+func (p *podPlan) setStep(pod *corev1.Pod, compiled *maintenance.Plan) {
 	if step := compiled.EntryFor(pod); step < compiled.Len() {
 		p.Step = step + 1
 	}
+}
+
+func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) *podPlan {
+	budgets := s.budgetsOf(pod)
+	p := newPodPlan(pod)
+	p.setStep(pod, compiled)
+	p.Interceptors, p.Budgets, p.Remarks = s.targetsOf(pod), budgetNames(budgets), s.notesOf(pod)
 	surge := s.surgeNoteOf(pod)
 	if surge.replaces() {
 		if p.ReplacementObstacle = s.obstacleOf(pod); p.ReplacementObstacle != "" {
@@ -308,20 +300,14 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) (p p
 	default:
 		p.Blocked = refusalOf(pod, budgets)
 	}
-	request := s.requests[string(pod.UID)]
-	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
-		return p
-	}
-	for _, requester := range request.Spec.Requesters {
-		p.Requesters = append(p.Requesters, requester.Name)
-	}
-	if len(request.Status.TargetInterceptors) > 0 {
-		// The list is fixed when the request is created.
-		p.Interceptors = nil
-		for _, interceptor := range request.Status.TargetInterceptors {
-			p.Interceptors = append(p.Interceptors, interceptor.Name)
+	if request := s.requests[string(pod.UID)]; request != nil && !evictionrequest.IsFinished(request.Status.Conditions) {
+		p.Requesters = mapped(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) string { return requester.Name })
+		if targets := request.Status.TargetInterceptors; len(targets) > 0 {
+			// The list is fixed when the request is created.
+			p.Interceptors = mapped(targets, func(interceptor coordinationv1alpha1.Interceptor) string { return interceptor.Name })
 		}
 	}
+	p.setResponders(pod)
 	return p
 }
 
@@ -365,11 +351,10 @@ func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
 
 // sumUp sets the sums, after all pods are added.
 func (p *plan) sumUp(s *podSnapshot) {
-	budgets := map[string]*budgetPlan{}
+	budgeted := map[string]int{}
 	p.Summary.Nodes = len(p.Nodes)
-	for i := range p.Nodes {
-		for j := range p.Nodes[i].Pods {
-			pod := &p.Nodes[i].Pods[j]
+	for _, node := range p.Nodes {
+		for _, pod := range node.Pods {
 			p.Summary.add(pod)
 			if pod.Step > 0 {
 				p.Steps[pod.Step-1].Pods++
@@ -378,21 +363,16 @@ func (p *plan) sumUp(s *podSnapshot) {
 				continue
 			}
 			for _, name := range pod.Budgets {
-				if budgets[name] == nil {
-					budgets[name] = &budgetPlan{Name: name}
-				}
-				budgets[name].Pods++
+				budgeted[name]++
 			}
 		}
 	}
 	for _, budget := range s.budgets {
-		if planned := budgets[budget.Namespace+"/"+budget.Name]; planned != nil {
-			planned.DisruptionsAllowed = budget.Status.DisruptionsAllowed
+		if name := budget.Namespace + "/" + budget.Name; budgeted[name] > 0 {
+			p.Budgets = append(p.Budgets, budgetPlan{Name: name, DisruptionsAllowed: budget.Status.DisruptionsAllowed, Pods: budgeted[name]})
 		}
 	}
-	for _, name := range sortedNames(budgets) {
-		p.Budgets = append(p.Budgets, *budgets[name])
-	}
+	slices.SortFunc(p.Budgets, func(a, b budgetPlan) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (s *planSummary) add(pod *podPlan) {
@@ -440,7 +420,5 @@ var workloadInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDepl
 
 // namedInterceptors are the interceptors that are not part of Kubernetes, and act in any case.
 func (p *podPlan) namedInterceptors() []string {
-	return slices.DeleteFunc(slices.Clone(p.Interceptors), func(name string) bool {
-		return slices.Contains(ownInterceptors, name)
-	})
+	return filtered(p.Interceptors, func(name string) bool { return !slices.Contains(ownInterceptors, name) })
 }

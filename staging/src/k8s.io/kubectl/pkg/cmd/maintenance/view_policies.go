@@ -64,21 +64,13 @@ func (s *podSnapshot) readPolicies(ctx context.Context, client kubernetes.Interf
 	if err := s.setPolicies(nm); err != nil {
 		return err
 	}
-	for _, policies := range s.policies {
-		if !policies.SelectNamespaces() {
-			continue
-		}
-		namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-		if s.skip("namespaces", err) {
-			return nil // A policy that does not drain matches pods of unknown namespaces.
-		}
-		if err != nil {
-			return fmt.Errorf("listing namespaces: %w", err)
-		}
-		s.setNamespaces(pointers(namespaces.Items))
+	if !slices.ContainsFunc(s.policies, func(policies nodePolicies) bool { return policies.SelectNamespaces() }) {
 		return nil
 	}
-	return nil
+	// A policy that does not drain matches pods of unknown namespaces.
+	return each(ctx, &s.snapshot, "namespaces", client.CoreV1().Namespaces().List, func(namespace *corev1.Namespace) {
+		put(&s.namespaces, namespace.Name, labels.Set(namespace.Labels))
+	})
 }
 
 func (s *podSnapshot) setPolicies(nm *coordinationv1alpha1.NodeMaintenance) error {
@@ -88,9 +80,7 @@ func (s *podSnapshot) setPolicies(nm *coordinationv1alpha1.NodeMaintenance) erro
 		return fmt.Errorf("spec.%w", err)
 	}
 	for i, policy := range nm.Spec.PodPolicies {
-		switch policy.Action {
-		case coordinationv1alpha1.NodeMaintenancePodDrain, actionSkip, actionWait:
-		default:
+		if known := []coordinationv1alpha1.NodeMaintenancePodAction{coordinationv1alpha1.NodeMaintenancePodDrain, actionSkip, actionWait}; !slices.Contains(known, policy.Action) {
 			return fmt.Errorf("spec.podPolicies[%d].action: unknown value %q: must be Drain, Skip or WaitCompleted", i, policy.Action)
 		}
 	}
@@ -109,13 +99,6 @@ func (s *podSnapshot) setPolicies(nm *coordinationv1alpha1.NodeMaintenance) erro
 		}
 	}
 	return nil
-}
-
-func (s *podSnapshot) setNamespaces(namespaces []*corev1.Namespace) {
-	s.namespaces = map[string]labels.Set{}
-	for _, namespace := range namespaces {
-		s.namespaces[namespace.Name] = namespace.Labels
-	}
 }
 
 // keptPod is what happens to a pod that is not evicted.
@@ -179,20 +162,16 @@ func (s *podSnapshot) actionFor(pod *corev1.Pod, policies *nodePolicies) coordin
 
 // keptPodPlan is the plan of a pod that nobody evicts. One that is waited for keeps its step, and the
 // next steps wait for it.
-func keptPodPlan(pod *corev1.Pod, kept *keptPod, compiled *maintenance.Plan) podPlan {
-	p := podPlan{
-		Namespace: pod.Namespace, Name: pod.Name, Action: kept.action, KeptBy: kept.by,
-		Type: maintenance.PodTypeOf(pod), Priority: maintenance.PodPriority(pod), Interceptors: []string{},
-	}
+func keptPodPlan(pod *corev1.Pod, kept *keptPod, compiled *maintenance.Plan) *podPlan {
+	p := newPodPlan(pod)
+	p.Action, p.KeptBy = kept.action, kept.by
 	if kept.agent {
 		p.Remarks = append(p.Remarks, noteStaysWithSkipped)
 	}
 	if kept.action == actionSkip {
 		return p
 	}
-	if step := compiled.EntryFor(pod); step < compiled.Len() {
-		p.Step = step + 1
-	}
+	p.setStep(pod, compiled)
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil && pod.Status.StartTime != nil {
 		p.EndsBy = ptr.To(metav1.NewTime(pod.Status.StartTime.Add(time.Duration(*seconds) * time.Second)))
 	}

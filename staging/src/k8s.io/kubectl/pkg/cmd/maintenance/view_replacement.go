@@ -22,12 +22,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
-	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/scheduling/nodepin"
 	"k8s.io/component-helpers/scheduling/topologyspread"
@@ -66,54 +66,41 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 		return false
 	})
 	for _, namespace := range sets.List(spread) {
-		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()})
-		if s.skip("pods in namespace "+namespace, err) {
-			continue
-		}
+		options := metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
+		pods, err := list[corev1.Pod](ctx, &s.snapshot, "pods in namespace "+namespace, client.CoreV1().Pods(namespace).List, options)
 		if err != nil {
-			return fmt.Errorf("listing pods in namespace %s: %w", namespace, err)
+			return err
 		}
-		o.pods[namespace] = pointers(pods.Items)
+		o.pods[namespace] = pods
 	}
 	return nil
 }
 
 func (s *podSnapshot) readVolumes(ctx context.Context, client kubernetes.Interface) error {
-	claims, err := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if !s.skip("persistentvolumeclaims", err) {
-		if err != nil {
-			return fmt.Errorf("listing persistentvolumeclaims: %w", err)
-		}
-		for _, claim := range pointers(claims.Items) {
-			s.obstacles.claims[claim.Namespace+"/"+claim.Name] = claim
-		}
+	o := s.obstacles
+	if err := each(ctx, &s.snapshot, "persistentvolumeclaims", client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List, func(claim *corev1.PersistentVolumeClaim) {
+		o.claims[claim.Namespace+"/"+claim.Name] = claim
+	}); err != nil {
+		return err
 	}
-	volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if !s.skip("persistentvolumes", err) {
-		if err != nil {
-			return fmt.Errorf("listing persistentvolumes: %w", err)
-		}
-		for _, volume := range pointers(volumes.Items) {
-			s.obstacles.volumes[volume.Name] = volume
-		}
+	if err := each(ctx, &s.snapshot, "persistentvolumes", client.CoreV1().PersistentVolumes().List, func(volume *corev1.PersistentVolume) {
+		o.volumes[volume.Name] = volume
+	}); err != nil {
+		return err
 	}
-	attachments, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
-	if s.skip("volumeattachments", err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("listing volumeattachments: %w", err)
-	}
-	for i := range attachments.Items {
-		attachment := &attachments.Items[i]
+	return each(ctx, &s.snapshot, "volumeattachments", client.StorageV1().VolumeAttachments().List, func(attachment *storagev1.VolumeAttachment) {
 		if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
-			if s.obstacles.attached[*name] == nil {
-				s.obstacles.attached[*name] = sets.New[string]()
-			}
-			s.obstacles.attached[*name].Insert(attachment.Spec.NodeName)
+			insert(o.attached, *name, attachment.Spec.NodeName)
 		}
+	})
+}
+
+// insert adds a name to one of several sets.
+func insert[K comparable](all map[K]sets.Set[string], key K, name string) {
+	if all[key] == nil {
+		all[key] = sets.New[string]()
 	}
-	return nil
+	all[key].Insert(name)
 }
 
 // claimsOf returns the names of the claims that a replacement would share with the pod. Those of ephemeral volumes are
@@ -157,23 +144,9 @@ func choosesNodes(pod *corev1.Pod) bool {
 
 // placesOf returns the nodes on which a replacement of the pod may run, whatever is left there.
 func (s *podSnapshot) placesOf(pod *corev1.Pod) []*corev1.Node {
-	drained := s.obstacles.drained[s.batchOf(pod.Spec.NodeName)]
+	drained := s.obstacles.drained[s.rollout.batchOf(pod.Spec.NodeName)]
 	requesting := requestingPod{Pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
-	var places []*corev1.Node
-	for _, node := range s.nodes {
-		if !drained.Has(node.Name) && maintenance.IsAvailable(node) && mayRunOn(requesting, node) {
-			places = append(places, node)
-		}
-	}
-	return places
-}
-
-// batchOf returns the number of the batch with which a node is drained; 0 if all are drained at the same time.
-func (s *podSnapshot) batchOf(node string) int {
-	if s.rollout == nil {
-		return 0
-	}
-	return s.rollout.batchOf[node]
+	return filtered(s.schedulable(drained), func(node *corev1.Node) bool { return mayRunOn(requesting, node) })
 }
 
 // setDrained stores the nodes of the plan.
@@ -183,24 +156,18 @@ func (s *podSnapshot) setDrained(nodes []*corev1.Node) {
 	}
 	s.obstacles.drained = map[int]sets.Set[string]{}
 	for _, node := range nodes {
-		batch := s.batchOf(node.Name)
-		if s.obstacles.drained[batch] == nil {
-			s.obstacles.drained[batch] = sets.New[string]()
-		}
-		s.obstacles.drained[batch].Insert(node.Name)
+		insert(s.obstacles.drained, s.rollout.batchOf(node.Name), node.Name)
 	}
 }
 
 func (s *podSnapshot) obstacleOfClaim(pod *corev1.Pod, name string, places []*corev1.Node) string {
-	claim := s.obstacles.claims[pod.Namespace+"/"+name]
-	if claim == nil {
+	claim, volume := s.obstacles.claimOf(pod, name)
+	switch {
+	case claim == nil:
 		return ""
-	}
-	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
 		return fmt.Sprintf("its PersistentVolumeClaim %s has the access mode ReadWriteOncePod", name)
-	}
-	volume := s.obstacles.volumes[claim.Spec.VolumeName]
-	if volume == nil {
+	case volume == nil:
 		return ""
 	}
 	if affinity := volume.Spec.NodeAffinity; affinity != nil && affinity.Required != nil {
@@ -209,12 +176,20 @@ func (s *podSnapshot) obstacleOfClaim(pod *corev1.Pod, name string, places []*co
 			return fmt.Sprintf("the volume of its PersistentVolumeClaim %s is on no other node on which it may run", name)
 		}
 	}
-	isOnce := func(mode corev1.PersistentVolumeAccessMode) bool { return mode == corev1.ReadWriteOnce }
-	once := len(claim.Spec.AccessModes) > 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool { return !isOnce(mode) })
+	once := len(claim.Spec.AccessModes) > 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool { return mode != corev1.ReadWriteOnce })
 	if once && s.obstacles.attached[volume.Name].Has(pod.Spec.NodeName) {
 		return fmt.Sprintf("the volume of its PersistentVolumeClaim %s is attached to this node, and its access mode is ReadWriteOnce"+untilDeadline, name)
 	}
 	return ""
+}
+
+// claimOf returns the claim of that name, and its volume, as far as they are known.
+func (o *obstacles) claimOf(pod *corev1.Pod, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	claim := o.claims[pod.Namespace+"/"+name]
+	if claim == nil {
+		return nil, nil
+	}
+	return claim, o.volumes[claim.Spec.VolumeName]
 }
 
 // untilDeadline is about obstacles that the Deployment cannot tell from those that end by themselves.
@@ -228,7 +203,7 @@ func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) s
 	spread := topologyspread.Of(pod, s.nodes, others)
 	at := slices.IndexFunc(places, spread.Allows)
 	if at < 0 {
-		staying := slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool { return other.UID == pod.UID })
+		staying := filtered(others, func(other *corev1.Pod) bool { return other.UID != pod.UID })
 		if slices.ContainsFunc(places, topologyspread.Of(pod, s.nodes, staying).Allows) {
 			return "no other node satisfies its topologySpreadConstraints before it has left"
 		}
@@ -253,12 +228,12 @@ func (s *podSnapshot) comesAfter(pod *corev1.Pod) bool {
 	}
 	var volumes []*corev1.PersistentVolume
 	for _, name := range claimsOf(pod) {
-		if claim := s.obstacles.claims[pod.Namespace+"/"+name]; claim != nil && s.obstacles.volumes[claim.Spec.VolumeName] != nil {
-			volumes = append(volumes, s.obstacles.volumes[claim.Spec.VolumeName])
+		if _, volume := s.obstacles.claimOf(pod, name); volume != nil {
+			volumes = append(volumes, volume)
 		}
 	}
 	permitted, pinned := nodepin.Of(pod, volumes, s.nodes)
-	drained := s.obstacles.drained[s.batchOf(pod.Spec.NodeName)]
+	drained := s.obstacles.drained[s.rollout.batchOf(pod.Spec.NodeName)]
 	return pinned && len(permitted) == 1 && !slices.ContainsFunc(permitted, func(node *corev1.Node) bool { return !node.Spec.Unschedulable && !drained.Has(node.Name) })
 }
 

@@ -130,7 +130,7 @@ func TestReplacementObstacles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := snapshotOf(zonedNode("node-1", "a"), zonedNode("node-2", "b"), newDeployment("web"))
-			s.setNodes(append(s.nodes, test.nodes...))
+			s.nodes = sorted(append(s.nodes, test.nodes...))
 			objects := test.objects
 			var pods []*corev1.Pod
 			for _, pod := range test.pods {
@@ -212,7 +212,7 @@ func TestPlanOfReplacementsAfterTheDrain(t *testing.T) {
 				Spec:       appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}},
 			}
 			s := snapshotOf(first, second, test.pod)
-			s.addStatefulSets([]*appsv1.StatefulSet{set})
+			s.addStatefulSet(set)
 			if err := s.readObstacles(t.Context(), fake.NewClientset(test.objects...)); err != nil {
 				t.Fatal(err)
 			}

@@ -123,10 +123,9 @@ func isHalted(nm *coordinationv1alpha1.NodeMaintenance) bool {
 // isDone reports whether all nodes were given back, as far as the current selector is concerned. Some may have
 // been skipped: then it is not drained, but there is nothing left to wait for.
 func isDone(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
-	skipped := nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && nm.DeletionTimestamp == nil && nm.Status.ObservedGeneration == nm.Generation &&
-		condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped && condition.ObservedGeneration == nm.Generation
-	return (isDrained(nm) || skipped) && nm.Status.RolloutStatus != nil && nm.Status.RolloutStatus.DoneNodes >= nm.Status.SelectedNodes
+	condition := drainedCondition(nm)
+	return isCurrent(nm, condition) && (condition.Status == metav1.ConditionTrue || condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped) &&
+		nm.Status.RolloutStatus != nil && nm.Status.RolloutStatus.DoneNodes >= nm.Status.SelectedNodes
 }
 
 // addPhases sets how far each node is. Numbers that follow from the nodes replace those of the
@@ -142,18 +141,18 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 		return
 	}
 	for i, node := range nodes {
-		n := &v.Nodes[i]
-		n.Phase, n.PhaseSince = phaseOf(v, node)
+		n, admission := v.Nodes[i], maintenance.AdmissionOf(node, v.uid)
+		n.Phase, n.PhaseSince = phaseOf(v, node, admission)
 		for _, other := range maintenance.Admissions(node) {
 			if other.MaintenanceUID != v.uid && other.DoneTime == nil {
 				n.startedBy = append(n.startedBy, other.MaintenanceName)
 			}
 		}
-		if admission := maintenance.AdmissionOf(node, v.uid); n.Phase == phaseDone && admission.DrainedTime == nil {
+		if n.Phase == phaseDone && admission.DrainedTime == nil {
 			n.Skipped = true
 			r.SkippedNodes, r.skipped = r.SkippedNodes+1, append(r.skipped, n.Name)
 		}
-		n.addHealth(node, maintenance.AdmissionOf(node, v.uid), r.CompleteNodes)
+		n.addHealth(node, admission, r.CompleteNodes)
 		switch {
 		case n.Phase == phaseFailed && slices.Contains(r.acknowledged, node.UID):
 			r.AcknowledgedNodes++
@@ -189,8 +188,7 @@ func (v *view) skippedNodesText() string {
 func (v *view) hasPhases() bool { return len(v.Nodes) > 0 && v.Nodes[0].Phase != "" }
 
 // phaseOf returns the phase of a node, and since when it has it, if that is known.
-func phaseOf(v *view, node *corev1.Node) (nodePhase, *metav1.Time) {
-	admission := maintenance.AdmissionOf(node, v.uid)
+func phaseOf(v *view, node *corev1.Node, admission *corev1.MaintenanceAdmission) (nodePhase, *metav1.Time) {
 	switch {
 	case admission == nil && needsAdmission(v, node):
 		return phaseWaiting, nil
@@ -229,11 +227,8 @@ func hasPodsAgain(node *corev1.Node, admission *corev1.MaintenanceAdmission, ski
 
 // hasPodsAfterDrain reports whether the node of an admission was drained, is not given back, and has pods.
 func hasPodsAfterDrain(node *corev1.Node, admission *corev1.MaintenanceAdmission) bool {
-	drained := func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeDrained && c.Status == corev1.ConditionTrue
-	}
 	return admission != nil && admission.DrainedTime != nil && admission.ReturningTime == nil && admission.DoneTime == nil && podsLeftOn(node) > 0 &&
-		!slices.ContainsFunc(node.Status.Conditions, drained)
+		!saysDrained(node)
 }
 
 // mayBeOfOthers reports whether the maintenance of an admission skips pods, and another one drains the node, so that the
@@ -335,3 +330,30 @@ func readyTransition(node *corev1.Node) *metav1.Time {
 	}
 	return &node.Status.Conditions[at].LastTransitionTime
 }
+
+// failedNodes are the nodes of a rollout that did not come back in time, by name. The status of the maintenance has
+// only the first names: a node that was created again has the name of one that has failed.
+type failedNodes []*corev1.Node
+
+// failedNodesOf returns those of the nodes that have failed to come back to the maintenance.
+func failedNodesOf(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) failedNodes {
+	return sorted(filtered(nodes, func(node *corev1.Node) bool {
+		admission := maintenance.AdmissionOf(node, nm.UID)
+		return admission != nil && admission.FailedTime != nil && admission.DoneTime == nil
+	}))
+}
+
+// halt reports whether these nodes halt the rollout: more of them are not acknowledged than may fail.
+func (f failedNodes) halt(nm *coordinationv1alpha1.NodeMaintenance) bool {
+	if !isHalted(nm) {
+		return false
+	}
+	unacknowledged := filtered(f, func(node *corev1.Node) bool { return !slices.Contains(nm.Spec.Rollout.AcknowledgedNodeUIDs, node.UID) })
+	return len(unacknowledged) > int(ptr.Deref(nm.Spec.Rollout.MaxFailedNodes, 0))
+}
+
+// names names the first of the nodes.
+func (f failedNodes) names() string { return listFirst(namesOf(f), maxFailedNames) }
+
+// maxFailedNames is how many failed nodes are named, as in the status of a maintenance.
+const maxFailedNames = 10

@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 )
 
 // rolloutPlan says in which batches nodes would be drained. The controller begins with a node as soon
@@ -60,8 +64,8 @@ type rolloutPlan struct {
 	// Capacity says whether the pods of the largest batch find a place.
 	Capacity *capacityHint `json:"capacity,omitempty"`
 
-	// batchOf has the batch of each node, from 0.
-	batchOf map[string]int
+	// batches has the batch of each node, from 0.
+	batches map[string]int
 }
 
 // stuckNodes are nodes that wait for the same reason, which does not end by itself.
@@ -116,7 +120,7 @@ func (p *rolloutPlan) remainingNodes(nm *coordinationv1alpha1.NodeMaintenance, n
 
 // planRollout plans the batches of the nodes, and returns the nodes that are drained in them.
 func (s *podSnapshot) planRollout(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node, now time.Time) []*corev1.Node {
-	p := &rolloutPlan{Batches: [][]string{}, Budgets: []nodeBudgetPlan{}, BudgetsNotServed: s.budgetsNotServed, Halted: isHalted(nm), batchOf: map[string]int{}}
+	p := &rolloutPlan{Batches: [][]string{}, Budgets: []nodeBudgetPlan{}, BudgetsNotServed: s.budgetsNotServed, Halted: isHalted(nm), batches: map[string]int{}}
 	slots := len(nodes)
 	if rollout := nm.Spec.Rollout; rollout != nil {
 		p.Paused = rollout.Paused
@@ -135,12 +139,20 @@ func (s *podSnapshot) planRollout(nm *coordinationv1alpha1.NodeMaintenance, node
 	p.Batches, p.Stuck = f.run(remaining)
 	for i, batch := range p.Batches {
 		for _, name := range batch {
-			p.batchOf[name] = i
+			p.batches[name] = i
 		}
 	}
 	p.Pace = paceOf(s.nodes, nm.UID, now)
 	s.rollout = p
 	return remaining
+}
+
+// batchOf returns the number of the batch with which a node is drained; 0 if all are drained at the same time.
+func (p *rolloutPlan) batchOf(node string) int {
+	if p == nil {
+		return 0
+	}
+	return p.batches[node]
 }
 
 // paceOf returns the pace of the last hour: that of the maintenance if it has given back a node, and
@@ -241,11 +253,9 @@ func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots
 			continue // The server refuses it.
 		}
 		b := &budgetForecast{NodeMaintenanceBudget: budget, matcher: matcher, taken: map[string]int{}}
-		for _, node := range s.nodes {
-			if matcher.Matches(node) {
-				b.all++
-				b.count(newNodeForecast(node))
-			}
+		for _, node := range filtered(s.nodes, matcher.Matches) {
+			b.all++
+			b.count(newNodeForecast(node))
 		}
 		f.budgets = append(f.budgets, b)
 	}
@@ -256,18 +266,11 @@ func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots
 func (f *forecast) sharedWindows(nodes []*corev1.Node) []string {
 	shared := sets.New[string]()
 	for _, node := range nodes {
-		var windowed []*budgetForecast
-		for _, b := range f.budgets {
-			if len(b.Spec.Windows) > 0 && b.matcher.Matches(node) {
-				windowed = append(windowed, b)
-			}
-		}
+		windowed := filtered(f.budgets, func(b *budgetForecast) bool { return len(b.Spec.Windows) > 0 && b.matcher.Matches(node) })
 		if slices.ContainsFunc(windowed, func(b *budgetForecast) bool {
 			return !apiequality.Semantic.DeepEqual(b.Spec.Windows, windowed[0].Spec.Windows)
 		}) {
-			for _, b := range windowed {
-				shared.Insert(b.Name)
-			}
+			shared.Insert(namesOf(windowed)...)
 		}
 	}
 	return sets.List(shared)
@@ -302,12 +305,7 @@ func (b *budgetForecast) max() int { return scaled(b.Spec.MaxUnavailable, b.all)
 
 // planOf returns what a plan says of the budget as it is now.
 func (b *budgetForecast) planOf(nodes []*corev1.Node) nodeBudgetPlan {
-	p := nodeBudgetPlan{Name: b.Name, MaxUnavailable: b.max(), Unavailable: b.unavailable, NextWindowTime: b.Status.NextWindowTime}
-	for _, node := range nodes {
-		if b.matcher.Matches(node) {
-			p.Nodes++
-		}
-	}
+	p := nodeBudgetPlan{Name: b.Name, Nodes: len(filtered(nodes, b.matcher.Matches)), MaxUnavailable: b.max(), Unavailable: b.unavailable, NextWindowTime: b.Status.NextWindowTime}
 	if topology := b.Spec.Topology; topology != nil {
 		p.TopologyKey, p.MaxDomains = topology.Key, int(topology.MaxDomains)
 	}
@@ -323,18 +321,13 @@ func (b *budgetForecast) planOf(nodes []*corev1.Node) nodeBudgetPlan {
 func (f *forecast) run(nodes []*corev1.Node) (batches [][]string, stuck []stuckNodes) {
 	batch := f.sort(nodes)
 	batches = [][]string{}
-	for {
-		batch = f.fill(batch)
-		if len(batch) == 0 {
-			return batches, f.stuck()
-		}
-		var names []string
+	for batch = f.fill(batch); len(batch) > 0; batch = f.fill(nil) {
+		batches = append(batches, namesOf(batch))
 		for _, node := range batch {
-			names = append(names, node.Name)
-			f.release(node)
+			node.release()
 		}
-		batches, batch = append(batches, names), nil
 	}
+	return batches, f.stuck()
 }
 
 // sort sorts the nodes as the controller does, and returns those with which it has begun.
@@ -343,14 +336,11 @@ func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 		node := newNodeForecast(object)
 		node.order = maintenance.NodeOrder(object.Name, f.nodes)
 		node.young = !f.created.IsZero() && object.CreationTimestamp.After(f.created.Time)
-		for _, b := range f.budgets {
-			if !b.matcher.Matches(object) {
-				continue
-			}
+		node.budgets = filtered(f.budgets, func(b *budgetForecast) bool { return b.matcher.Matches(object) })
+		for _, b := range node.budgets {
 			if b.Spec.Topology != nil {
 				node.domains = append(node.domains, b.domainOf(object))
 			}
-			node.budgets = append(node.budgets, b)
 		}
 		if f.uid != "" && maintenance.AdmissionOf(object, f.uid) != nil {
 			begun = append(begun, node)
@@ -435,21 +425,22 @@ func (b *budgetForecast) domainsWith(domain string) int {
 
 // take counts a node that is drained.
 func (n *nodeForecast) take() {
+	if n.taken {
+		return
+	}
 	for _, b := range n.budgets {
-		if !n.unavailable && !n.taken {
+		if !n.unavailable {
 			b.unavailable++
 		}
-		if !n.disrupted && !n.taken {
+		if !n.disrupted {
 			b.disrupted++
 		}
-		if !n.taken {
-			b.taken[b.domainOf(n.Node)]++
-		}
+		b.taken[b.domainOf(n.Node)]++
 	}
 }
 
 // release counts a node that is given back. It is available then, also if it was not before.
-func (f *forecast) release(n *nodeForecast) {
+func (n *nodeForecast) release() {
 	for _, b := range n.budgets {
 		b.unavailable--
 		b.disrupted--
@@ -475,4 +466,169 @@ func (f *forecast) stuck() []stuckNodes {
 		all[at].Nodes = append(all[at].Nodes, node.Name)
 	}
 	return all
+}
+
+// capacityHint says whether the pods of a batch find a place on the nodes that stay schedulable. It is
+// a hint: it puts each pod, the largest first, on the first node where it fits by requests, node
+// selector, required node affinity and tolerations. It knows neither volumes, nor affinity between
+// pods, spreading, preemption and autoscalers.
+type capacityHint struct {
+	// Batch is the number of the batch with the most pods that need another node, from 1.
+	Batch int `json:"batch"`
+	Nodes int `json:"nodes"`
+	Pods  int `json:"pods"`
+	// SchedulableNodes is how many other nodes are Ready and schedulable.
+	SchedulableNodes int `json:"schedulableNodes"`
+	// Unplaced are the pods without a place.
+	Unplaced []unplacedPod `json:"unplaced"`
+}
+
+// unplacedPod is a pod without a place.
+type unplacedPod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Lacks are the resources of which no node that the pod may run on has enough left. Empty if there
+	// is no such node, or if each resource is left somewhere.
+	Lacks []corev1.ResourceName `json:"lacks,omitempty"`
+	// NoNode is true if there is no node on which the pod may run, however much is left there.
+	NoNode bool `json:"noNode,omitempty"`
+}
+
+// addCapacity adds the hint for the batch with the most pods, unless no pod needs another node.
+func (p *rolloutPlan) addCapacity(s *podSnapshot) {
+	hint := &capacityHint{Unplaced: []unplacedPod{}}
+	var pods []*corev1.Pod
+	for i, batch := range p.Batches {
+		if moving := s.podsToMove(batch); len(moving) > len(pods) {
+			hint.Batch, hint.Nodes, pods = i+1, len(batch), moving
+		}
+	}
+	if len(pods) == 0 {
+		return
+	}
+	var places []freePlace
+	for _, node := range s.schedulable(sets.New(p.Batches[hint.Batch-1]...)) {
+		left := amountsOf(node.Status.Allocatable)
+		for name, amount := range s.used[node.Name] {
+			left[name] -= amount
+		}
+		places = append(places, freePlace{node, left})
+	}
+	hint.Pods, hint.SchedulableNodes = len(pods), len(places)
+	hint.placeAll(largestFirst(pods), places)
+	p.Capacity = hint
+}
+
+// placeAll puts pods on nodes. A pod with the same controller and requests as one that has found no
+// place is not tried: only less is left. A full cluster has many of them.
+func (h *capacityHint) placeAll(pods []requestingPod, places []freePlace) {
+	type failure struct {
+		requests amounts
+		why      *unplacedPod
+	}
+	failures := map[types.UID]failure{}
+	for _, pod := range pods {
+		var controller types.UID
+		if owner := metav1.GetControllerOf(pod.Pod); owner != nil {
+			controller = owner.UID
+		}
+		known, found := failures[controller]
+		if !found || controller == "" || !maps.Equal(known.requests, pod.requests) {
+			known = failure{pod.requests, place(pod, places)}
+		}
+		if known.why == nil {
+			continue
+		}
+		failures[controller] = known
+		h.Unplaced = append(h.Unplaced, unplacedPod{pod.Namespace, pod.Name, known.why.Lacks, known.why.NoNode})
+	}
+}
+
+// podsToMove returns the pods of nodes that are created again elsewhere.
+func (s *podSnapshot) podsToMove(nodes []string) []*corev1.Pod {
+	pods := slices.Concat(mapped(nodes, func(node string) []*corev1.Pod { return s.pods[node] })...)
+	return filtered(pods, func(pod *corev1.Pod) bool {
+		return s.kept[pod] == nil && maintenance.IsLeft(pod) && maintenance.PodTypeOf(pod) == corev1.PodTypeDefault && metav1.GetControllerOf(pod) != nil
+	})
+}
+
+// freePlace is a node with what is left there.
+type freePlace struct {
+	*corev1.Node
+	left amounts
+}
+
+// schedulable returns the nodes that are Ready and schedulable while some are drained.
+func (s *podSnapshot) schedulable(drained sets.Set[string]) []*corev1.Node {
+	return filtered(s.nodes, func(node *corev1.Node) bool { return !drained.Has(node.Name) && maintenance.IsAvailable(node) })
+}
+
+// largestFirst sorts pods by their requests: small ones find a place between large ones.
+func largestFirst(pods []*corev1.Pod) []requestingPod {
+	sorted := mapped(pods, func(pod *corev1.Pod) requestingPod {
+		return requestingPod{pod, requestsOf(pod), nodeaffinity.GetRequiredNodeAffinity(pod)}
+	})
+	slices.SortStableFunc(sorted, func(a, b requestingPod) int {
+		return cmp.Or(cmp.Compare(b.requests[corev1.ResourceCPU], a.requests[corev1.ResourceCPU]), cmp.Compare(b.requests[corev1.ResourceMemory], a.requests[corev1.ResourceMemory]))
+	})
+	return sorted
+}
+
+type requestingPod struct {
+	*corev1.Pod
+	requests amounts
+	affinity nodeaffinity.RequiredNodeAffinity
+}
+
+// place puts a pod on the first node where it fits. It returns why there is none, without the name of
+// the pod, or nil.
+func place(pod requestingPod, places []freePlace) *unplacedPod {
+	for i := range places {
+		if len(pod.lacking(places[i].left)) > 0 || !mayRunOn(pod, places[i].Node) {
+			continue
+		}
+		for name, amount := range pod.requests {
+			places[i].left[name] -= amount
+		}
+		return nil
+	}
+	return whyUnplaced(pod, places)
+}
+
+// lacking returns the resources of which not enough is left for the pod.
+func (p *requestingPod) lacking(left amounts) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for name, amount := range p.requests {
+		if amount > 0 && left[name] < amount {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func whyUnplaced(pod requestingPod, places []freePlace) *unplacedPod {
+	unplaced := &unplacedPod{NoNode: true}
+	lacks := sets.KeySet(pod.requests)
+	for i := range places {
+		if mayRunOn(pod, places[i].Node) {
+			unplaced.NoNode = false
+			lacks = lacks.Intersection(sets.New(pod.lacking(places[i].left)...))
+		}
+	}
+	if !unplaced.NoNode && lacks.Len() > 0 {
+		unplaced.Lacks = sets.List(lacks)
+	}
+	return unplaced
+}
+
+// mayRunOn reports whether the pod may run on the node, whatever is left there.
+func mayRunOn(pod requestingPod, node *corev1.Node) bool {
+	matches, err := pod.affinity.Match(node)
+	if err != nil || !matches {
+		return false
+	}
+	_, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, func(taint *corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+	}, true)
+	return !untolerated
 }

@@ -365,8 +365,8 @@ func TestCapacityOfLargestBatch(t *testing.T) {
 func TestWarningsOfBatches(t *testing.T) {
 	plan := func(rollout *coordinationv1alpha1.NodeMaintenanceRollout) []warning {
 		s := snapshotOf(readyNode("n1"), readyNode("n2"), newPod("web-0", "n1"), newPod("web-1", "n2"), newPod("job-0", "n1").ownedBy("Job"), newPod("job-1", "n2").ownedBy("Job"))
-		s.owners().ready[workload{"ReplicaSet", "default", "set"}] = 2
-		s.owners().jobs[workload{"Job", "default", "set"}] = newJob("set", ptr.To[int32](1), 0)
+		put(&s.workloads.ready, workload{"ReplicaSet", "default", "set"}, 2)
+		put(&s.workloads.jobs, workload{"Job", "default", "set"}, newJob("set", ptr.To[int32](1), 0))
 		if rollout != nil {
 			s.planRollout(s.selecting(rollout), s.nodes, testNow)
 		}

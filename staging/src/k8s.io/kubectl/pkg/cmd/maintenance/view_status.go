@@ -17,15 +17,19 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 )
@@ -56,11 +60,11 @@ type view struct {
 	DrainMessage string `json:"drainMessage,omitempty"`
 	// ETA is the latest time at which pods are expected to be gone.
 	ETA   *metav1.Time `json:"eta,omitempty"`
-	Nodes []nodeView   `json:"nodes"`
+	Nodes []*nodeView  `json:"nodes"`
 	// Blockers are those that the controller publishes, in its order: those that need an
 	// intervention first. BlockerCount also counts those that the status does not list.
-	Blockers     []blockerView `json:"blockers"`
-	BlockerCount int           `json:"blockerCount"`
+	Blockers     []*blockerView `json:"blockers"`
+	BlockerCount int            `json:"blockerCount"`
 	// Condition is the message of the condition Drained.
 	Condition string `json:"condition,omitempty"`
 	// Rollout is nil if all nodes are drained at the same time.
@@ -158,7 +162,7 @@ type nodeView struct {
 
 // isHeld reports whether a node stays cordoned.
 func (v *view) isHeld() bool {
-	return slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return node.Cordoned })
+	return slices.ContainsFunc(v.Nodes, func(node *nodeView) bool { return node.Cordoned })
 }
 
 // needsController reports whether the controller has to act for the maintenance to go on.
@@ -195,18 +199,19 @@ type blockerView struct {
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// viewsOf returns the views of all maintenances of a snapshot.
-func viewsOf(s *snapshot) []view {
-	views := []view{}
-	for _, nm := range s.maintenances {
-		views = append(views, viewOf(nm, s))
-	}
-	return views
+func viewNames(views []*view) []string {
+	return mapped(views, func(v *view) string { return v.Name })
 }
 
-func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
+// viewsOf returns the views of all maintenances of a snapshot.
+func viewsOf(s *snapshot) []*view {
+	views := mapped(s.maintenances, func(nm *coordinationv1alpha1.NodeMaintenance) *view { return viewOf(nm, s) })
+	return append([]*view{}, views...) // JSON has a list in any case.
+}
+
+func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) *view {
 	drain := &nm.Status.DrainStatus
-	v := view{
+	v := &view{
 		Name: nm.Name, Stage: nm.Spec.Stage, Reason: nm.Spec.Reason,
 		Deleting:      nm.DeletionTimestamp != nil,
 		Outcome:       outcomeOf(nm),
@@ -218,8 +223,8 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 		PodsSkipped:   int(drain.SkippedPods),
 		Targets:       drain.ReachedDrainTargets,
 		DrainMessage:  drain.DrainMessage,
-		Nodes:         []nodeView{},
-		Blockers:      []blockerView{},
+		Nodes:         []*nodeView{},
+		Blockers:      []*blockerView{},
 		Unreadable:    s.unreadable,
 		Rollout:       rolloutOf(nm),
 		uid:           nm.UID,
@@ -234,9 +239,8 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) view {
 			v.StageStarted = stage.StartTimestamp
 		}
 	}
-	if condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained)); condition != nil {
-		v.Condition = condition.Message
-		v.wasDrained = condition.Status == metav1.ConditionTrue
+	if condition := drainedCondition(nm); condition != nil {
+		v.Condition, v.wasDrained = condition.Message, condition.Status == metav1.ConditionTrue
 	}
 	if s.readable("nodes") {
 		nodes := s.selectedNodes(nm.Spec.NodeSelector)
@@ -269,21 +273,19 @@ func lastChange(nm *coordinationv1alpha1.NodeMaintenance) time.Time {
 // settle makes the view agree with the controller, which has found that no pod is left: the nodes
 // are read separately, and may be older.
 func (v *view) settle() {
-	v.PodsPending, v.PodsEvicting, v.PodsBlocked = 0, 0, 0
-	v.ETA = nil
+	v.PodsPending, v.PodsEvicting, v.PodsBlocked, v.ETA = 0, 0, 0, nil
 	// A drained node is cordoned, but its status may not be written. The other blockers concern nodes
 	// that the maintenance does not select any more.
-	v.Blockers = slices.DeleteFunc(v.Blockers, func(b blockerView) bool {
-		return !b.Cause.OfNode() || b.Cause == maintenance.HoldCordonFailed && slices.ContainsFunc(v.Nodes, func(node nodeView) bool { return b.isOfNode(node.Name) })
+	v.Blockers = slices.DeleteFunc(v.Blockers, func(b *blockerView) bool {
+		return !b.Cause.OfNode() || b.Cause == maintenance.HoldCordonFailed && slices.ContainsFunc(v.Nodes, func(node *nodeView) bool { return b.isOfNode(node.Name) })
 	})
 	v.BlockerCount = len(v.Blockers)
-	for i := range v.Nodes {
-		node := &v.Nodes[i]
+	for _, node := range v.Nodes {
 		if node.Phase == phaseReturning || node.Phase == phaseDone {
 			continue // It runs pods again.
 		}
-		node.Drained, node.Cordoned, node.Message = true, true, "Drained"
-		node.PodsPending, node.PodsEvicting, node.PodsBlocked = 0, 0, 0
+		node.Cordoned = true
+		node.setDrained("Drained")
 	}
 	if len(v.Nodes) > 0 {
 		v.DrainedNodes = len(v.Nodes)
@@ -310,38 +312,38 @@ func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
 // when it returns true: a condition that was written for another stage or another selector is not
 // about these nodes, and a maintenance that is being deleted releases its nodes.
 func isDrained(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	condition := meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+	condition := drainedCondition(nm)
+	return isCurrent(nm, condition) && condition.Status == metav1.ConditionTrue
+}
+
+func drainedCondition(nm *coordinationv1alpha1.NodeMaintenance) *metav1.Condition {
+	return meta.FindStatusCondition(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
+}
+
+// isCurrent reports whether the condition is about the drain of the nodes that are selected now.
+func isCurrent(nm *coordinationv1alpha1.NodeMaintenance, condition *metav1.Condition) bool {
 	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && nm.DeletionTimestamp == nil &&
-		nm.Status.ObservedGeneration == nm.Generation &&
-		condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == nm.Generation
+		nm.Status.ObservedGeneration == nm.Generation && condition != nil && condition.ObservedGeneration == nm.Generation
 }
 
 // isCompleted reports whether the nodes are released: the controller removes its finalizer then.
 func isCompleted(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && nm.Status.ObservedGeneration == nm.Generation && !hasFinalizer(nm)
-}
-
-func hasFinalizer(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	for _, finalizer := range nm.Finalizers {
-		if finalizer == coordinationv1alpha1.NodeMaintenanceFinalizer {
-			return true
-		}
-	}
-	return false
+	return nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && nm.Status.ObservedGeneration == nm.Generation && !slices.Contains(nm.Finalizers, coordinationv1alpha1.NodeMaintenanceFinalizer)
 }
 
 // addNodes adds the nodes with what the controller has published on each. Their number replaces
 // that of the status, which is 0 before the controller has observed the maintenance.
 func (v *view) addNodes(nodes []*corev1.Node, s *snapshot) {
-	var holders map[string][]string
-	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
-		holders = holdersOfNodes(s)
-	}
 	drained := 0
+	var coversOf func(node *corev1.Node) []coverView
+	if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+		coversOf = s.covers(v.Name)
+	}
 	for _, node := range nodes {
 		n := nodeViewOf(node)
-		if v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && n.Cordoned {
-			n.ClaimedBy = holders[n.Name]
+		if coversOf != nil && n.Cordoned {
+			holders := filtered(coversOf(node), func(cover coverView) bool { return cordons(cover.Stage) })
+			n.ClaimedBy = mapped(holders, func(cover coverView) string { return cover.Name })
 		}
 		if n.Drained {
 			drained++
@@ -372,51 +374,48 @@ func (v *view) addDrainedButForOthers(nodes []*corev1.Node, most int) int {
 	for i, node := range nodes {
 		admission := maintenance.AdmissionOf(node, v.uid)
 		if hasPodsAfterDrain(node, admission) && mayBeOfOthers(node, admission, v.skips) {
-			found = append(found, &v.Nodes[i])
+			found = append(found, v.Nodes[i])
 		}
 	}
 	if len(found) > most {
 		return 0
 	}
 	for _, node := range found {
-		node.Drained, node.Message = true, drainedButForOthers
-		node.PodsPending, node.PodsEvicting, node.PodsBlocked = 0, 0, 0
+		node.setDrained(drainedButForOthers)
 	}
 	return len(found)
+}
+
+// setDrained shows the node as drained, without pods.
+func (n *nodeView) setDrained(message string) {
+	n.Drained, n.Message = true, message
+	n.PodsPending, n.PodsEvicting, n.PodsBlocked = 0, 0, 0
 }
 
 // maxHeldNodes is how many of the nodes that the same maintenances claim are named.
 const maxHeldNodes = 5
 
-// holdersOfNodes returns, by node, the maintenances that keep it cordoned.
-func holdersOfNodes(s *snapshot) map[string][]string {
-	holders := map[string][]string{}
-	for _, nm := range s.maintenances {
-		holds := nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
-		if !holds {
-			continue
-		}
-		for _, node := range s.selectedNodes(nm.Spec.NodeSelector) {
-			holders[node.Name] = append(holders[node.Name], nm.Name)
-		}
-	}
-	return holders
-}
-
-func nodeViewOf(node *corev1.Node) nodeView {
-	n := nodeView{Name: node.Name, Cordoned: node.Spec.Unschedulable}
+func nodeViewOf(node *corev1.Node) *nodeView {
+	n := &nodeView{Name: node.Name, Cordoned: node.Spec.Unschedulable, Drained: saysDrained(node)}
 	if status := node.Status.MaintenanceStatus; status != nil {
 		n.PodsPending, n.PodsEvicting = int(status.PodsPendingEvictionRequest), int(status.ActiveEvictionRequests)
 		n.PodsBlocked = int(status.BlockedPods)
 		n.PodsGone = max(0, int(status.InitialPods)-n.podsLeft())
 		n.Targets, n.Message = status.DrainTargets, status.DrainMessage
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeDrained {
-			n.Drained = condition.Status == corev1.ConditionTrue
-		}
-	}
 	return n
+}
+
+// saysDrained reports whether the node has the condition Drained.
+func saysDrained(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeDrained && c.Status == corev1.ConditionTrue
+	})
+}
+
+// cordons reports whether the nodes of a maintenance in this stage are kept cordoned.
+func cordons(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
+	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain
 }
 
 // addBlockers adds the blockers that the controller publishes.
@@ -425,13 +424,13 @@ func (v *view) addBlockers(nm *coordinationv1alpha1.NodeMaintenance) {
 		return
 	}
 	drain := &nm.Status.DrainStatus
-	for i := range drain.Blockers {
-		b := blockerViewOf(&drain.Blockers[i])
+	for _, published := range drain.Blockers {
+		b := blockerViewOf(&published)
 		if b.ETA != nil && (v.ETA == nil || v.ETA.Before(b.ETA)) {
 			v.ETA = b.ETA
 		}
-		for j := range v.Nodes {
-			v.Nodes[j].stuck = v.Nodes[j].stuck || b.isOfNode(v.Nodes[j].Name)
+		for _, node := range v.Nodes {
+			node.stuck = node.stuck || b.isOfNode(node.Name)
 		}
 		v.Blockers = append(v.Blockers, b)
 	}
@@ -441,18 +440,12 @@ func (v *view) addBlockers(nm *coordinationv1alpha1.NodeMaintenance) {
 // publishesBlockers reports whether the blockers in the status are those of the stage. Until the
 // controller has observed the stage Complete, they are those of the previous stage.
 func publishesBlockers(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	switch nm.Spec.Stage {
-	case coordinationv1alpha1.NodeMaintenanceStageCordon, coordinationv1alpha1.NodeMaintenanceStageDrain:
-		return true
-	case coordinationv1alpha1.NodeMaintenanceStageComplete:
-		return nm.Status.ObservedGeneration == nm.Generation
-	}
-	return false
+	return cordons(nm.Spec.Stage) || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && nm.Status.ObservedGeneration == nm.Generation
 }
 
-func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) blockerView {
+func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) *blockerView {
 	cause := maintenance.HoldCause(published.Cause)
-	b := blockerView{
+	b := &blockerView{
 		Cause: cause, Name: published.Name, Blocked: cause.Blocked(), Pods: int(published.PodCount), Nodes: int(published.NodeCount),
 		First: []string{}, Since: published.SinceTime, ETA: published.ExpectedFinishTime, Message: plaintext.Line(published.Message),
 	}
@@ -478,21 +471,14 @@ func (v *view) isUncordoned(node *nodeView) bool {
 	if node.Phase == phaseWaiting || node.Phase == phaseDone {
 		return false
 	}
-	cordons := v.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon || v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain
-	return cordons && v.StageStarted != nil && v.observed && !node.Cordoned
+	return cordons(v.Stage) && v.StageStarted != nil && v.observed && !node.Cordoned
 }
 
 // unexplained names the nodes that are not cordoned and that no blocker concerns. A blocker names
 // one node and counts the others. It may concern nodes that are not selected any more.
 func (v *view) unexplained() []string {
-	var names []string
-	for i := range v.Nodes {
-		if v.isUncordoned(&v.Nodes[i]) {
-			names = append(names, v.Nodes[i].Name)
-		}
-	}
-	for i := range v.Blockers {
-		b := &v.Blockers[i]
+	names := mapped(filtered(v.Nodes, v.isUncordoned), func(node *nodeView) string { return node.Name })
+	for _, b := range v.Blockers {
 		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
 			continue
 		}
@@ -512,13 +498,140 @@ func (b *blockerView) key() string { return string(b.Cause) + " " + b.Name }
 type progress map[string]int
 
 // apply sets how many pods have left since its first call.
-func (p progress) apply(views []view) {
-	for i := range views {
-		for j := range views[i].Nodes {
-			node := &views[i].Nodes[j]
-			key := fmt.Sprintf("%s/%s", views[i].Name, node.Name)
+func (p progress) apply(views []*view) {
+	for _, v := range views {
+		for _, node := range v.Nodes {
+			key := v.Name + "/" + node.Name
 			p[key] = max(p[key], node.PodsGone+node.podsLeft())
 			node.PodsGone = p[key] - node.podsLeft()
 		}
 	}
+}
+
+// undrainedReason says why the nodes of a maintenance do not count as drained; empty if they do.
+// The selector is that at the start of the command.
+func undrainedReason(v *view, selector *corev1.NodeSelector) string {
+	switch {
+	case v.Outcome == outcomeDeleted:
+		return "was deleted: its nodes are released"
+	case v.Outcome == outcomeReplaced:
+		return "was deleted: its nodes are released; another maintenance has its name now"
+	case v.nodeless && v.selectsByName():
+		return "selects no node: none of those that it names exists"
+	case v.nodeless:
+		return "selects no node any more: its nodes were deleted, or have other labels"
+	case v.Deleting:
+		return "is being deleted: its nodes are released"
+	case v.Rollout != nil && v.Rollout.own && v.Outcome == outcomeCompleted:
+		return cmp.Or(v.Rollout.incompleteReason(v.SelectedNodes), v.skippedReason(), v.lostReason())
+	case v.Rollout != nil && v.Rollout.own && v.Outcome != outcomeDone:
+		return "is not done"
+	case v.Outcome == outcomeCompleted && v.wasDrained:
+		return "was drained and then completed: its nodes are released and may run pods again"
+	case v.Outcome == outcomeCompleted:
+		return "was completed before it was drained: its nodes are released"
+	case v.Outcome != outcomeDrained && v.Outcome != outcomeDone:
+		return "is not drained"
+	case v.skippedReason() != "":
+		return v.skippedReason()
+	case !apiequality.Semantic.DeepEqual(v.selector, selector):
+		return strings.ToLower("is "+string(v.Outcome)) + ", but its node selector has changed: nodes that it no longer selects are released"
+	}
+	return v.lostReason()
+}
+
+// lostReason names the nodes that were released before they were drained: their pods run. Empty if there are none.
+func (v *view) lostReason() string {
+	if len(v.lost) == 0 {
+		return ""
+	}
+	return "has not drained " + listFirst(v.lost, maxHeldNodes) + ", which it no longer selects: released undrained"
+}
+
+// skippedReason names the nodes that were completed before they were drained: their pods run. Empty if there are
+// none.
+func (v *view) skippedReason() string {
+	if v.Rollout == nil || v.Rollout.SkippedNodes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("has not drained %d of %s, which somebody has completed before: %s", v.Rollout.SkippedNodes, counted(v.SelectedNodes, "node", "nodes"),
+		listFirst(v.Rollout.skipped, maxHeldNodes))
+}
+
+// isEnded reports whether a maintenance is drained, or can no longer become drained.
+func isEnded(v *view) bool { return v.Outcome != "" || v.Deleting || v.nodeless }
+
+// incompleteReason says how many nodes a rollout had not given back one by one when it was completed;
+// empty if none.
+func (r *rolloutView) incompleteReason(nodes int) string {
+	if r.DoneNodes >= nodes {
+		return ""
+	}
+	return fmt.Sprintf("was completed when %d of %s were done: the others are released", r.DoneNodes, counted(nodes, "node", "nodes"))
+}
+
+// selectsByName reports whether all terms of the selector name a node.
+func (v *view) selectsByName() bool {
+	return v.selector != nil && !slices.ContainsFunc(v.selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		_, named := maintenance.NamedNode(&term)
+		return !named
+	})
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// listPods joins the first names, and counts the others.
+func listPods(first []string, pods int) string {
+	text := strings.Join(first, ", ")
+	if more := pods - len(first); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// listFirst joins as many names as may be named, and counts the others.
+func listFirst(names []string, limit int) string {
+	return listPods(names[:min(limit, len(names))], len(names))
+}
+
+// elapsed is never negative: the clock of the writer of the time may be ahead.
+func elapsed(now time.Time, at metav1.Time) string {
+	return duration.HumanDuration(max(0, now.Sub(at.Time)))
+}
+
+// timeAndRemainder is a time and how far away it is, with the date unless it is today.
+func timeAndRemainder(now time.Time, at metav1.Time) string {
+	return formatTime(now, at, time.TimeOnly)
+}
+
+// windowTime is timeAndRemainder with the time zone, because people in several zones agree upon windows, which
+// open at full minutes.
+func windowTime(now time.Time, at metav1.Time) string { return formatTime(now, at, "15:04 MST") }
+
+func formatTime(now time.Time, at metav1.Time, format string) string {
+	local := at.In(now.Location())
+	if local.YearDay() != now.YearDay() || local.Year() != now.Year() {
+		format = time.DateOnly + " " + format
+	}
+	if remainder := at.Sub(now); remainder >= 0 {
+		return fmt.Sprintf("%s, in %s", local.Format(format), duration.HumanDuration(remainder))
+	}
+	return fmt.Sprintf("%s, %s ago", local.Format(format), elapsed(now, at))
+}
+
+// part is a number of things.
+type part struct {
+	count int
+	what  string
+}
+
+// listParts lists the numbers that are not 0.
+func listParts(parts ...part) string {
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.count <= 0 })
+	return strings.Join(mapped(parts, func(p part) string { return fmt.Sprintf("%d %s", p.count, p.what) }), ", ")
 }

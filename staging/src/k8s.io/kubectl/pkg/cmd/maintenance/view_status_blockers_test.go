@@ -94,7 +94,7 @@ func TestCompletionThatCannotWithdraw(t *testing.T) {
 	free := maintenanceStory{rack.DeepCopy()}
 	free.Status.DrainStatus.Blockers = nil
 	before := viewsIn(snapshotOf(free, newNode("node-1")))
-	if lines := strings.Join(changesOf(&before[0], &views[0]), "\n"); !strings.Contains(lines, "cannot be withdrawn") {
+	if lines := strings.Join(changesOf(before[0], views[0]), "\n"); !strings.Contains(lines, "cannot be withdrawn") {
 		t.Errorf("the log does not contain the reason: %q", lines)
 	}
 }
@@ -130,14 +130,14 @@ func TestLinesNameBlockersInTheFirstView(t *testing.T) {
 		}}
 		v := viewsIn(snapshotOf(rack, newNode("node-1")))[0]
 		line := "blocked: " + message + ": Node node-1"
-		before := view{Stage: drain, Blockers: []blockerView{{Cause: maintenance.HoldUnhandled, Name: "Static", Blocked: true, Pods: 1, First: []string{"a/b"}}}}
+		before := view{Stage: drain, Blockers: []*blockerView{{Cause: maintenance.HoldUnhandled, Name: "Static", Blocked: true, Pods: 1, First: []string{"a/b"}}}}
 		for name, old := range map[string]*view{"first view": nil, "another stage": &before} {
 			want := []string{"stage " + string(stage) + ", 1 node", line}
-			if diff := cmp.Diff(want, changesOf(old, &v)); diff != "" {
+			if diff := cmp.Diff(want, changesOf(old, v)); diff != "" {
 				t.Errorf("%s, %s (-want, +got):\n%s", stage, name, diff)
 			}
 		}
-		if lines := changesOf(&v, &v); len(lines) > 0 {
+		if lines := changesOf(v, v); len(lines) > 0 {
 			t.Errorf("%s: reported again: %q", stage, lines)
 		}
 	}
@@ -154,7 +154,7 @@ func TestDrainedNamesNodes(t *testing.T) {
 	if v.Outcome != outcomeDrained || len(v.Blockers) != 1 || v.Blockers[0].Object != "Node node-9" {
 		t.Errorf("outcome %q, blockers %+v", v.Outcome, v.Blockers)
 	}
-	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "1 node cannot be made schedulable")
+	contains(t, renderStatus([]*view{v}, testNow, defaultWidth), "1 node cannot be made schedulable")
 }
 
 // TestBlockersOfDrainedNodes verifies that a drained node whose status cannot be written is named,
@@ -173,7 +173,7 @@ func TestBlockersOfDrainedNodes(t *testing.T) {
 	if v.Outcome != outcomeDrained || len(v.Blockers) != 1 || v.Blockers[0].Cause != maintenance.HoldNodeStatusFailed {
 		t.Errorf("outcome %q, blockers %+v", v.Outcome, v.Blockers)
 	}
-	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "! 1 node has a status that cannot be written (no)", "Node node-2")
+	contains(t, renderStatus([]*view{v}, testNow, defaultWidth), "! 1 node has a status that cannot be written (no)", "Node node-2")
 }
 
 // TestStuckNodesComeFirst covers nodes with blocked pods, nodes that a blocker names, and nodes
@@ -200,13 +200,13 @@ func TestStuckNodesComeFirst(t *testing.T) {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 	v.StageStarted = ptr.To(ago(controllerPatience))
-	text := renderStatus([]view{v}, testNow, defaultWidth)
+	text := renderStatus([]*view{v}, testNow, defaultWidth)
 	contains(t, text, "Draining, not cordoned\n", "\n  Not cordoned: node-5. For the reason, see the events:\n  kubectl describe node node-5\n")
-	if early := renderStatus([]view{v}, v.StageStarted.Add(controllerPatience-1), defaultWidth); strings.Contains(early, "For the reason") {
+	if early := renderStatus([]*view{v}, v.StageStarted.Add(controllerPatience-1), defaultWidth); strings.Contains(early, "For the reason") {
 		t.Errorf("too early:\n%s", early)
 	}
 	v.Stage, v.Nodes[4].Message = cordon, ""
-	contains(t, renderStatus([]view{v}, testNow, defaultWidth), "node-5  Not cordoned, see: kubectl describe node node-5\n")
+	contains(t, renderStatus([]*view{v}, testNow, defaultWidth), "node-5  Not cordoned, see: kubectl describe node node-5\n")
 }
 
 // TestPublishedBlockersInLines verifies that the log and the error after a timeout name blockers.

@@ -89,11 +89,11 @@ func TestPodSelectors(t *testing.T) {
 }
 
 func missingNodes(t *testing.T, s *server, names []string) error {
-	existing, err := existingNodes(t.Context(), s, names)
+	found, err := existing(t.Context(), "node", names, s.CoreV1().Nodes())
 	if err != nil {
 		return err
 	}
-	return notFound(names, existing)
+	return notFound(names, found)
 }
 
 func TestMissingNodes(t *testing.T) {
@@ -124,13 +124,13 @@ func TestServedWithoutDiscovery(t *testing.T) {
 	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no permission"))
 	})
-	if err := requireServed(s); err != nil {
+	if err := require(s, resource, errNotServed); err != nil {
 		t.Error(err)
 	}
 	s.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("connection refused")
 	})
-	if err := requireServed(s); err == nil || errors.Is(err, errNotServed) {
+	if err := require(s, resource, errNotServed); err == nil || errors.Is(err, errNotServed) {
 		t.Errorf("a server that does not answer: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestFollowWaitsForAll(t *testing.T) {
 }
 
 // timedOut returns the error of a wait for drains that times out.
-func timedOut(last map[string]view) error {
+func timedOut(last map[string]*view) error {
 	f := &follower{goal: drained(isEnded), uids: map[string]types.UID{}, last: last}
 	for name := range last {
 		f.uids[name] = ""
@@ -192,29 +192,29 @@ func timedOut(last map[string]view) error {
 func TestTimedOut(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		last  map[string]view
+		last  map[string]*view
 		shown frame
 		code  int
 		want  string
 	}{
 		{"the connection is lost", nil, frame{trouble: "The view may be outdated."}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b\nThe view may be outdated."},
 		{"no view", nil, frame{}, exitTimedOut, "timed out; the maintenance continues: kubectl maintenance watch b"},
-		{"blocked", map[string]view{"b": viewsIn(blockedDrain())[0]}, frame{}, exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
+		{"blocked", map[string]*view{"b": viewsIn(blockedDrain())[0]}, frame{}, exitBlocked, `timed out while pods were blocked; the maintenance continues: kubectl maintenance watch b
 b: 2 pods wait for PodDisruptionBudget default/db: default/db-0, default/db-1
 b: 1 pod waits for interceptor backup.example.com, which has never reported: default/vm-1
 b: 1 pod is still terminating after the grace period (finalizers: example.com/keep): default/stuck-0`},
-		{"a node is blocked", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, frame{}, exitBlocked,
+		{"a node is blocked", map[string]*view{"b": {Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}}, frame{}, exitBlocked,
 			"timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n"},
-		{"a node is blocked, and a pod leaves", map[string]view{"b": {Blockers: []blockerView{
+		{"a node is blocked, and a pod leaves", map[string]*view{"b": {Blockers: []*blockerView{
 			{Cause: maintenance.HoldNodeStatusFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node has a status that cannot be written"}, {Cause: maintenance.HoldEvicting, Pods: 1},
 		}}}, frame{}, exitBlocked, "timed out while something was blocked; the maintenance continues: kubectl maintenance watch b\nb: 1 node has a status that cannot be written: Node n"},
-		{"no controller acts", map[string]view{"a": {observed: true, Outcome: outcomeDeleted}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
+		{"no controller acts", map[string]*view{"a": {observed: true, Outcome: outcomeDeleted}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
 			"timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch b\nNo controller has acted on b."},
-		{"no controller acts on one of two", map[string]view{"a": {observed: true}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
+		{"no controller acts on one of two", map[string]*view{"a": {observed: true}, "b": {}}, frame{unobserved: "No controller has acted on b."}, exitBlocked,
 			"timed out while no controller acted on some of them; the others continue: kubectl maintenance watch b\nNo controller has acted on b."},
-		{"the controller is silent", map[string]view{"b": {observed: true}}, frame{silent: "Its lease is old."}, exitBlocked,
+		{"the controller is silent", map[string]*view{"b": {observed: true}}, frame{silent: "Its lease is old."}, exitBlocked,
 			"timed out while no controller acted; nothing goes on before a controller acts: kubectl maintenance watch b\nIts lease is old."},
-		{"blocked, and no controller acts", map[string]view{"b": {Blockers: []blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}},
+		{"blocked, and no controller acts", map[string]*view{"b": {Blockers: []*blockerView{{Cause: maintenance.HoldCordonFailed, Blocked: true, Nodes: 1, Object: "Node n", Message: "1 node cannot be cordoned"}}}},
 			frame{silent: "Its lease is old."}, exitBlocked, "timed out while something was blocked; nothing goes on before a controller acts: kubectl maintenance watch b\nb: 1 node cannot be cordoned: Node n\nIts lease is old."},
 	} {
 		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: tc.last, shown: tc.shown}
@@ -298,7 +298,7 @@ func TestTimedOutWhileNodesWait(t *testing.T) {
 		if tc.waits {
 			want += "\nb: waiting: " + strings.Join(causes, "; ")
 		}
-		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: map[string]view{"b": viewsIn(withoutNodes(snapshotOf(m)))[0]}, shown: frame{now: testNow}}
+		f := &follower{goal: drained(isEnded), uids: map[string]types.UID{"b": ""}, last: map[string]*view{"b": viewsIn(withoutNodes(snapshotOf(m)))[0]}, shown: frame{now: testNow}}
 		err := f.timedOut()
 		if diff := cmp.Diff(want, err.Error()); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
@@ -384,7 +384,7 @@ func TestMoveOnDryRun(t *testing.T) {
 func TestRemainingEvictions(t *testing.T) {
 	over := newPod("vm-1", "node-1", migrate).asked().forbidding().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal, 0)
 	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newNode("node-2"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
-	nodes, _ := s.nodesWithRequests(s.maintenances[0])
+	nodes := namesOf(s.nodesWithRequests(s.maintenances[0]))
 	if diff := cmp.Diff([]string{"node-1"}, nodes); diff != "" {
 		t.Errorf("nodes (-want, +got):\n%s", diff)
 	}
@@ -423,8 +423,8 @@ func TestRemainingEvictionsAreBounded(t *testing.T) {
 
 // TestProgressOfTwo counts pods that have left separately for each maintenance of a node.
 func TestProgressOfTwo(t *testing.T) {
-	views := func(a, b int) []view {
-		return []view{{Name: "a", Nodes: []nodeView{{Name: "n", PodsPending: a}}}, {Name: "b", Nodes: []nodeView{{Name: "n", PodsPending: b}}}}
+	views := func(a, b int) []*view {
+		return []*view{{Name: "a", Nodes: []*nodeView{{Name: "n", PodsPending: a}}}, {Name: "b", Nodes: []*nodeView{{Name: "n", PodsPending: b}}}}
 	}
 	p := progress{}
 	p.apply(views(5, 2))
@@ -438,7 +438,7 @@ func TestProgressOfTwo(t *testing.T) {
 // TestProgressSinceTheDrainBegan shows how many pods have left before the command was started, and from then on also
 // those of pods that came later.
 func TestProgressSinceTheDrainBegan(t *testing.T) {
-	read := func(initial, pending, evicting int32) []view {
+	read := func(initial, pending, evicting int32) []*view {
 		node := drainingNode("node-1", pending, evicting, "Draining")
 		node.Status.MaintenanceStatus.InitialPods = initial
 		return viewsIn(snapshotOf(newMaintenance("rack", drain, "node-1").started(0), node))
@@ -456,7 +456,7 @@ func TestProgressSinceTheDrainBegan(t *testing.T) {
 	} {
 		views := read(step.initial, step.pending, step.evicting)
 		p.apply(views)
-		node := &views[0].Nodes[0]
+		node := views[0].Nodes[0]
 		if node.PodsGone != step.gone {
 			t.Errorf("%s: %d pods have left, want %d", step.what, node.PodsGone, step.gone)
 		}
@@ -465,7 +465,7 @@ func TestProgressSinceTheDrainBegan(t *testing.T) {
 		}
 	}
 	// The first look counts.
-	if node := &read(8, 2, 2)[0].Nodes[0]; node.PodsGone != 4 {
+	if node := read(8, 2, 2)[0].Nodes[0]; node.PodsGone != 4 {
 		t.Errorf("%d pods have left, want 4", node.PodsGone)
 	}
 }
@@ -533,7 +533,7 @@ func TestObserverIsWoken(t *testing.T) {
 // TestDrainedTextCountsSkippedPods verifies that the last line of a watch does not hide pods that stay.
 func TestDrainedTextCountsSkippedPods(t *testing.T) {
 	v := viewsIn(snapshotOf(newMaintenance("rack", drain, "node-1").started(time.Hour).drained().skipping(2), drainingNode("node-1", 0, 0, "Drained")))[0]
-	if got, want := drainedText(&v), "drained: no pod is left on 1 node; 2 are skipped and stay: spec.podPolicies"; got != want {
+	if got, want := drainedText(v), "drained: no pod is left on 1 node; 2 are skipped and stay: spec.podPolicies"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -544,7 +544,7 @@ func TestDrainedTextSaysWhyPodsStay(t *testing.T) {
 	const sentence = "2 DaemonSet pods stay, which nobody stops: feature gate A is off"
 	m.Status.Conditions[0].Message += " 1 pod stays, because spec.podPolicies skips it. " + sentence + "."
 	v := viewsIn(snapshotOf(m, drainingNode("node-1", 0, 0, "Drained")))[0]
-	if got, want := drainedText(&v), "drained: no pod is left on 1 node; 1 is skipped and stays: spec.podPolicies; "+sentence; got != want {
+	if got, want := drainedText(v), "drained: no pod is left on 1 node; 1 is skipped and stays: spec.podPolicies; "+sentence; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -122,7 +122,9 @@ func TestSurgeOfPods(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := snapshotOf(newNode("node-1"), tc.pod, newBudget("web", "web", 0))
-			s.setDeployments(tc.deployments)
+			for _, deployment := range tc.deployments {
+				s.addDeployment(deployment)
+			}
 			s.independent = sets.New(types.NamespacedName{Namespace: "default", Name: "single"})
 			pod := mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods[0]
 			if diff := cmp.Diff(tc.want, result{pod.Blocked, pod.BlockedUnreplaced, pod.Remarks}); diff != "" {

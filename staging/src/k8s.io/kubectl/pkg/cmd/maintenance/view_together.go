@@ -17,8 +17,8 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -29,15 +29,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/util/podutils"
+	"k8s.io/utils/ptr"
 )
 
 // A drain of several nodes requests the eviction of all pods of a step at once, while "kubectl
 // drain" handles one node after another. If no budget and no controller limits that, a workload
 // whose pods are all on these nodes is down until it has new pods. A plan warns of that.
-
-// jobIndexFailures is the annotation of a pod of an indexed Job with the number of previous
-// failures of its index.
-const jobIndexFailures = batchv1.JobIndexFailureCountAnnotation
 
 // workload names the controller of pods as users know it: the Deployment instead of its ReplicaSet.
 type workload struct {
@@ -80,45 +78,28 @@ type warning struct {
 
 // readWorkloads reads the owners of the pods, only of kinds that own at least one.
 func (s *podSnapshot) readWorkloads(ctx context.Context, client kubernetes.Interface) error {
-	all := metav1.ListOptions{}
-	for _, kind := range []struct {
-		name, resource string
-		read           func() error
+	for _, owner := range []struct {
+		kind string
+		read func() error
 	}{
-		{"StatefulSet", "statefulsets", func() error {
-			list, err := client.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, all)
-			if err == nil {
-				s.addStatefulSets(pointers(list.Items))
-			}
-			return err
+		{"StatefulSet", func() error {
+			return each(ctx, &s.snapshot, "statefulsets", client.AppsV1().StatefulSets(metav1.NamespaceAll).List, s.addStatefulSet)
 		}},
-		{"ReplicaSet", "replicasets", func() error {
-			list, err := client.AppsV1().ReplicaSets(metav1.NamespaceAll).List(ctx, all)
-			if err == nil {
-				s.addReplicaSets(pointers(list.Items))
-			}
-			return err
+		{"ReplicaSet", func() error {
+			return each(ctx, &s.snapshot, "replicasets", client.AppsV1().ReplicaSets(metav1.NamespaceAll).List, s.addReplicaSet)
 		}},
-		{"ReplicationController", "replicationcontrollers", func() error {
-			list, err := client.CoreV1().ReplicationControllers(metav1.NamespaceAll).List(ctx, all)
-			if err == nil {
-				s.addReplicationControllers(pointers(list.Items))
-			}
-			return err
+		{"ReplicationController", func() error {
+			return each(ctx, &s.snapshot, "replicationcontrollers", client.CoreV1().ReplicationControllers(metav1.NamespaceAll).List, s.addReplicationController)
 		}},
-		{"Job", "jobs", func() error {
-			list, err := client.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, all)
-			if err == nil {
-				s.addJobs(pointers(list.Items))
-			}
-			return err
+		{"Job", func() error {
+			return each(ctx, &s.snapshot, "jobs", client.BatchV1().Jobs(metav1.NamespaceAll).List, s.addJob)
 		}},
 	} {
-		if !s.anyPod(func(pod *corev1.Pod) bool { return ownerKind(pod) == kind.name }) {
+		if !s.anyPod(func(pod *corev1.Pod) bool { return ownerKind(pod) == owner.kind }) {
 			continue
 		}
-		if err := kind.read(); !s.skip(kind.resource, err) && err != nil {
-			return fmt.Errorf("listing %s: %w", kind.resource, err)
+		if err := owner.read(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -131,46 +112,32 @@ func ownerKind(pod *corev1.Pod) string {
 	return ""
 }
 
-func (s *podSnapshot) addStatefulSets(sets []*appsv1.StatefulSet) {
-	for _, set := range sets {
-		own := workload{"StatefulSet", set.Namespace, set.Name}
-		s.owners().statefulSets[own] = set
-		s.owners().ready[own] = int(set.Status.ReadyReplicas)
-		s.owners().templates[own] = ownTemplate{set.UID, &set.Spec.Template}
-	}
+func (s *podSnapshot) addStatefulSet(set *appsv1.StatefulSet) {
+	own := workload{"StatefulSet", set.Namespace, set.Name}
+	put(&s.workloads.statefulSets, own, set)
+	put(&s.workloads.ready, own, int(set.Status.ReadyReplicas))
+	put(&s.workloads.templates, own, ownTemplate{set.UID, &set.Spec.Template})
 }
 
-func (s *podSnapshot) addReplicationControllers(controllers []*corev1.ReplicationController) {
-	for _, c := range controllers {
-		s.owners().templates[workload{"ReplicationController", c.Namespace, c.Name}] = ownTemplate{c.UID, c.Spec.Template}
-	}
+func (s *podSnapshot) addReplicationController(c *corev1.ReplicationController) {
+	put(&s.workloads.templates, workload{"ReplicationController", c.Namespace, c.Name}, ownTemplate{c.UID, c.Spec.Template})
 }
 
-// addReplicaSets counts the ready pods of a Deployment over all of its ReplicaSets.
-func (s *podSnapshot) addReplicaSets(sets []*appsv1.ReplicaSet) {
-	for _, set := range sets {
-		own := workload{"ReplicaSet", set.Namespace, set.Name}
-		s.owners().templates[own] = ownTemplate{set.UID, &set.Spec.Template}
-		if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
-			s.owners().deploymentOf[own] = owner.Name
-		}
-		s.owners().ready[s.userFacing(own)] += int(set.Status.ReadyReplicas)
+// addReplicaSet counts the ready pods of a Deployment over all of its ReplicaSets.
+func (s *podSnapshot) addReplicaSet(set *appsv1.ReplicaSet) {
+	own := workload{"ReplicaSet", set.Namespace, set.Name}
+	put(&s.workloads.templates, own, ownTemplate{set.UID, &set.Spec.Template})
+	if owner := metav1.GetControllerOf(set); owner != nil && owner.Kind == "Deployment" {
+		put(&s.workloads.deploymentOf, own, owner.Name)
 	}
+	facing := s.userFacing(own)
+	put(&s.workloads.ready, facing, s.workloads.ready[facing]+int(set.Status.ReadyReplicas))
 }
 
-func (s *podSnapshot) addJobs(jobs []*batchv1.Job) {
-	for _, job := range jobs {
-		own := workload{"Job", job.Namespace, job.Name}
-		s.owners().jobs[own] = job
-		s.owners().templates[own] = ownTemplate{job.UID, &job.Spec.Template}
-	}
-}
-
-func (s *podSnapshot) owners() *workloads {
-	if s.workloads == nil {
-		s.workloads = &workloads{statefulSets: map[workload]*appsv1.StatefulSet{}, ready: map[workload]int{}, deploymentOf: map[workload]string{}, jobs: map[workload]*batchv1.Job{}, templates: map[workload]ownTemplate{}}
-	}
-	return s.workloads
+func (s *podSnapshot) addJob(job *batchv1.Job) {
+	own := workload{"Job", job.Namespace, job.Name}
+	put(&s.workloads.jobs, own, job)
+	put(&s.workloads.templates, own, ownTemplate{job.UID, &job.Spec.Template})
 }
 
 // nameNodeOf reports whether the owner of a pod creates pods for the node of this one: spec.nodeName of its template names
@@ -180,13 +147,13 @@ func (s *podSnapshot) nameNodeOf(pod *corev1.Pod) bool {
 	if owner == nil {
 		return false
 	}
-	template := s.owners().templates[workload{owner.Kind, pod.Namespace, owner.Name}]
+	template := s.workloads.templates[workload{owner.Kind, pod.Namespace, owner.Name}]
 	return template.uid == owner.UID && template.PodTemplateSpec != nil && template.Spec.NodeName != "" && template.Spec.NodeName == pod.Spec.NodeName
 }
 
 // userFacing replaces a ReplicaSet by its Deployment.
 func (s *podSnapshot) userFacing(own workload) workload {
-	if deployment := s.owners().deploymentOf[own]; deployment != "" {
+	if deployment := s.workloads.deploymentOf[own]; deployment != "" {
 		return workload{"Deployment", own.namespace, deployment}
 	}
 	return own
@@ -216,7 +183,7 @@ type leaving struct {
 func (l *leaving) add(pod *corev1.Pod, planned *podPlan, set *appsv1.StatefulSet, paced bool) {
 	l.pods = append(l.pods, pod)
 	switch {
-	case !isReady(pod) || paced || isPaced(planned, set) || len(planned.Budgets) > 1:
+	case !podutils.IsPodReady(pod) || paced || isPaced(planned, set) || len(planned.Budgets) > 1:
 		// The API server never evicts a pod with several budgets.
 	case len(planned.Budgets) == 1:
 		l.budgeted[planned.Budgets[0]]++
@@ -249,19 +216,19 @@ func (p *plan) addWarnings(s *podSnapshot) {
 	}
 	var order []key
 	groups := map[key]*leaving{}
-	for i := range p.Nodes {
+	for _, node := range p.Nodes {
 		planned := map[string]*podPlan{}
-		for j := range p.Nodes[i].Pods {
-			planned[p.Nodes[i].Pods[j].Namespace+"/"+p.Nodes[i].Pods[j].Name] = &p.Nodes[i].Pods[j]
+		for _, pod := range node.Pods {
+			planned[pod.Namespace+"/"+pod.Name] = pod
 		}
-		for _, pod := range s.pods[p.Nodes[i].Name] {
+		for _, pod := range s.pods[node.Name] {
 			plan := planned[pod.Namespace+"/"+pod.Name]
 			own, owned := s.workloadOf(pod)
 			if plan == nil || !owned || plan.Step == 0 || plan.isKept() {
 				continue
 			}
-			k := key{own, plan.Step, p.batchOf(p.Nodes[i].Name)}
-			if s.owners().jobs[own] != nil {
+			k := key{own, plan.Step, p.Rollout.batchOf(node.Name)}
+			if s.workloads.jobs[own] != nil {
 				k.batch = 0 // The failures of all batches count.
 			}
 			if groups[k] == nil {
@@ -269,7 +236,7 @@ func (p *plan) addWarnings(s *podSnapshot) {
 				order = append(order, k)
 			}
 			_, paced := s.pacedLimit(pod)
-			groups[k].add(pod, plan, s.owners().statefulSets[own], paced)
+			groups[k].add(pod, plan, s.workloads.statefulSets[own], paced)
 		}
 	}
 	allowed := map[string]int{}
@@ -278,24 +245,18 @@ func (p *plan) addWarnings(s *podSnapshot) {
 	}
 	for _, k := range order {
 		warned := warning{Kind: k.kind, Namespace: k.namespace, Name: k.name, Step: k.step}
-		if job := s.owners().jobs[k.workload]; job != nil {
+		if job := s.workloads.jobs[k.workload]; job != nil {
 			warned.ofJob(job, groups[k])
-		} else if ready := s.owners().ready[k.workload]; ready > 0 && groups[k].atOnce(allowed) >= ready {
+		} else if ready := s.workloads.ready[k.workload]; ready > 0 && groups[k].atOnce(allowed) >= ready {
 			warned.Pods = ready
 		}
 		if warned.Pods > 0 {
 			p.Warnings = append(p.Warnings, warned)
 		}
 	}
-	slices.SortStableFunc(p.Warnings, compareWarnings)
-}
-
-// batchOf returns with which other nodes the node is drained at the same time.
-func (p *plan) batchOf(node string) int {
-	if p.Rollout == nil {
-		return 0
-	}
-	return p.Rollout.batchOf[node]
+	slices.SortStableFunc(p.Warnings, func(a, b warning) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Step, b.Step))
+	})
 }
 
 // ofJob counts the pods of a Job if more of them would fail than its limits allow.
@@ -304,22 +265,15 @@ func (w *warning) ofJob(job *batchv1.Job, group *leaving) {
 		return
 	}
 	if limit := job.Spec.BackoffLimitPerIndex; limit != nil {
-		failing := 0
-		for _, pod := range group.pods {
-			if before, _ := strconv.Atoi(pod.Annotations[jobIndexFailures]); before >= int(*limit) {
-				failing++
-			}
-		}
-		allowed := 0
-		w.Pods, w.FailuresAllowed = failing, &allowed
+		w.FailuresAllowed = ptr.To(0)
+		w.Pods = len(filtered(group.pods, func(pod *corev1.Pod) bool {
+			before, _ := strconv.Atoi(pod.Annotations[batchv1.JobIndexFailureCountAnnotation]) // Of its index.
+			return before >= int(*limit)
+		}))
 		return
 	}
 	const defaultBackoffLimit = 6
-	limit := defaultBackoffLimit
-	if job.Spec.BackoffLimit != nil {
-		limit = int(*job.Spec.BackoffLimit)
-	}
-	if allowed := max(0, limit-int(job.Status.Failed)); len(group.pods) > allowed {
+	if allowed := int(max(0, ptr.Deref(job.Spec.BackoffLimit, defaultBackoffLimit)-job.Status.Failed)); len(group.pods) > allowed {
 		w.Pods, w.FailuresAllowed = len(group.pods), &allowed
 	}
 }

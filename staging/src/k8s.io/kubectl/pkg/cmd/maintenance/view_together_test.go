@@ -111,8 +111,7 @@ func TestNamedNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var comingBack []string
-	for i := range p.Nodes[0].Pods {
-		pod := &p.Nodes[0].Pods[i]
+	for _, pod := range p.Nodes[0].Pods {
 		if slices.Contains(pod.Remarks, noteNamesNode) {
 			comingBack = append(comingBack, pod.Name)
 		}
@@ -250,7 +249,7 @@ func TestWarningTexts(t *testing.T) {
 // TestNoWarningWithoutStep covers pods that no plan entry selects.
 func TestNoWarningWithoutStep(t *testing.T) {
 	s := snapshotOf(newNode("node-1"), newPod("db-0", "node-1").of("StatefulSet", "db").withPriority(10))
-	s.addStatefulSets([]*appsv1.StatefulSet{statefulSet("db", 1)})
+	s.addStatefulSet(statefulSet("db", 1))
 	for priority, want := range map[int32]int{9: 0, 10: 1} {
 		p := mustPlan(t, s, "", []corev1.DrainPlanEntry{{PodType: corev1.PodTypeDefault, PodPriority: priority}}, "node-1")
 		if len(p.Warnings) != want {
