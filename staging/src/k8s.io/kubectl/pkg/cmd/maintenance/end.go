@@ -30,7 +30,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/plaintext"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -406,12 +405,9 @@ func (o *endOptions) printRemaining(atLeast string, pods []string, reason, reaso
 func (s *podSnapshot) remainingEvictions(nodes []string) (forbidding, others []string) {
 	for _, node := range nodes {
 		for _, pod := range s.pods[node] {
-			request := s.requests[string(pod.UID)]
-			if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
-				continue
-			}
-			name := pod.Namespace + "/" + pod.Name
+			request, name := s.openRequestOf(pod), pod.Namespace+"/"+pod.Name
 			switch {
+			case request == nil:
 			case request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid:
 				forbidding = append(forbidding, name)
 			case hasOtherRequester(request):

@@ -328,11 +328,7 @@ func parseDrainPlan(data []byte) (plan []corev1.DrainPlanEntry, unset []int, err
 }
 
 // startStages are the values of --stage: "complete" is a command of its own.
-var startStages = []string{
-	string(coordinationv1alpha1.NodeMaintenanceStageIdle),
-	string(coordinationv1alpha1.NodeMaintenanceStageCordon),
-	string(coordinationv1alpha1.NodeMaintenanceStageDrain),
-}
+var startStages = mapped(stages[:3], func(stage coordinationv1alpha1.NodeMaintenanceStage) string { return string(stage) })
 
 // parseStage reads --stage, in any case of letters.
 func parseStage(text string) (coordinationv1alpha1.NodeMaintenanceStage, error) {

@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
@@ -106,6 +107,15 @@ func (s *podSnapshot) setPods(pods []*corev1.Pod) {
 
 func (s *podSnapshot) addRequest(request *coordinationv1alpha1.EvictionRequest) {
 	put(&s.requests, request.Name, request)
+}
+
+// openRequestOf returns the request for the eviction of the pod, or nil if there is none, or it is finished.
+func (s *podSnapshot) openRequestOf(pod *corev1.Pod) *coordinationv1alpha1.EvictionRequest {
+	request := s.requests[string(pod.UID)]
+	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) {
+		return nil
+	}
+	return request
 }
 
 func (s *podSnapshot) setBudgets(budgets []*policyv1.PodDisruptionBudget) {

@@ -70,8 +70,8 @@ func (s *podSnapshot) awaitsSurge(pod *corev1.Pod) bool {
 	if ownerKind(pod) != "ReplicaSet" || pod.DeletionTimestamp != nil || s.isGrouped(pod) {
 		return false
 	}
-	request := s.requests[string(pod.UID)]
-	if request == nil || evictionrequest.IsFinished(request.Status.Conditions) || len(request.Status.TargetInterceptors) == 0 {
+	request := s.openRequestOf(pod)
+	if request == nil || len(request.Status.TargetInterceptors) == 0 {
 		return slices.Contains(evictioninterceptor.Targets(pod), name)
 	}
 	// After it has finished, it does nothing more for this pod.

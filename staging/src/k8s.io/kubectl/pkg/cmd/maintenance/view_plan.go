@@ -276,22 +276,18 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) *pod
 	budgets := s.budgetsOf(pod)
 	p := newPodPlan(pod)
 	p.setStep(pod, compiled)
-	p.Interceptors, p.Budgets, p.Remarks = s.targetsOf(pod), budgetNames(budgets), s.notesOf(pod)
+	p.Interceptors, p.Budgets = s.targetsOf(pod), budgetNames(budgets)
 	surge := s.surgeNoteOf(pod)
 	if surge.replaces() {
 		if p.ReplacementObstacle = s.obstacleOf(pod); p.ReplacementObstacle != "" {
 			surge = noteCannotBeReplaced
 		}
 	}
-	if surge != "" {
-		p.Remarks = append(p.Remarks, surge)
-	}
-	if s.leavesAlone(pod, budgets) {
-		p.Remarks = append(p.Remarks, noteOneByOne)
-	}
-	if s.comesAfter(pod) {
-		p.Remarks = append(p.Remarks, noteComesAfter)
-	}
+	p.Remarks = append(s.notesOf(pod), chosen(
+		choice{surge != "", surge},
+		choice{s.leavesAlone(pod, budgets), noteOneByOne},
+		choice{s.comesAfter(pod), noteComesAfter},
+	)...)
 	switch {
 	case p.Type != corev1.PodTypeDefault:
 		// Such pods are not evicted through the API.
@@ -300,7 +296,7 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) *pod
 	default:
 		p.Blocked = refusalOf(pod, budgets)
 	}
-	if request := s.requests[string(pod.UID)]; request != nil && !evictionrequest.IsFinished(request.Status.Conditions) {
+	if request := s.openRequestOf(pod); request != nil {
 		p.Requesters = mapped(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) string { return requester.Name })
 		if targets := request.Status.TargetInterceptors; len(targets) > 0 {
 			// The list is fixed when the request is created.
@@ -311,57 +307,44 @@ func podPlanOf(s *podSnapshot, pod *corev1.Pod, compiled *maintenance.Plan) *pod
 	return p
 }
 
+// choice is a note, and whether it is about the pod.
+type choice struct {
+	applies bool
+	note    podNote
+}
+
+// chosen returns the notes that apply.
+func chosen(choices ...choice) []podNote {
+	return mapped(filtered(choices, func(c choice) bool { return c.applies }), func(c choice) podNote { return c.note })
+}
+
 func (s *podSnapshot) notesOf(pod *corev1.Pod) []podNote {
-	var notes []podNote
 	podType := maintenance.PodTypeOf(pod)
-	if pod.DeletionTimestamp != nil {
-		notes = append(notes, noteTerminating)
-	}
-	if s.isGrouped(pod) {
-		notes = append(notes, noteSchedulingGroup)
-	}
-	switch podType {
-	case corev1.PodTypeDaemonSet:
-		if evictionrequest.HasDaemonSetController(pod) {
-			notes = append(notes, noteNeedsDaemonSet)
-		} else {
-			notes = append(notes, noteForeignDaemonSet)
-		}
-	case corev1.PodTypeStatic:
-		notes = append(notes, noteNeedsKubelet)
-	default:
-		if metav1.GetControllerOf(pod) == nil {
-			notes = append(notes, noteUnmanaged)
-		}
-		if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }) {
-			notes = append(notes, noteLocalStorage)
-		}
-		switch {
-		case s.nameNodeOf(pod):
-			notes = append(notes, noteNamesNode)
-		case maintenance.ComesBack(pod):
-			notes = append(notes, noteComesBack)
-		}
-		if isCrowded(pod) {
-			notes = append(notes, noteCrowded)
-		}
-	}
-	return notes
+	isOfDaemonSet, isDefault := podType == corev1.PodTypeDaemonSet, podType != corev1.PodTypeDaemonSet && podType != corev1.PodTypeStatic
+	hasOwnController, namesNode := evictionrequest.HasDaemonSetController(pod), s.nameNodeOf(pod)
+	return chosen(
+		choice{pod.DeletionTimestamp != nil, noteTerminating},
+		choice{s.isGrouped(pod), noteSchedulingGroup},
+		choice{isOfDaemonSet && hasOwnController, noteNeedsDaemonSet},
+		choice{isOfDaemonSet && !hasOwnController, noteForeignDaemonSet},
+		choice{podType == corev1.PodTypeStatic, noteNeedsKubelet},
+		choice{isDefault && metav1.GetControllerOf(pod) == nil, noteUnmanaged},
+		choice{isDefault && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }), noteLocalStorage},
+		choice{isDefault && namesNode, noteNamesNode},
+		choice{isDefault && !namesNode && maintenance.ComesBack(pod), noteComesBack},
+		choice{isDefault && isCrowded(pod), noteCrowded},
+	)
 }
 
 // sumUp sets the sums, after all pods are added.
 func (p *plan) sumUp(s *podSnapshot) {
+	pods := slices.Concat(mapped(p.Nodes, func(node *nodePlan) []*podPlan { return node.Pods })...)
 	budgeted := map[string]int{}
-	p.Summary.Nodes = len(p.Nodes)
-	for _, node := range p.Nodes {
-		for _, pod := range node.Pods {
-			p.Summary.add(pod)
-			if pod.Step > 0 {
-				p.Steps[pod.Step-1].Pods++
-			}
-			if pod.Type != corev1.PodTypeDefault {
-				continue
-			}
+	for _, pod := range pods {
+		if pod.Step > 0 {
+			p.Steps[pod.Step-1].Pods++
+		}
+		if pod.Type == corev1.PodTypeDefault {
 			for _, name := range pod.Budgets {
 				budgeted[name]++
 			}
@@ -373,36 +356,44 @@ func (p *plan) sumUp(s *podSnapshot) {
 		}
 	}
 	slices.SortFunc(p.Budgets, func(a, b budgetPlan) int { return cmp.Compare(a.Name, b.Name) })
+	p.Summary = summaryOf(pods)
+	p.Summary.Nodes = len(p.Nodes)
 }
 
-func (s *planSummary) add(pod *podPlan) {
-	s.Pods++
-	if pod.isKept() {
-		s.addKept(pod)
+func summaryOf(pods []*podPlan) planSummary {
+	count := func(is func(pod *podPlan) bool) int { return len(filtered(pods, is)) }
+	noted := func(notes ...podNote) (total int) {
+		for _, pod := range pods {
+			total += len(filtered(pod.Remarks, func(note podNote) bool { return slices.Contains(notes, note) }))
+		}
+		return total
 	}
-	if pod.Blocked != "" {
-		s.Blocked++
+	s := planSummary{
+		Pods:           len(pods),
+		Blocked:        count(func(pod *podPlan) bool { return pod.Blocked != "" }),
+		Intercepted:    count(func(pod *podPlan) bool { return len(pod.namedInterceptors()) > 0 }),
+		IdleResponders: count(func(pod *podPlan) bool { return len(pod.IdleResponders) > 0 }),
+		Replaced:       noted(noteReplacedFirst, noteMayBeReplaced),
+		Unmanaged:      noted(noteUnmanaged),
+		LocalStorage:   noted(noteLocalStorage),
+		StayingAgents:  count((*podPlan).staysWithSkipped),
+		ComingBack:     noted(noteComesBack, noteNamesNode),
+		Unhandled:      noted(noteNeedsDaemonSet, noteForeignDaemonSet, noteNeedsKubelet, noteSchedulingGroup),
+		KeptByOthers:   count((*podPlan).isKeptByOthers),
+		Skipped: count(func(pod *podPlan) bool {
+			return pod.Action == actionSkip && !pod.staysWithSkipped() && !pod.isKeptByOthers()
+		}),
 	}
-	if len(pod.namedInterceptors()) > 0 {
-		s.Intercepted++
-	}
-	if len(pod.IdleResponders) > 0 {
-		s.IdleResponders++
-	}
-	for _, note := range pod.Remarks {
-		switch note {
-		case noteUnmanaged:
-			s.Unmanaged++
-		case noteLocalStorage:
-			s.LocalStorage++
-		case noteReplacedFirst, noteMayBeReplaced:
-			s.Replaced++
-		case noteComesBack, noteNamesNode:
-			s.ComingBack++
-		case noteNeedsDaemonSet, noteForeignDaemonSet, noteNeedsKubelet, noteSchedulingGroup:
-			s.Unhandled++
+	for _, pod := range filtered(pods, (*podPlan).isWaitedFor) {
+		s.WaitedFor++
+		switch {
+		case pod.EndsBy == nil:
+			s.WaitedForEndless++
+		case s.WaitedForUntil == nil || s.WaitedForUntil.Before(pod.EndsBy):
+			s.WaitedForUntil = pod.EndsBy
 		}
 	}
+	return s
 }
 
 // ownInterceptors are those of Kubernetes itself, which the remarks explain.

@@ -178,33 +178,19 @@ func keptPodPlan(pod *corev1.Pod, kept *keptPod, compiled *maintenance.Plan) *po
 	return p
 }
 
-// addKept counts a pod that nobody evicts.
-func (s *planSummary) addKept(pod *podPlan) {
-	switch {
-	case pod.staysWithSkipped():
-		s.StayingAgents++
-		return
-	case len(pod.KeptBy) > 0:
-		s.KeptByOthers++
-		return
-	case pod.Action == actionSkip:
-		s.Skipped++
-		return
-	}
-	s.WaitedFor++
-	switch {
-	case pod.EndsBy == nil:
-		s.WaitedForEndless++
-	case s.WaitedForUntil == nil || s.WaitedForUntil.Before(pod.EndsBy):
-		s.WaitedForUntil = pod.EndsBy
-	}
-}
-
 // isKept reports whether nobody evicts the pod.
 func (p *podPlan) isKept() bool { return p.Action != "" }
 
 // staysWithSkipped reports whether the pod stays only because a skipped pod of its node may need it.
 func (p *podPlan) staysWithSkipped() bool { return slices.Contains(p.Remarks, noteStaysWithSkipped) }
+
+// isKeptByOthers reports whether the pod stays until other maintenances have ended.
+func (p *podPlan) isKeptByOthers() bool { return len(p.KeptBy) > 0 && !p.staysWithSkipped() }
+
+// isWaitedFor reports whether the drain waits until the pod ends by itself.
+func (p *podPlan) isWaitedFor() bool {
+	return p.isKept() && p.Action != actionSkip && !p.staysWithSkipped() && !p.isKeptByOthers()
+}
 
 // keptText says why a pod is not evicted, and when the drain goes on.
 func (p *podPlan) keptText(now time.Time) string {

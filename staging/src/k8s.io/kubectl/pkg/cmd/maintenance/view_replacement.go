@@ -19,6 +19,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,12 +60,11 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 		}
 	}
 	spread := sets.New[string]()
-	s.anyPod(func(pod *corev1.Pod) bool {
+	for _, pod := range slices.Concat(slices.Collect(maps.Values(s.pods))...) {
 		if s.awaitsSurge(pod) && topologyspread.HasHardConstraints(pod) {
 			spread.Insert(pod.Namespace)
 		}
-		return false
-	})
+	}
 	for _, namespace := range sets.List(spread) {
 		options := metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 		pods, err := list[corev1.Pod](ctx, &s.snapshot, "pods in namespace "+namespace, client.CoreV1().Pods(namespace).List, options)

@@ -255,7 +255,7 @@ func newForecast(nm *coordinationv1alpha1.NodeMaintenance, s *podSnapshot, slots
 		b := &budgetForecast{NodeMaintenanceBudget: budget, matcher: matcher, taken: map[string]int{}}
 		for _, node := range filtered(s.nodes, matcher.Matches) {
 			b.all++
-			b.count(newNodeForecast(node))
+			b.count(newNodeForecast(node), 1)
 		}
 		f.budgets = append(f.budgets, b)
 	}
@@ -276,16 +276,18 @@ func (f *forecast) sharedWindows(nodes []*corev1.Node) []string {
 	return sets.List(shared)
 }
 
-// count adds a node that is unavailable or taken.
-func (b *budgetForecast) count(node *nodeForecast) {
+// count adds a node that is unavailable or taken, or removes it.
+func (b *budgetForecast) count(node *nodeForecast, by int) {
 	if node.unavailable || node.taken {
-		b.unavailable++
+		b.unavailable += by
 	}
 	if node.disrupted || node.taken {
-		b.disrupted++
+		b.disrupted += by
 	}
-	if node.taken {
-		b.taken[b.domainOf(node.Node)]++
+	if domain := b.domainOf(node.Node); node.taken {
+		if b.taken[domain] += by; b.taken[domain] == 0 {
+			delete(b.taken, domain)
+		}
 	}
 }
 
@@ -425,29 +427,19 @@ func (b *budgetForecast) domainsWith(domain string) int {
 
 // take counts a node that is drained.
 func (n *nodeForecast) take() {
-	if n.taken {
-		return
-	}
 	for _, b := range n.budgets {
-		if !n.unavailable {
-			b.unavailable++
-		}
-		if !n.disrupted {
-			b.disrupted++
-		}
-		b.taken[b.domainOf(n.Node)]++
+		b.count(n, -1)
+	}
+	n.taken = true
+	for _, b := range n.budgets {
+		b.count(n, 1)
 	}
 }
 
 // release counts a node that is given back. It is available then, also if it was not before.
 func (n *nodeForecast) release() {
 	for _, b := range n.budgets {
-		b.unavailable--
-		b.disrupted--
-		domain := b.domainOf(n.Node)
-		if b.taken[domain]--; b.taken[domain] == 0 {
-			delete(b.taken, domain)
-		}
+		b.count(n, -1)
 	}
 }
 
