@@ -208,10 +208,11 @@ func (o *endOptions) validateNode(named *namedNodes, node *corev1.Node) error {
 	nm := named.NodeMaintenance
 	admission := maintenance.AdmissionOf(node, nm.UID)
 	unrecorded, err := named.unrecordedMark(node)
+	rollout := rolloutOf(nm)
 	switch {
 	case !maintenance.SelectsNode(nm.Spec.NodeSelector, node):
 		return failed("NodeMaintenance %q does not select node %q: %s", nm.Name, node.Name, insteadOf(nm, node))
-	case admission == nil && !mayBeAdmitted(nm, node):
+	case admission == nil && (rollout == nil || !needsAdmission(&view{Rollout: rollout}, node)):
 		return failed("NodeMaintenance %q drains all its nodes together, so node %q cannot be completed alone: kubectl maintenance complete %s", nm.Name, node.Name, nm.Name)
 	case err != nil:
 		return err
@@ -238,13 +239,6 @@ func insteadOf(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) stri
 		}
 	}
 	return "kubectl maintenance status " + nm.Name
-}
-
-// mayBeAdmitted reports whether a node without an admission waits for one. A maintenance without a
-// rollout begins with nodes without one, unless a budget selects them.
-func mayBeAdmitted(nm *coordinationv1alpha1.NodeMaintenance, node *corev1.Node) bool {
-	v := &view{Rollout: rolloutOf(nm)}
-	return v.Rollout != nil && needsAdmission(v, node)
 }
 
 // unrecordedMark returns the name of another maintenance for which the node is marked as done, if the controller has
@@ -316,11 +310,10 @@ func (d *nodesDisplay) show(frame frame) error {
 		return err
 	}
 	for _, v := range frame.views {
-		late := d.notActed.exhausted(d.completed(v), frame.now)
-		for _, node := range v.Nodes {
-			if !d.names.Has(node.Name) {
-				continue
-			}
+		awaited := filtered(v.Nodes, func(node *nodeView) bool { return d.names.Has(node.Name) })
+		completed := filtered(awaited, func(node *nodeView) bool { return node.completed })
+		late := d.notActed.exhausted(nodeNames(completed), frame.now)
+		for _, node := range awaited {
 			change := phaseChange(v, d.before[node.Name], node)
 			if node.Phase == phaseFailed {
 				change = "" // The next line says so, and why.
@@ -336,12 +329,6 @@ func (d *nodesDisplay) show(frame frame) error {
 		d.before = nodesByNames(v)
 	}
 	return nil
-}
-
-// completed names the nodes for which the display waits, and on whose completion the controller has not acted.
-func (d *nodesDisplay) completed(v *view) []string {
-	completed := filtered(v.Nodes, func(node *nodeView) bool { return node.completed && d.names.Has(node.Name) })
-	return mapped(completed, func(node *nodeView) string { return node.Name })
 }
 
 // unhealthyLine says that a node has failed, why one that comes back is not released, or that the controller has

@@ -43,10 +43,8 @@ type ending struct {
 	// operands are the arguments in the usage line.
 	operands string
 	// completeNodes reports whether nodes can be named behind a maintenance, to end the work on them
-	// alone.
+	// alone, so that the end of a rollout takes --force while it is not done with some of its nodes.
 	completeNodes bool
-	// asksForForce reports whether the end of a rollout takes --force while it is not done with some of its nodes.
-	asksForForce bool
 
 	// end ends one maintenance, and returns it as it was before.
 	end func(o *endOptions, ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (*coordinationv1alpha1.NodeMaintenance, error)
@@ -194,7 +192,7 @@ func (o *endOptions) cancel(ctx context.Context, client kubernetes.Interface, nm
 
 // completing moves maintenances to the stage Complete and keeps their objects.
 var completing = &ending{
-	verb: "complete", operands: "(NAME... | NAME NODE...)", completeNodes: true, asksForForce: true,
+	verb: "complete", operands: "(NAME... | NAME NODE...)", completeNodes: true,
 	short: i18n.T("End maintenances and release their nodes, or single nodes"),
 	long: templates.LongDesc(i18n.T(`
 		End maintenances and release their nodes, or say of single nodes that the work on them is done.
@@ -320,7 +318,7 @@ func (o *endOptions) checkUnderWay(ctx context.Context, client kubernetes.Interf
 		count, list := v.underWayText(o.clock.Now())
 		switch {
 		case count == 0:
-		case o.force || !o.ending.asksForForce:
+		case o.force || !o.ending.completeNodes:
 			fmt.Fprintln(o.ErrOut, plaintext.Line(fmt.Sprintf("Warning: NodeMaintenance %q releases %s with which it is not done%s", nm.Name, counted(count, "node", "nodes"), list)))
 		default:
 			errs = append(errs, failed("NodeMaintenance %q is not done with %s, which it would release as they are%s. When the work on one is done: kubectl maintenance complete %s NODE. To release them all the same, add --force",
@@ -410,16 +408,12 @@ func (s *podSnapshot) remainingEvictions(nodes []string) (forbidding, others []s
 			case request == nil:
 			case request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid:
 				forbidding = append(forbidding, name)
-			case hasOtherRequester(request):
+			case slices.ContainsFunc(request.Spec.Requesters, func(other coordinationv1alpha1.Requester) bool {
+				return other.Name != coordinationv1alpha1.NodeMaintenanceRequester
+			}):
 				others = append(others, name)
 			}
 		}
 	}
 	return forbidding, others
-}
-
-func hasOtherRequester(request *coordinationv1alpha1.EvictionRequest) bool {
-	return slices.ContainsFunc(request.Spec.Requesters, func(requester coordinationv1alpha1.Requester) bool {
-		return requester.Name != coordinationv1alpha1.NodeMaintenanceRequester
-	})
 }

@@ -96,8 +96,11 @@ func (e *environment) subcommand(cmd *cobra.Command, timeout *time.Duration, pre
 	}
 	cmd.Run = func(cmd *cobra.Command, args []string) {
 		checkErr(prepare(cmd, args))
-		checkErr(validateTimeout(ptr.Deref(timeout, 0)))
-		ctx, stop := untilInterrupted(cmd, ptr.Deref(timeout, 0))
+		limit := ptr.Deref(timeout, 0)
+		if limit < 0 {
+			checkErr(fmt.Errorf("--timeout=%s: must not be negative; 0 waits without end", limit))
+		}
+		ctx, stop := untilInterrupted(cmd, limit)
 		defer stop()
 		client, err := e.client()
 		if err == nil {
@@ -123,13 +126,6 @@ func untilInterrupted(cmd *cobra.Command, timeout time.Duration) (context.Contex
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	return ctx, func() { cancel(); stop() }
-}
-
-func validateTimeout(timeout time.Duration) error {
-	if timeout < 0 {
-		return fmt.Errorf("--timeout=%s: must not be negative; 0 waits without end", timeout)
-	}
-	return nil
 }
 
 // checkErr ends the program if there is an error, like every command of kubectl. It prints plain

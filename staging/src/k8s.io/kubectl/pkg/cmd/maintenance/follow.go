@@ -176,7 +176,10 @@ func (f *follower) remember(views []*view) bool {
 	done := true
 	for _, v := range views {
 		before := ptr.Deref(f.last[v.Name], view{})
-		v.keepSkipped(before.Rollout)
+		if v.Rollout != nil && before.Rollout != nil && v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+			// Which nodes were skipped, they do not say any more.
+			v.Rollout.SkippedNodes, v.Rollout.skipped = before.Rollout.SkippedNodes, before.Rollout.skipped
+		}
 		f.findLost(&before, v)
 		f.last[v.Name] = v
 		done = done && f.goal.reached(v)
@@ -209,24 +212,14 @@ func (f *follower) findLost(before, v *view) {
 // the controller has yet to see a node, or it has released one, and the watch of nodes, which is another one, is behind.
 // A controller that does not run counts no more.
 func (f *follower) awaitNodes(views []*view, now time.Time) {
-	uncounted := filtered(views, (*view).hasUncountedNodes)
+	uncounted := filtered(views, func(v *view) bool {
+		return (v.Outcome == outcomeDrained || v.Outcome == outcomeDone) && len(v.Nodes) > v.countedNodes
+	})
 	exhausted := f.uncounted.exhausted(viewNames(uncounted), now)
 	for _, v := range uncounted {
 		if !slices.Contains(exhausted, v.Name) {
 			v.Outcome = ""
 		}
-	}
-}
-
-// hasUncountedNodes reports whether a drained maintenance selects more nodes than its controller has counted.
-func (v *view) hasUncountedNodes() bool {
-	return (v.Outcome == outcomeDrained || v.Outcome == outcomeDone) && len(v.Nodes) > v.countedNodes
-}
-
-// keepSkipped keeps which nodes were skipped when a maintenance is completed: then they do not say it any more.
-func (v *view) keepSkipped(before *rolloutView) {
-	if v.Rollout != nil && before != nil && v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
-		v.Rollout.SkippedNodes, v.Rollout.skipped = before.SkippedNodes, before.skipped
 	}
 }
 

@@ -21,8 +21,8 @@ limitations under the License.
 //
 //   - read*.go, view_*.go: snapshots of objects, and views that are made of them. "status" and
 //     "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
-//     their status. Its lease says whether it runs, by the clock of the API server (read_lease.go).
-//     "plan" also reads pods (read_pods.go, view_plan.go), because there is no drain yet; what only
+//     their status. Its lease says whether it runs, by the clock of the API server (read_watch.go).
+//     "plan" also reads pods (view_pods.go), because there is no drain yet; what only
 //     one view of a plan needs, the file of that view reads.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, what they need of their surroundings (environment.go), and the

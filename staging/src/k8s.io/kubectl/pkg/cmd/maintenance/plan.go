@@ -313,7 +313,8 @@ func (o *planOptions) read(ctx context.Context, client kubernetes.Interface, nm 
 	if err := s.readPolicies(ctx, client, nm); err != nil {
 		return nil, nil, err
 	}
-	limited := s.isLimited(nm, nodes)
+	// Otherwise, all nodes are drained at the same time.
+	limited := nm.Spec.Rollout != nil || s.haveBudget(nodes)
 	if limited {
 		nodes = s.planRollout(nm, nodes, o.clock.Now())
 	}

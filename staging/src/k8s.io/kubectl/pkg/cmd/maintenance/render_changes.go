@@ -171,7 +171,8 @@ func nodeChanges(old, v *view) []string {
 		case node.podsLeft() == 0:
 			// Its pods are not counted yet, or it is about to be drained.
 		case !node.Drained && (!known || was.PodsPending != node.PodsPending || was.PodsEvicting != node.PodsEvicting || was.PodsBlocked != node.PodsBlocked):
-			lines = append(lines, node.Name+": "+nodePodsText(node))
+			parts := listParts(part{node.PodsPending, "pending"}, part{node.PodsEvicting, "evicting"}, part{node.PodsBlocked, "blocked"})
+			lines = append(lines, fmt.Sprintf("%s: %s left: %s", node.Name, counted(node.podsLeft(), "pod", "pods"), parts))
 		}
 		delete(before, node.Name)
 	}
@@ -185,10 +186,6 @@ func nodeChanges(old, v *view) []string {
 		}
 	}
 	return lines
-}
-
-func nodePodsText(node *nodeView) string {
-	return counted(node.podsLeft(), "pod", "pods") + " left: " + listParts(part{node.PodsPending, "pending"}, part{node.PodsEvicting, "evicting"}, part{node.PodsBlocked, "blocked"})
 }
 
 func nodesByNames(v *view) map[string]*nodeView {
@@ -213,7 +210,9 @@ func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 	var lines []string
 	for _, b := range v.Blockers {
 		printed := r.printed[b.key()]
-		if b.isReported() && (printed == nil || b.differs(printed, before[b.key()])) {
+		// Others neither need an intervention nor name what the drain waits for.
+		isReported := b.Blocked || b.Name != ""
+		if isReported && (printed == nil || b.differs(printed, before[b.key()])) {
 			r.printed[b.key()] = b
 			lines = append(lines, b.lineWithETA(now))
 		}
@@ -234,10 +233,6 @@ func (r *reporter) blockerChanges(old, v *view, now time.Time) []string {
 	}
 	return lines
 }
-
-// isReported reports whether the blocker gets lines: if it needs an intervention, or names what the
-// drain waits for.
-func (b *blockerView) isReported() bool { return b.Blocked || b.Name != "" }
 
 // differs reports whether a blocker needs another line. A drain changes the number of pods all the
 // time, so it must at least double or halve since the last line, which bounds the output. If the

@@ -332,8 +332,10 @@ func (p *page) addRolloutPlan(plan *rolloutPlan, name string, now time.Time) {
 	for i := range plan.Budgets {
 		p.wrapped("    ", plan.Budgets[i].text(now))
 	}
-	if len(plan.SharedWindows) > 0 {
-		p.wrappedOwn("    ", plan.windowsText(name))
+	if shared := plan.SharedWindows; len(shared) > 0 {
+		// When that is, only the controller computes.
+		p.wrappedOwn("    ", fmt.Sprintf("The windows of the NodeMaintenanceBudgets %s must be open at the same time. When that is, or that it never is, the maintenance says: kubectl maintenance status %s",
+			listFirst(shared, maxBatchNodes), name))
 	}
 	if plan.BudgetsNotServed {
 		p.wrapped("    ", "The server does not serve NodeMaintenanceBudgets: its feature gate NodeMaintenanceBudgets is off, and spec.rollout has no effect")
@@ -408,18 +410,13 @@ func (b *nodeBudgetPlan) text(now time.Time) string {
 	return text
 }
 
-// windowsText says that budgets have to be open at the same time. When that is, only the controller computes.
-func (p *rolloutPlan) windowsText(name string) string {
-	return fmt.Sprintf("The windows of the NodeMaintenanceBudgets %s must be open at the same time. When that is, or that it never is, the maintenance says: kubectl maintenance status %s",
-		listFirst(p.SharedWindows, maxBatchNodes), name)
-}
-
 func (p *rolloutPlan) durationText() string {
 	if p.Pace == nil {
 		return "unknown, because no node was given back in the last hour"
 	}
-	text := fmt.Sprintf("about %s at the pace of the last hour, in which %s took %s on average", duration.HumanDuration(p.duration()),
-		counted(p.Pace.Nodes, "node", "nodes"), duration.HumanDuration(time.Duration(p.Pace.AverageSeconds)*time.Second))
+	pace := time.Duration(p.Pace.AverageSeconds) * time.Second
+	text := fmt.Sprintf("about %s at the pace of the last hour, in which %s took %s on average", duration.HumanDuration(time.Duration(len(p.Batches))*pace),
+		counted(p.Pace.Nodes, "node", "nodes"), duration.HumanDuration(pace))
 	if slices.ContainsFunc(p.Budgets, func(b nodeBudgetPlan) bool { return b.Open != nil }) {
 		text += ", without the time between windows"
 	}

@@ -208,10 +208,6 @@ const (
 	detailsOfNone
 )
 
-func (d details) include(b *blockerView) bool {
-	return d == detailsOfAll || d == detailsOfBlocked && b.Blocked
-}
-
 // fewNodeRows is how many nodes a screen shows at least before blockers are shortened.
 const fewNodeRows = 3
 

@@ -221,7 +221,7 @@ func (p *page) addHead(v *view, now time.Time, layout layout) {
 	if v.Rollout != nil {
 		p.addRollout(v, now, layout.nodeRows)
 	} else {
-		p.field("Targets", targetsText(v.Targets))
+		p.field("Targets", strings.Join(mapped(v.Targets, entryText), "; "))
 		p.field("Drain", v.DrainMessage)
 	}
 	if v.ETA != nil && !v.ETA.Time.Before(now) {
@@ -309,11 +309,7 @@ func podsLeftOf(v *view) string {
 	return text
 }
 
-// targetsText says of which pod types, and up to which priority, evictions are requested.
-func targetsText(targets []corev1.DrainPlanEntry) string {
-	return strings.Join(mapped(targets, entryText), "; ")
-}
-
+// entryText says of which pod type, and up to which priority, evictions are requested.
 func entryText(entry corev1.DrainPlanEntry) string {
 	text := fmt.Sprintf("%s pods up to priority %d", entry.PodType, entry.PodPriority)
 	if selector := metav1.FormatLabelSelector(entry.PodSelector); entry.PodSelector != nil && selector != "<none>" {
@@ -499,7 +495,10 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 			}
 			p.add("  IN PROGRESS (as reported)")
 		}
-		p.addBlocker(b, now, layout.details)
+		p.wrapped(mark(b.Blocked), blockerLabel(b, now))
+		if layout.details == detailsOfAll || layout.details == detailsOfBlocked && b.Blocked {
+			p.wrapped("      ", b.names(len(b.First)))
+		}
 	}
 	p.wrappedOwn("    ", remedy)
 	if hidden := blockers[shown:]; len(hidden) > 0 {
@@ -536,13 +535,6 @@ func (b *blockerView) progressRank() int {
 // countBlocked returns how many of the blockers need an intervention.
 func countBlocked(blockers []*blockerView) int {
 	return len(filtered(blockers, func(b *blockerView) bool { return b.Blocked }))
-}
-
-func (p *page) addBlocker(b *blockerView, now time.Time, details details) {
-	p.wrapped(mark(b.Blocked), blockerLabel(b, now))
-	if names := b.names(len(b.First)); names != "" && details.include(b) {
-		p.wrapped("      ", names)
-	}
 }
 
 // conditionRepeats reports whether the condition says no more than the head: how many pods are

@@ -180,11 +180,6 @@ func paceOf(nodes []*corev1.Node, uid types.UID, now time.Time) *pace {
 	return nil
 }
 
-// duration is how long all batches take at that pace.
-func (p *rolloutPlan) duration() time.Duration {
-	return time.Duration(len(p.Batches)) * time.Duration(p.Pace.AverageSeconds) * time.Second
-}
-
 // scaled returns the number of nodes that a number or a percentage stands for: percentages round
 // down, to at least 1, but 0% is 0.
 func scaled(value *intstr.IntOrString, nodes int) int {
@@ -235,8 +230,8 @@ type nodeForecast struct {
 	order   uint64
 	// unavailable, disrupted, down and taken are whether it counts as such already.
 	unavailable, disrupted, down, taken bool
-	// young is whether it was created after the maintenance: such nodes come last.
-	young bool
+	// young is when it was created, if that was after the maintenance: such nodes come last, the oldest of them first.
+	young time.Time
 }
 
 func newNodeForecast(node *corev1.Node) *nodeForecast {
@@ -337,7 +332,9 @@ func (f *forecast) sort(nodes []*corev1.Node) (begun []*nodeForecast) {
 	for _, object := range nodes {
 		node := newNodeForecast(object)
 		node.order = maintenance.NodeOrder(object.Name, f.nodes)
-		node.young = !f.created.IsZero() && object.CreationTimestamp.After(f.created.Time)
+		if !f.created.IsZero() && object.CreationTimestamp.After(f.created.Time) {
+			node.young = object.CreationTimestamp.Time
+		}
 		node.budgets = filtered(f.budgets, func(b *budgetForecast) bool { return b.matcher.Matches(object) })
 		for _, b := range node.budgets {
 			if b.Spec.Topology != nil {
@@ -369,7 +366,7 @@ func (f *forecast) fill(batch []*nodeForecast) []*nodeForecast {
 	}
 	taken := sets.New[*nodeForecast]()
 	for _, node := range slices.SortedStableFunc(slices.Values(f.waiting), func(a, b *nodeForecast) int {
-		return cmp.Or(a.compareAge(b), inactive[a]-inactive[b])
+		return cmp.Or(a.young.Compare(b.young), inactive[a]-inactive[b])
 	}) {
 		if len(batch) >= f.slots {
 			break
@@ -382,19 +379,6 @@ func (f *forecast) fill(batch []*nodeForecast) []*nodeForecast {
 	}
 	f.waiting = slices.DeleteFunc(f.waiting, taken.Has)
 	return batch
-}
-
-// compareAge orders nodes that are younger than the maintenance after all others, the oldest of them first.
-func (n *nodeForecast) compareAge(other *nodeForecast) int {
-	switch {
-	case n.young && other.young:
-		return n.CreationTimestamp.Compare(other.CreationTimestamp.Time)
-	case n.young:
-		return 1
-	case other.young:
-		return -1
-	}
-	return 0
 }
 
 // refusal returns the first limit that keeps the node from being drained now, or nil.

@@ -203,6 +203,10 @@ func viewNames(views []*view) []string {
 	return mapped(views, func(v *view) string { return v.Name })
 }
 
+func nodeNames(nodes []*nodeView) []string {
+	return mapped(nodes, func(node *nodeView) string { return node.Name })
+}
+
 // viewsOf returns the views of all maintenances of a snapshot.
 func viewsOf(s *snapshot) []*view {
 	views := mapped(s.maintenances, func(nm *coordinationv1alpha1.NodeMaintenance) *view { return viewOf(nm, s) })
@@ -477,7 +481,7 @@ func (v *view) isUncordoned(node *nodeView) bool {
 // unexplained names the nodes that are not cordoned and that no blocker concerns. A blocker names
 // one node and counts the others. It may concern nodes that are not selected any more.
 func (v *view) unexplained() []string {
-	names := mapped(filtered(v.Nodes, v.isUncordoned), func(node *nodeView) string { return node.Name })
+	names := nodeNames(filtered(v.Nodes, v.isUncordoned))
 	for _, b := range v.Blockers {
 		if b.Cause != maintenance.HoldCordonFailed || !slices.ContainsFunc(names, b.isOfNode) {
 			continue

@@ -182,20 +182,17 @@ type leaving struct {
 // wait for each other.
 func (l *leaving) add(pod *corev1.Pod, planned *podPlan, set *appsv1.StatefulSet, paced bool) {
 	l.pods = append(l.pods, pod)
+	// Its controller releases it only when other pods are ready.
+	paced = paced || slices.ContainsFunc(planned.Remarks, podNote.replaces) ||
+		slices.Contains(planned.Interceptors, coordinationv1alpha1.EvictionInterceptorStatefulSet) && (set == nil || isPacedSet(set))
 	switch {
-	case !podutils.IsPodReady(pod) || paced || isPaced(planned, set) || len(planned.Budgets) > 1:
+	case !podutils.IsPodReady(pod) || paced || len(planned.Budgets) > 1:
 		// The API server never evicts a pod with several budgets.
 	case len(planned.Budgets) == 1:
 		l.budgeted[planned.Budgets[0]]++
 	default:
 		l.unpaced++
 	}
-}
-
-// isPaced reports whether the controller of the pod releases it only when other pods are ready.
-func isPaced(planned *podPlan, set *appsv1.StatefulSet) bool {
-	return slices.ContainsFunc(planned.Remarks, podNote.replaces) ||
-		slices.Contains(planned.Interceptors, coordinationv1alpha1.EvictionInterceptorStatefulSet) && (set == nil || isPacedSet(set))
 }
 
 // atOnce is how many ready pods may be evicted at the same time.

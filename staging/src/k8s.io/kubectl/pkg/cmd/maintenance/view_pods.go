@@ -240,12 +240,6 @@ func (s *podSnapshot) readNodeBudgets(ctx context.Context, client kubernetes.Int
 	return err
 }
 
-// isLimited reports whether the nodes are not all drained at the same time: the maintenance has a
-// rollout, or a budget selects one of them.
-func (s *podSnapshot) isLimited(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) bool {
-	return nm.Spec.Rollout != nil || s.haveBudget(nodes)
-}
-
 // haveBudget reports whether a NodeMaintenanceBudget selects one of the nodes.
 func (s *podSnapshot) haveBudget(nodes []*corev1.Node) bool {
 	return slices.ContainsFunc(s.nodeBudgets, func(budget *coordinationv1alpha1.NodeMaintenanceBudget) bool {
