@@ -36,10 +36,8 @@ import (
 type pausing struct {
 	verb, short, long, example string
 
-	// change changes the rollout, if that is needed, whose failed nodes are given if it is halted.
-	change func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed failedNodes)
-	// report says what was changed, for the maintenance as it was before.
-	report func(before *coordinationv1alpha1.NodeMaintenance, failed failedNodes, changed bool) []string
+	// paused is what spec.rollout.paused becomes.
+	paused bool
 }
 
 var pauses = &pausing{
@@ -60,10 +58,7 @@ var pauses = &pausing{
 
 		# Go on
 		kubectl maintenance resume kernel`)),
-	change: func(_ *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout, _ failedNodes) {
-		rollout.Paused = true
-	},
-	report: pauseReport,
+	paused: true,
 }
 
 var resumes = &pausing{
@@ -87,14 +82,6 @@ var resumes = &pausing{
 
 		# Go on without the nodes that did not come back
 		kubectl maintenance resume kernel`)),
-	change: func(nm *coordinationv1alpha1.NodeMaintenance, rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed failedNodes) {
-		rollout.Paused = false
-		if failed.halt(nm) {
-			// Those that are back are left out, so that the list stays short.
-			rollout.AcknowledgedNodeUIDs = mapped(failed, (*corev1.Node).GetUID)
-		}
-	},
-	report: resumeReport,
 }
 
 type pauseOptions struct {
@@ -139,7 +126,10 @@ func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Inte
 			return nil, err
 		}
 		wanted = nm.Spec.Rollout.DeepCopy()
-		o.pausing.change(nm, wanted, failed)
+		if wanted.Paused = o.pausing.paused; !o.pausing.paused && failed.halt(nm) {
+			// Those that are back are left out, so that the list stays short.
+			wanted.AcknowledgedNodeUIDs = mapped(failed, (*corev1.Node).GetUID)
+		}
 		return changedFields(nm.Spec.Rollout, wanted), nil
 	})
 	if err != nil {
@@ -148,7 +138,11 @@ func (o *pauseOptions) changeRollout(ctx context.Context, client kubernetes.Inte
 	if after != nil && !slices.Equal(after.Spec.Rollout.AcknowledgedNodeUIDs, wanted.AcknowledgedNodeUIDs) {
 		return fmt.Errorf("kube-apiserver is of an older version, which does not store spec.rollout.acknowledgedNodeUIDs of NodeMaintenance %q: raise spec.rollout.maxFailedNodes to %d", name, len(failed))
 	}
-	for _, line := range o.pausing.report(before, failed, after != nil) {
+	report := resumeReport(before, failed, after != nil)
+	if o.pausing.paused {
+		report = pauseReport(before, after != nil)
+	}
+	for _, line := range report {
 		fmt.Fprintln(o.Out, line)
 	}
 	return nil
@@ -174,7 +168,7 @@ func (p *pausing) validate(nm *coordinationv1alpha1.NodeMaintenance) error {
 	switch {
 	case nm.DeletionTimestamp != nil || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
 		return failed("NodeMaintenance %q has ended, and begins with no further node", nm.Name)
-	case nm.Spec.Rollout == nil && p == resumes:
+	case nm.Spec.Rollout == nil && !p.paused:
 		return failed("NodeMaintenance %q has no spec.rollout, so it is neither paused nor halted. What it waits for: kubectl maintenance status %s", nm.Name, nm.Name)
 	case nm.Spec.Rollout == nil:
 		return failed("NodeMaintenance %q has no spec.rollout, which can only be set when it is created, so it cannot be paused. "+
@@ -183,7 +177,7 @@ func (p *pausing) validate(nm *coordinationv1alpha1.NodeMaintenance) error {
 	return nil
 }
 
-func pauseReport(before *coordinationv1alpha1.NodeMaintenance, _ failedNodes, changed bool) []string {
+func pauseReport(before *coordinationv1alpha1.NodeMaintenance, changed bool) []string {
 	if !changed {
 		return []string{fmt.Sprintf("nodemaintenance/%s is already paused. To resume it: kubectl maintenance resume %s", before.Name, before.Name)}
 	}
@@ -218,7 +212,7 @@ const maxAcknowledged = 1000
 
 // readFailed returns the failed nodes of a halted rollout that is to go on.
 func (p *pausing) readFailed(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance) (failedNodes, error) {
-	if p != resumes || !isHalted(nm) {
+	if p.paused || !isHalted(nm) {
 		return nil, nil
 	}
 	s := &snapshot{}

@@ -57,13 +57,8 @@ func (r *reporter) changes(v *view, now time.Time) []string {
 }
 
 func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
-	var lines []string
-	if old.Stage != v.Stage {
-		lines = append(lines, stageChange(v))
-	}
-	if v.Deleting && !old.Deleting {
-		lines = append(lines, "is being deleted")
-	}
+	lines := appendIf(nil, old.Stage != v.Stage, stageChange(v))
+	lines = appendIf(lines, v.Deleting && !old.Deleting, "is being deleted")
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		lines = append(lines, cordonChanges(old, v)...)
 		if old.Stage != v.Stage {
@@ -72,22 +67,15 @@ func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 		}
 		return append(lines, r.blockerChanges(old, v, now)...)
 	}
-	if old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" && !v.isPlainDrain() {
-		lines = append(lines, plaintext.Line(v.DrainMessage))
-	}
+	lines = appendIf(lines, old.DrainMessage != v.DrainMessage && v.DrainMessage != "" && v.Outcome == "" && !v.isPlainDrain(), plaintext.Line(v.DrainMessage))
 	lines = append(lines, rolloutChanges(old, v, now)...)
 	lines = append(lines, nodeChanges(old, v)...)
 	for _, text := range r.checks.fresh(v.overdueText(now), v.unreleasedText(now)) {
 		lines = append(lines, plaintext.Line("check: "+text))
 	}
 	lines = append(lines, r.blockerChanges(old, v, now)...)
-	if v.Outcome == outcomeDrained && old.Outcome != outcomeDrained {
-		lines = append(lines, drainedText(v))
-	}
-	if v.Outcome == outcomeDone && old.Outcome != outcomeDone {
-		lines = append(lines, "done: released "+counted(v.SelectedNodes, "node", "nodes")+v.skippedNodesText())
-	}
-	return lines
+	lines = appendIf(lines, v.Outcome == outcomeDrained && old.Outcome != outcomeDrained, drainedText(v))
+	return appendIf(lines, v.Outcome == outcomeDone && old.Outcome != outcomeDone, "done: released "+counted(v.SelectedNodes, "node", "nodes")+v.skippedNodesText())
 }
 
 // printedTexts are which texts were printed: each is printed once, until the problem is over.
@@ -160,9 +148,8 @@ func nodeChanges(old, v *view) []string {
 	before := nodesByNames(old)
 	for _, node := range v.Nodes {
 		was, known := before[node.Name]
-		if line := phaseChange(v, was, node); line != "" {
-			lines = append(lines, line)
-		}
+		change := phaseChange(v, was, node)
+		lines = appendIf(lines, change != "", change)
 		switch {
 		case node.Phase == phaseDone || node.Phase == phaseWaiting:
 			// What the node says is about others.

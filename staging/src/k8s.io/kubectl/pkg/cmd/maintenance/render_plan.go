@@ -174,18 +174,13 @@ func (p *podPlan) stepText() string {
 // details are the remarks about a pod. Those about a blocker are marked with "!".
 func (p *podPlan) details(now time.Time) []string {
 	var details []string
-	if text := p.keptText(now); p.isKept() && text != "" {
-		details = append(details, text)
+	if p.isKept() {
+		details = appendIf(details, !p.staysWithSkipped(), p.keptText(now)) // The remark says why others stay.
 	}
-	if p.Step == 0 && p.Action != actionSkip {
-		details = append(details, "! not evicted: no entry of the drain plan selects it")
-	}
-	if p.Blocked != "" {
-		details = append(details, "! "+p.Blocked)
-	}
-	if named := p.namedInterceptors(); len(named) > 0 {
-		details = append(details, "first acts "+strings.Join(named, ", then "))
-	}
+	details = appendIf(details, p.Step == 0 && p.Action != actionSkip, "! not evicted: no entry of the drain plan selects it")
+	details = appendIf(details, p.Blocked != "", "! "+p.Blocked)
+	named := p.namedInterceptors()
+	details = appendIf(details, len(named) > 0, "first acts "+strings.Join(named, ", then "))
 	if len(p.IdleResponders) > 0 {
 		text := "does not act: responder " + strings.Join(p.IdleResponders, ", ")
 		if len(p.Requesters) > 0 {
@@ -202,14 +197,9 @@ func (p *podPlan) details(now time.Time) []string {
 			text = "! " + text
 		}
 		details = append(details, text)
-		if note.replaces() && p.BlockedUnreplaced != "" {
-			details = append(details, "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
-		}
+		details = appendIf(details, note.replaces() && p.BlockedUnreplaced != "", "if that fails, its PodDisruptionBudget blocks it: "+strings.Join(p.Budgets, ", "))
 	}
-	if len(p.Requesters) > 0 {
-		details = append(details, "eviction already requested by "+strings.Join(p.Requesters, ", "))
-	}
-	return details
+	return appendIf(details, len(p.Requesters) > 0, "eviction already requested by "+strings.Join(p.Requesters, ", "))
 }
 
 func (p *page) addBudgets(budgets []budgetPlan) {
@@ -454,3 +444,40 @@ func (h *capacityHint) unplacedText() string {
 	}
 	return strings.Join(texts, "; ")
 }
+
+// keptText says why a pod is not evicted, and when the drain goes on.
+func (p *podPlan) keptText(now time.Time) string {
+	switch {
+	case len(p.KeptBy) > 0:
+		return fmt.Sprintf("stays until NodeMaintenance %s has ended, which skips it: the node is not drained before", strings.Join(p.KeptBy, ", "))
+	case p.Action == actionSkip:
+		return "stays: spec.podPolicies skips it"
+	case p.EndsBy != nil:
+		return fmt.Sprintf("not evicted: waited for until it ends, at the latest at %s", timeAndRemainder(now, *p.EndsBy))
+	}
+	return "not evicted: waited for until it ends, without a limit: it has no activeDeadlineSeconds"
+}
+
+// waitedForText says how many pods are waited for, and until when.
+func (s *planSummary) waitedForText(now time.Time) string {
+	var limits []string
+	if s.WaitedForUntil != nil {
+		limits = append(limits, "at the latest at "+timeAndRemainder(now, *s.WaitedForUntil))
+	}
+	if s.WaitedForEndless > 0 {
+		limits = append(limits, fmt.Sprintf("%d of them without a limit", s.WaitedForEndless))
+	}
+	return "waited for until they end (" + strings.Join(limits, "; ") + ")"
+}
+
+// volumesText says what a drained node needs besides that no pod is left; empty if it needs nothing.
+func (p *plan) volumesText() string {
+	if p.DrainedWhen == nil || p.DrainedWhen.Volumes == "" {
+		return ""
+	}
+	return fmt.Sprintf("A node without pods is drained when its volumes are %s, or after %s.", p.DrainedWhen.Volumes,
+		duration.HumanDuration(time.Duration(ptr.Deref(p.DrainedWhen.TimeoutSeconds, defaultDetachSeconds))*time.Second))
+}
+
+// defaultDetachSeconds is the default of the API, for a manifest that is not stored yet.
+const defaultDetachSeconds = 600

@@ -323,28 +323,19 @@ func rolloutChanges(old, v *view, now time.Time) []string {
 	if v.Rollout == nil || !v.observed {
 		return nil
 	}
-	before, r := &rolloutView{}, v.Rollout
-	var lines []string
-	if old.Rollout != nil && old.observed {
+	before, r, known := &rolloutView{}, v.Rollout, old.Rollout != nil && old.observed
+	if known {
 		before = old.Rollout
-	} else {
-		lines = append(lines, r.countsText())
 	}
-	switch {
-	case r.Paused && !before.Paused:
-		lines = append(lines, v.pausedText())
-	case !r.Paused && before.Paused:
-		lines = append(lines, "resumed")
-	}
-	switch {
-	case v.isHalted() && !old.isHalted():
+	lines := appendIf(nil, !known, r.countsText())
+	lines = appendIf(lines, r.Paused && !before.Paused, v.pausedText())
+	lines = appendIf(lines, !r.Paused && before.Paused, "resumed")
+	if v.isHalted() && !old.isHalted() {
 		lines = append(lines, "blocked: "+v.haltedText())
-	case !v.isHalted() && old.isHalted():
-		lines = append(lines, "resolved: no longer halted")
 	}
-	if waits := waitsText(v, now); waits != "" && !slices.Equal(waitCauses(before), waitCauses(r)) && !r.Paused {
-		lines = append(lines, "waiting: "+waits)
-	}
+	lines = appendIf(lines, !v.isHalted() && old.isHalted(), "resolved: no longer halted")
+	waits := waitsText(v, now)
+	lines = appendIf(lines, waits != "" && !slices.Equal(waitCauses(before), waitCauses(r)) && !r.Paused, "waiting: "+waits)
 	return plaintext.Lines(lines)
 }
 

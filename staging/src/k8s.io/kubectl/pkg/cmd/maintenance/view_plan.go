@@ -21,14 +21,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
@@ -230,22 +228,15 @@ func planOf(s *podSnapshot, name string, nodes []*corev1.Node, entries []corev1.
 				n.Pods = append(n.Pods, podPlanOf(s, pod, compiled))
 			}
 		}
-		slices.SortStableFunc(n.Pods, comparePods)
+		// Pods that no entry selects come last.
+		slices.SortStableFunc(n.Pods, func(a, b *podPlan) int {
+			return cmp.Or(cmp.Compare(uint(a.Step-1), uint(b.Step-1)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
 		p.Nodes = append(p.Nodes, n)
 	}
 	p.sumUp(s)
 	p.addWarnings(s)
 	return p, nil
-}
-
-// comparePods sorts pods that no entry selects last.
-func comparePods(a, b *podPlan) int {
-	return cmp.Or(
-		cmp.Compare(uint(a.Step-1), uint(b.Step-1)),
-		cmp.Compare(a.Priority, b.Priority),
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name),
-	)
 }
 
 // covers returns a function that returns the open maintenances of a node but the one of the name.
@@ -580,42 +571,3 @@ func (p *podPlan) isKeptByOthers() bool { return len(p.KeptBy) > 0 && !p.staysWi
 func (p *podPlan) isWaitedFor() bool {
 	return p.isKept() && p.Action != actionSkip && !p.staysWithSkipped() && !p.isKeptByOthers()
 }
-
-// keptText says why a pod is not evicted, and when the drain goes on.
-func (p *podPlan) keptText(now time.Time) string {
-	switch {
-	case p.staysWithSkipped():
-		return "" // The remark says why.
-	case len(p.KeptBy) > 0:
-		return fmt.Sprintf("stays until NodeMaintenance %s has ended, which skips it: the node is not drained before", strings.Join(p.KeptBy, ", "))
-	case p.Action == actionSkip:
-		return "stays: spec.podPolicies skips it"
-	case p.EndsBy != nil:
-		return fmt.Sprintf("not evicted: waited for until it ends, at the latest at %s", timeAndRemainder(now, *p.EndsBy))
-	}
-	return "not evicted: waited for until it ends, without a limit: it has no activeDeadlineSeconds"
-}
-
-// waitedForText says how many pods are waited for, and until when.
-func (s *planSummary) waitedForText(now time.Time) string {
-	var limits []string
-	if s.WaitedForUntil != nil {
-		limits = append(limits, "at the latest at "+timeAndRemainder(now, *s.WaitedForUntil))
-	}
-	if s.WaitedForEndless > 0 {
-		limits = append(limits, fmt.Sprintf("%d of them without a limit", s.WaitedForEndless))
-	}
-	return "waited for until they end (" + strings.Join(limits, "; ") + ")"
-}
-
-// volumesText says what a drained node needs besides that no pod is left; empty if it needs nothing.
-func (p *plan) volumesText() string {
-	if p.DrainedWhen == nil || p.DrainedWhen.Volumes == "" {
-		return ""
-	}
-	return fmt.Sprintf("A node without pods is drained when its volumes are %s, or after %s.", p.DrainedWhen.Volumes,
-		duration.HumanDuration(time.Duration(ptr.Deref(p.DrainedWhen.TimeoutSeconds, defaultDetachSeconds))*time.Second))
-}
-
-// defaultDetachSeconds is the default of the API, for a manifest that is not stored yet.
-const defaultDetachSeconds = 600

@@ -424,7 +424,8 @@ func cordons(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 
 // addBlockers adds the blockers that the controller publishes.
 func (v *view) addBlockers(nm *coordinationv1alpha1.NodeMaintenance) {
-	if !publishesBlockers(nm) {
+	// Until the controller has observed the stage Complete, they are those of the previous stage.
+	if !cordons(nm.Spec.Stage) && (nm.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete || !v.observed) {
 		return
 	}
 	drain := &nm.Status.DrainStatus
@@ -439,12 +440,6 @@ func (v *view) addBlockers(nm *coordinationv1alpha1.NodeMaintenance) {
 		v.Blockers = append(v.Blockers, b)
 	}
 	v.BlockerCount = max(len(v.Blockers), int(drain.BlockerCount))
-}
-
-// publishesBlockers reports whether the blockers in the status are those of the stage. Until the
-// controller has observed the stage Complete, they are those of the previous stage.
-func publishesBlockers(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	return cordons(nm.Spec.Stage) || nm.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete && nm.Status.ObservedGeneration == nm.Generation
 }
 
 func blockerViewOf(published *coordinationv1alpha1.DrainBlocker) *blockerView {
@@ -638,4 +633,12 @@ type part struct {
 func listParts(parts ...part) string {
 	parts = slices.DeleteFunc(parts, func(p part) bool { return p.count <= 0 })
 	return strings.Join(mapped(parts, func(p part) string { return fmt.Sprintf("%d %s", p.count, p.what) }), ", ")
+}
+
+// appendIf appends a text if something is so.
+func appendIf(texts []string, isSo bool, text string) []string {
+	if isSo {
+		return append(texts, text)
+	}
+	return texts
 }
