@@ -50,10 +50,7 @@ const (
 )
 
 // completionPolicies are the values of --complete-nodes.
-var completionPolicies = []string{
-	string(coordinationv1alpha1.NodeCompletionManual),
-	string(coordinationv1alpha1.NodeCompletionRebooted),
-}
+var completionPolicies = []string{string(coordinationv1alpha1.NodeCompletionManual), string(coordinationv1alpha1.NodeCompletionRebooted)}
 
 // rolloutFlags are the flags for spec.rollout. Those that are not given are left to the defaults of
 // the server.

@@ -17,6 +17,7 @@ limitations under the License.
 package maintenance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,8 +116,10 @@ func (f *follower) run(ctx context.Context) error {
 		f.findNodeless(views, now)
 		f.awaitNodes(views, now)
 		done := f.remember(views)
+		gone := filtered(slices.Collect(maps.Values(f.last)), (*view).isGone)
+		slices.SortFunc(gone, func(a, b *view) int { return cmp.Compare(a.Name, b.Name) })
 		f.shown = frame{
-			views: f.current(views), now: now,
+			views: append(views, gone...), now: now,
 			trouble: f.observer.troubleText(now), unobserved: f.unobservedText(views, now), uncordoned: f.uncordonedText(views, now),
 			silent: silenceText(f.observer.silent.Load(), now),
 		}
@@ -221,16 +224,6 @@ func (f *follower) awaitNodes(views []*view, now time.Time) {
 			v.Outcome = ""
 		}
 	}
-}
-
-// current returns the views, and the last ones of maintenances that are gone.
-func (f *follower) current(views []*view) []*view {
-	for _, name := range sortedNames(f.last) {
-		if v := f.last[name]; v.isGone() {
-			views = append(views, v)
-		}
-	}
-	return views
 }
 
 // patience is since when names have had a property.

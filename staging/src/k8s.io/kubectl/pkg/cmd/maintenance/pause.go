@@ -26,6 +26,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -223,7 +224,10 @@ func (p *pausing) readFailed(ctx context.Context, client kubernetes.Interface, n
 		return nil, failed("NodeMaintenance %q is halted, and to acknowledge the nodes that have failed takes the permission to list nodes. "+
 			"Without it, raise spec.rollout.maxFailedNodes, which is %d", nm.Name, ptr.Deref(nm.Spec.Rollout.MaxFailedNodes, 0))
 	}
-	found := failedNodesOf(nm, s.nodes)
+	found := failedNodes(filtered(s.nodes, func(node *corev1.Node) bool {
+		admission := maintenance.AdmissionOf(node, nm.UID)
+		return admission != nil && admission.FailedTime != nil && admission.DoneTime == nil
+	}))
 	if len(found) > maxAcknowledged {
 		return nil, failed("%d nodes of NodeMaintenance %q have failed, and at most %d can be acknowledged: raise spec.rollout.maxFailedNodes", len(found), nm.Name, maxAcknowledged)
 	}

@@ -176,9 +176,15 @@ func put[K comparable, V any](all *map[K]V, key K, value V) {
 	(*all)[key] = value
 }
 
-// filtered returns a new slice of the items of which something is true.
+// filtered returns a new slice of the items of which something is true, nil if there are none.
 func filtered[T any](items []T, is func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(items), func(item T) bool { return !is(item) })
+	var found []T
+	for _, item := range items {
+		if is(item) {
+			found = append(found, item)
+		}
+	}
+	return found
 }
 
 // mapped returns what becomes of each item.

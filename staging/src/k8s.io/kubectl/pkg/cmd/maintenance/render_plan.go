@@ -206,8 +206,7 @@ func (p *page) addBudgets(budgets []budgetPlan) {
 	if len(budgets) == 0 {
 		return
 	}
-	p.add("")
-	p.add("PodDisruptionBudgets (! allows no disruption now):")
+	p.section("PodDisruptionBudgets (! allows no disruption now):")
 	for _, budget := range budgets {
 		p.wrapped(mark(budget.DisruptionsAllowed <= 0), fmt.Sprintf("%s: %s, %d may be disrupted at a time", budget.Name, counted(budget.Pods, "pod", "pods"), max(0, budget.DisruptionsAllowed)))
 	}
@@ -226,8 +225,7 @@ func (p *page) addWarnings(warnings []warning) {
 	if len(warnings) == 0 {
 		return
 	}
-	p.add("")
-	p.add("Warnings (a PodDisruptionBudget would prevent most of them):")
+	p.section("Warnings (a PodDisruptionBudget would prevent most of them):")
 	for i := range warnings {
 		p.wrapped("  ! ", warnings[i].text())
 	}
@@ -464,9 +462,7 @@ func (s *planSummary) waitedForText(now time.Time) string {
 	if s.WaitedForUntil != nil {
 		limits = append(limits, "at the latest at "+timeAndRemainder(now, *s.WaitedForUntil))
 	}
-	if s.WaitedForEndless > 0 {
-		limits = append(limits, fmt.Sprintf("%d of them without a limit", s.WaitedForEndless))
-	}
+	limits = appendIf(limits, s.WaitedForEndless > 0, fmt.Sprintf("%d of them without a limit", s.WaitedForEndless))
 	return "waited for until they end (" + strings.Join(limits, "; ") + ")"
 }
 

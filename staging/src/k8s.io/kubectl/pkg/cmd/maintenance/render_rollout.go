@@ -65,7 +65,7 @@ func (v *view) nextText() string {
 	switch {
 	case v.isAbandoned():
 		return ""
-	case r.awaitsCompletion():
+	case r.phases[phaseDrained] > r.finished && r.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted && (r.own || r.WaitingNodes > 0):
 		return fmt.Sprintf("when the work on a drained node is done: kubectl maintenance complete %s NODE", v.Name)
 	case r.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && r.phases[phaseDrained] > r.finished+r.bootUnknown && r.phases[phaseDraining]+r.phases[phaseReturning] == 0:
 		// While other nodes move on, something reboots them.
@@ -146,11 +146,6 @@ func (n *nodeView) unhealthyText(now time.Time) string {
 		text += ", " + notReleased
 	}
 	return text
-}
-
-// awaitsCompletion reports whether nodes are drained that somebody has to complete one by one.
-func (r *rolloutView) awaitsCompletion() bool {
-	return r.phases[phaseDrained] > r.finished && r.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted && (r.own || r.WaitingNodes > 0)
 }
 
 // countsText counts the nodes.

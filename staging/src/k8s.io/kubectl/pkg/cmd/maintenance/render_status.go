@@ -234,6 +234,12 @@ func inactiveText(name string) string {
 	return "kube-controller-manager does not run, its feature gate DeclarativeNodeMaintenance is off, or the API server refuses its writes. See the events: kubectl describe nodemaintenance " + name
 }
 
+// section begins a part of the page.
+func (p *page) section(title string) {
+	p.add("")
+	p.add("%s", title)
+}
+
 // field appends a line of the head.
 func (p *page) field(title, text string) { p.wrapped(fieldPrefix(title), text) }
 
@@ -446,8 +452,7 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 	case len(v.Blockers) > 0 || v.isHalted():
 		p.listBlockers(v, now, layout)
 	case v.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && v.Outcome == "" && v.Condition != "" && !v.conditionRepeats():
-		p.add("")
-		p.add("  The controller reports:")
+		p.section("  The controller reports:")
 		p.wrapped("    ", v.Condition)
 	}
 	// A screen has a notice for this, and in stage Cordon each node says it.
@@ -475,8 +480,7 @@ func (p *page) listBlockers(v *view, now time.Time, layout layout) {
 	blockers := slices.SortedStableFunc(slices.Values(v.Blockers), func(a, b *blockerView) int { return cmp.Compare(a.progressRank(), b.progressRank()) })
 	shown := min(layout.blockers, len(blockers))
 	if v.isHalted() || len(blockers) > 0 && (shown == 0 || blockers[0].progressRank() == 0) {
-		p.add("")
-		p.add("  BLOCKERS (! needs an intervention)")
+		p.section("  BLOCKERS (! needs an intervention)")
 	}
 	if v.isHalted() {
 		p.wrappedOwn("  ! ", v.haltedText())
@@ -568,17 +572,8 @@ func (b *blockerView) text() string {
 	return cmp.Or(b.Message, strings.TrimSpace(string(b.Cause)+" "+b.Name))
 }
 
-// blockerLabel is the text of a blocker with its times.
+// blockerLabel is the text of a blocker with its times: for how long it exists, and when it is expected to end.
 func blockerLabel(b *blockerView, now time.Time) string {
-	text := b.text()
-	if times := blockerTimes(b, now); times != "" {
-		text += " (" + times + ")"
-	}
-	return text
-}
-
-// blockerTimes says for how long a blocker exists, and when it is expected to end.
-func blockerTimes(b *blockerView, now time.Time) string {
 	var times []string
 	if b.Since != nil {
 		times = append(times, "for "+elapsed(now, *b.Since))
@@ -586,7 +581,10 @@ func blockerTimes(b *blockerView, now time.Time) string {
 	if b.ETA != nil {
 		times = append(times, etaText(now, *b.ETA))
 	}
-	return strings.Join(times, ", ")
+	if len(times) == 0 {
+		return b.text()
+	}
+	return b.text() + " (" + strings.Join(times, ", ") + ")"
 }
 
 func etaText(now time.Time, at metav1.Time) string { return "ETA " + timeAndRemainder(now, at) }

@@ -411,7 +411,12 @@ func (o *startOptions) waitFor(ctx context.Context, client kubernetes.Interface,
 		// With an output format, stdout has only the object.
 		out = o.ErrOut
 	}
-	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, (&lineDisplay{out: out}).show, drained(isInStage(o.stage)))
+	isInStage := func(v *view) bool {
+		// Without the permission to list nodes, it is unknown whether they are cordoned.
+		isCordoned := v.isCordoned() || slices.Contains(v.Unreadable, "nodes")
+		return isEnded(v) || o.stage == coordinationv1alpha1.NodeMaintenanceStageCordon && isCordoned
+	}
+	last, err := follow(ctx, client, []*coordinationv1alpha1.NodeMaintenance{nm}, o.clock, (&lineDisplay{out: out}).show, drained(isInStage))
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/spf13/cobra"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -148,11 +147,9 @@ func validateOutput(output string, more ...string) error {
 
 // printStructured prints a view for a script.
 func printStructured(out io.Writer, format string, value any) error {
-	var data []byte
-	var err error
-	if format == "yaml" {
-		data, err = yaml.Marshal(value)
-	} else if data, err = json.MarshalIndent(value, "", "    "); err == nil {
+	data, err := yaml.Marshal(value)
+	if format == "json" {
+		data, err = json.MarshalIndent(value, "", "    ")
 		data = append(data, '\n')
 	}
 	if err != nil {
@@ -233,17 +230,6 @@ func (o *watchOptions) run(ctx context.Context, client kubernetes.Interface) err
 		return err
 	}
 	return undrained(maintenances, last)
-}
-
-// isInStage returns a function that reports whether a maintenance has done what the stage is for.
-func isInStage(stage coordinationv1alpha1.NodeMaintenanceStage) func(v *view) bool {
-	return func(v *view) bool {
-		if isEnded(v) || stage != coordinationv1alpha1.NodeMaintenanceStageCordon {
-			return isEnded(v)
-		}
-		// Without the permission to list nodes, that is unknown: the caller returns an error.
-		return v.isCordoned() || slices.Contains(v.Unreadable, "nodes")
-	}
 }
 
 // isCordoned reports whether the controller has started the stage, and all nodes are cordoned. It

@@ -153,19 +153,15 @@ func (s *podSnapshot) leavesAlone(pod *corev1.Pod, budgets []*policyv1.PodDisrup
 // unavailable at a time if no budget says so.
 func (s *podSnapshot) pacedLimit(pod *corev1.Pod) (pods int, paced bool) {
 	if deployment := s.deploymentOf(pod); deployment != nil && s.awaitsSurge(pod) {
-		if update := deployment.Spec.Strategy.RollingUpdate; update != nil {
-			return scaledOr1(update.MaxUnavailable, deployment.Spec.Replicas), isPacedDeployment(deployment)
-		}
-		return 1, isPacedDeployment(deployment)
+		update := ptr.Deref(deployment.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		return scaledOr1(update.MaxUnavailable, deployment.Spec.Replicas), isPacedDeployment(deployment)
 	}
 	set := s.statefulSetOf(pod)
 	if set == nil || !isPacedSet(set) || !slices.Contains(evictioninterceptor.Targets(pod), coordinationv1alpha1.EvictionInterceptorStatefulSet) {
 		return 0, false
 	}
-	if update := set.Spec.UpdateStrategy.RollingUpdate; update != nil && set.Spec.Replicas != nil {
-		return scaledOr1(update.MaxUnavailable, set.Spec.Replicas), true
-	}
-	return 1, true
+	update := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+	return scaledOr1(update.MaxUnavailable, set.Spec.Replicas), true
 }
 
 // scaledOr1 returns how many of the replicas may be unavailable: one, if that is not said.
@@ -285,11 +281,8 @@ func (p *podPlan) setResponders(pod *corev1.Pod) {
 	sorted := slices.SortedStableFunc(slices.Values(pod.Spec.EvictionResponders), func(a, b corev1.EvictionResponder) int {
 		return evictioninterceptor.CompareResponders(a.Name, a.Priority, b.Name, b.Priority)
 	})
-	for _, responder := range sorted {
-		if !slices.Contains(p.Interceptors, responder.Name) {
-			p.IdleResponders = append(p.IdleResponders, responder.Name)
-		}
-	}
+	names := mapped(sorted, func(responder corev1.EvictionResponder) string { return responder.Name })
+	p.IdleResponders = filtered(names, func(name string) bool { return !slices.Contains(p.Interceptors, name) })
 }
 
 // obstacles are what may keep a replacement from starting while the pod that it replaces runs.
@@ -364,13 +357,8 @@ func insert[K comparable](all map[K]sets.Set[string], key K, name string) {
 // claimsOf returns the names of the claims that a replacement would share with the pod. Those of ephemeral volumes are
 // its own.
 func claimsOf(pod *corev1.Pod) []string {
-	var names []string
-	for _, volume := range pod.Spec.Volumes {
-		if volume.PersistentVolumeClaim != nil {
-			names = append(names, volume.PersistentVolumeClaim.ClaimName)
-		}
-	}
-	return names
+	shared := filtered(pod.Spec.Volumes, func(volume corev1.Volume) bool { return volume.PersistentVolumeClaim != nil })
+	return mapped(shared, func(volume corev1.Volume) string { return volume.PersistentVolumeClaim.ClaimName })
 }
 
 // obstacleOf says why no replacement of the pod can start while it runs; empty if nothing is known that prevents it.
@@ -497,13 +485,7 @@ func (s *podSnapshot) comesAfter(pod *corev1.Pod) bool {
 
 // isCrowded reports whether the pod has so many interceptors that its controller could not add its own.
 func isCrowded(pod *corev1.Pod) bool {
-	names := 0
-	switch ownerKind(pod) {
-	case "ReplicaSet":
-		names = 2 // Its Deployment and its ReplicaSet.
-	case "StatefulSet":
-		names = 1
-	}
+	names := map[string]int{"ReplicaSet": 2, "StatefulSet": 1}[ownerKind(pod)] // That of its Deployment, too.
 	return names > 0 && !slices.ContainsFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return slices.Contains(workloadInterceptors, name) }) &&
 		evictioninterceptor.CountOnPod(pod.Spec.EvictionInterceptors, pod.Annotations)+names > evictioninterceptor.MaxOnPod
 }

@@ -135,20 +135,16 @@ func (s *podSnapshot) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget
 	return s.budgetIndex.For(pod)
 }
 
-// podsAmong lists the pods of nodes that a field selector selects, and calls seen for every pod that
-// it selects. The selector may select all pods of a large cluster, of which only some pages are in
-// memory at a time.
-func podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selector string, seen func(*corev1.Pod)) ([]*corev1.Pod, error) {
+// podsAmong lists the pods of nodes that a field selector selects, and adds the requests of every pod that it
+// selects. The selector may select all pods of a large cluster, of which only some pages are in memory at a time.
+func (s *podSnapshot) podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selector string) ([]*corev1.Pod, error) {
 	var pods []*corev1.Pod
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 	})
 	err := pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: selector}, func(object runtime.Object) error {
-		pod, ok := object.(*corev1.Pod)
-		if !ok {
-			return nil
-		}
-		seen(pod)
+		pod := object.(*corev1.Pod)
+		s.addRequests(pod)
 		if nodes.Has(pod.Spec.NodeName) {
 			// A copy, because a pointer into a page would keep all of it.
 			kept := *pod
@@ -163,12 +159,8 @@ func podsAmong(ctx context.Context, client kubernetes.Interface, nodes sets.Set[
 // readPods reads the pods of nodes by field selectors, and all requests and budgets.
 func (s *podSnapshot) readPods(ctx context.Context, client kubernetes.Interface, nodes sets.Set[string], selectors []string) error {
 	var pods []*corev1.Pod
-	seen := func(*corev1.Pod) {}
-	if s.used != nil {
-		seen = s.addRequests
-	}
 	for _, selector := range selectors {
-		found, err := podsAmong(ctx, client, nodes, selector, seen)
+		found, err := s.podsAmong(ctx, client, nodes, selector)
 		if s.skip("pods", err) {
 			break
 		}
@@ -275,9 +267,9 @@ func requestsOf(pod *corev1.Pod) amounts {
 	return a
 }
 
-// addRequests adds what a pod uses of its node.
+// addRequests adds what a pod uses of its node, if a plan needs that.
 func (s *podSnapshot) addRequests(pod *corev1.Pod) {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if s.used == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
 	}
 	used := s.used[pod.Spec.NodeName]

@@ -24,7 +24,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/utils/ptr"
 )
@@ -56,10 +55,8 @@ type rolloutView struct {
 
 	// skipped are the names of the skipped nodes.
 	skipped []string
-	// acknowledged are the UIDs of nodes that do not count for MaxFailedNodes, and halting the nodes that do;
-	// empty if the user may not list nodes.
-	acknowledged []types.UID
-	halting      failedNodes
+	// halting are the nodes that count for MaxFailedNodes; empty if the user may not list nodes.
+	halting failedNodes
 	// own reports whether the maintenance has spec.rollout.
 	own bool
 	// counted reports whether the controller has counted nodes. Until then, their numbers are
@@ -103,7 +100,6 @@ func rolloutOf(nm *coordinationv1alpha1.NodeMaintenance) *rolloutView {
 	r := &rolloutView{own: spec != nil, counted: status != nil, Halted: isHalted(nm), phases: map[nodePhase]int{}}
 	if spec != nil {
 		r.CompleteNodes, r.Paused, r.MaxFailedNodes = spec.CompleteNodes, spec.Paused, ptr.To(ptr.Deref(spec.MaxFailedNodes, 0))
-		r.acknowledged = spec.AcknowledgedNodeUIDs
 		if spec.MaxConcurrent != nil {
 			r.MaxConcurrent = spec.MaxConcurrent.String()
 		}
@@ -120,17 +116,9 @@ func isHalted(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return nm.Spec.Rollout != nil && meta.IsStatusConditionTrue(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
 }
 
-// isDone reports whether all nodes were given back, as far as the current selector is concerned. Some may have
-// been skipped: then it is not drained, but there is nothing left to wait for.
-func isDone(nm *coordinationv1alpha1.NodeMaintenance) bool {
-	condition := drainedCondition(nm)
-	return isCurrent(nm, condition) && (condition.Status == metav1.ConditionTrue || condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped) &&
-		nm.Status.RolloutStatus != nil && nm.Status.RolloutStatus.DoneNodes >= nm.Status.SelectedNodes
-}
-
 // addPhases sets how far each node is. Numbers that follow from the nodes replace those of the
 // status, which may be older.
-func (v *view) addPhases(nodes []*corev1.Node) {
+func (v *view) addPhases(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) {
 	r := v.Rollout
 	if r == nil || v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		return
@@ -154,7 +142,7 @@ func (v *view) addPhases(nodes []*corev1.Node) {
 		}
 		n.addHealth(node, admission, r.CompleteNodes)
 		switch {
-		case n.Phase == phaseFailed && slices.Contains(r.acknowledged, node.UID):
+		case n.Phase == phaseFailed && r.own && slices.Contains(nm.Spec.Rollout.AcknowledgedNodeUIDs, node.UID):
 			r.AcknowledgedNodes++
 		case n.Phase == phaseFailed:
 			r.halting = append(r.halting, node)
@@ -265,8 +253,12 @@ func (n *nodeView) addHealth(node *corev1.Node, admission *corev1.MaintenanceAdm
 	}
 	waitsForReboot := admission.ReturningTime == nil && policy == coordinationv1alpha1.NodeCompletionRebooted
 	if waitsForReboot && bootsDiffer(node, admission) {
-		n.rebooted = true
-		n.ready, n.readySince = readySince(node, admission)
+		n.rebooted, n.ready = true, maintenance.IsReady(node)
+		// A reboot may be so short that the condition does not change: if it is older than the drain, nothing says when
+		// the node was rebooted.
+		if since := readyTransition(node); n.ready && since != nil && (admission.DrainedTime == nil || admission.DrainedTime.Before(since)) {
+			n.readySince = since
+		}
 	}
 	if admission.ReturningTime == nil && node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(admission.MaintenanceUID) {
 		n.completed, n.unhealthy = true, notActed
@@ -309,19 +301,6 @@ func bootsDiffer(node *corev1.Node, admission *corev1.MaintenanceAdmission) bool
 	return knowsBoots(node, admission) && admission.BootID != node.Status.NodeInfo.BootID
 }
 
-// readySince reports whether the node is Ready, and since when. A reboot may be so short that the condition
-// does not change: if it is older than the drain, nothing says when the node was rebooted, and the time is nil.
-func readySince(node *corev1.Node, admission *corev1.MaintenanceAdmission) (bool, *metav1.Time) {
-	if !maintenance.IsReady(node) {
-		return false, nil
-	}
-	since := readyTransition(node)
-	if drained := admission.DrainedTime; since == nil || drained != nil && !drained.Before(since) {
-		return true, nil
-	}
-	return true, since
-}
-
 // readyTransition returns when the node became Ready, or not Ready; nil if it does not say so.
 func readyTransition(node *corev1.Node) *metav1.Time {
 	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
@@ -334,14 +313,6 @@ func readyTransition(node *corev1.Node) *metav1.Time {
 // failedNodes are the nodes of a rollout that did not come back in time, by name. The status of the maintenance has
 // only the first names: a node that was created again has the name of one that has failed.
 type failedNodes []*corev1.Node
-
-// failedNodesOf returns those of the nodes that have failed to come back to the maintenance.
-func failedNodesOf(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) failedNodes {
-	return sorted(filtered(nodes, func(node *corev1.Node) bool {
-		admission := maintenance.AdmissionOf(node, nm.UID)
-		return admission != nil && admission.FailedTime != nil && admission.DoneTime == nil
-	}))
-}
 
 // halt reports whether these nodes halt the rollout: more of them are not acknowledged than may fail.
 func (f failedNodes) halt(nm *coordinationv1alpha1.NodeMaintenance) bool {

@@ -102,19 +102,18 @@ const paceInterval = time.Hour
 // remainingNodes returns the nodes that the maintenance has to drain yet, or is draining, and counts
 // the others.
 func (p *rolloutPlan) remainingNodes(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) []*corev1.Node {
-	return slices.DeleteFunc(slices.Clone(nodes), func(node *corev1.Node) bool {
+	return filtered(nodes, func(node *corev1.Node) bool {
 		admission := maintenance.AdmissionOf(node, nm.UID)
 		switch {
 		case nm.UID == "" || admission == nil:
-			return false
 		case admission.DoneTime != nil:
 			p.Done++
-			return true
+			return false
 		case admission.FailedTime != nil:
 			p.Failed++
-			return true
+			return false
 		}
-		return false
+		return true
 	})
 }
 

@@ -249,7 +249,7 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) *view {
 	if s.readable("nodes") {
 		nodes := s.selectedNodes(nm.Spec.NodeSelector)
 		v.addNodes(nodes, s)
-		v.addPhases(nodes)
+		v.addPhases(nm, nodes)
 	}
 	v.addBlockers(nm)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
@@ -299,15 +299,22 @@ func (v *view) settle() {
 	}
 }
 
-// outcomeOf returns how the maintenance ended, or nothing if it has not.
+// outcomeOf returns how the maintenance ended, or nothing if it has not. A rollout is done when all nodes were given
+// back, as far as the current selector is concerned. Some may have been skipped: then it is not drained, but there is
+// nothing left to wait for.
 func outcomeOf(nm *coordinationv1alpha1.NodeMaintenance) outcome {
+	condition, rollout := drainedCondition(nm), nm.Status.RolloutStatus
 	switch {
 	case isCompleted(nm):
 		return outcomeCompleted
-	case nm.Spec.Rollout != nil && isDone(nm):
-		return outcomeDone
-	case nm.Spec.Rollout == nil && isDrained(nm):
+	case !isCurrent(nm, condition):
+		return ""
+	case nm.Spec.Rollout == nil && condition.Status == metav1.ConditionTrue:
 		return outcomeDrained
+	case nm.Spec.Rollout == nil || condition.Status != metav1.ConditionTrue && condition.Reason != coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped:
+		return ""
+	case rollout != nil && rollout.DoneNodes >= nm.Status.SelectedNodes:
+		return outcomeDone
 	}
 	return ""
 }
