@@ -40,6 +40,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
+	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/scheduling/nodepin"
 	"k8s.io/component-helpers/scheduling/topologyspread"
@@ -292,14 +293,15 @@ type obstacles struct {
 	// volumes by name, and the nodes that they are attached to.
 	volumes  map[string]*corev1.PersistentVolume
 	attached map[string]sets.Set[string]
-	// pods of the namespaces in which topology spread constraints count them.
+	// pods of the namespaces in which topology spread constraints or anti-affinity count them.
 	pods map[string][]*corev1.Pod
-	// drained are the nodes of the plan, by the number of their batch.
+	// drained are the nodes of the plan, by the number of their batch, and staying those that are schedulable meanwhile.
 	drained map[int]sets.Set[string]
+	staying map[int][]*corev1.Node
 }
 
 // readObstacles reads claims and volumes, if a pod has some that would be replaced first, or whose like wait for its
-// replacement, and the pods that topology spread constraints count. Other plans do not need the permissions.
+// replacement, and the pods that topology spread constraints and anti-affinity count. Other plans do not need the permissions.
 func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Interface) error {
 	o := &obstacles{claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, attached: map[string]sets.Set[string]{}, pods: map[string][]*corev1.Pod{}}
 	s.obstacles = o
@@ -310,13 +312,13 @@ func (s *podSnapshot) readObstacles(ctx context.Context, client kubernetes.Inter
 			return err
 		}
 	}
-	spread := sets.New[string]()
+	counted := sets.New[string]()
 	for _, pod := range slices.Concat(slices.Collect(maps.Values(s.pods))...) {
-		if s.awaitsSurge(pod) && topologyspread.HasHardConstraints(pod) {
-			spread.Insert(pod.Namespace)
+		if s.awaitsSurge(pod) && dependsOnPods(pod) {
+			counted.Insert(pod.Namespace)
 		}
 	}
-	for _, namespace := range sets.List(spread) {
+	for _, namespace := range sets.List(counted) {
 		options := metav1.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String()}
 		pods, err := list[corev1.Pod](ctx, &s.snapshot, "pods in namespace "+namespace, client.CoreV1().Pods(namespace).List, options)
 		if err != nil {
@@ -367,19 +369,25 @@ func (s *podSnapshot) obstacleOf(pod *corev1.Pod) string {
 	if s.nameNodeOf(pod) {
 		return "its template names this node, and a replacement on it does not count"
 	}
-	if s.obstacles == nil || len(claimsOf(pod)) == 0 && !topologyspread.HasHardConstraints(pod) && !choosesNodes(pod) {
+	if s.obstacles == nil {
 		return ""
 	}
-	places := s.placesOf(pod)
-	if len(places) == 0 && choosesNodes(pod) {
+	mayRun := placeFor(pod)
+	switch anywhere := slices.ContainsFunc(s.staying(pod), mayRun); {
+	case !anywhere && choosesNodes(pod):
 		return "no other node that stays schedulable matches its node selector and affinity" + untilDeadline
+	case !anywhere:
+		return "it may run on no other node that stays schedulable" + untilDeadline
+	case len(claimsOf(pod)) == 0 && !dependsOnPods(pod):
+		return ""
 	}
+	places := filtered(s.staying(pod), mayRun)
 	for _, name := range claimsOf(pod) {
 		if obstacle := s.obstacleOfClaim(pod, name, places); obstacle != "" {
 			return obstacle
 		}
 	}
-	return s.obstacleOfSpread(pod, places)
+	return s.obstacleOfPods(pod, places)
 }
 
 // choosesNodes reports whether the pod has to run on certain nodes.
@@ -388,11 +396,53 @@ func choosesNodes(pod *corev1.Pod) bool {
 	return len(pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
 }
 
-// placesOf returns the nodes on which a replacement of the pod may run, whatever is left there.
-func (s *podSnapshot) placesOf(pod *corev1.Pod) []*corev1.Node {
-	drained := s.obstacles.drained[s.rollout.batchOf(pod.Spec.NodeName)]
+// dependsOnPods reports whether it depends on other pods where the pod may run.
+func dependsOnPods(pod *corev1.Pod) bool {
+	return topologyspread.HasHardConstraints(pod) || len(antiAffinityOf(pod)) > 0
+}
+
+// antiAffinityOf returns the terms that keep the pod away from others of its namespace.
+func antiAffinityOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return filtered(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(term corev1.PodAffinityTerm) bool {
+		return term.NamespaceSelector == nil && len(term.Namespaces) == 0
+	})
+}
+
+// permits returns whether a term of the anti-affinity lets a pod run on a node beside these pods.
+func (s *podSnapshot) permits(term *corev1.PodAffinityTerm, pods []*corev1.Pod) func(*corev1.Node) bool {
+	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+	if err != nil {
+		selector = labels.Nothing() // The API server rejects it.
+	}
+	nodes := keyed(s.nodes, (*corev1.Node).GetName)
+	taken := sets.New[string]()
+	for _, pod := range pods {
+		if node := nodes[pod.Spec.NodeName]; node != nil && maintenance.IsLeft(pod) && selector.Matches(labels.Set(pod.Labels)) {
+			taken.Insert(node.Labels[term.TopologyKey])
+		}
+	}
+	return func(node *corev1.Node) bool {
+		domain, labeled := node.Labels[term.TopologyKey]
+		return !labeled || !taken.Has(domain)
+	}
+}
+
+// staying returns the nodes that stay schedulable while that of the pod is drained.
+func (s *podSnapshot) staying(pod *corev1.Pod) []*corev1.Node {
+	batch := s.rollout.batchOf(pod.Spec.NodeName)
+	if _, known := s.obstacles.staying[batch]; !known {
+		s.obstacles.staying[batch] = s.schedulable(s.obstacles.drained[batch])
+	}
+	return s.obstacles.staying[batch]
+}
+
+// placeFor returns whether a replacement of the pod may run on a node, whatever is left there.
+func placeFor(pod *corev1.Pod) func(*corev1.Node) bool {
 	requesting := requestingPod{Pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
-	return filtered(s.schedulable(drained), func(node *corev1.Node) bool { return mayRunOn(requesting, node) })
+	return func(node *corev1.Node) bool { return mayRunOn(requesting, node) }
 }
 
 // setDrained stores the nodes of the plan.
@@ -400,7 +450,7 @@ func (s *podSnapshot) setDrained(nodes []*corev1.Node) {
 	if s.obstacles == nil {
 		return
 	}
-	s.obstacles.drained = map[int]sets.Set[string]{}
+	s.obstacles.drained, s.obstacles.staying = map[int]sets.Set[string]{}, map[int][]*corev1.Node{}
 	for _, node := range nodes {
 		insert(s.obstacles.drained, s.rollout.batchOf(node.Name), node.Name)
 	}
@@ -441,29 +491,52 @@ func (o *obstacles) claimOf(pod *corev1.Pod, name string) (*corev1.PersistentVol
 // untilDeadline is about obstacles that the Deployment cannot tell from those that end by themselves.
 const untilDeadline = ", which its Deployment waits for until its progress deadline"
 
-func (s *podSnapshot) obstacleOfSpread(pod *corev1.Pod, places []*corev1.Node) string {
+// obstacleOfPods is what other pods are.
+func (s *podSnapshot) obstacleOfPods(pod *corev1.Pod, places []*corev1.Node) string {
 	others := s.obstacles.pods[pod.Namespace]
-	if !topologyspread.HasHardConstraints(pod) || len(others) == 0 {
+	if !dependsOnPods(pod) || len(others) == 0 {
 		return ""
 	}
-	spread := topologyspread.Of(pod, s.nodes, others)
-	at := slices.IndexFunc(places, spread.Allows)
-	if at < 0 {
-		staying := filtered(others, func(other *corev1.Pod) bool { return other.UID != pod.UID })
-		if slices.ContainsFunc(places, topologyspread.Of(pod, s.nodes, staying).Allows) {
-			return "no other node satisfies its topologySpreadConstraints before it has left"
+	staying := filtered(others, func(other *corev1.Pod) bool { return other.UID != pod.UID })
+	for _, rule := range s.rulesOf(pod) {
+		allowed := filtered(places, rule.allows(others))
+		switch {
+		case len(allowed) > 0:
+			places = allowed
+		case slices.ContainsFunc(places, rule.allows(staying)):
+			return "no other node satisfies its " + rule.name + " before it has left"
+		default:
+			return "no other node satisfies its " + rule.name + untilDeadline
 		}
-		return "no other node satisfies its topologySpreadConstraints" + untilDeadline
 	}
 	// It is there from then on, and not here.
 	moved := *pod
-	moved.Spec.NodeName = places[at].Name
+	moved.Spec.NodeName = places[0].Name
 	for i := range others {
 		if others[i].UID == pod.UID {
 			others[i] = &moved
 		}
 	}
 	return ""
+}
+
+// podRule says on which nodes a pod may run beside others.
+type podRule struct {
+	name   string
+	allows func(others []*corev1.Pod) func(*corev1.Node) bool
+}
+
+func (s *podSnapshot) rulesOf(pod *corev1.Pod) []podRule {
+	var rules []podRule
+	for _, term := range antiAffinityOf(pod) {
+		rules = append(rules, podRule{"podAntiAffinity", func(others []*corev1.Pod) func(*corev1.Node) bool { return s.permits(&term, others) }})
+	}
+	if topologyspread.HasHardConstraints(pod) {
+		rules = append(rules, podRule{"topologySpreadConstraints", func(others []*corev1.Pod) func(*corev1.Node) bool {
+			return topologyspread.Of(pod, s.nodes, others).Allows
+		}})
+	}
+	return rules
 }
 
 // comesAfter reports whether the pods of the StatefulSet of a pod wait for each other, but its replacement can only come

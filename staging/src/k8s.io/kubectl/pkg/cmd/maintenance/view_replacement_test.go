@@ -62,6 +62,14 @@ func (p podStory) spread() podStory {
 	return p
 }
 
+// apart keeps a pod away from others of its app, by zone or by node.
+func (p podStory) apart(topologyKey string) podStory {
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: topologyKey, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}}}}
+	return p
+}
+
 // onlyIn keeps a pod in a zone, whose like in other zones count nevertheless.
 func (p podStory) onlyIn(zone string) podStory {
 	p.Spec.NodeSelector = map[string]string{"zone": zone}
@@ -108,7 +116,9 @@ func TestReplacementObstacles(t *testing.T) {
 		objects []runtime.Object
 		// nodes are there besides node-1 in zone a and node-2 in zone b.
 		nodes []*corev1.Node
-		want  map[string]string
+		// drained are nodes of the plan besides node-1.
+		drained []string
+		want    map[string]string
 	}{
 		"no claim":                          {pods: []podStory{replaced("web-0", "node-1")}, want: map[string]string{"web-0": ""}},
 		"a claim for one pod":               {pods: []podStory{replaced("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOncePod)}, want: map[string]string{"web-0": "its PersistentVolumeClaim data has the access mode ReadWriteOncePod"}},
@@ -126,6 +136,16 @@ func TestReplacementObstacles(t *testing.T) {
 			want: map[string]string{"web-0": "", "web-1": spread + waits}},
 		"spread, and the pod itself is in the way": {pods: []podStory{replaced("web-0", "node-1").spread().onlyIn("a"), replaced("web-1", "node-2").spread(), replaced("web-2", "node-3").spread()},
 			nodes: []*corev1.Node{zonedNode("node-3", "a")}, want: map[string]string{"web-0": spread + " before it has left"}},
+		"no other node": {pods: []podStory{replaced("web-0", "node-1")}, drained: []string{"node-2"}, want: map[string]string{"web-0": "it may run on no other node that stays schedulable" + waits}},
+		"no other node without a taint": {pods: []podStory{replaced("web-0", "node-1")}, drained: []string{"node-2"}, nodes: []*corev1.Node{tainted(zonedNode("node-3", "a"), "gpu", corev1.TaintEffectNoSchedule)},
+			want: map[string]string{"web-0": "it may run on no other node that stays schedulable" + waits}},
+		"apart, and there is a free zone": {pods: []podStory{replaced("web-0", "node-1").apart("zone")}, want: map[string]string{"web-0": ""}},
+		"apart, and every other zone has one": {pods: []podStory{replaced("web-0", "node-1").apart("zone"), replaced("web-1", "node-2").apart("zone")},
+			want: map[string]string{"web-0": "no other node satisfies its podAntiAffinity" + waits}},
+		"apart, and the second one has no place": {pods: []podStory{replaced("web-0", "node-1").apart("zone"), replaced("web-1", "node-1").apart("zone")},
+			want: map[string]string{"web-0": "", "web-1": "no other node satisfies its podAntiAffinity" + waits}},
+		"apart, and the pod itself is in the way": {pods: []podStory{replaced("web-0", "node-1").apart("zone"), replaced("web-1", "node-2").apart("zone")}, nodes: []*corev1.Node{zonedNode("node-3", "a")},
+			want: map[string]string{"web-0": "no other node satisfies its podAntiAffinity before it has left"}},
 		"not replaced anyway": {pods: []podStory{newPod("web-0", "node-1").claiming("data")}, objects: []runtime.Object{claim(corev1.ReadWriteOncePod)}, want: map[string]string{"web-0": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +161,7 @@ func TestReplacementObstacles(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := map[string]string{}
-			for _, pod := range mustPlan(t, s, "", maintenance.StandardPlan(), "node-1").Nodes[0].Pods {
+			for _, pod := range mustPlan(t, s, "", maintenance.StandardPlan(), append(test.drained, "node-1")...).Nodes[0].Pods {
 				got[pod.Name] = pod.ReplacementObstacle
 				if promised := slices.Contains(pod.Remarks, noteReplacedFirst); promised && pod.ReplacementObstacle != "" {
 					t.Errorf("pod %s is said to be replaced first", pod.Name)
@@ -156,7 +176,7 @@ func TestReplacementObstacles(t *testing.T) {
 
 // A plan says that a pod is evicted without a replacement, and what its budget says then.
 func TestPlanOfAnObstacle(t *testing.T) {
-	s := snapshotOf(zonedNode("node-1", "a"), newDeployment("web"), replaced("web-0", "node-1").claiming("data"), newBudget("web", "web", 0))
+	s := snapshotOf(zonedNode("node-1", "a"), zonedNode("node-2", "b"), newDeployment("web"), replaced("web-0", "node-1").claiming("data"), newBudget("web", "web", 0))
 	if err := s.readObstacles(t.Context(), fake.NewClientset(claim(corev1.ReadWriteOncePod))); err != nil {
 		t.Fatal(err)
 	}

@@ -149,15 +149,15 @@ func TestPlanReadsDeployments(t *testing.T) {
 	if lists(s) {
 		t.Error("lists Deployments that are not interceptors")
 	}
-	s = newServer(t, newNode("node-1"), pod, budget, deployment)
+	s = newServer(t, newNode("node-1"), zonedNode("node-2", ""), pod, budget, deployment)
 	contains(t, s.mustRun(t, "plan", "node-1"), "its Deployment starts a replacement first\n", "Summary: 1 pod on 1 node in 1 step: 1 replaced by their Deployments first.\n")
 	if !lists(s) {
 		t.Error("does not list Deployments")
 	}
-	s = newServer(t, newNode("node-1"), pod, budget, deployment)
+	s = newServer(t, newNode("node-1"), zonedNode("node-2", ""), pod, budget, deployment)
 	s.forbid("deployments")
 	contains(t, s.mustRun(t, "plan", "node-1"), "first, if\n                                 its strategy allows a surge\n", "Without the permission to list deployments, this plan is incomplete.\n")
-	s = newServer(t, newNode("node-1"), pod, budget, deployment)
+	s = newServer(t, newNode("node-1"), zonedNode("node-2", ""), pod, budget, deployment)
 	s.PrependReactor("list", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
 	s.run(t, "plan", "node-1")
 	contains(t, s.failure, "listing deployments: no answer")

@@ -193,7 +193,7 @@ func TestWarnings(t *testing.T) {
 		{"DaemonSet pods", podsOf("DaemonSet", "agent", 2, nil), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newServer(t, append(tc.stories, newNode("node-1"), newNode("node-2"))...)
+			s := newServer(t, append(tc.stories, newNode("node-1"), newNode("node-2"), zonedNode("node-3", ""))...)
 			o := &planOptions{environment: s.environment}
 			nm := newMaintenance("x", drain, "node-1", "node-2").NodeMaintenance
 			snapshot, nodes, err := o.read(t.Context(), s, nm)
