@@ -208,7 +208,7 @@ func (o *endOptions) validateNode(named *namedNodes, node *corev1.Node) error {
 	nm := named.NodeMaintenance
 	admission := maintenance.AdmissionOf(node, nm.UID)
 	unrecorded, err := named.unrecordedMark(node)
-	rollout := rolloutOf(nm)
+	rollout, podsLeft := rolloutOf(nm), counted(podsLeftOn(node), "pod", "pods")+" left"
 	switch {
 	case !maintenance.SelectsNode(nm.Spec.NodeSelector, node):
 		return failed("NodeMaintenance %q does not select node %q: %s", nm.Name, node.Name, insteadOf(nm, node))
@@ -223,9 +223,9 @@ func (o *endOptions) validateNode(named *namedNodes, node *corev1.Node) error {
 	case admission == nil:
 		return failed("node %q waits for its admission and is not drained yet: kubectl maintenance status %s says for what. With --force, it is never drained by NodeMaintenance %q", node.Name, nm.Name, nm.Name)
 	case hasPodsAgain(node, admission, skipsPods(nm)):
-		return failed("node %q is not drained any more (%s): pods have come back, wait until they are gone (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeftText(node), nm.Name)
+		return failed("node %q is not drained any more (%s): pods have come back, wait until they are gone (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeft, nm.Name)
 	case admission.DrainedTime == nil:
-		return failed("node %q is not drained yet (%s): wait for it (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeftText(node), nm.Name)
+		return failed("node %q is not drained yet (%s): wait for it (kubectl maintenance watch %s). With --force, its drain ends", node.Name, podsLeft, nm.Name)
 	}
 	return nil
 }
@@ -265,10 +265,6 @@ func (n *namedNodes) unrecordedMark(node *corev1.Node) (string, error) {
 		return "", nil
 	}
 	return other.Name, nil
-}
-
-func podsLeftText(node *corev1.Node) string {
-	return counted(podsLeftOn(node), "pod", "pods") + " left"
 }
 
 // waitForNodes returns when the nodes are released, or when the maintenance releases all of them.

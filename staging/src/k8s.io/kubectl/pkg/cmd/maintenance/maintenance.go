@@ -17,13 +17,12 @@ limitations under the License.
 // Package maintenance implements "kubectl maintenance", which plans, starts, watches and ends
 // NodeMaintenances.
 //
-// Its files are three parts, and each uses only those before it:
+// Its files are four rooms, and each uses only those before it:
 //
-//   - read*.go, view_*.go: snapshots of objects, and views that are made of them. "status" and
-//     "watch" read NodeMaintenances and nodes: the controller publishes blockers and counters in
-//     their status. Its lease says whether it runs, by the clock of the API server (read_watch.go).
-//     "plan" also reads pods (view_pods.go), because there is no drain yet; what only
-//     one view of a plan needs, the file of that view reads.
+//   - read*.go: snapshots of NodeMaintenances and nodes, by lists and watches. The controller publishes
+//     blockers and counters in their status, and its lease says whether it runs (read_watch.go).
+//   - view_*.go: views that are made of snapshots. Those of "plan" also read pods (view_pods.go),
+//     because there is no drain yet; what only one of them needs, its file reads.
 //   - render_*.go: views as text, as lines of a log, or on a terminal.
 //   - all other files: the commands, what they need of their surroundings (environment.go), and the
 //     wait for their end (follow.go).

@@ -54,6 +54,10 @@ var noteTexts = map[podNote]string{
 	noteStaysWithSkipped: "stays: spec.podPolicies skips a pod of this node",
 }
 
+// hindrances say that a drain does not remove the pod from its node, or not for good. Whether the DaemonSet controller
+// and the kubelet do so depends on feature gates that kubectl cannot read.
+var hindrances = []podNote{noteSchedulingGroup, noteComesBack, noteNamesNode, noteForeignDaemonSet}
+
 // renderPlan returns the text of a plan.
 func renderPlan(plan *plan, width int, now time.Time) string {
 	p := &page{width: width}
@@ -193,7 +197,7 @@ func (p *podPlan) details(now time.Time) []string {
 		if note == noteCannotBeReplaced {
 			text += ": " + p.ReplacementObstacle
 		}
-		if note.hinders() {
+		if slices.Contains(hindrances, note) {
 			text = "! " + text
 		}
 		details = append(details, text)

@@ -372,7 +372,9 @@ func (s *podSnapshot) obstacleOf(pod *corev1.Pod) string {
 	if s.obstacles == nil {
 		return ""
 	}
-	mayRun := placeFor(pod)
+	// Where a replacement may run, whatever is left there.
+	replacement := requestingPod{Pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
+	mayRun := func(node *corev1.Node) bool { return mayRunOn(replacement, node) }
 	switch anywhere := slices.ContainsFunc(s.staying(pod), mayRun); {
 	case !anywhere && choosesNodes(pod):
 		return "no other node that stays schedulable matches its node selector and affinity" + untilDeadline
@@ -437,12 +439,6 @@ func (s *podSnapshot) staying(pod *corev1.Pod) []*corev1.Node {
 		s.obstacles.staying[batch] = s.schedulable(s.obstacles.drained[batch])
 	}
 	return s.obstacles.staying[batch]
-}
-
-// placeFor returns whether a replacement of the pod may run on a node, whatever is left there.
-func placeFor(pod *corev1.Pod) func(*corev1.Node) bool {
-	requesting := requestingPod{Pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod)}
-	return func(node *corev1.Node) bool { return mayRunOn(requesting, node) }
 }
 
 // setDrained stores the nodes of the plan.
@@ -558,7 +554,8 @@ func (s *podSnapshot) comesAfter(pod *corev1.Pod) bool {
 
 // isCrowded reports whether the pod has so many interceptors that its controller could not add its own.
 func isCrowded(pod *corev1.Pod) bool {
-	names := map[string]int{"ReplicaSet": 2, "StatefulSet": 1}[ownerKind(pod)] // That of its Deployment, too.
-	return names > 0 && !slices.ContainsFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return slices.Contains(workloadInterceptors, name) }) &&
+	own := []string{coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorStatefulSet}
+	names := map[string]int{"ReplicaSet": 2, "StatefulSet": 1}[ownerKind(pod)] // A ReplicaSet: that of its Deployment, too.
+	return names > 0 && !slices.ContainsFunc(evictioninterceptor.OwnTargets(pod), func(name string) bool { return slices.Contains(own, name) }) &&
 		evictioninterceptor.CountOnPod(pod.Spec.EvictionInterceptors, pod.Annotations)+names > evictioninterceptor.MaxOnPod
 }

@@ -163,12 +163,6 @@ const (
 	noteTerminating podNote = "Terminating"
 )
 
-// hinders reports whether a drain does not remove the pod from its node, or not for good. Whether the
-// DaemonSet controller and the kubelet do so depends on feature gates that kubectl cannot read.
-func (n podNote) hinders() bool {
-	return n == noteSchedulingGroup || n == noteComesBack || n == noteNamesNode || n == noteForeignDaemonSet
-}
-
 // replaces reports whether the pod is replaced and then deleted, without an eviction.
 func (n podNote) replaces() bool {
 	return n == noteReplacedFirst || n == noteMayBeReplaced
@@ -405,9 +399,6 @@ var ownInterceptors = []string{
 	coordinationv1alpha1.EvictionInterceptorStatefulSet,
 }
 
-// workloadInterceptors are those of controllers that replace pods first, or let them leave one after another.
-var workloadInterceptors = []string{coordinationv1alpha1.EvictionInterceptorDeployment, coordinationv1alpha1.EvictionInterceptorStatefulSet}
-
 // namedInterceptors are the interceptors that are not part of Kubernetes, and act in any case.
 func (p *podPlan) namedInterceptors() []string {
 	return filtered(p.Interceptors, func(name string) bool { return !slices.Contains(ownInterceptors, name) })
@@ -426,11 +417,6 @@ type nodePolicies struct {
 	name string
 	// nodes is nil for the planned maintenance, all of whose nodes are planned.
 	nodes *maintenance.NodeMatcher
-}
-
-// decideOn reports whether the policies decide on the node. Those of a shutdown never do: its kubelet writes them.
-func (p *nodePolicies) decideOn(node *corev1.Node) bool {
-	return p.name != maintenance.ShutdownName(node.Name) && (p.nodes == nil || p.nodes.Matches(node))
 }
 
 // readPolicies keeps the pod policies of a maintenance, and of others that drain its nodes: each has a verdict of its
@@ -495,7 +481,9 @@ func (s *podSnapshot) keepPods(nodes []*corev1.Node) {
 	s.kept = map[*corev1.Pod]*keptPod{}
 	for _, node := range nodes {
 		for i := range s.policies {
-			if policies := &s.policies[i]; policies.decideOn(node) {
+			policies := &s.policies[i]
+			// Those of a shutdown never decide: its kubelet writes them.
+			if policies.name != maintenance.ShutdownName(node.Name) && (policies.nodes == nil || policies.nodes.Matches(node)) {
 				s.keepPodsOf(node, policies, i == 0)
 			}
 		}
