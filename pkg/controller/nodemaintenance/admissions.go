@@ -37,8 +37,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/utils/clock"
 )
 
@@ -57,7 +57,7 @@ const (
 // admissions decides on admissions, by its only worker.
 type admissions struct {
 	queue    workqueue.TypedRateLimitingInterface[string]
-	admitter *admission.Admitter
+	admitter *rollout.Admitter
 	// version is what the cache of nodes had reached when the fleet was last brought up to date.
 	version string
 }
@@ -174,7 +174,7 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 			c.maintenances.AddAfter(name, summaryDelay)
 		}
 	}
-	if slices.ContainsFunc(maintenances, func(m admission.Maintenance) bool { return !m.SettlingUntil.IsZero() }) {
+	if slices.ContainsFunc(maintenances, func(m rollout.Maintenance) bool { return !m.SettlingUntil.IsZero() }) {
 		c.admissions.queue.AddAfter(admissionsKey, settleInterval)
 	}
 	if after > 0 {
@@ -185,7 +185,7 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 
 // readLimits returns the budgets and the maintenances that need admissions. It is not current while
 // the caches lack own writes of them, or the progress of a maintenance is that of an earlier spec.
-func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []admission.Maintenance, current bool) {
+func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coordinationv1alpha1.NodeMaintenanceBudget, maintenances []rollout.Maintenance, current bool) {
 	if c.fleet != nil {
 		var err error
 		if budgets, err = c.fleet.Budgets.Lister().List(labels.Everything()); err != nil {
@@ -216,7 +216,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 		if !c.writer.isCurrentMaintenance(m.Name) {
 			return nil, nil, false
 		}
-		limited := admission.Maintenance{
+		limited := rollout.Maintenance{
 			NodeMaintenance: m, Rank: queueRankOf(m), Selected: selected, Waiting: waiting,
 			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: unreleased()[m.UID],
 		}
@@ -404,7 +404,7 @@ func (s admissionStore) GetNode(ctx context.Context, name string) (*v1.Node, err
 }
 
 // admitted handles an admission that was written.
-func (c *Controller) admitted(a admission.Admission) {
+func (c *Controller) admitted(a rollout.Admission) {
 	metrics.CountAdmission()
 	c.events.admitted(a.Node, a.Maintenance)
 	c.nodes.AddAfter(a.Node.Name, staleInterval)

@@ -44,7 +44,7 @@ limitations under the License.
 // node. The phases of a node follow from its status.maintenanceStatus.admissions (limits.go). For cordons,
 // targets, requests and releases, each phase is like a stage:
 //
-//	waiting    is like the stage Idle. It ends when package admission has admitted the node. A node that is
+//	waiting    is like the stage Idle. It ends when package rollout has admitted the node. A node that is
 //	           marked as done by then, and that nobody claims, is done at once.
 //	admitted   is like the stage of the maintenance. It ends when the node is marked as done by an annotation,
 //	           or was rebooted after its drain: its bootID has changed, and it has been Ready for 30 seconds.

@@ -48,8 +48,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
@@ -237,7 +237,7 @@ func New(
 		return err == nil // The only error of the lister of a cache is NotFound.
 	}
 	c.progress.limits.now = c.clock.Now
-	c.admissions.admitter = admission.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
+	c.admissions.admitter = rollout.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
 	c.admissions.admitter.Departed = func(node *v1.Node) { c.departed.note(node, c.clock.Now()) }
 	c.nodes = newFlowQueue("nodemaintenance_nodes", local, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", local, c.flowOf)

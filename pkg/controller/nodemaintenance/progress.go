@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
 // maintenanceProgress is how far one maintenance is. It follows from the caches and from the
@@ -67,7 +67,7 @@ type maintenanceProgress struct {
 	// failed are the nodes that have not come back in time, with their UIDs.
 	failed map[string]types.UID
 	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
-	waits map[admission.Wait]int
+	waits map[rollout.Wait]int
 	// endlessSince is since when nodes have always waited for what only an intervention ends; zero if none does.
 	endlessSince time.Time
 	// resumeUntil is until when it is waited for writes to fail again that have failed before the process began.
@@ -261,7 +261,7 @@ func (p *maintenanceProgress) setWaiting(node string, waits bool) {
 		p.waiting.Delete(node)
 	}
 	if p.waiting.Len() == 0 {
-		p.waits, p.endlessSince = map[admission.Wait]int{}, time.Time{}
+		p.waits, p.endlessSince = map[rollout.Wait]int{}, time.Time{}
 	}
 	p.waitingNames = nil
 }

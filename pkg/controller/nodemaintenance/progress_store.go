@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
 // progressStore has the progress of all maintenances, for use by all workers. It finds those of a
@@ -489,14 +489,14 @@ func (s *progressStore) waitingNodes(name string, uid types.UID, generation int6
 }
 
 // setWaits records what the nodes of a maintenance wait for, and reports whether that has changed.
-func (s *progressStore) setWaits(name string, waits map[admission.Wait]int) (changed bool) {
+func (s *progressStore) setWaits(name string, waits map[rollout.Wait]int) (changed bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	p := s.maintenances[name]
 	if p == nil || p.waits != nil && maps.Equal(p.waits, waits) {
 		return false
 	}
-	p.waits = map[admission.Wait]int{} // Not nil: the decision is known.
+	p.waits = map[rollout.Wait]int{} // Not nil: the decision is known.
 	maps.Copy(p.waits, waits)
 	switch {
 	case !slices.ContainsFunc(slices.Collect(maps.Keys(waits)), isEndless):
@@ -508,7 +508,7 @@ func (s *progressStore) setWaits(name string, waits map[admission.Wait]int) (cha
 }
 
 // isEndless reports whether only an intervention ends a wait.
-func isEndless(wait admission.Wait) bool {
+func isEndless(wait rollout.Wait) bool {
 	switch wait.Reason {
 	case coordinationv1alpha1.NodeMaintenanceWaitDisabled, coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed,
 		coordinationv1alpha1.NodeMaintenanceWaitStatusFailed, coordinationv1alpha1.NodeMaintenanceWaitNotCurrent:

@@ -30,7 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/utils/ptr"
 )
 
@@ -82,7 +82,7 @@ func sortWaits(waits []coordinationv1alpha1.NodeMaintenanceWait) {
 }
 
 // listedWait returns a wait of nodes as the API has it.
-func listedWait(wait admission.Wait, nodes int) coordinationv1alpha1.NodeMaintenanceWait {
+func listedWait(wait rollout.Wait, nodes int) coordinationv1alpha1.NodeMaintenanceWait {
 	listed := coordinationv1alpha1.NodeMaintenanceWait{Reason: wait.Reason, Budget: wait.Budget, NodeCount: int32(nodes)}
 	if !wait.Until.IsZero() {
 		listed.UntilTime = ptr.To(metav1.NewTime(wait.Until))
@@ -91,14 +91,14 @@ func listedWait(wait admission.Wait, nodes int) coordinationv1alpha1.NodeMainten
 }
 
 // haltedCondition returns the condition Halted.
-func haltedCondition(rollout *coordinationv1alpha1.NodeMaintenanceRollout, failed map[string]types.UID) metav1.Condition {
+func haltedCondition(limits *coordinationv1alpha1.NodeMaintenanceRollout, failed map[string]types.UID) metav1.Condition {
 	condition := metav1.Condition{
 		Type: string(coordinationv1alpha1.NodeMaintenanceConditionHalted), Status: metav1.ConditionFalse,
 		Reason: coordinationv1alpha1.NodeMaintenanceReasonNotHalted,
 	}
 	var unknown, acknowledged []string
 	for node, uid := range failed {
-		if slices.Contains(rollout.AcknowledgedNodeUIDs, uid) {
+		if slices.Contains(limits.AcknowledgedNodeUIDs, uid) {
 			acknowledged = append(acknowledged, node)
 		} else {
 			unknown = append(unknown, node)
@@ -112,11 +112,11 @@ func haltedCondition(rollout *coordinationv1alpha1.NodeMaintenanceRollout, faile
 		sentences = append(sentences, fmt.Sprintf("%s acknowledged: %s.", count(len(acknowledged), "failed node"), joinNames(acknowledged)))
 	}
 	condition.Message = strings.Join(sentences, " ")
-	if !admission.IsHalted(rollout, sets.New(slices.Collect(maps.Values(failed))...)) {
+	if !rollout.IsHalted(limits, sets.New(slices.Collect(maps.Values(failed))...)) {
 		return condition
 	}
 	condition.Status, condition.Reason = metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonFailedNodes
-	condition.Message += fmt.Sprintf(" spec.rollout.maxFailedNodes is %d: no further node is drained until they are back or acknowledged, or the number is raised.", ptr.Deref(rollout.MaxFailedNodes, 0))
+	condition.Message += fmt.Sprintf(" spec.rollout.maxFailedNodes is %d: no further node is drained until they are back or acknowledged, or the number is raised.", ptr.Deref(limits.MaxFailedNodes, 0))
 	return condition
 }
 

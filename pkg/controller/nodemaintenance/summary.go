@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
 // summary is what the status of a maintenance is computed from.
@@ -69,7 +69,7 @@ type summary struct {
 	escalated int
 	// waits counts the nodes that wait by what they wait for, and endlessSince is since when some have always waited for
 	// what only an intervention ends; zero if none does.
-	waits        map[admission.Wait]int
+	waits        map[rollout.Wait]int
 	endlessSince time.Time
 }
 

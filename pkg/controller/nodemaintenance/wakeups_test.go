@@ -30,7 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/admission"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
 // wakeUps are the keys that are enqueued because of an event.
@@ -236,7 +236,7 @@ func TestNodeIsLookedAtAgainAfterAWrite(t *testing.T) {
 			f.endRequest(0, answered)
 		}},
 		"an admission": {drained, func(*fixture) {}, func(f *fixture) {
-			f.admitted(admission.Admission{Node: f.node("n"), Maintenance: f.maintenance("m")})
+			f.admitted(rollout.Admission{Node: f.node("n"), Maintenance: f.maintenance("m")})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-// Package admission decides with which nodes NodeMaintenances may begin, within the NodeMaintenanceBudgets and the
+// Package rollout decides with which nodes NodeMaintenances may begin, within the NodeMaintenanceBudgets and the
 // limits of their own rollouts.
 //
 // # Protocol
@@ -122,4 +122,4 @@ limitations under the License.
 //	meetings.go  when budgets are open together
 //	slots.go     sets of nodes
 //	admitter.go  the protocol
-package admission
+package rollout
