@@ -38,6 +38,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/utils/clock"
 )
@@ -164,14 +165,14 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 	nodes := c.updateNodes()
 	budgets, maintenances, current := c.readLimits(nodes, now)
 	if !current {
-		c.admissions.queue.AddAfter(admissionsKey, staleInterval)
+		c.admissions.queue.AddAfter(admissionsKey, pace.StaleInterval)
 		return nil
 	}
 	c.updateBudgets(ctx, budgets)
 	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, now)
 	for name, counts := range waits {
 		if c.progress.setWaits(name, counts) {
-			c.maintenances.AddAfter(name, summaryDelay)
+			c.maintenances.AddAfter(name, pace.SummaryDelay)
 		}
 	}
 	if slices.ContainsFunc(maintenances, func(m rollout.Maintenance) bool { return !m.SettlingUntil.IsZero() }) {
@@ -354,7 +355,7 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	wait, undone := s.failures.wait(node.Name, write, s.clock.Now()), s.writer.isStatusUndone(current)
 	if undone {
 		// Whoever removes admissions again and again has those of a node waited for as well.
-		wait = max(wait, s.rewrites.wait(node.Name, s.clock.Now()))
+		wait = max(wait, s.pacer.AfterRevert(pace.RevertedStatus, node.Name, s.clock.Now()))
 	}
 	if wait > 0 {
 		s.admissions.queue.AddAfter(admissionsKey, wait)
@@ -366,7 +367,7 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	err = s.writer.admit(limited, node, added, func() bool { return s.clock.Now().Before(before) })
 	switch {
 	case errors.Is(err, errTooLate):
-		s.admissions.queue.AddAfter(admissionsKey, staleInterval)
+		s.admissions.queue.AddAfter(admissionsKey, pace.StaleInterval)
 		return false, apierrors.NewConflict(nodeResource, node.Name, err)
 	case err == nil:
 		s.failures.succeeded(node.Name, write)
@@ -407,7 +408,7 @@ func (s admissionStore) GetNode(ctx context.Context, name string) (*v1.Node, err
 func (c *Controller) admitted(a rollout.Admission) {
 	metrics.CountAdmission()
 	c.events.admitted(a.Node, a.Maintenance)
-	c.nodes.AddAfter(a.Node.Name, staleInterval)
+	c.nodes.AddAfter(a.Node.Name, pace.StaleInterval)
 }
 
 // errTooLate says that what an admission was based on is too old.

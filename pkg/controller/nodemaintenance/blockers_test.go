@@ -36,6 +36,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -153,7 +154,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	}
 	expectRetries(t, refused.attempts)
 	refused.err = allowed
-	f.run(maxRetry)
+	f.run(pace.MaxRetry)
 	status = f.maintenance("m").Status
 	if status.DrainStatus.BlockedPods != 0 || status.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
 		t.Errorf("after the retry: status %+v, failures %v", status.DrainStatus, f.failures.nodes)
@@ -209,7 +210,7 @@ func expectRetries(t *testing.T, attempts []time.Time) {
 		gaps = append(gaps, attempts[i].Sub(attempts[i-1]))
 	}
 	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
-	if len(gaps) < len(want) || !slices.Equal(gaps[:len(want)], want) || slices.Max(gaps) > maxRetry {
+	if len(gaps) < len(want) || !slices.Equal(gaps[:len(want)], want) || slices.Max(gaps) > pace.MaxRetry {
 		t.Errorf("attempts %v apart, want %v", gaps, want)
 	}
 }
@@ -353,10 +354,10 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	// Both nodes are tried at the same times.
 	expectRetries(t, slices.Compact(refused.attempts))
 	refused.err = allowed
-	f.run(maxRetry)
+	f.run(pace.MaxRetry)
 	f.expectDrains("afterwards", map[string]string{"worse": "0/1 Draining Default<=1000000000"})
-	if len(f.failures.nodes) > 0 || len(f.recordons.nodes) > 0 {
-		t.Errorf("failures %v and re-cordons %v are left", f.failures.nodes, f.recordons.nodes)
+	if len(f.failures.nodes) > 0 || len(f.pacer.Names(pace.RevertedCordon)) > 0 {
+		t.Errorf("failures %v and re-cordons %v are left", f.failures.nodes, f.pacer.Names(pace.RevertedCordon))
 	}
 }
 
@@ -392,7 +393,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 		}
 	}
 	refused.err = allowed
-	f.run(maxRetry)
+	f.run(pace.MaxRetry)
 	if status := f.maintenance("m").Status.DrainStatus; len(status.Blockers) > 0 || status.BlockerCount > 0 || f.requested() != 1 {
 		t.Errorf("after the cordon: %+v", status)
 	}
@@ -460,7 +461,7 @@ func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 		t.Errorf("requests for pods of a schedulable node: %v, error %v", l.Items, err)
 	}
 	refused.err = allowed
-	f.run(maxRetry)
+	f.run(pace.MaxRetry)
 	if status := f.node("n").Status.MaintenanceStatus; status.ActiveEvictionRequests != 1 {
 		t.Errorf("afterwards: %+v", status)
 	}
@@ -472,7 +473,7 @@ func TestContestedNodeIsNotDrained(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	for range recordonLimit + 1 {
+	for range pace.RevertLimit + 1 {
 		node := f.node("n")
 		node.Spec.Unschedulable = false
 		f.update(node)

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/test/utils/kstatus"
 	"k8s.io/utils/ptr"
 )
@@ -170,7 +171,7 @@ func testAdvanceOfABlockedDrain(t *testing.T, cases map[string]kstatus.Case) {
 		t.Errorf("a restart ends the stall for a moment: since %v, not %v", now, since)
 	}
 	refused.err = allowed
-	s.run(2 * maxRetry)
+	s.run(2 * pace.MaxRetry)
 	s.expect("no longer blocked", "InProgress", "Draining: ")
 	if got := s.conditionOf("m", conditionStalled); got != "False NotStalled: " {
 		t.Errorf("Stalled is %q", got)
@@ -191,7 +192,7 @@ func testAdvanceOfABlockedEnd(t *testing.T, cases map[string]kstatus.Case) {
 		t.Errorf("completed although a request is not withdrawn: %q", got)
 	}
 	refused.err = allowed
-	s.run(2 * maxRetry)
+	s.run(2 * pace.MaxRetry)
 	s.expect("completed after all", "Current", "")
 	s.expectCompleted()
 }
@@ -205,7 +206,7 @@ func testAdvanceOfACordon(t *testing.T, cases map[string]kstatus.Case) {
 	s.run(stalledAfter)
 	s.expect("cannot cordon", "Failed", "Blocked: 2 nodes cannot be cordoned")
 	refused.err = allowed
-	s.run(2 * maxRetry)
+	s.run(2 * pace.MaxRetry)
 	s.expect("cordoned", "Current", "")
 	s.restart()
 	s.client.ClearActions()

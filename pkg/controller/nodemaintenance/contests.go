@@ -23,6 +23,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 const (
@@ -82,7 +83,7 @@ func (c *contests) wrote(node string, pod types.UID, earlier, now time.Time) {
 	}
 	found.requested = recently(found.requested, now)
 	if len(found.requested) == 0 {
-		found.since = sinceEarlier(now.Truncate(time.Second), earlier)
+		found.since = pace.Earliest(now.Truncate(time.Second), earlier)
 	}
 	found.requested = append(found.requested, pastRequest{at: now})
 	found.ended = false
@@ -165,7 +166,7 @@ func (c *contests) wait(node string, pod types.UID, now time.Time) time.Duration
 	for i := limit; i < count && pause < maxContestPause; i++ {
 		pause = min(2*pause, maxContestPause)
 	}
-	return within(max(0, found.requested[len(found.requested)-1].at.Add(pause).Sub(now)), pause)
+	return pace.Within(max(0, found.requested[len(found.requested)-1].at.Add(pause).Sub(now)), pause)
 }
 
 // message says that the request for the pod is withdrawn again and again, by whom, and since when, if it is.

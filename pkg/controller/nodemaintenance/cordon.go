@@ -28,6 +28,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // cordonWrite is a write of spec.unschedulable that a node needs.
@@ -53,7 +54,7 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 	}
 	wait = c.failures.wait(node.Name, needed.writeKey, s.now)
 	if needed.again {
-		wait = max(wait, c.recordons.wait(node.Name, s.now))
+		wait = max(wait, c.pacer.AfterRevert(pace.RevertedCordon, node.Name, s.now))
 	}
 	return needed, max(wait, c.reclaimWait(node, s.view, s.now))
 }
@@ -71,7 +72,7 @@ func (c *Controller) noteDeselected(node *v1.Node, orders []order, deselected []
 	if len(ended) == 0 || stays || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
 		return
 	}
-	if c.reclaims.wrote(node.Name, c.earlierSince(node.Name, writeCordon, ""), now) {
+	if c.pacer.Rewrote(pace.RevertedSelection, node.Name, c.earlierSince(node.Name, writeCordon, ""), now) {
 		c.events.selectionContested(node, ended)
 	}
 }
@@ -82,7 +83,7 @@ func (c *Controller) reclaimWait(node *v1.Node, view *nodeView, now time.Time) t
 	if !view.claimed() || node.Spec.Unschedulable || maintenance.IsClaimed(node) && !c.hasUncordoned(node) {
 		return 0
 	}
-	return c.reclaims.wait(node.Name, now)
+	return c.pacer.AfterRevert(pace.RevertedSelection, node.Name, now)
 }
 
 // noteUncordoned records that a node is schedulable: now, and not when it is released, because
@@ -136,7 +137,7 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync, write *cordonWrite
 		return nil
 	}
 	metrics.CountContestedCordon()
-	if c.recordons.wrote(node.Name, c.earlierSince(node.Name, writeCordon, ""), s.now) {
+	if c.pacer.Rewrote(pace.RevertedCordon, node.Name, c.earlierSince(node.Name, writeCordon, ""), s.now) {
 		c.events.contested(node, s.view.claiming)
 	}
 	return nil

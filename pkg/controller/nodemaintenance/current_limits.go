@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // awaitLimits returns all maintenances when this process knows all budgets that were stored before one
@@ -34,7 +35,7 @@ func (c *Controller) awaitLimits(ctx context.Context) ([]*coordinationv1alpha1.N
 	if err != nil {
 		return nil, true // The lister of a cache returns no error.
 	}
-	for wait := time.Duration(0); ; wait = min(max(2*wait, staleInterval), maxStaleInterval) {
+	for wait := time.Duration(0); ; wait = min(max(2*wait, pace.StaleInterval), pace.MaxStaleInterval) {
 		if wait > 0 {
 			select {
 			case <-c.clock.After(wait):

@@ -175,7 +175,7 @@ limitations under the License.
 //	                                      The node is drained when it was empty for 5 s, or 30 s if pods have
 //	                                      come back or are likely to, or when a Job is over whose pods come back
 //	                                      and can only run there (returns.go)
-//	cordons, taints, conditions,          three in ten minutes at once, then one a minute (pace.go)
+//	cordons, taints, conditions,          three in ten minutes at once, then one a minute (package pace)
 //	status.maintenanceStatus, finalizers,
 //	and labels that select
 //
@@ -260,13 +260,13 @@ limitations under the License.
 //	order.go                       what a maintenance asks for
 //	limits.go, current_limits.go   which maintenances may not begin with nodes by themselves, and whether
 //	                               the cache has all budgets that say so
-//	admissions.go, admission/      with which nodes the others begin next
+//	admissions.go, rollout/        with which nodes the others begin next
 //	progress.go, summary.go        how far it is, and the sums of its status; without clients
 //	progress_store.go              the progress of all maintenances, under a lock
 //	progress_index.go              which maintenances have a node, or may select it
 //	requests.go                    what the controller reads from an EvictionRequest
 //	writer.go                      all writes
-//	pace.go                        the minimum time between writes
+//	pace/                          the minimum time between writes, and the pace of what others revert
 //	failures.go                    which writes have failed, and when they are retried
 //	resume.go                      what a process takes over that another one has found about them
 //	escalation.go                  when the drain of a node stops waiting, and for which pods

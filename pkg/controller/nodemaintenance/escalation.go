@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -165,7 +166,7 @@ func (c *Controller) withNotice(admission *v1.MaintenanceAdmission, actions []v1
 		wait = max(wait, c.begun.Add(notice).Sub(now))
 	}
 	if !ended.IsZero() {
-		wait = max(wait, within(ended.Add(notice).Sub(now), notice))
+		wait = max(wait, pace.Within(ended.Add(notice).Sub(now), notice))
 	}
 	return wait
 }

@@ -28,14 +28,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 const (
-	// firstRetry is the delay before a failed write is retried. It doubles with each failure up
-	// to maxRetry, which is short: an administrator who raises a quota expects a result.
-	firstRetry = time.Second
-	maxRetry   = 30 * time.Second
-
 	// transientFailures is how often a write may fail for a temporary reason, such as an
 	// overloaded API server, before it counts as a blocker.
 	transientFailures = 3
@@ -113,7 +109,7 @@ func (f *failures) wait(node string, write writeKey, now time.Time) time.Duratio
 	if !ok {
 		return 0
 	}
-	return within(max(found.retryAt.Sub(now), 0), maxRetry)
+	return pace.Within(max(found.retryAt.Sub(now), 0), pace.MaxRetry)
 }
 
 // failed records that a write has failed, and reports whether it is a blocker from now on. earlier is since when a
@@ -128,12 +124,12 @@ func (f *failures) failed(node string, write writeKey, err error, earlier, now t
 	}
 	latest, again := f.nodes[node][write]
 	if !again {
-		latest.since = sinceEarlier(now.Truncate(time.Second), earlier)
+		latest.since = pace.Earliest(now.Truncate(time.Second), earlier)
 	}
 	blocked := latest.blocks()
 	latest.message = maintenance.Printable(err.Error(), maxMessage)
 	latest.refused = latest.refused || !isTransient(err)
-	latest.retryAt = now.Add(retryAfter(latest.attempts))
+	latest.retryAt = now.Add(pace.RetryAfter(latest.attempts))
 	latest.attempts++
 	// kube-apiserver has seen more than the cache has: another attempt at once would be refused as well.
 	waits := write.kind == writeEscalation || isUnseen(err) || apierrors.HasStatusCause(err, coordinationv1alpha1.EvictionNotDrainedCause)
@@ -142,17 +138,6 @@ func (f *failures) failed(node string, write writeKey, err error, earlier, now t
 	}
 	f.nodes[node][write] = latest
 	return latest.blocks() && !blocked
-}
-
-// retryAfter returns the delay after a failure that comes after so many earlier ones.
-func retryAfter(earlier int) time.Duration {
-	wait := firstRetry
-	for range earlier {
-		if wait *= 2; wait >= maxRetry {
-			return maxRetry
-		}
-	}
-	return wait
 }
 
 // succeeded forgets the failure of a write, and reports whether it was a blocker.

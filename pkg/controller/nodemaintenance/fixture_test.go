@@ -46,6 +46,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -300,7 +301,7 @@ func deliver[T metav1.Object](f *fixture, informer *handledInformer, objects []T
 }
 
 // settleHorizon is the longest delay of a key that settle waits for.
-const settleHorizon = recordonPause
+const settleHorizon = pace.RevertPause
 
 // settle runs the controller with up-to-date caches until no key is due within settleHorizon.
 func (f *fixture) settle() {

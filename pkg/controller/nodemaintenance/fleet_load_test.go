@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -736,19 +737,19 @@ func TestContestedTaint(t *testing.T) {
 			f.changeNamed("n1", func(node *v1.Node) { node.Spec.Taints = nil })
 		}
 	}
-	if writes < recordonLimit || writes > recordonLimit+5 {
+	if writes < pace.RevertLimit || writes > pace.RevertLimit+5 {
 		t.Errorf("the taint was written %d times in five minutes", writes)
 	}
 	contested := func(event string) bool { return strings.HasPrefix(event, "Node n1: TaintContested") }
 	if !slices.ContainsFunc(f.events, contested) {
 		t.Errorf("no event says that it is contested: %q", f.events)
 	}
-	f.run(2 * recordonPause)
+	f.run(2 * pace.RevertPause)
 	f.expectNode("nobody removes it any more", "n1", waiting)
 	f.deleteLimit("b")
 	f.drainNodes()
 	f.expectNode("the freeze has ended", "n1", drained)
-	if len(f.retaints.nodes) > 0 {
-		t.Errorf("left: %v", f.retaints.nodes)
+	if len(f.pacer.Names(pace.RevertedTaint)) > 0 {
+		t.Errorf("left: %v", f.pacer.Names(pace.RevertedTaint))
 	}
 }

@@ -33,6 +33,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // nodePatches collects the writes of the controller to a node: which fields they have.
@@ -194,7 +195,7 @@ func TestProgressOfAnAdmittedNode(t *testing.T) {
 	f := newFleet(t, "n")
 	pods := f.createPods(30, "n", 0)
 	f.createRollout("m", atOnce(1))
-	f.run(2 * progressInterval)
+	f.run(2 * pace.ProgressInterval)
 	f.expectNode("while it is drained", "n", admitted)
 	patches := f.nodePatches("n")
 	for len(pods) > 1 {
@@ -202,10 +203,10 @@ func TestProgressOfAnAdmittedNode(t *testing.T) {
 		pods = pods[1:]
 		f.run(500 * time.Millisecond)
 	}
-	if got, want := len(*patches), 29/2/int(progressInterval/time.Second); got < want || got > want+1 {
+	if got, want := len(*patches), 29/2/int(pace.ProgressInterval/time.Second); got < want || got > want+1 {
 		t.Errorf("%d writes in about 14 seconds: %v", got, *patches)
 	}
-	f.run(progressInterval)
+	f.run(pace.ProgressInterval)
 	if got := f.node("n").Status.MaintenanceStatus.ActiveEvictionRequests; got != 2 {
 		t.Errorf("%d requests are active, not 2", got)
 	}

@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -123,8 +124,8 @@ func TestFailuresOfADeletedNode(t *testing.T) {
 	}
 	f.deleteMaintenance("m")
 	f.settle()
-	if len(f.maintenanceWrites.last) > 0 {
-		t.Errorf("write times of the deleted maintenance: %v", f.maintenanceWrites.last)
+	if len(f.pacer.Names(pace.MaintenanceStatus)) > 0 {
+		t.Errorf("write times of the deleted maintenance: %v", f.pacer.Names(pace.MaintenanceStatus))
 	}
 }
 
@@ -142,7 +143,7 @@ func TestReplacedNodeIsNotCordoned(t *testing.T) {
 	for range 10 {
 		f.deliverMaintenances()
 		f.step()
-		f.clock.Step(summaryDelay)
+		f.clock.Step(pace.SummaryDelay)
 	}
 	if f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
 		t.Errorf("node %+v, failures %v", f.node("n").Spec, f.failures.nodes)
@@ -262,7 +263,7 @@ func TestLeftoverRequestIsWithdrawn(t *testing.T) {
 	}
 }
 
-// Outside of the stage Drain a status that changes within statusInterval is written later.
+// Outside of the stage Drain a status that changes within pace.StatusInterval is written later.
 func TestStatusChangesWithinInterval(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
@@ -298,34 +299,6 @@ func TestTimesOfNodeConditions(t *testing.T) {
 	view.state.left, view.state.detaching = false, true
 	if c := computeConditions(view, first, later)[2]; c.Reason != reasonVolumesAttached || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(start) {
 		t.Errorf("another reason: %+v", c)
-	}
-}
-
-func TestRecordonBackoff(t *testing.T) {
-	c := newRecordonBackoff()
-	if c.wrote("n", time.Time{}, start) || c.wrote("n", time.Time{}, start.Add(time.Minute)) || c.wait("n", start.Add(time.Minute)) != 0 {
-		t.Error("two re-cordons are within the limit")
-	}
-	third := start.Add(recordonWindow - 30*time.Second)
-	if !c.wrote("n", time.Time{}, third) || c.wait("n", third.Add(time.Second)) != recordonPause-time.Second {
-		t.Errorf("the third reaches the limit, wait %v", c.wait("n", third.Add(time.Second)))
-	}
-	if c.wait("n", start.Add(recordonWindow)) == 0 || c.wait("n", start.Add(recordonWindow+time.Second)) != 0 {
-		t.Error("the first re-cordon does not count for exactly recordonWindow")
-	}
-}
-
-func TestWriteTimes(t *testing.T) {
-	w := newWriteTimes()
-	w.wrote("n", start)
-	if got := w.wait("n", start.Add(400*time.Millisecond), statusInterval); got != 600*time.Millisecond {
-		t.Errorf("wait %v", got)
-	}
-	if got := w.wait("n", start.Add(2*time.Second), progressInterval); got != progressInterval-2*time.Second {
-		t.Errorf("with a longer interval: wait %v", got)
-	}
-	if got := w.wait("n", start.Add(statusInterval), statusInterval); got > 0 || len(w.last) > 0 {
-		t.Errorf("wait %v, write times %v", got, w.last)
 	}
 }
 
@@ -382,7 +355,7 @@ func TestRetriesOfKeys(t *testing.T) {
 	for range 100 {
 		limiter.When("a")
 	}
-	if got := limiter.When("a"); got != maxRetry {
+	if got := limiter.When("a"); got != pace.MaxRetry {
 		t.Errorf("wait %v", got)
 	}
 	if got := limiter.When("b"); got != minBackoff {
@@ -534,7 +507,7 @@ func TestForeignFinalizersAndConditionsAreKept(t *testing.T) {
 
 // Who undoes the cordons of one maintenance after the other has the pace of one: the first cordon of each is at once,
 // those that follow have the backoff of the last ten minutes.
-func TestRecordonBackoffOutlastsTheMaintenance(t *testing.T) {
+func TestPaceOfCordonsOutlastsTheMaintenance(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	uncordon := func() {
@@ -561,28 +534,28 @@ func TestRecordonBackoffOutlastsTheMaintenance(t *testing.T) {
 	}
 
 	maintain("m")
-	for range recordonLimit {
+	for range pace.RevertLimit {
 		uncordon()
 	}
-	if contested() != recordonLimit {
+	if contested() != pace.RevertLimit {
 		t.Errorf("counted %v contested cordons", contested())
 	}
 	release("m")
 
 	maintain("soon")
 	uncordon()
-	if f.node("n").Spec.Unschedulable || contested() != recordonLimit {
+	if f.node("n").Spec.Unschedulable || contested() != pace.RevertLimit {
 		t.Errorf("cordoned again at once: %v contested cordons", contested())
 	}
 	release("soon")
 
-	f.run(recordonWindow)
+	f.run(pace.RevertWindow)
 	maintain("later")
-	if len(f.recordons.nodes) > 0 {
-		t.Errorf("re-cordons are left: %v", f.recordons.nodes)
+	if len(f.pacer.Names(pace.RevertedCordon)) > 0 {
+		t.Errorf("re-cordons are left: %v", f.pacer.Names(pace.RevertedCordon))
 	}
 	uncordon()
-	if !f.node("n").Spec.Unschedulable || contested() != recordonLimit+1 {
+	if !f.node("n").Spec.Unschedulable || contested() != pace.RevertLimit+1 {
 		t.Errorf("not cordoned again: %v contested cordons", contested())
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // TestHoldUps verifies that an event tells once what is held up, when something that has protected a pod has ended, and
@@ -178,7 +179,7 @@ func TestRetries(t *testing.T) {
 	if wait := f.wait("n", writeKey{writeStatus, "a"}, start); wait != 0 {
 		t.Errorf("the status waits %v", wait)
 	}
-	if wait := f.wait("n", writeKey{writeEscalation, "a"}, start); wait != firstRetry {
+	if wait := f.wait("n", writeKey{writeEscalation, "a"}, start); wait != pace.FirstRetry {
 		t.Errorf("the escalation waits %v", wait)
 	}
 	f.failed("n", writeKey{writeRequest, "a"}, conflict, time.Time{}, start)
@@ -188,15 +189,15 @@ func TestRetries(t *testing.T) {
 	unwanted := apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), "b", errors.New("kept"))
 	unwanted.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotDrainedCause}}
 	f.failed("n", writeKey{writeRequest, "b"}, fmt.Errorf("requesting: %w", unwanted), time.Time{}, start)
-	if wait := f.wait("n", writeKey{writeRequest, "b"}, start); wait != firstRetry {
+	if wait := f.wait("n", writeKey{writeRequest, "b"}, start); wait != pace.FirstRetry {
 		t.Errorf("the request that is not wanted waits %v", wait)
 	}
 	f.failed("n", writeKey{writeUncordon, "a"}, fmt.Errorf("releasing: %w", newUnseen(maintenanceResource, "m", errors.New("claims"))), time.Time{}, start)
-	if wait := f.wait("n", writeKey{writeUncordon, "a"}, start); wait != firstRetry {
+	if wait := f.wait("n", writeKey{writeUncordon, "a"}, start); wait != pace.FirstRetry {
 		t.Errorf("the release that contradicts an unknown claim waits %v", wait)
 	}
 	for _, earlier := range []int{10, 100} {
-		if wait := retryAfter(earlier); wait != maxRetry {
+		if wait := pace.RetryAfter(earlier); wait != pace.MaxRetry {
 			t.Errorf("after %d failures: %v", earlier, wait)
 		}
 	}

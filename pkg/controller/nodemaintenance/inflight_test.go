@@ -30,6 +30,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // slowNodes is a client in which the patches of nodes are in flight for some time: patch makes each
@@ -205,7 +206,7 @@ func (f *fixture) stepFor(steps int, deliver func()) {
 		if f.step() {
 			continue
 		}
-		f.clock.Step(statusInterval)
+		f.clock.Step(pace.StatusInterval)
 		for _, queue := range f.queues() {
 			queue.release()
 		}

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // The pod of a request may be deleted before the cache has the request.
@@ -44,7 +45,7 @@ func TestPodIsDeletedBeforeItsRequestIsCached(t *testing.T) {
 		f.deliverMaintenances()
 		f.deliverPods()
 		if !f.step() {
-			f.clock.Step(statusInterval)
+			f.clock.Step(pace.StatusInterval)
 			f.nodeQueue.release()
 			f.maintenanceQueue.release()
 		}
@@ -57,7 +58,7 @@ func TestPodIsDeletedBeforeItsRequestIsCached(t *testing.T) {
 		f.deliverPods()
 		for f.step() {
 		}
-		f.clock.Step(statusInterval)
+		f.clock.Step(pace.StatusInterval)
 		f.nodeQueue.release()
 		f.maintenanceQueue.release()
 	}
@@ -116,7 +117,7 @@ func (f *fixture) settleUntilReleased(t *testing.T) {
 	for range 200 {
 		f.deliverAll()
 		if !f.step() {
-			f.clock.Step(statusInterval)
+			f.clock.Step(pace.StatusInterval)
 			f.nodeQueue.release()
 			f.maintenanceQueue.release()
 		}
@@ -169,7 +170,7 @@ func TestNodeThatCannotBeCordoned(t *testing.T) {
 		if !f.step() {
 			break
 		}
-		f.clock.Step(statusInterval)
+		f.clock.Step(pace.StatusInterval)
 		f.nodeQueue.release()
 		f.maintenanceQueue.release()
 	}
@@ -240,7 +241,7 @@ func TestCompletesDespiteTheFailuresOfAnother(t *testing.T) {
 		if !f.step() {
 			break
 		}
-		f.clock.Step(statusInterval)
+		f.clock.Step(pace.StatusInterval)
 		f.nodeQueue.release()
 		f.maintenanceQueue.release()
 	}
@@ -318,8 +319,8 @@ func TestDeletedNodesAreForgotten(t *testing.T) {
 		}
 		f.settle()
 	}
-	if len(f.nodeWrites.last) > 0 || len(f.recordons.nodes) > 0 {
-		t.Errorf("keeps %d write times and %d re-cordons of deleted nodes", len(f.nodeWrites.last), len(f.recordons.nodes))
+	if writes, cordons := f.pacer.Names(pace.NodeStatus), f.pacer.Names(pace.RevertedCordon); len(writes)+len(cordons) > 0 {
+		t.Errorf("keeps %d write times and %d re-cordons of deleted nodes", len(writes), len(cordons))
 	}
 }
 
@@ -378,7 +379,7 @@ func TestRevertedWrites(t *testing.T) {
 	for !f.node("n").Spec.Unschedulable {
 		f.deliverMaintenances()
 		if !f.step() {
-			f.clock.Step(summaryDelay)
+			f.clock.Step(pace.SummaryDelay)
 			f.nodeQueue.release()
 		}
 	}
@@ -414,12 +415,12 @@ func TestNodeIsReconciledAfterItsStatus(t *testing.T) {
 	f.update(node)
 	f.deliverAll()
 	f.nodeQueue.later = map[string]time.Time{}
-	f.clock.Step(statusInterval)
+	f.clock.Step(pace.StatusInterval)
 	f.reconcile("n")
 	if len(f.node("n").Status.Conditions) == 0 {
 		t.Fatal("not written")
 	}
-	if got, want := f.nodeQueue.later["n"], f.clock.Now().Add(staleInterval); !got.Equal(want) {
+	if got, want := f.nodeQueue.later["n"], f.clock.Now().Add(pace.StaleInterval); !got.Equal(want) {
 		t.Errorf("reconciled again at %v, want %v", got, want)
 	}
 }

@@ -31,24 +31,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // syncMaintenance reconciles one maintenance: its finalizer, its stage and its status. It writes
 // nothing to nodes: see syncNode.
 func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	if !c.writer.isCurrentMaintenance(name) {
-		c.maintenances.AddAfter(name, c.staleMaintenances.wait(name))
+		c.maintenances.AddAfter(name, c.pacer.AfterStale(pace.MaintenanceCache, name))
 		return nil
 	}
-	c.staleMaintenances.reset(name)
+	c.pacer.Current(pace.MaintenanceCache, name)
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
 		c.enqueueNodes(c.progress.remove(name))
 		c.writer.forgetMaintenance(name)
-		c.maintenanceWrites.forget(name)
-		c.refinalizers.forget(name)
+		c.pacer.ForgetMaintenance(name)
 		c.progress.limits.forget(name)
-		c.staleLimits.reset(name)
 		return nil
 	}
 	if err != nil {
@@ -77,10 +76,10 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.enqueueNodes(c.progress.finalizerFailed(name))
 		return err
 	} else if !current {
-		c.maintenances.AddAfter(name, c.staleLimits.wait(name))
+		c.maintenances.AddAfter(name, c.pacer.AfterStale(pace.BudgetCache, name))
 		return nil
 	}
-	c.staleLimits.reset(name)
+	c.pacer.Current(pace.BudgetCache, name)
 	if err := c.observe(m); err != nil {
 		// A retry would not help. The API server validates both fields.
 		c.events.invalid(m, err)
@@ -96,7 +95,7 @@ func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	if next != stepAddFinalizer || !isEffective(m) {
 		return next
 	}
-	if wait := c.refinalizers.wait(m.Name, c.clock.Now()); wait > 0 {
+	if wait := c.pacer.AfterRevert(pace.RevertedFinalizer, m.Name, c.clock.Now()); wait > 0 {
 		c.maintenances.AddAfter(m.Name, wait)
 		return stepObserve
 	}
@@ -106,7 +105,7 @@ func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 // addFinalizer adds the finalizer, for the first time or again.
 func (c *Controller) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	err := c.noteFinalizerFailed(ctx, m, c.writer.addFinalizer(ctx, m))
-	if err == nil && isEffective(m) && c.refinalizers.wrote(m.Name, time.Time{}, c.clock.Now()) {
+	if err == nil && isEffective(m) && c.pacer.Rewrote(pace.RevertedFinalizer, m.Name, time.Time{}, c.clock.Now()) {
 		c.events.finalizerContested(m)
 	}
 	return err
@@ -206,15 +205,15 @@ func (c *Controller) listNodes() []*v1.Node {
 	return nodes
 }
 
-// syncStatus writes the status if it has changed, at most once per statusInterval, and ends a
+// syncStatus writes the status if it has changed, at most once per pace.StatusInterval, and ends a
 // maintenance whose status says that it has released its nodes. While nodes wait, each admission writes
 // the status as well: see WriteMaintenance.
 func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, now time.Time) error {
-	interval := statusInterval
+	interval := pace.StatusInterval
 	if rollout := m.Status.RolloutStatus; rollout != nil && rollout.WaitingNodes > 0 {
 		interval *= 2
 	}
-	wait := c.maintenanceWrites.wait(m.Name, now, interval)
+	wait := c.pacer.AfterWrite(pace.MaintenanceStatus, m.Name, now, interval)
 	if !hasStarted(&m.Status, m.Spec.Stage) {
 		wait = 0 // Each stage is stored, however soon the next one follows.
 	}
@@ -250,15 +249,15 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 	}
 	if isDrained(status) && !isDrained(&m.Status) {
 		if err := c.confirmDrained(ctx, m); isUnseen(err) {
-			c.maintenanceWrites.wrote(m.Name, now) // Nothing is written, but what it asks has the pace of writes.
-			c.maintenances.AddAfter(m.Name, firstRetry)
+			c.pacer.Wrote(pace.MaintenanceStatus, m.Name, now) // Nothing is written, but what it asks has the pace of writes.
+			c.maintenances.AddAfter(m.Name, pace.FirstRetry)
 			return nil
 		} else if err != nil {
 			return err
 		}
 	}
 	if !c.writer.beginStatus(m, c.maintenanceLister) {
-		c.maintenances.AddAfter(m.Name, staleInterval)
+		c.maintenances.AddAfter(m.Name, pace.StaleInterval)
 		return nil
 	}
 	defer c.writer.endStatus(m.Name)
@@ -273,7 +272,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 
 // wroteStatus records that a status was written.
 func (c *Controller) wroteStatus(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
-	c.maintenanceWrites.wrote(m.Name, now)
+	c.pacer.Wrote(pace.MaintenanceStatus, m.Name, now)
 	c.events.maintenanceChanged(m, status)
 	c.measure(m, status, now)
 }
@@ -282,7 +281,7 @@ func (c *Controller) wroteStatus(m *coordinationv1alpha1.NodeMaintenance, status
 // are being written because of the maintenance, also on nodes that it does not select any more.
 func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	if c.requests.isRequestingFor(m.Name) {
-		c.maintenances.AddAfter(m.Name, summaryDelay)
+		c.maintenances.AddAfter(m.Name, pace.SummaryDelay)
 		return nil
 	}
 	written, err := c.writer.removeFinalizer(ctx, m)

@@ -37,6 +37,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/clock"
 )
 
@@ -228,7 +229,7 @@ func TestDrainOfFewNodesDoesNotWaitForManyOthers(t *testing.T) {
 	inMassDrain(t, func(d *massDrain) {
 		d.createMaintenance("few")
 		d.await("the requests of the second drain", time.Second, func() bool { return d.requested("few") == 3 })
-		d.await("its status", statusInterval+time.Second, func() bool { return d.status("few").ActiveEvictionRequests == 3 })
+		d.await("its status", pace.StatusInterval+time.Second, func() bool { return d.status("few").ActiveEvictionRequests == 3 })
 		if left := massNodes*massPodsPerNode - d.requested("mass"); left < 300 {
 			t.Errorf("only %d requests of the first drain waited", left)
 		}
@@ -270,7 +271,7 @@ func TestCountsOfPodsAreLessUrgent(t *testing.T) {
 		{pod: pods[0], refreshes: []string{"n"}},
 		{pod: pods[1], writes: []string{"n"}}, // The node is drained.
 	} {
-		f.clock.Step(statusInterval)
+		f.clock.Step(pace.StatusInterval)
 		f.deletePods(test.pod)
 		f.deliverAll()
 		if err := f.syncNode(f.ctx, "n"); err != nil {
@@ -317,8 +318,8 @@ func TestRefreshesArePaced(t *testing.T) {
 		stopped bool
 		want    bool
 	}{
-		"too early":            {step: refreshInterval - 1},
-		"after the interval":   {step: refreshInterval, want: true},
+		"too early":            {step: pace.RefreshInterval - 1},
+		"after the interval":   {step: pace.RefreshInterval, want: true},
 		"the controller stops": {stopped: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {

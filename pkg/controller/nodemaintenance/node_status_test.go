@@ -34,6 +34,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // busyAgent simulates a client that updates the status of the node n before each write of the
@@ -212,7 +213,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 				t.Errorf("condition %+v, %d evictions requested", drained, f.requested())
 			}
 			stop()
-			f.run(maxRetry)
+			f.run(pace.MaxRetry)
 			if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerEvicting || f.requested() != 1 {
 				t.Errorf("afterwards: blockers %+v, %d evictions requested", blockers, f.requested())
 			}
@@ -223,7 +224,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 				t.Errorf("in Complete: %+v, %d evictions requested", f.maintenance("m"), f.requested())
 			}
 			stop()
-			f.run(maxRetry)
+			f.run(pace.MaxRetry)
 			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || len(f.failures.nodes) > 0 {
 				t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.nodes)
 			}
@@ -269,7 +270,7 @@ func TestNodeStatusThatIsKept(t *testing.T) {
 		t.Errorf("%d attempts in a minute", attempts)
 	}
 	controls = true
-	f.run(maxRetry)
+	f.run(pace.MaxRetry)
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(f.failures.nodes) > 0 {
 		t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.nodes)
 	}
@@ -310,7 +311,7 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 				t.Errorf("counts %v, want %v", got, want)
 			}
 			refused.err = allowed
-			f.run(maxRetry + 5*time.Second)
+			f.run(pace.MaxRetry + 5*time.Second)
 			if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 				t.Errorf("counts %v at the end", got)
 			}
@@ -409,7 +410,7 @@ func TestStatusIsWrittenAfterAnUncordon(t *testing.T) {
 	f.createPods(1, "n", 0)
 	f.run(10 * time.Minute)
 	last := refused.attempts[len(refused.attempts)-1]
-	f.run(last.Add(maxRetry).Sub(f.clock.Now()) + time.Second)
+	f.run(last.Add(pace.MaxRetry).Sub(f.clock.Now()) + time.Second)
 	refused.err = allowed
 	f.setStage("m", stageComplete)
 	f.run(5 * time.Second)

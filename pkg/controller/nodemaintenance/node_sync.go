@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // syncNode counts the pods of one node, decides on it, and queues the writes that follow. It makes
@@ -75,7 +76,7 @@ func (c *Controller) syncNode(_ context.Context, name string) error {
 // sync decides what follows from them.
 func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if _, running := c.writing.LoadOrStore(name, nil); running {
-		c.nodes.AddAfter(name, staleInterval)
+		c.nodes.AddAfter(name, pace.StaleInterval)
 		return nil
 	}
 	defer c.writing.Delete(name)
@@ -96,11 +97,11 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	return errors.Join(taintErr, c.publishStatus(ctx, s))
 }
 
-// refreshNode is writeNode where only counts are outdated: at most one write per refreshInterval.
+// refreshNode is writeNode where only counts are outdated: at most one write per pace.RefreshInterval.
 func (c *Controller) refreshNode(ctx context.Context, name string) error {
 	err := c.writeNode(ctx, name)
 	select {
-	case <-c.clock.After(refreshInterval):
+	case <-c.clock.After(pace.RefreshInterval):
 	case <-ctx.Done():
 	}
 	return err
@@ -124,7 +125,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 	if !c.writer.isCurrentNode(name) {
 		// The event of our last write need not enqueue this node: the pod that was written about
 		// may be gone by then.
-		c.nodes.AddAfter(name, c.staleNodes.wait(name))
+		c.nodes.AddAfter(name, c.pacer.AfterStale(pace.NodeCache, name))
 		return nil, nil
 	}
 	now := c.clock.Now()
@@ -172,10 +173,10 @@ func (c *Controller) dropRequests(name string, orders []order) (quiet bool) {
 	running := !isDraining(orders) && c.requests.dropRequests(name)
 	// This order matters: a write that has just ended is among the unseen ones.
 	if len(c.writer.unseen.of(name)) > 0 {
-		c.nodes.AddAfter(name, c.staleNodes.wait(name))
+		c.nodes.AddAfter(name, c.pacer.AfterStale(pace.NodeCache, name))
 		return false
 	}
-	c.staleNodes.reset(name)
+	c.pacer.Current(pace.NodeCache, name)
 	return !running
 }
 
@@ -189,13 +190,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 		return
 	}
 	c.writer.forgetNode(name)
-	c.nodeWrites.forget(name)
-	c.recordons.forget(name)
-	c.retaints.forget(name)
-	c.untaints.forget(name)
-	c.restorations.forget(name)
-	c.rewrites.forget(name)
-	c.reclaims.forget(name)
+	c.pacer.ForgetNode(name)
 	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
 	c.holdUps.forget(name)
@@ -266,16 +261,16 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 		}
 		return nil, 0
 	}
-	interval := statusInterval
+	interval := pace.StatusInterval
 	if s.view.rolls && differsInProgress(node, needed) {
-		interval = progressInterval
+		interval = pace.ProgressInterval
 	}
-	wait = max(c.nodeWrites.wait(node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
+	wait = max(c.pacer.AfterWrite(pace.NodeStatus, node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
 	if c.isRestoration(node, needed) {
-		wait = max(wait, c.restorations.wait(node.Name, s.now))
+		wait = max(wait, c.pacer.AfterRevert(pace.RevertedConditions, node.Name, s.now))
 	}
 	if c.writer.isStatusUndone(node) {
-		wait = max(wait, c.rewrites.wait(node.Name, s.now))
+		wait = max(wait, c.pacer.AfterRevert(pace.RevertedStatus, node.Name, s.now))
 	}
 	// Nothing says that a node is claimed before it may be.
 	return needed, max(wait, c.reclaimWait(s.node, s.view, s.now))
@@ -302,7 +297,7 @@ func (c *Controller) isRestoration(node *v1.Node, needed *nodeStatus) bool {
 // noteRewrite records that status.maintenanceStatus was written because another client has changed it, and reports that
 // others keep doing so.
 func (c *Controller) noteRewrite(node *v1.Node, now time.Time) {
-	if c.rewrites.wrote(node.Name, c.earlierSince(node.Name, writeStatus, ""), now) {
+	if c.pacer.Rewrote(pace.RevertedStatus, node.Name, c.earlierSince(node.Name, writeStatus, ""), now) {
 		c.events.statusContested(node, "status.maintenanceStatus")
 	}
 }
@@ -313,13 +308,13 @@ func (c *Controller) noteConditions(s *nodeSync, needed *nodeStatus, undone bool
 	if undone {
 		c.noteRewrite(s.node, s.now)
 	}
-	if c.isRestoration(s.node, needed) && c.restorations.wrote(s.node.Name, c.earlierSince(s.node.Name, writeStatus, ""), s.now) {
+	if c.isRestoration(s.node, needed) && c.pacer.Rewrote(pace.RevertedConditions, s.node.Name, c.earlierSince(s.node.Name, writeStatus, ""), s.now) {
 		c.events.statusContested(s.node, "the conditions that maintenances have on the node")
 	}
 	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.conditions})
 }
 
-// queueStatus queues the node if its status has to be written, at most once per statusInterval. What
+// queueStatus queues the node if its status has to be written, at most once per pace.StatusInterval. What
 // follows does not wait for it. Counts of pods alone, which change with every pod, are less urgent.
 func (c *Controller) queueStatus(s *nodeSync) bool {
 	needed, wait := c.neededStatus(s)
@@ -361,7 +356,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		return c.statusFailed(ctx, node, err)
 	}
 	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
-	c.nodeWrites.wrote(node.Name, s.now)
+	c.pacer.Wrote(pace.NodeStatus, node.Name, s.now)
 	c.noteConditions(s, needed, undone)
 	c.enqueueAfterWrite(node)
 	c.events.nodeChanged(node, needed.conditions)
@@ -392,7 +387,9 @@ func forgets(node *v1.Node, next []v1.MaintenanceAdmission) bool {
 // enqueueAfterWrite reconciles the node when the cache has what was just written. If another
 // client reverts a write at once while the watch is interrupted, the cache only sees the same
 // state as before, and no event enqueues the node.
-func (c *Controller) enqueueAfterWrite(node *v1.Node) { c.nodes.AddAfter(node.Name, staleInterval) }
+func (c *Controller) enqueueAfterWrite(node *v1.Node) {
+	c.nodes.AddAfter(node.Name, pace.StaleInterval)
+}
 
 // statusFailed records that the status of the node could not be written, like cordonFailed. A
 // conflict, which means that the decision is outdated, counts once it has happened repeatedly.
@@ -435,7 +432,7 @@ func (c *Controller) request(s *nodeSync) bool {
 // if its response is lost when nothing is left to release, nobody knows whose cordon it is.
 func (c *Controller) release(s *nodeSync) bool {
 	if s.writing {
-		c.nodes.AddAfter(s.node.Name, staleInterval)
+		c.nodes.AddAfter(s.node.Name, pace.StaleInterval)
 		return false
 	}
 	if hasTaint(s.node) && !wantsTaint(s.view) {
@@ -489,7 +486,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 		}
 		c.progress.setFailed(node.Name, node.UID, s.orders[i].name, hasFailed(view.admissions, s.orders[i].uid))
 		// Delayed, because many nodes change at the same time.
-		c.maintenances.AddAfter(s.orders[i].name, summaryDelay)
+		c.maintenances.AddAfter(s.orders[i].name, pace.SummaryDelay)
 	}
 	c.recordDelays(node.Name, c.releaseBlockers(s), s.facts.revision)
 	if view.waits {
@@ -509,7 +506,7 @@ func (c *Controller) reportFastForward(name string, node *v1.Node, floor mainten
 // those in Complete, and those that do not select it any more. The node need not exist.
 func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revision int) {
 	for _, name := range c.progress.delayed(node, maintenance.GroupHolds(blockers), revision) {
-		c.maintenances.AddAfter(name, summaryDelay)
+		c.maintenances.AddAfter(name, pace.SummaryDelay)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -124,21 +125,21 @@ func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node, now time.Tim
 // addContests adds what other clients keep undoing on the node: as long as they do, the maintenance does not end.
 func (c *Controller) addContests(view *nodeView, s *nodeSync) {
 	node := s.node
-	if undone, is := c.recordons.contested(node.Name, !node.Spec.Unschedulable, s.now); is && view.claimed() && view.cordonBlocker == nil {
-		c.nodes.AddAfter(node.Name, max(undone.over.Sub(s.now), recordonSlack))
-		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, cordonContested, undone.since))
+	if undone, is := c.pacer.Contested(pace.RevertedCordon, node.Name, !node.Spec.Unschedulable, s.now); is && view.claimed() && view.cordonBlocker == nil {
+		c.nodes.AddAfter(node.Name, max(undone.Over.Sub(s.now), pace.RevertSlack))
+		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, cordonContested, undone.Since))
 	}
 	if wait := c.reclaimWait(node, view, s.now); wait > 0 && view.cordonBlocker == nil {
-		undone, _ := c.reclaims.contested(node.Name, true, s.now)
-		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, selectionContested, undone.since))
+		undone, _ := c.pacer.Contested(pace.RevertedSelection, node.Name, true, s.now)
+		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, selectionContested, undone.Since))
 	}
-	if undone, is := c.rewrites.contested(node.Name, false, s.now); is && view.statusBlocker == nil {
-		c.nodes.AddAfter(node.Name, undone.over.Sub(s.now))
-		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, statusContested, undone.since))
+	if undone, is := c.pacer.Contested(pace.RevertedStatus, node.Name, false, s.now); is && view.statusBlocker == nil {
+		c.nodes.AddAfter(node.Name, undone.Over.Sub(s.now))
+		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, statusContested, undone.Since))
 	}
-	if undone, is := c.restorations.contested(node.Name, false, s.now); is && view.statusBlocker == nil {
-		c.nodes.AddAfter(node.Name, undone.over.Sub(s.now))
-		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.since))
+	if undone, is := c.pacer.Contested(pace.RevertedConditions, node.Name, false, s.now); is && view.statusBlocker == nil {
+		c.nodes.AddAfter(node.Name, undone.Over.Sub(s.now))
+		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.Since))
 	}
 }
 

@@ -49,6 +49,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
@@ -72,21 +73,13 @@ type Controller struct {
 	// nodes that are being written.
 	deciding keymutex.KeyMutex
 	writing  sync.Map
-	// nodeWrites and maintenanceWrites delay the writes of statuses.
-	nodeWrites, maintenanceWrites *writeTimes
-	// recordons has the cordons that others have undone, retaints and untaints the taints of planned nodes that
-	// others have removed or added, restorations the conditions that others have changed, and rewrites what they have
-	// changed in status.maintenanceStatus.
-	recordons, retaints, untaints, restorations, rewrites *recordonBackoff
-	// reclaims has the claims that have ended because others have changed what maintenances select.
-	reclaims *recordonBackoff
-	// refinalizers has the finalizers that others have removed, by the names of maintenances.
-	refinalizers *recordonBackoff
-	contests     *contests
-	liveDrains   *liveDrains
-	liveClaims   liveClaims
-	returns      *returns
-	holdUps      *holdUps
+	// pacer delays writes of nodes and maintenances, and their syncs while the caches are behind.
+	pacer      *pace.Pacer
+	contests   *contests
+	liveDrains *liveDrains
+	liveClaims liveClaims
+	returns    *returns
+	holdUps    *holdUps
 	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
 	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
 	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
@@ -107,9 +100,6 @@ type Controller struct {
 	departed departedNodes
 	// fleet is nil while the gate NodeMaintenanceBudgets is off: then no node is admitted.
 	fleet *FleetInformers
-	// staleNodes and staleMaintenances delay the syncs of objects of which the cache is behind, and
-	// staleLimits those of maintenances for which the cache of budgets is.
-	staleNodes, staleMaintenances, staleLimits *staleWaits
 	// absences has the interceptors of DaemonSets that nobody runs.
 	absences *Absences
 	// statusFailures has the requests whose status the evictionrequest-controller cannot write, if this process runs it.
@@ -197,15 +187,7 @@ func New(
 		writer:            writer,
 		events:            newEventWriter(broadcaster.NewRecorder(scheme.Scheme, fieldManager), clock),
 		deciding:          keymutex.NewHashed(0),
-		nodeWrites:        newWriteTimes(),
-		maintenanceWrites: newWriteTimes(),
-		recordons:         newRecordonBackoff(),
-		retaints:          newRecordonBackoff(),
-		untaints:          newRecordonBackoff(),
-		restorations:      newRecordonBackoff(),
-		rewrites:          newRecordonBackoff(),
-		reclaims:          newRecordonBackoff(),
-		refinalizers:      newRecordonBackoff(),
+		pacer:             pace.New(),
 		contests:          newContests(),
 		liveDrains:        newLiveDrains(),
 		returns:           newReturns(),
@@ -215,9 +197,6 @@ func New(
 		admissions:        newAdmissions(local),
 		boots:             newBoots(),
 		departed:          departedNodes{},
-		staleNodes:        newStaleWaits(),
-		staleMaintenances: newStaleWaits(),
-		staleLimits:       newStaleWaits(),
 		absences:          absences,
 		statusFailures:    statusFailures,
 		broadcaster:       broadcaster,
@@ -300,7 +279,7 @@ func (c *Controller) flowOf(node string) string { return c.progress.flowOf(node)
 // newRateLimiter returns one without an overall limit: many keys that fail must not delay the first
 // retry of another one.
 func newRateLimiter() workqueue.TypedRateLimiter[string] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, pace.MaxRetry)
 }
 
 // Run reconciles until ctx ends. workers is how many nodes are decided on at a time, and how many

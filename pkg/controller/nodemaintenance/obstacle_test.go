@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -153,7 +154,7 @@ func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 		}
 	}
 	refused.err = allowed
-	f.run(maxRetry + 5*time.Second)
+	f.run(pace.MaxRetry + 5*time.Second)
 	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
 		t.Errorf("maintenance %+v, recorded failures %v", m, f.failures.nodes)
 	}
@@ -292,7 +293,7 @@ func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
 				t.Errorf("%s, %s the refusal: finalizers %v, blockers %+v", name, when, m.Finalizers, blockers)
 			}
 			refused.err = allowed
-			f.run(maxRetry + 5*time.Second)
+			f.run(pace.MaxRetry + 5*time.Second)
 			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
 				t.Errorf("%s, %s the refusal: at the end %+v, recorded failures %v", name, when, m, f.failures.nodes)
 			}
@@ -326,7 +327,7 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 		expectRetries(t, refused.attempts)
 		f.expectEvent("NodeMaintenance m: CompletionBlocked: " + m.Status.DrainStatus.Blockers[0].Message)
 		refused.err = allowed
-		f.run(maxRetry + 5*time.Second)
+		f.run(pace.MaxRetry + 5*time.Second)
 		if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
 			t.Errorf("%s: at the end %+v, recorded failures %v", name, m, f.failures.nodes)
 		}
@@ -384,7 +385,7 @@ func TestBlockersOfNodesStayUntilTheNextSync(t *testing.T) {
 				t.Errorf("%s: %d events CompletionBlocked", name, reported)
 			}
 			refused.err = allowed
-			f.run(maxRetry + 5*time.Second)
+			f.run(pace.MaxRetry + 5*time.Second)
 			if status := f.maintenance("m").Status.DrainStatus; status.BlockerCount != 0 || len(status.Blockers) > 0 {
 				t.Errorf("%s, %s: at the end %+v", stage, name, status)
 			}
@@ -451,7 +452,7 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 					t.Errorf("%s: released", name)
 				}
 				refused.err = allowed
-				f.run(maxRetry + 5*time.Second)
+				f.run(pace.MaxRetry + 5*time.Second)
 				if m, n := f.maintenance("m"), f.node("n"); len(m.Finalizers) > 0 || m.Status.DrainStatus.BlockerCount > 0 || n.Spec.Unschedulable || n.Status.MaintenanceStatus != nil || len(f.failures.nodes) > 0 {
 					t.Errorf("%s: at the end %+v, node %+v", name, m, n)
 				}

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -278,7 +279,7 @@ func TestShutdownLimitsNobody(t *testing.T) {
 				t.Errorf("message %q", message)
 			}
 			f.deletePods(web)
-			f.run(statusInterval)
+			f.run(pace.StatusInterval)
 			if !f.asksFor(db) {
 				t.Errorf("another node is not drained, because of the plan of a shutdown")
 			}

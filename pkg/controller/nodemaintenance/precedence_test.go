@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -107,7 +108,7 @@ func (f *fixture) workInAnyOrder(random *rand.Rand) {
 			name, _ := f.nodeQueue.next()
 			f.try(f.syncNode(f.ctx, name), f.nodeQueue, name)
 		case 3:
-			f.clock.Step(staleInterval)
+			f.clock.Step(pace.StaleInterval)
 			f.nodeQueue.release()
 			f.maintenanceQueue.release()
 		}
@@ -146,7 +147,7 @@ func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 			reject = true
 			f.createMaintenance("b", stageDrain, "a", plan(entryFor("db", v1.PodTypeDefault, 5))...)
 			f.restart()
-			f.run(statusInterval)
+			f.run(pace.StatusInterval)
 			if *first != "db" {
 				t.Errorf("the first eviction is requested for %q; node %+v", *first, f.node("n").Status.MaintenanceStatus)
 			}
@@ -178,7 +179,7 @@ func TestFinalizerThatIsStoredLate(t *testing.T) {
 	})
 	f.createMaintenance("a", stageDrain, "a", plan(entryFor("web", v1.PodTypeDefault, 5))...)
 	f.createMaintenance("b", stageDrain, "a", plan(entryFor("db", v1.PodTypeDefault, 5))...)
-	f.run(statusInterval)
+	f.run(pace.StatusInterval)
 	refused.err = allowed
 	f.expectDrains("later", map[string]string{"n": "1/1 Draining (limited by b) Default(app=db)<=5"})
 	f.expectEvent("NodeMaintenance a: DrainFastForwarded: Fast-forwarded on node n: another maintenance has already drained it up to Default(app=db)<=5, and drain targets do not step back")
@@ -227,7 +228,7 @@ func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 	f.maintenanceQueue.keys = nil
 	f.relabel("joins", map[string]string{"a": "", "b": ""})
 	for range 3 {
-		f.clock.Step(statusInterval)
+		f.clock.Step(pace.StatusInterval)
 		f.deliverAll()
 		f.reconcile("joins")
 		f.syncOnly("m")

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
@@ -386,7 +387,7 @@ func (s *progressStore) summarize(name string) (sums summary, others []string, k
 	}
 	// For what nodes wait is not known before the first decision.
 	if sums.waiting > 0 && p.waits == nil && now.Before(p.resumeUntil) {
-		sums.resumes, sums.ready = within(p.resumeUntil.Sub(now), resumeTime), false
+		sums.resumes, sums.ready = pace.Within(p.resumeUntil.Sub(now), resumeTime), false
 	}
 	if !slices.Equal(before, p.waitingOn) {
 		others = p.selected()

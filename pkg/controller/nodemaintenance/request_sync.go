@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // writeRequests makes the writes of the queue until it shuts down. They are no part of the syncs of
@@ -43,7 +44,7 @@ func (c *Controller) writeRequests(ctx context.Context) {
 // endWrite enqueues the node: what follows from a write or its failure is decided in its sync.
 func (c *Controller) endWrite(w requestWrite) {
 	c.requests.done(w)
-	c.nodes.AddAfter(w.node, staleInterval)
+	c.nodes.AddAfter(w.node, pace.StaleInterval)
 }
 
 // nextWrite returns the write that the last sync of the node has decided on, or nil if it is not

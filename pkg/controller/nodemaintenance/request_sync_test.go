@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -262,7 +263,7 @@ func withdrawal(t *testing.T) *fixture {
 	for f.requests.line.Len() == 0 {
 		f.deliverAll()
 		if !f.stepSyncs() {
-			f.clock.Step(summaryDelay)
+			f.clock.Step(pace.SummaryDelay)
 			f.nodeQueue.release()
 			f.maintenanceQueue.release()
 		}
@@ -385,8 +386,8 @@ func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 		t.Errorf("%d requests, want 2; %d syncs of the node", patches, syncs)
 	}
 	f.settle()
-	if len(f.writer.unseen.nodes)+len(f.staleNodes.next) > 0 {
-		t.Errorf("unseen writes %v, delays %v", f.writer.unseen.nodes, f.staleNodes.next)
+	if len(f.writer.unseen.nodes)+len(f.pacer.Names(pace.NodeCache)) > 0 {
+		t.Errorf("unseen writes %v, delays %v", f.writer.unseen.nodes, f.pacer.Names(pace.NodeCache))
 	}
 }
 
@@ -434,22 +435,6 @@ func (f *fixture) runWithoutRequests(duration time.Duration) (syncs int) {
 			return syncs
 		}
 		f.advanceTo(due)
-	}
-}
-
-func TestStaleWaits(t *testing.T) {
-	s := newStaleWaits()
-	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1000, 1000} {
-		if got := s.wait("n"); got != want*time.Millisecond {
-			t.Errorf("waits %v, want %v", got, want*time.Millisecond)
-		}
-	}
-	if got := s.wait("o"); got != staleInterval {
-		t.Errorf("another node waits %v", got)
-	}
-	s.reset("n")
-	if got := s.wait("n"); got != staleInterval {
-		t.Errorf("waits %v after the reset", got)
 	}
 }
 

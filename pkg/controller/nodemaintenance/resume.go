@@ -21,11 +21,12 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // resumeTime is for how long after its start a process takes over what another one has found before about writes that
 // fail: the longest time between two attempts.
-const resumeTime = maxRetry
+const resumeTime = pace.MaxRetry
 
 // failureCauses are the causes of blockers that nothing but the status of a maintenance remembers, by the writes that
 // fail, or that others undo again and again.
@@ -75,14 +76,6 @@ func (c *Controller) earlierSince(node string, write writeKind, namespace string
 	return earliest
 }
 
-// sinceEarlier returns the earlier of the two times, of which the second one may be zero.
-func sinceEarlier(now, earlier time.Time) time.Time {
-	if earlier.IsZero() || now.Before(earlier) {
-		return now
-	}
-	return earlier
-}
-
 // resume returns for how long a status has to wait because writes that have failed before the process began were not
 // tried again yet; 0 if it need not. Otherwise their blockers would disappear for a moment, and with them since when
 // they exist.
@@ -96,7 +89,7 @@ func (p *maintenanceProgress) resume(sums *summary, now time.Time) time.Duration
 	if len(p.failedBefore) == 0 {
 		return 0
 	}
-	return within(p.resumeUntil.Sub(now), resumeTime)
+	return pace.Within(p.resumeUntil.Sub(now), resumeTime)
 }
 
 func findCause(groups []maintenance.HoldGroup, key failureKey) bool {

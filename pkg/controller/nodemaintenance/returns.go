@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 const (
@@ -414,7 +415,7 @@ func (r *returns) settles(node string, now time.Time) time.Duration {
 	if found == nil || found.emptied.IsZero() {
 		return 0
 	}
-	wait := within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
+	wait := pace.Within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
 	for _, state := range found.owners {
 		if wait == 0 && r.awaits(state, now) {
 			wait = lateSettled // Then it is looked at again.

@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 	"k8s.io/utils/ptr"
 )
@@ -124,7 +125,7 @@ func (s *partsSimulation) happen() {
 	default:
 		s.clock.Step([]time.Duration{time.Second, 10 * time.Second, time.Minute}[s.random.IntN(3)])
 	}
-	s.clock.Step(summaryDelay)
+	s.clock.Step(pace.SummaryDelay)
 	for _, queue := range s.queues() {
 		queue.release()
 	}

@@ -35,6 +35,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
@@ -165,7 +166,7 @@ func (s *simulation) happen() {
 			s.restart()
 		}
 	case 11:
-		s.clock.Step(statusInterval)
+		s.clock.Step(pace.StatusInterval)
 	case 12:
 		s.selectOtherNodes()
 	case 13:
@@ -190,7 +191,7 @@ func (s *simulation) happen() {
 			s.checkOthers()
 		}
 	}
-	s.clock.Step(summaryDelay)
+	s.clock.Step(pace.SummaryDelay)
 	s.nodeQueue.release()
 	s.maintenanceQueue.release()
 	if s.fleet {
@@ -652,7 +653,7 @@ func (s *simulation) finish() {
 // expectNothingNew checks that a restarted controller writes the same statuses as the one before.
 // Before it has counted the pods of all nodes, messages may differ.
 func (s *simulation) expectNothingNew() {
-	s.run(recordonPause + recordonSlack) // Then it is known that nobody undoes anything any more.
+	s.run(pace.RevertPause + pace.RevertSlack) // Then it is known that nobody undoes anything any more.
 	before := s.statuses()
 	s.restart()
 	s.settle()

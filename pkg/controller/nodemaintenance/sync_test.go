@@ -36,6 +36,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/ptr"
 )
@@ -431,7 +432,7 @@ func TestContestedCordon(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageCordon, "a")
 	f.settle()
-	for i := range recordonLimit + 1 {
+	for i := range pace.RevertLimit + 1 {
 		node := f.node("n")
 		node.Spec.Unschedulable = false
 		f.update(node)
@@ -439,7 +440,7 @@ func TestContestedCordon(t *testing.T) {
 		for f.step() {
 		}
 		want := []string{"patch nodes"}
-		if i >= recordonLimit {
+		if i >= pace.RevertLimit {
 			want = nil
 		}
 		if diff := cmp.Diff(want, f.writes()); diff != "" {
@@ -450,7 +451,7 @@ func TestContestedCordon(t *testing.T) {
 		}
 	}
 	f.expectEvent("Node n: CordonContested: Node keeps being uncordoned while NodeMaintenance m claims it; re-cordoning at most once a minute")
-	f.clock.Step(recordonPause)
+	f.clock.Step(pace.RevertPause)
 	f.settle()
 	if !f.node("n").Spec.Unschedulable {
 		t.Error("the node is not cordoned again after the pause")
@@ -490,14 +491,14 @@ func TestStatusWritesAreSpaced(t *testing.T) {
 	pods := f.createPods(5, "n", 0)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	f.clock.Step(statusInterval)
+	f.clock.Step(pace.StatusInterval)
 	f.client.ClearActions()
 	for _, pod := range pods[1:] {
 		f.deletePods(pod)
 		f.deliverAll()
 		for f.step() {
 		}
-		f.clock.Step(summaryDelay)
+		f.clock.Step(pace.SummaryDelay)
 		f.maintenanceQueue.release()
 		for f.step() {
 		}
@@ -562,7 +563,7 @@ func TestPodThatCannotBeAsked(t *testing.T) {
 	for range 40 {
 		f.deliverAll()
 		f.step()
-		f.advanceTo(f.clock.Now().Add(statusInterval))
+		f.advanceTo(f.clock.Now().Add(pace.StatusInterval))
 	}
 	if got := f.drains("n")["n"]; got != "1/2 Draining Default<=1000000000" {
 		t.Errorf("the node: %s", got)

@@ -26,6 +26,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/utils/ptr"
 )
 
@@ -50,9 +51,9 @@ func isPlannedTaint(taint v1.Taint) bool { return taint.Key == coordinationv1alp
 // queueTaint queues the node if its taint has to be written now. What follows does not wait for it.
 func (c *Controller) queueTaint(s *nodeSync) bool {
 	if wantsTaint(s.view) {
-		c.untaints.forget(s.node.Name)
+		c.pacer.Forget(pace.RevertedUntaint, s.node.Name)
 	} else {
-		c.retaints.forget(s.node.Name)
+		c.pacer.Forget(pace.RevertedTaint, s.node.Name)
 	}
 	if !neededTaint(s) {
 		return true
@@ -68,15 +69,15 @@ func (c *Controller) queueTaint(s *nodeSync) bool {
 // taintWait returns the delay before the next attempt to write the taint. If another client keeps removing,
 // changing or adding it, it has the pace of contested cordons.
 func (c *Controller) taintWait(s *nodeSync) time.Duration {
-	return max(c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now), c.taintWrites(s).wait(s.node.Name, s.now))
+	return max(c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now), c.pacer.AfterRevert(revertedTaint(s), s.node.Name, s.now))
 }
 
-// taintWrites has when the taint was written as it has to be now.
-func (c *Controller) taintWrites(s *nodeSync) *recordonBackoff {
+// revertedTaint is what others do if the taint is not as it has to be now.
+func revertedTaint(s *nodeSync) pace.Kind {
 	if wantsTaint(s.view) {
-		return c.retaints
+		return pace.RevertedTaint
 	}
-	return c.untaints
+	return pace.RevertedUntaint
 }
 
 // reconcileTaint adds or removes the taint, if that is due. Nothing else waits for one that is refused.
@@ -93,7 +94,7 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 		return c.taintFailed(ctx, s.node, err)
 	}
 	c.failures.succeeded(s.node.Name, writeKey{writeTaint, s.node.UID})
-	if c.taintWrites(s).wrote(s.node.Name, c.earlierSince(s.node.Name, writeTaint, ""), s.now) {
+	if c.pacer.Rewrote(revertedTaint(s), s.node.Name, c.earlierSince(s.node.Name, writeTaint, ""), s.now) {
 		c.events.taintContested(written, wantsTaint(s.view))
 	}
 	s.node = written
@@ -123,8 +124,8 @@ func (c *Controller) taintBlocker(s *nodeSync) *maintenance.Hold {
 	if failed, _ := c.failures.get(s.node.Name, writeKey{writeTaint, s.node.UID}); failed.blocks() {
 		return ptr.To(maintenance.FailedCordon(s.node.Name, failed.message, failed.since))
 	}
-	if undone, is := c.untaints.contested(s.node.Name, true, s.now); is {
-		return ptr.To(maintenance.FailedCordon(s.node.Name, taintContested, undone.since))
+	if undone, is := c.pacer.Contested(pace.RevertedUntaint, s.node.Name, true, s.now); is {
+		return ptr.To(maintenance.FailedCordon(s.node.Name, taintContested, undone.Since))
 	}
 	return nil
 }

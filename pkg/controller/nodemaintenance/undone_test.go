@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
 
 // countNodeWrites counts the writes of the node by the controller whose patch has the text.
@@ -69,7 +70,7 @@ func (f *fixture) expectBlocker(when string, cause coordinationv1alpha1.DrainBlo
 
 func (f *fixture) expectPace(what string, writes *int) {
 	f.t.Helper()
-	if *writes < recordonLimit || *writes > recordonLimit+6 {
+	if *writes < pace.RevertLimit || *writes > pace.RevertLimit+6 {
 		f.t.Errorf("%s: written %d times in five minutes", what, *writes)
 	}
 	*writes = 0
@@ -105,7 +106,7 @@ func TestTaintThatOthersAdd(t *testing.T) {
 	f.setStage("m", stageComplete)
 	f.undo(10*time.Second, add)
 	f.expectBlocker("at the end", coordinationv1alpha1.DrainBlockerCordonFailed, "another client adds the taint")
-	f.run(2 * recordonPause)
+	f.run(2 * pace.RevertPause)
 	if hasTaint(f.node("n")) || len(f.maintenance("m").Finalizers) > 0 {
 		t.Error("they have stopped: the taint stays, or the maintenance does not end")
 	}
@@ -140,7 +141,7 @@ func TestCordonThatOthersRemove(t *testing.T) {
 	if again := f.expectBlocker("after a restart", coordinationv1alpha1.DrainBlockerCordonFailed, says); !again.Equal(since) {
 		t.Errorf("since %v after a restart, was %v", again, since)
 	}
-	f.run(2*recordonPause + recordonSlack)
+	f.run(2*pace.RevertPause + pace.RevertSlack)
 	if m := f.maintenance("m"); !isDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
 		t.Errorf("they have stopped: %+v", m.Status)
 	}
@@ -172,7 +173,7 @@ func TestSelectionThatOthersChange(t *testing.T) {
 	f.undo(5*time.Minute, change)
 	f.expectPace("the cordon", cordons)
 	// Requests are made and withdrawn, for two pods.
-	if *statuses > 2*(recordonLimit+6) || requests > 4*(recordonLimit+6) {
+	if *statuses > 2*(pace.RevertLimit+6) || requests > 4*(pace.RevertLimit+6) {
 		t.Errorf("%d statuses of the node, and %d writes of requests in five minutes", *statuses, requests)
 	}
 	if !slices.ContainsFunc(f.events, func(e string) bool {
@@ -187,7 +188,7 @@ func TestSelectionThatOthersChange(t *testing.T) {
 	if !f.node("n").Spec.Unschedulable { // Otherwise the minute was just over.
 		f.expectBlocker("while they fight", coordinationv1alpha1.DrainBlockerCordonFailed, "changes again and again whether spec.nodeSelector selects it")
 	}
-	f.run(2*recordonPause + recordonSlack)
+	f.run(2*pace.RevertPause + pace.RevertSlack)
 	if node := f.node("n"); !node.Spec.Unschedulable || f.maintenance("m").Status.DrainStatus.ActiveEvictionRequests != 2 || f.maintenance("m").Status.DrainStatus.BlockedPods > 0 ||
 		slices.ContainsFunc(f.maintenance("m").Status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
 			return b.Cause == coordinationv1alpha1.DrainBlockerCordonFailed
@@ -218,7 +219,7 @@ func TestSelectorThatOthersChange(t *testing.T) {
 		fight()
 	}
 	// Of two nodes.
-	if limit := 2 * (recordonLimit + 6); *cordons == 0 || *cordons > limit {
+	if limit := 2 * (pace.RevertLimit + 6); *cordons == 0 || *cordons > limit {
 		t.Errorf("%d cordons in five minutes, want at most %d", *cordons, limit)
 	}
 	if !slices.ContainsFunc(f.events, func(e string) bool {
@@ -226,7 +227,7 @@ func TestSelectorThatOthersChange(t *testing.T) {
 	}) {
 		t.Errorf("no event: %q", f.events)
 	}
-	f.run(2*recordonPause + recordonSlack)
+	f.run(2*pace.RevertPause + pace.RevertSlack)
 	if n, other := f.node("n").Spec.Unschedulable, f.node("other").Spec.Unschedulable; n == other {
 		t.Errorf("they have stopped: n is unschedulable: %t, other: %t", n, other)
 	}
@@ -268,8 +269,8 @@ func TestSelectionOfANodeThatStaysClaimed(t *testing.T) {
 		}
 		return true
 	})
-	if !f.node("n").Spec.Unschedulable || len(f.reclaims.nodes) > 0 {
-		t.Errorf("unschedulable %t, claims that have ended: %v", f.node("n").Spec.Unschedulable, f.reclaims.nodes)
+	if !f.node("n").Spec.Unschedulable || len(f.pacer.Names(pace.RevertedSelection)) > 0 {
+		t.Errorf("unschedulable %t, claims that have ended: %v", f.node("n").Spec.Unschedulable, f.pacer.Names(pace.RevertedSelection))
 	}
 }
 
@@ -300,11 +301,11 @@ func TestConditionsThatOthersChange(t *testing.T) {
 	}
 	f.expectBlocker("in the drain", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "another client changes the conditions")
 	f.deletePods(pods[0])
-	f.undo(2*progressInterval, change)
+	f.undo(2*pace.ProgressInterval, change)
 	if got := f.node("n").Status.MaintenanceStatus; got.ActiveEvictionRequests != 1 {
 		t.Errorf("the counts wait for the conditions: %+v", got)
 	}
-	f.run(2*recordonPause + recordonSlack)
+	f.run(2*pace.RevertPause + pace.RevertSlack)
 	for _, c := range f.node("n").Status.Conditions {
 		if c.Message == stale[0].Message {
 			t.Errorf("they have stopped: %+v", c)
@@ -354,7 +355,7 @@ func TestStatusThatOthersRemove(t *testing.T) {
 				f.run(5 * time.Second)
 				writes := f.countNodeWrites("status", "maintenanceStatus")
 				f.undo(5*time.Minute, change)
-				if *writes < recordonLimit || *writes > 2*(recordonLimit+6) {
+				if *writes < pace.RevertLimit || *writes > 2*(pace.RevertLimit+6) {
 					t.Errorf("written %d times in five minutes", *writes)
 				}
 				if !slices.ContainsFunc(f.events, func(e string) bool { return strings.HasPrefix(e, "Node n: NodeStatusContested: ") }) {
@@ -364,7 +365,7 @@ func TestStatusThatOthersRemove(t *testing.T) {
 				if !strings.Contains(fmt.Sprint(f.maintenance("m").Status), string(coordinationv1alpha1.NodeMaintenanceWaitAdmissionFailed)) {
 					f.expectBlocker("in the drain", coordinationv1alpha1.DrainBlockerNodeStatusFailed, "another client changes status.maintenanceStatus")
 				}
-				f.run(2*recordonPause + recordonSlack)
+				f.run(2*pace.RevertPause + pace.RevertSlack)
 				if node := f.node("n"); !maintenance.IsClaimed(node) || len(node.Status.MaintenanceStatus.DrainTargets) == 0 {
 					t.Errorf("they have stopped: %+v", node.Status.MaintenanceStatus)
 				}
@@ -437,7 +438,7 @@ func TestFinalizerThatOthersRemove(t *testing.T) {
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
 	f.deleteMaintenance("m")
 	f.run(5 * time.Second)
-	if node := f.node("n"); node.Spec.Unschedulable || maintenance.IsClaimed(node) || f.refinalizers.nodes["m"] != nil {
+	if node := f.node("n"); node.Spec.Unschedulable || maintenance.IsClaimed(node) || len(f.pacer.Names(pace.RevertedFinalizer)) > 0 {
 		t.Errorf("the node is not released, or something is remembered: %+v", node)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
@@ -173,7 +174,7 @@ func TestDetachedVolumeWakesUp(t *testing.T) {
 		t.Fatalf("drained with a volume: %+v", m.Status)
 	}
 	deliver(f, f.attachmentInformer, []*storagev1.VolumeAttachment{}, nil)
-	f.run(2 * statusInterval)
+	f.run(2 * pace.StatusInterval)
 	if m := f.maintenance("m"); !isDrained(&m.Status) {
 		t.Errorf("not drained without a volume: %+v", m.Status)
 	}
@@ -221,7 +222,7 @@ func TestNodeIsLookedAtAgainAfterAWrite(t *testing.T) {
 		"a cordon": {drained, func(f *fixture) {
 			f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable = false })
 		}, writeNode},
-		"a status": {drained, func(f *fixture) { f.createPods(1, "n", 0); f.clock.Step(progressInterval) }, writeNode},
+		"a status": {drained, func(f *fixture) { f.createPods(1, "n", 0); f.clock.Step(pace.ProgressInterval) }, writeNode},
 		"a taint": {func(t *testing.T) *fixture {
 			f := newFleet(t, "n")
 			f.createLimit("freeze", 0)
@@ -249,7 +250,7 @@ func TestNodeIsLookedAtAgainAfterAWrite(t *testing.T) {
 			f.nodeQueue.keys, f.nodeQueue.later = nil, map[string]time.Time{}
 			f.client.ClearActions()
 			test.write(f)
-			if due, found := f.nodeQueue.later["n"]; !found || due.After(f.clock.Now().Add(staleInterval)) {
+			if due, found := f.nodeQueue.later["n"]; !found || due.After(f.clock.Now().Add(pace.StaleInterval)) {
 				t.Errorf("the node is looked at again at %v, the write was at %v: %v", due, f.clock.Now(), f.client.Actions())
 			}
 		})
@@ -263,8 +264,8 @@ func TestPaceOfTheStatusOfARollout(t *testing.T) {
 		nodes []string
 		want  time.Duration
 	}{
-		"none waits": {[]string{"n1"}, statusInterval},
-		"one waits":  {[]string{"n1", "n2"}, 2 * statusInterval},
+		"none waits": {[]string{"n1"}, pace.StatusInterval},
+		"one waits":  {[]string{"n1", "n2"}, 2 * pace.StatusInterval},
 	} {
 		f := newFleet(t, test.nodes...)
 		pods := map[string][]*v1.Pod{}
@@ -303,14 +304,20 @@ func (f *fixture) memoryOf(name string) []string {
 	for what, has := range map[string]bool{
 		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": f.failures.nodes[name] != nil,
 		"claim times": f.returns.claims[name] != nodeClaim{}, "hold-ups": f.holdUps.nodes[name] != nil,
-		"live drains": f.liveDrains.nodes[name] != nil, "node writes": !f.nodeWrites.last[name].IsZero(), "own cordons": ownCordon, "progress": len(f.progress.byNode[name]) > 0,
-		"conditions": conditions, "restorations": f.restorations.nodes[name] != nil, "untaints": f.untaints.nodes[name] != nil,
-		"reclaims": f.reclaims.nodes[name] != nil, "recordons": f.recordons.nodes[name] != nil, "retaints": f.retaints.nodes[name] != nil, "returns": f.returns.nodes[name] != nil,
-		"own statuses": status, "rewrites": f.rewrites.nodes[name] != nil,
-		"stale nodes": f.staleNodes.next[name] > 0, "unrecorded": unrecorded, "unseen writes": f.writer.unseen.nodes[name] != nil,
+		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.byNode[name]) > 0,
+		"conditions":   conditions,
+		"returns":      f.returns.nodes[name] != nil,
+		"own statuses": status,
+		"unrecorded":   unrecorded, "unseen writes": f.writer.unseen.nodes[name] != nil,
 	} {
 		if has {
 			found = append(found, what)
+		}
+	}
+	for _, kind := range []pace.Kind{pace.NodeStatus, pace.NodeCache, pace.RevertedCordon, pace.RevertedTaint, pace.RevertedUntaint,
+		pace.RevertedConditions, pace.RevertedStatus, pace.RevertedSelection} {
+		if slices.Contains(f.pacer.Names(kind), name) {
+			found = append(found, string(kind))
 		}
 	}
 	slices.Sort(found)
@@ -334,16 +341,16 @@ func TestNothingIsKeptOfANodeThatIsGone(t *testing.T) {
 	f.createPods(1, "n", 0, tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 	f.run(5 * time.Second)
 	f.unrecorded.Store("n", f.clock.Now().Add(unrecordedInterval))
-	f.retaints.wrote("n", time.Time{}, f.clock.Now())
-	f.untaints.wrote("n", time.Time{}, f.clock.Now())
-	f.restorations.wrote("n", time.Time{}, f.clock.Now())
-	f.reclaims.wrote("n", time.Time{}, f.clock.Now())
-	f.rewrites.wrote("n", time.Time{}, f.clock.Now())
+	f.pacer.Rewrote(pace.RevertedTaint, "n", time.Time{}, f.clock.Now())
+	f.pacer.Rewrote(pace.RevertedUntaint, "n", time.Time{}, f.clock.Now())
+	f.pacer.Rewrote(pace.RevertedConditions, "n", time.Time{}, f.clock.Now())
+	f.pacer.Rewrote(pace.RevertedSelection, "n", time.Time{}, f.clock.Now())
+	f.pacer.Rewrote(pace.RevertedStatus, "n", time.Time{}, f.clock.Now())
 	f.ownConditions.Store("n", writtenConditions{uid: f.node("n").UID})
-	f.nodeWrites.wrote("n", f.clock.Now())
+	f.pacer.Wrote(pace.NodeStatus, "n", f.clock.Now())
 	f.ownCordons.Store("n", ownCordon{f.node("n").UID, true})
 	f.holdUps.nodes["n"] = &nodeHoldUps{uid: f.node("n").UID}
-	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node writes", "own cordons", "own statuses", "progress", "reclaims", "recordons", "restorations", "retaints", "returns", "rewrites", "unrecorded", "untaints"}
+	want := []string{"boots", "claim times", "conditions", "contests", "failures", "hold-ups", "live drains", "node status", "own cordons", "own statuses", "progress", "returns", "reverted conditions", "reverted cordon", "reverted selection", "reverted status", "reverted taint", "reverted untaint", "unrecorded"}
 	if diff := cmp.Diff(want, f.memoryOf("n")); diff != "" {
 		t.Errorf("memories before its end (-want, +got):\n%s", diff)
 	}

@@ -44,6 +44,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -497,12 +498,12 @@ func (w *writer) beginStatus(m *coordinationv1alpha1.NodeMaintenance, lister coo
 	return true
 }
 
-// isStatusSlow reports whether a write of the status has been in flight for longer than statusInterval.
+// isStatusSlow reports whether a write of the status has been in flight for longer than pace.StatusInterval.
 func (w *writer) isStatusSlow(name string, now time.Time) bool {
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
 	begun, inFlight := w.statuses[name]
-	return inFlight && now.Sub(begun) > statusInterval
+	return inFlight && now.Sub(begun) > pace.StatusInterval
 }
 
 func (w *writer) endStatus(name string) {
