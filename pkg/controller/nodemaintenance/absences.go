@@ -17,7 +17,6 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -97,17 +96,8 @@ func (a *Absences) onChange(changed func()) {
 	a.changed = changed
 }
 
-// kubeletAbsent is why static pods stay on a node whose kubelet does not stop them.
-const kubeletAbsent = "feature gate " + maintenance.KubeletFeature + " of the kubelet is off"
-
 // foreignAbsent is why pods of DaemonSets of other API groups stay that name no interceptor.
 const foreignAbsent = "their DaemonSets are of other API groups than apps, and they name no interceptor"
-
-// unstopped is why a pod stays that only its own controller could stop.
-type unstopped struct {
-	podType v1.PodType
-	why     string
-}
 
 // whyUnstopped returns why the controller of the pod takes no part in maintenances; empty for pods of which it
 // does, and for pods that are evicted.
@@ -147,48 +137,4 @@ func whyForeign(pod *v1.Pod) string {
 
 func namesInterceptor(pod *v1.Pod, name string) bool {
 	return slices.Contains(evictioninterceptor.OwnTargets(pod), name)
-}
-
-// unstoppedPods counts the pods of several nodes that nobody stops.
-type unstoppedPods map[unstopped]*unstoppedGroup
-
-type unstoppedGroup struct {
-	pods  int
-	nodes []string
-}
-
-// add adds the pods of a node.
-func (u unstoppedPods) add(node string, pods map[unstopped]int) {
-	for key, count := range pods {
-		if u[key] == nil {
-			u[key] = &unstoppedGroup{}
-		}
-		u[key].pods += count
-		u[key].nodes = append(u[key].nodes, node)
-	}
-}
-
-// count returns how many pods there are.
-func (u unstoppedPods) count() int {
-	total := 0
-	for _, group := range u {
-		total += group.pods
-	}
-	return total
-}
-
-// sentences say how many pods of each kind stay, and what is off where. Kubelets are named by their nodes.
-func (u unstoppedPods) sentences() []string {
-	keys := slices.SortedFunc(maps.Keys(u), func(x, y unstopped) int {
-		return cmp.Or(cmp.Compare(x.podType, y.podType), cmp.Compare(x.why, y.why))
-	})
-	var sentences []string
-	for _, key := range keys {
-		why := key.why
-		if key.why == kubeletAbsent {
-			why += " on " + joinNames(u[key].nodes)
-		}
-		sentences = append(sentences, maintenance.UnstoppedSentence(u[key].pods, key.podType, why))
-	}
-	return sentences
 }

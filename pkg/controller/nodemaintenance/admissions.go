@@ -39,6 +39,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/utils/clock"
 )
@@ -101,7 +102,7 @@ func (c *Controller) watchFleet(logger klog.Logger) error {
 		}},
 		"volume attachments": {attachments, cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 			deleted(logger, obj, func(obj any) {
-				if node := obj.(*storagev1.VolumeAttachment).Spec.NodeName; c.progress.isDraining(node) {
+				if node := obj.(*storagev1.VolumeAttachment).Spec.NodeName; c.progress.IsDraining(node) {
 					c.nodes.Add(node)
 				}
 			})
@@ -128,7 +129,7 @@ func (c *Controller) namespaceChanged(name string) {
 	}
 	nodes := sets.New[string]()
 	for _, pod := range pods {
-		if node := pod.(*v1.Pod).Spec.NodeName; !nodes.Has(node) && c.progress.isDraining(node) {
+		if node := pod.(*v1.Pod).Spec.NodeName; !nodes.Has(node) && c.progress.IsDraining(node) {
 			nodes.Insert(node)
 		}
 	}
@@ -138,7 +139,7 @@ func (c *Controller) namespaceChanged(name string) {
 // budgetChanged handles the event of a budget: if it selects other nodes now, those that wait or will
 // are reconciled.
 func (c *Controller) budgetChanged(logger klog.Logger, b *coordinationv1alpha1.NodeMaintenanceBudget) {
-	changed, err := c.progress.limits.set(b)
+	changed, err := c.progress.Limits.Set(b)
 	if err != nil {
 		logger.Error(err, "Ignoring an invalid budget", "nodeMaintenanceBudget", klog.KObj(b))
 	}
@@ -146,14 +147,14 @@ func (c *Controller) budgetChanged(logger klog.Logger, b *coordinationv1alpha1.N
 }
 
 func (c *Controller) budgetGone(b *coordinationv1alpha1.NodeMaintenanceBudget) {
-	c.progress.limits.remove(b.Name)
+	c.progress.Limits.Remove(b.Name)
 	c.writer.forgetBudget(b.Name)
 	c.budgetsChanged(true)
 }
 
 func (c *Controller) budgetsChanged(selectOthers bool) {
 	if selectOthers {
-		c.enqueueNodes(c.progress.tracked())
+		c.enqueueNodes(c.progress.Tracked())
 	}
 	c.admissions.changed()
 }
@@ -171,7 +172,7 @@ func (c *Controller) syncAdmissions(ctx context.Context, _ string) error {
 	c.updateBudgets(ctx, budgets)
 	waits, after, err := c.admissions.admitter.Sync(ctx, maintenances, now)
 	for name, counts := range waits {
-		if c.progress.setWaits(name, counts) {
+		if c.progress.SetWaits(name, counts) {
 			c.maintenances.AddAfter(name, pace.SummaryDelay)
 		}
 	}
@@ -209,7 +210,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 		if m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 			continue
 		}
-		waiting, selected, found := c.progress.waitingNodes(m.Name, m.UID, m.Generation)
+		waiting, selected, found := c.progress.WaitingNodes(m.Name, m.UID, m.Generation)
 		pending := m.Status.RolloutStatus != nil && len(m.Status.RolloutStatus.PendingAdmissions) > 0
 		if !found || len(waiting) == 0 && !pending {
 			continue // Its sync causes another decision.
@@ -234,14 +235,14 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 // before those that have been waiting since. Until its start is stored, it is the last one. Others who write its status
 // could store a start before the stage began, but none before its creation counts.
 func queueRankOf(m *coordinationv1alpha1.NodeMaintenance) string {
-	since := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	since := progress.StartOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageDrain)
 	if since == nil {
-		return "~/" + rankOf(m)
+		return "~/" + progress.RankOf(m)
 	}
 	if since.Before(&m.CreationTimestamp) {
 		since = &m.CreationTimestamp
 	}
-	return since.UTC().Format("2006-01-02T15:04:05") + "/" + rankOf(m)
+	return since.UTC().Format("2006-01-02T15:04:05") + "/" + progress.RankOf(m)
 }
 
 // countUnreleased counts, by maintenance, the nodes that are done and yet to be made schedulable.
@@ -252,12 +253,14 @@ func (c *Controller) countUnreleased(nodes []*v1.Node) map[types.UID]int {
 		if !node.Spec.Unschedulable || !slices.ContainsFunc(maintenance.Admissions(node), isDone) || !c.isOwnCordon(node) {
 			continue
 		}
-		orders, _ := c.progress.selecting(node)
-		if slices.ContainsFunc(orders, func(o order) bool { return o.claims() || o.awaitsFinalizer() || o.waits() && o.hasCordoned(node) }) {
+		specs, _ := c.progress.Selecting(node)
+		if slices.ContainsFunc(specs, func(o progress.Spec) bool {
+			return o.Claims() || o.AwaitsFinalizer() || o.Waits() && o.HasCordoned(node)
+		}) {
 			continue
 		}
-		for i := range orders {
-			if a := maintenance.AdmissionOf(node, orders[i].uid); a != nil && isDone(*a) {
+		for i := range specs {
+			if a := maintenance.AdmissionOf(node, specs[i].UID); a != nil && isDone(*a) {
 				counts[a.MaintenanceUID]++
 			}
 		}
@@ -331,7 +334,7 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 	}
 	defer s.writer.endStatus(changed.Name)
 	before, now := *changed, s.clock.Now()
-	if sums, waiting, known := s.progress.summarize(changed.Name); known {
+	if sums, waiting, known := s.progress.Summarize(changed.Name); known {
 		s.enqueueNodes(waiting)
 		changed.Status = *computeStatus(&before, &sums, now)
 	}

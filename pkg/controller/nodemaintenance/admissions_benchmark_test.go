@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 const (
@@ -80,11 +81,11 @@ func waitingFleet(b *testing.B) *fixture {
 	}
 	f.deliverLimits()
 	for _, m := range maintenances {
-		o, err := newOrder(m)
+		o, err := progress.NewSpec(m)
 		if err != nil {
 			b.Fatal(err)
 		}
-		f.progress.observe(o, 0, f.listNodes)
+		f.progress.Observe(o, 0, f.listNodes)
 	}
 	for range 3 { // Until the statuses of the budgets are written, and cached.
 		if err := f.syncAdmissions(f.ctx, admissionsKey); err != nil {

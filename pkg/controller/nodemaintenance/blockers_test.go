@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -140,7 +141,7 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 		t.Errorf("status %+v, condition %+v", status.DrainStatus, drained)
 	}
 	f.expectBlockedPods("n", 1)
-	if got := f.progress.count(f.clock.Now()).BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
+	if got := f.progress.Count(f.clock.Now()).BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
 		t.Errorf("metrics %v", got)
 	}
 	if since.Sub(start) > 2*time.Second || since.Nanosecond() != 0 {
@@ -341,13 +342,13 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	if c := nodeCondition(f.node("bad"), v1.NodeDrainInProgress); c.Status != v1.ConditionTrue || c.Reason != "NotCordoned" {
 		t.Errorf("node condition %+v", c)
 	}
-	if got := f.progress.count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
+	if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 2 || got.BlockedPods[maintenance.HoldCordonFailed] != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	if l, err := f.client.CoordinationV1alpha1().EvictionRequests("").List(f.ctx, metav1.ListOptions{}); err != nil || len(l.Items) > 0 {
 		t.Errorf("requests for pods of a schedulable node: %v, error %v", l.Items, err)
 	}
-	if targets := storedTargets(f.node("worse")); !targets.IsEmpty() {
+	if targets := progress.StoredTargets(f.node("worse")); !targets.IsEmpty() {
 		t.Errorf("targets %s", targets)
 	}
 	f.expectNoEvent(reasonCordonContested)
@@ -380,7 +381,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 		status.Blockers[0].NodeCount != 1 || status.Blockers[0].Object.Name != "bad" || !strings.Contains(status.Blockers[0].Message, "a webhook says no") {
 		t.Errorf("status %+v", status)
 	}
-	if got := f.progress.count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
+	if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 0 {
 		t.Errorf("metrics %+v", got)
 	}
 	// Another maintenance that drains the node adds its pod, but does not count the node again.
@@ -388,7 +389,7 @@ func TestRefusedCordonWithoutADrain(t *testing.T) {
 	f.createMaintenance("drain", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
 	for range 200 { // count visits the two maintenances in random order.
-		if got := f.progress.count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
+		if got := f.progress.Count(f.clock.Now()); got.BlockedNodes[maintenance.HoldCordonFailed] != 1 || got.PendingPods != 1 {
 			t.Fatalf("metrics %+v", got)
 		}
 	}
@@ -546,18 +547,18 @@ func TestReplacedWhileItIsCompleted(t *testing.T) {
 	replace := func() { f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil }) }
 	replace()
 	f.run(time.Minute)
-	if m := f.maintenance("m"); !hasFinalizer(m) || hasCompleted(&m.Status) {
+	if m := f.maintenance("m"); !progress.HasFinalizer(m) || hasCompleted(&m.Status) {
 		t.Errorf("finalizers %q, conditions %+v", m.Finalizers, m.Status.Conditions)
 	}
 	refused.err = allowed
 	f.settle()
 	m, node := f.maintenance("m"), f.node("n")
-	if hasFinalizer(m) || !hasCompleted(&m.Status) || node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+	if progress.HasFinalizer(m) || !hasCompleted(&m.Status) || node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
 		t.Errorf("not completed: finalizers %q, conditions %+v, node %+v", m.Finalizers, m.Status.Conditions, node)
 	}
 	replace()
 	f.settle()
-	if m := f.maintenance("m"); hasFinalizer(m) {
+	if m := f.maintenance("m"); progress.HasFinalizer(m) {
 		t.Errorf("it is over, and has the finalizer again")
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // stalledAfter is for how long a blocker has to need an intervention before the maintenance is stalled. A
@@ -51,18 +52,18 @@ func stalls(reason, message string) advance {
 
 // setAdvance sets the conditions Reconciling, Stalled and Completed. They are for tools that know nothing of
 // maintenances, such as those of GitOps, and follow from the rest of the status, so they change with it.
-func setAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) {
+func setAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) {
 	set := func(conditionType coordinationv1alpha1.NodeMaintenanceConditionType, value metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: string(conditionType), Status: value, ObservedGeneration: m.Generation,
 			LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: message,
 		})
 	}
-	if sums.isCompleted(m.Spec.Stage) {
+	if isCompleted(sums, m.Spec.Stage) {
 		set(coordinationv1alpha1.NodeMaintenanceConditionCompleted, metav1.ConditionTrue, coordinationv1alpha1.NodeMaintenanceReasonNodesReleased,
 			"All nodes are released that no other maintenance claims.")
 	}
-	if !sums.ready && !sums.isCompleted(m.Spec.Stage) && isOfGeneration(status, m.Generation) {
+	if !sums.Ready && !isCompleted(sums, m.Spec.Stage) && isOfGeneration(status, m.Generation) {
 		return // A restart of the controller changes nothing.
 	}
 	switch found := advanceOf(status, m, sums, now); found.conditionType {
@@ -98,8 +99,8 @@ func findCondition(status *coordinationv1alpha1.NodeMaintenanceStatus, condition
 
 // isCompleted reports whether the stage Complete is done: every node is released, and nothing is written for the
 // maintenance any more.
-func (s *summary) isCompleted(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
-	return stage == coordinationv1alpha1.NodeMaintenanceStageComplete && s.released && !s.requesting
+func isCompleted(sums *progress.Summary, stage coordinationv1alpha1.NodeMaintenanceStage) bool {
+	return stage == coordinationv1alpha1.NodeMaintenanceStageComplete && sums.Released && !sums.Requesting
 }
 
 // hasCompleted reports whether the condition Completed is True.
@@ -108,23 +109,23 @@ func hasCompleted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 }
 
 // advanceOf returns how far the maintenance is. The rest of the status is of now.
-func advanceOf(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) advance {
+func advanceOf(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) advance {
 	switch m.Spec.Stage {
 	case coordinationv1alpha1.NodeMaintenanceStageCordon:
 		if stalled, is := blockedAdvance(status, sums, now); is {
 			return stalled
 		}
-		if sums.nodes == 0 {
+		if sums.Nodes == 0 {
 			// A mistyped label must not look like success: see drainedCondition.
 			return reconciles(coordinationv1alpha1.NodeMaintenanceReasonNoNodes, noNodesMessage)
 		}
-		if !sums.ready || sums.uncordoned > 0 {
+		if !sums.Ready || sums.Uncordoned > 0 {
 			return reconciles(coordinationv1alpha1.NodeMaintenanceReasonCordoning, cordonMessage(sums))
 		}
 	case coordinationv1alpha1.NodeMaintenanceStageDrain:
 		return drainAdvance(status, m, sums, now)
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
-		if sums.isCompleted(m.Spec.Stage) {
+		if isCompleted(sums, m.Spec.Stage) {
 			return advance{}
 		}
 		if stalled, is := blockedAdvance(status, sums, now); is {
@@ -136,7 +137,7 @@ func advanceOf(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinati
 }
 
 // drainAdvance returns how far a drain is. What needs people who know of it comes first, also if other nodes go on.
-func drainAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) advance {
+func drainAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) advance {
 	if isHalted(status) {
 		halted := findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionHalted)
 		return stalls(halted.Reason, halted.Message)
@@ -151,25 +152,25 @@ func drainAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordin
 	case drained.Reason == coordinationv1alpha1.NodeMaintenanceReasonNoNodes:
 		return reconciles(drained.Reason, drained.Message)
 	case drained.Status != metav1.ConditionTrue:
-		drainedNodes := fmt.Sprintf("%d of %s drained.", sums.drained, count(sums.nodes, "node"))
+		drainedNodes := fmt.Sprintf("%d of %s drained.", sums.Drained, count(sums.Nodes, "node"))
 		return reconciles(drained.Reason, strings.Join(append([]string{drainedNodes}, progressSentences(sums)...), " "))
-	case rollout && sums.done < sums.nodes:
+	case rollout && sums.Done < sums.Nodes:
 		return reconciles(coordinationv1alpha1.NodeMaintenanceReasonNodesNotReturned,
-			fmt.Sprintf("%d of %s not given back yet.", sums.nodes-sums.done, count(sums.nodes, "node")))
+			fmt.Sprintf("%d of %s not given back yet.", sums.Nodes-sums.Done, count(sums.Nodes, "node")))
 	}
 	return advance{}
 }
 
-func cordonMessage(sums *summary) string {
-	if !sums.ready {
+func cordonMessage(sums *progress.Summary) string {
+	if !sums.Ready {
 		return "The nodes are being cordoned."
 	}
-	return fmt.Sprintf("%d of %s not cordoned.", sums.uncordoned, count(sums.nodes, "node"))
+	return fmt.Sprintf("%d of %s not cordoned.", sums.Uncordoned, count(sums.Nodes, "node"))
 }
 
 // blockedAdvance returns that the maintenance is stalled because of its blockers, if it is.
-func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *summary, now time.Time) (stalled advance, is bool) {
-	groups, waits, _ := sums.overdue(status, now)
+func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *progress.Summary, now time.Time) (stalled advance, is bool) {
+	groups, waits, _ := overdue(sums, status, now)
 	if len(groups)+len(waits) == 0 {
 		return advance{}, false
 	}
@@ -188,7 +189,7 @@ func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *su
 // overdue returns the blockers, and what nodes wait for, that have needed an intervention for so long that the maintenance
 // is stalled, and how long it takes until another one does; zero if none will. Once it is stalled, it is until nothing is
 // left that needs one: since when there is something is not known after each restart.
-func (s *summary) overdue(status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
+func overdue(sums *progress.Summary, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
 	patience := stalledAfter
 	if known := findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled); known != nil && known.Status == metav1.ConditionTrue &&
 		known.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked {
@@ -201,15 +202,15 @@ func (s *summary) overdue(status *coordinationv1alpha1.NodeMaintenanceStatus, no
 		}
 		return wait <= 0 || patience == 0
 	}
-	for _, group := range slices.Concat(s.blockers, s.releaseBlockers) {
+	for _, group := range slices.Concat(sums.Blockers, sums.ReleaseBlockers) {
 		if since := cmp.Or(group.OverdueSince, group.Since); group.Cause.Blocked() && (since == nil || isOverdue(since.Time)) {
 			groups = append(groups, group)
 		}
 	}
-	if s.waiting > 0 && !s.endlessSince.IsZero() && isOverdue(s.endlessSince) {
-		for wait, nodes := range s.waits {
-			if isEndless(wait) {
-				waits = append(waits, listedWait(wait, nodes))
+	if sums.Waiting > 0 && !sums.EndlessSince.IsZero() && isOverdue(sums.EndlessSince) {
+		for wait, nodes := range sums.Waits {
+			if progress.IsEndless(wait) {
+				waits = append(waits, progress.ListedWait(wait, nodes))
 			}
 		}
 	}

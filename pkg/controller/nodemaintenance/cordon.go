@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // cordonWrite is a write of spec.unschedulable that a node needs.
@@ -62,13 +63,13 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 // noteDeselected records that a claim ends because a maintenance that goes on does not select the node any more. Labels
 // that others change again and again would otherwise have the node cordoned and uncordoned as often, and evictions
 // requested and withdrawn, so that interceptors begin anew.
-func (c *Controller) noteDeselected(node *v1.Node, orders []order, deselected []string, now time.Time) {
+func (c *Controller) noteDeselected(node *v1.Node, specs []progress.Spec, deselected []string, now time.Time) {
 	goesOn := func(name string) bool {
 		m, err := c.maintenanceLister.Get(name)
 		return err == nil && m.DeletionTimestamp == nil && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageIdle && m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete
 	}
 	ended := slices.DeleteFunc(slices.Clone(deselected), func(name string) bool { return !goesOn(name) })
-	stays := slices.ContainsFunc(orders, func(o order) bool { return o.claims() })
+	stays := slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.Claims() })
 	if len(ended) == 0 || stays || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
 		return
 	}
@@ -93,7 +94,7 @@ func (c *Controller) noteUncordoned(s *nodeSync) {
 		return // The write may cordon it.
 	}
 	if !s.node.Spec.Unschedulable && (c.hasUncordoned(s.node) || !maintenance.IsClaimed(s.node)) {
-		c.progress.uncordoned(s.node.Name, s.facts.revision)
+		c.progress.Uncordoned(s.node.Name, s.facts.revision)
 	}
 }
 
@@ -160,7 +161,7 @@ func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cord
 // uncordon makes the node schedulable, unless another client has cordoned it.
 func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
 	node := s.node
-	if err := c.confirmRelease(ctx, node, s.orders); err != nil {
+	if err := c.confirmRelease(ctx, node, s.specs); err != nil {
 		return c.cordonFailed(ctx, node, write.writeKey, err)
 	}
 	written, manager, err := c.writer.uncordon(ctx, node, c.cordonedBefore)
@@ -195,12 +196,12 @@ func (c *Controller) cordonedBefore(node *v1.Node) string {
 // known. A node that waits for its admission after the stage Cordon stays cordoned, and is claimed anew.
 func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
 	since := maintenance.ClaimedSince(node, c.clock.Now())
-	for _, name := range c.progress.concerning(node.Name) {
+	for _, name := range c.progress.Concerning(node.Name) {
 		m, err := c.maintenanceLister.Get(name)
-		if err != nil || cordonedUntil(&m.Status) == nil {
+		if err != nil || progress.CordonedUntil(&m.Status) == nil {
 			continue
 		}
-		if begun := startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon); since.IsZero() || begun.Time.Before(since) {
+		if begun := progress.StartOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon); since.IsZero() || begun.Time.Before(since) {
 			since = begun.Time
 		}
 	}
@@ -212,7 +213,7 @@ func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
 func (c *Controller) leaveCordoned(s *nodeSync, write *cordonWrite, manager string) {
 	c.failures.succeeded(s.node.Name, write.writeKey)
 	c.ownCordons.Store(s.node.Name, ownCordon{s.node.UID, false})
-	c.progress.uncordoned(s.node.Name, s.facts.revision)
+	c.progress.Uncordoned(s.node.Name, s.facts.revision)
 	c.events.leftCordoned(s.node, manager)
 }
 
@@ -253,7 +254,7 @@ func (c *Controller) isOwnCordon(node *v1.Node) bool {
 	if own, written := c.ownCordon(node); written {
 		return node.Spec.Unschedulable && own.unschedulable
 	}
-	return node.Spec.Unschedulable && (maintenance.IsClaimed(node) || c.progress.isCordoned(node.Name))
+	return node.Spec.Unschedulable && (maintenance.IsClaimed(node) || c.progress.IsCordoned(node.Name))
 }
 
 // ownCordon is the value that was last written to spec.unschedulable of a node.

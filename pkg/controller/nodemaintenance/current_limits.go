@@ -52,7 +52,7 @@ func (c *Controller) awaitLimits(ctx context.Context) ([]*coordinationv1alpha1.N
 		}
 	}
 	for _, m := range all {
-		c.progress.limits.check(m)
+		c.progress.Limits.MarkChecked(m)
 	}
 	return all, true
 }
@@ -66,12 +66,12 @@ func (c *Controller) hasCurrentLimits(ctx context.Context, m *coordinationv1alph
 	switch {
 	case m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain, m.Spec.Rollout != nil, isShutdown(m):
 		return true, nil
-	case c.progress.limits.isChecked(m):
+	case c.progress.Limits.IsChecked(m):
 		return true, nil
 	}
 	has, err := c.hasStoredLimits(ctx)
 	if has {
-		c.progress.limits.check(m)
+		c.progress.Limits.MarkChecked(m)
 	}
 	return has, err
 }
@@ -84,7 +84,7 @@ func (c *Controller) hasStoredLimits(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("listing node maintenance budgets: %w", err)
 	}
-	return c.progress.limits.haveAll(stored), nil
+	return c.progress.Limits.HaveAll(stored), nil
 }
 
 // isShutdown reports whether the maintenance is that of a kubelet whose node shuts down, which cannot

@@ -41,7 +41,7 @@ limitations under the License.
 //	release  When no maintenance claims the node: schedulable, status cleared, requests withdrawn.
 //
 // With the gate NodeMaintenanceBudgets, a maintenance in the stage Drain may have to wait before it begins with a
-// node. The phases of a node follow from its status.maintenanceStatus.admissions (limits.go). For cordons,
+// node. The phases of a node follow from its status.maintenanceStatus.admissions (progress/limits.go). For cordons,
 // targets, requests and releases, each phase is like a stage:
 //
 //	waiting    is like the stage Idle. It ends when package rollout has admitted the node. A node that is
@@ -62,14 +62,7 @@ limitations under the License.
 //
 // # Drain targets
 //
-// In the stage Drain a maintenance has a position: the first entry of its plan of which a pod is left on any of
-// its nodes. On a node it allows all that the plan includes up to there; on a node that joined late or that had to
-// be admitted, up to the first entry with a pod there. The targets of a node are, per pod type and selector, the
-// least that one of its maintenances allows, and at least those that the node has stored. If these include no pod
-// that is left, they are raised to what the maintenance with the least progress allows, so that plans that
-// contradict each other do not wait for each other forever (nodeTargets has the proof). The plan of a shutdown limits no
-// other maintenance, because whoever has the machine can write it. A maintenance advances
-// when the pods of its entry have left all of its nodes, including those that another maintenance limits.
+// Package progress has how far the maintenances are, and the targets of a node.
 //
 // The drain of a node does not start while another maintenance in the stage Drain that selects it awaits its
 // finalizer, unless an attempt to store that has failed. So which maintenance goes first follows from the objects,
@@ -103,11 +96,10 @@ limitations under the License.
 //   - Nothing is changed before the finalizer is stored, so a maintenance that is deleted leaves nothing behind.
 //     One without it only keeps nodes from being uncordoned, and delays drains until its first attempt to store it
 //     has ended.
-//   - A position never decreases. It is stored in status.drainStatus.drainPlanPosition.
-//   - The targets of a node never step back while a maintenance drains it. They are stored in the node, and
-//     written with its resourceVersion as a precondition. After a conflict they are only written again if the API
-//     server has what the decision was based on. The same is true of cordons and uncordons, unless ten attempts in
-//     a row end with a conflict: a process that has lost its lease does not cordon a node that was released since.
+//   - The targets of a node are stored in it, and written with its resourceVersion as a precondition. After a
+//     conflict they are only written again if the API server has what the decision was based on. The same is true
+//     of cordons and uncordons, unless ten attempts in a row end with a conflict: a process that has lost its lease
+//     does not cordon a node that was released since.
 //   - The eviction of a pod is requested only if the stored targets of its node include it, and never because of a
 //     maintenance whose finalizer is removed.
 //   - A request is never withdrawn while a maintenance that drains the node wants the pod to leave, or if its
@@ -139,8 +131,7 @@ limitations under the License.
 //   - A slow admission webhook of a namespace delays only requests in this namespace. Withdrawals of a namespace
 //     go before its new requests. A request that takes longer than 5 seconds is given up and retried, a deletion
 //     after 35; if that repeats, it is the blocker RequestFailed.
-//   - An event costs the same with any number of other nodes, and of maintenances that select none of its nodes by
-//     name or by the value of a label (progress_index.go). Nothing lists all pods.
+//   - Nothing lists all pods.
 //   - The status of an object is written at most once a second, and only if it has changed; the start of a stage
 //     and the condition Completed do not wait. Where only counts of pods change on a node that was admitted, and
 //     none is blocked, it is every ten seconds. While nodes wait, syncMaintenance writes every two seconds,
@@ -223,9 +214,7 @@ limitations under the License.
 // # Memory
 //
 // The objects are the memory: they store position, targets and stages. The progress of maintenances is derived
-// from them and from the caches: for every maintenance, how many pods are left on its nodes for each entry of its
-// plan. A node that changes is counted again, and the sums change by the difference. After a restart nothing is
-// decided on a node until all nodes of its maintenances are counted.
+// from them and from the caches.
 //
 // What is only in memory delays writes: failures, contests, pods that come back. After a restart they are retried
 // at once. Since when writes fail, the statuses say: a new process leaves a status as it is until they have failed
@@ -256,14 +245,10 @@ limitations under the License.
 //	policies.go, absences.go       which pods stay: policies skip them, or nobody stops them
 //	conditions.go                  Reconciling, Stalled and Completed, for tools that know no maintenances
 //	rollout_status.go              the part of its status about a rollout
-//	plan.go                        positions, targets and messages; pure functions
-//	order.go                       what a maintenance asks for
-//	limits.go, current_limits.go   which maintenances may not begin with nodes by themselves, and whether
-//	                               the cache has all budgets that say so
-//	admissions.go, rollout/        with which nodes the others begin next
-//	progress.go, summary.go        how far it is, and the sums of its status; without clients
-//	progress_store.go              the progress of all maintenances, under a lock
-//	progress_index.go              which maintenances have a node, or may select it
+//	status_text.go                 messages and sentences of statuses and events; pure functions
+//	progress/                      how far it is, and which pods of a node may leave
+//	current_limits.go              whether the cache has all budgets that keep it from beginning with nodes
+//	admissions.go, rollout/        with which nodes those begin next that may have to wait
 //	requests.go                    what the controller reads from an EvictionRequest
 //	writer.go                      all writes
 //	pace/                          the minimum time between writes, and the pace of what others revert

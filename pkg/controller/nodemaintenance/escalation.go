@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -51,13 +52,13 @@ type podEscalation struct {
 	// heldUp is a stronger one that some have come to, and would do something; nil if there is none.
 	heldUp *heldUpEscalation
 	// holders hold up what others have come to, whether it would do something now or later.
-	holders []*order
+	holders []*progress.Spec
 }
 
 // heldUpEscalation is an action that some maintenances of a node have come to, and holders have not.
 type heldUpEscalation struct {
 	action        v1.MaintenanceEscalation
-	come, holders []*order
+	come, holders []*progress.Spec
 }
 
 // String names all of them.
@@ -65,17 +66,17 @@ func (h *heldUpEscalation) String() string {
 	return fmt.Sprintf("spec.escalation of NodeMaintenance %s has come to %s, held up by NodeMaintenance %s", namesOf(h.come), h.action, namesOf(h.holders))
 }
 
-func namesOf(orders []*order) string {
+func namesOf(specs []*progress.Spec) string {
 	var names []string
-	for _, o := range orders {
-		names = append(names, o.name)
+	for _, o := range specs {
+		names = append(names, o.Name)
 	}
 	return joinNames(names)
 }
 
 // escalationOf returns what the escalations of the maintenances mean for a pod.
-func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, now time.Time) (result podEscalation) {
-	if c.fleet == nil || node == nil || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !escalates(orders) {
+func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, specs []progress.Spec, now time.Time) (result podEscalation) {
+	if c.fleet == nil || node == nil || pod.held || maintenance.PodTypeOf(pod.Pod) == v1.PodTypeStatic || !escalates(specs) {
 		return result // Only the kubelet can stop a static pod.
 	}
 	possible := maintenance.EscalationsFor(node)
@@ -83,7 +84,7 @@ func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, 
 		possible = possible[:len(possible)-1] // Nobody is asked, so there is nobody to pass over.
 	}
 	for i, action := range possible {
-		due := c.escalationsDue(pod, node, orders, possible[:i+1], now)
+		due := c.escalationsDue(pod, node, specs, possible[:i+1], now)
 		if due.all && due.wait <= 0 {
 			result.action = action
 			return result
@@ -102,14 +103,14 @@ func (c *Controller) escalationOf(pod *podFacts, node *v1.Node, orders []order, 
 }
 
 // escalates reports whether one of the maintenances that drain a node escalates.
-func escalates(orders []order) bool {
-	return slices.ContainsFunc(orders, func(o order) bool { return !o.escalation.IsEmpty() && o.drains() })
+func escalates(specs []progress.Spec) bool {
+	return slices.ContainsFunc(specs, func(o progress.Spec) bool { return !o.Escalation.IsEmpty() && o.Drains() })
 }
 
 // escalationsDue is when the maintenances that drain a node come to one of some actions for a pod.
 type escalationsDue struct {
 	// come are those that have, and holders the others, and those that keep the pod.
-	come, holders []*order
+	come, holders []*progress.Spec
 	// all is whether all of them will, as things are, and wait how long that takes; soonest is how long the
 	// first of the others takes, 0 if none will.
 	all           bool
@@ -125,17 +126,17 @@ func (d *escalationsDue) next() time.Duration {
 }
 
 // escalationsDue returns when the maintenances come to one of the actions for a pod. One that keeps the pod never does.
-func (c *Controller) escalationsDue(pod *podFacts, node *v1.Node, orders []order, actions []v1.MaintenanceEscalation, now time.Time) escalationsDue {
-	due := escalationsDue{all: len(pod.keptBy) == 0}
+func (c *Controller) escalationsDue(pod *podFacts, node *v1.Node, specs []progress.Spec, actions []v1.MaintenanceEscalation, now time.Time) escalationsDue {
+	due := escalationsDue{all: len(pod.KeptBy) == 0}
 	ended := c.holdUps.ended(node, pod.UID)
-	for i := range orders {
-		o := &orders[i]
-		if !o.drains() || o.isShutdownOf(node.Name) {
+	for i := range specs {
+		o := &specs[i]
+		if !o.Drains() || o.IsShutdownOf(node.Name) {
 			continue
 		}
-		after, escalates := o.escalation.After(pod.Pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
-		admission := maintenance.AdmissionOf(node, o.uid)
-		if !escalates || admission == nil || pod.isKeptBy(o.name) {
+		after, escalates := o.Escalation.After(pod.Pod, actions, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
+		admission := maintenance.AdmissionOf(node, o.UID)
+		if !escalates || admission == nil || pod.IsKeptBy(o.Name) {
 			due.all, due.holders = false, append(due.holders, o)
 			continue
 		}
@@ -171,7 +172,7 @@ func (c *Controller) withNotice(admission *v1.MaintenanceAdmission, actions []v1
 	return wait
 }
 
-// hasBegun reports whether a controller has begun with one of the actions after a pod had come to it: another
+// DrainedBefore reports whether a controller has begun with one of the actions after a pod had come to it: another
 // one that takes over goes on.
 func hasBegun(a *v1.MaintenanceAdmission, actions []v1.MaintenanceEscalation, due time.Time) bool {
 	return a.EscalationTime != nil && maintenance.EscalatesTo(a.Escalation, actions[len(actions)-1]) &&
@@ -197,9 +198,9 @@ func (s *nodeSync) addEscalation(view *nodeView) {
 			continue
 		}
 		var enough []maintenance.Targets
-		for j := range s.orders {
-			if o := &s.orders[j]; o.drains() {
-				enough = append(enough, o.plan.TargetsAt(min(o.plan.EntryFor(pod.Pod), o.plan.Len()-1)))
+		for j := range s.specs {
+			if o := &s.specs[j]; o.Drains() {
+				enough = append(enough, o.Plan.TargetsAt(min(o.Plan.EntryFor(pod.Pod), o.Plan.Len()-1)))
 			}
 		}
 		view.targets = view.targets.RaisedTo(maintenance.LeastPowerful(enough...))
@@ -214,15 +215,15 @@ func (s *nodeSync) mayRaise(view *nodeView) bool {
 // escalate returns an admission with what the escalation of its maintenance has come to, and with its
 // clock: it stands still while pods are left of which none may leave, because other maintenances are
 // not as far.
-func (s *nodeSync) escalate(view *nodeView, o *order, next *v1.MaintenanceAdmission) {
-	if o.escalation.IsEmpty() || !o.drains() {
+func (s *nodeSync) escalate(view *nodeView, o *progress.Spec, next *v1.MaintenanceAdmission) {
+	if o.Escalation.IsEmpty() || !o.Drains() {
 		return
 	}
 	now := metav1.NewTime(s.now.Truncate(time.Second))
 	if view.escalation != "" && (next.Escalation == "" || !maintenance.EscalatesTo(next.Escalation, view.escalation)) {
 		next.Escalation, next.EscalationTime = view.escalation, &now
 	}
-	switch waits := view.drains() && s.facts.isLeftFor(o.name) && !view.state.draining && s.mayRaise(view); {
+	switch waits := view.drains() && s.facts.isLeftFor(o.Name) && !view.state.Draining && s.mayRaise(view); {
 	case waits && next.WaitingTime == nil:
 		next.WaitingTime = &now
 	case !waits && next.WaitingTime != nil:
@@ -234,22 +235,22 @@ func (s *nodeSync) escalate(view *nodeView, o *order, next *v1.MaintenanceAdmiss
 // mayAct reports whether the status of the node says that all maintenances that drain it have come to
 // the action. Whoever reads it knows what happens, and a controller that takes over does not begin
 // anew.
-func mayAct(node *v1.Node, orders []order, action v1.MaintenanceEscalation) bool {
-	return !slices.ContainsFunc(orders, func(o order) bool {
-		if !o.drains() || o.isShutdownOf(node.Name) {
+func mayAct(node *v1.Node, specs []progress.Spec, action v1.MaintenanceEscalation) bool {
+	return !slices.ContainsFunc(specs, func(o progress.Spec) bool {
+		if !o.Drains() || o.IsShutdownOf(node.Name) {
 			return false
 		}
-		admission := maintenance.AdmissionOf(node, o.uid)
+		admission := maintenance.AdmissionOf(node, o.UID)
 		return admission == nil || admission.Escalation == "" || !maintenance.EscalatesTo(admission.Escalation, action)
 	})
 }
 
 // neededAct returns the act that is due for a pod, "" if there is none.
-func (p *podFacts) neededAct(node *v1.Node, orders []order) v1.MaintenanceEscalation {
-	if p.escalation == "" || !mayAct(node, orders, p.escalation) {
+func (p *podFacts) neededAct(node *v1.Node, specs []progress.Spec) v1.MaintenanceEscalation {
+	if p.escalation == "" || !mayAct(node, specs, p.escalation) {
 		return ""
 	}
-	if !p.isAffectedBy(p.escalation) || p.escalation != v1.MaintenanceEscalationSkipInterceptors && !storedTargets(node).Take(p.Pod) {
+	if !p.isAffectedBy(p.escalation) || p.escalation != v1.MaintenanceEscalationSkipInterceptors && !progress.StoredTargets(node).Take(p.Pod) {
 		return ""
 	}
 	return p.escalation
@@ -268,16 +269,16 @@ func (p *podFacts) isAffectedBy(action v1.MaintenanceEscalation) bool {
 }
 
 // acts returns the pods for which an act is due.
-func (f *nodeFacts) acts(node *v1.Node, orders []order) []*v1.Pod {
-	return f.podsThat(func(pod *podFacts) bool { return pod.neededAct(node, orders) != "" })
+func (f *nodeFacts) acts(node *v1.Node, specs []progress.Spec) []*v1.Pod {
+	return f.podsThat(func(pod *podFacts) bool { return pod.neededAct(node, specs) != "" })
 }
 
 // actWrites returns the writes of the acts that are due.
-func (f *nodeFacts) actWrites(node *v1.Node, orders []order) []requestWrite {
+func (f *nodeFacts) actWrites(node *v1.Node, specs []progress.Spec) []requestWrite {
 	var writes []requestWrite
 	for i := range f.pods {
 		pod := &f.pods[i]
-		if act := pod.neededAct(node, orders); act != "" {
+		if act := pod.neededAct(node, specs); act != "" {
 			writes = append(writes, requestWrite{namespace: pod.Namespace, pod: pod.Name, node: node.Name, uid: pod.UID, act: act})
 		}
 	}
@@ -285,15 +286,15 @@ func (f *nodeFacts) actWrites(node *v1.Node, orders []order) []requestWrite {
 }
 
 // act returns the write of an act, or nil if it is not due any more.
-func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders []order) func(context.Context) error {
+func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, specs []progress.Spec) func(context.Context) error {
 	now := c.clock.Now()
-	facts.escalation = c.escalationOf(facts, node, orders, now).action
-	if facts.neededAct(node, orders) != w.act || c.isCordonRefused(node) {
+	facts.escalation = c.escalationOf(facts, node, specs, now).action
+	if facts.neededAct(node, specs) != w.act || c.isCordonRefused(node) {
 		return nil
 	}
-	message := escalationMessage(node, orders, now)
+	message := escalationMessage(node, specs, now)
 	return func(ctx context.Context) error {
-		confirm := func(ctx context.Context) error { return c.confirmAct(ctx, w.act, facts, node, orders) }
+		confirm := func(ctx context.Context) error { return c.confirmAct(ctx, w.act, facts, node, specs) }
 		if err := confirm(ctx); err != nil {
 			return err
 		}
@@ -301,7 +302,7 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 			return err
 		}
 		c.events.escalated(facts.Pod, w.act, message)
-		c.reportAct(node, orders, w.act)
+		c.reportAct(node, specs, w.act)
 		return nil
 	}
 }
@@ -310,55 +311,55 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, orders 
 // withdrawal limits what a controller does that was suspended, and whose caches are old. A rollout goes on when it has
 // given the node back, and others may have requested the eviction of the pod as well, whose interceptors are not to be
 // passed over then. If a node is back that was out of service, it runs pods that their owners would start a second time.
-func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, pod *podFacts, node *v1.Node, orders []order) error {
+func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, pod *podFacts, node *v1.Node, specs []progress.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stored, err := c.writer.requestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the node: %w", err)
 	}
-	isGivenBack := func(o order) bool { return o.drains() && maintenance.IsGivenBack(stored, o.uid) }
+	isGivenBack := func(o progress.Spec) bool { return o.Drains() && maintenance.IsGivenBack(stored, o.UID) }
 	waits := func(a v1.MaintenanceAdmission) bool {
 		return a.ReturningTime == nil && (a.Escalation == "" || !maintenance.EscalatesTo(a.Escalation, act))
 	}
-	if stored.UID != node.UID || !mayAct(stored, orders, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) ||
-		slices.ContainsFunc(orders, isGivenBack) || act != v1.MaintenanceEscalationSkipInterceptors && !storedTargets(stored).Take(pod.Pod) {
+	if stored.UID != node.UID || !mayAct(stored, specs, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) ||
+		slices.ContainsFunc(specs, isGivenBack) || act != v1.MaintenanceEscalationSkipInterceptors && !progress.StoredTargets(stored).Take(pod.Pod) {
 		return apierrors.NewConflict(nodeResource, node.Name, errors.New("spec.escalation does not apply to the node any more"))
 	}
 	if act == v1.MaintenanceEscalationForceDelete && !maintenance.IsOutOfService(stored) {
 		return fmt.Errorf("removing the pod, as spec.escalation says: node %s is Ready, or no longer has the taint %s", node.Name, v1.TaintNodeOutOfService)
 	}
-	for i := range orders {
-		o := &orders[i]
-		if !o.drains() {
+	for i := range specs {
+		o := &specs[i]
+		if !o.Drains() {
 			continue
 		}
-		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.name, metav1.GetOptions{})
+		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("reading the NodeMaintenance: %w", err)
 		}
-		if m.UID != o.uid || m.Generation != o.generation {
-			return apierrors.NewConflict(maintenanceResource, o.name, errors.New("the NodeMaintenance has changed since the decision"))
+		if m.UID != o.UID || m.Generation != o.Generation {
+			return apierrors.NewConflict(maintenanceResource, o.Name, errors.New("the NodeMaintenance has changed since the decision"))
 		}
 	}
 	// The answers say what time it is.
-	if due := c.escalationOf(pod, node, orders, c.clock.Now()).action; due == "" || !maintenance.EscalatesTo(due, act) {
+	if due := c.escalationOf(pod, node, specs, c.clock.Now()).action; due == "" || !maintenance.EscalatesTo(due, act) {
 		return apierrors.NewConflict(nodeResource, node.Name, errors.New("by the clock of the API server, spec.escalation has not come to that yet"))
 	}
 	return nil
 }
 
 // escalationMessage says on whose behalf an escalation acts.
-func escalationMessage(node *v1.Node, orders []order, now time.Time) string {
+func escalationMessage(node *v1.Node, specs []progress.Spec, now time.Time) string {
 	longest := time.Duration(0)
-	for i := range orders {
-		if admission := maintenance.AdmissionOf(node, orders[i].uid); orders[i].drains() && admission != nil {
+	for i := range specs {
+		if admission := maintenance.AdmissionOf(node, specs[i].UID); specs[i].Drains() && admission != nil {
 			elapsed, _ := maintenance.EscalationClock(admission, now)
 			longest = max(longest, elapsed)
 		}
 	}
 	return fmt.Sprintf("spec.escalation of NodeMaintenance %s, %v after it began with node %s",
-		joinNames(drainingNames(orders)), longest.Truncate(time.Second), node.Name)
+		joinNames(drainingNames(specs)), longest.Truncate(time.Second), node.Name)
 }
 
 // skippedCondition is the condition of a request whose interceptors are passed over.
@@ -373,7 +374,7 @@ func skippedCondition(request *coordinationv1alpha1.EvictionRequest, message str
 // reportHeldUp emits an event for each maintenance whose escalation others hold up on a node.
 func (c *Controller) reportHeldUp(node *v1.Node, held *heldUpEscalation) {
 	for _, o := range held.come {
-		if m, err := c.maintenanceLister.Get(o.name); err == nil && m.UID == o.uid {
+		if m, err := c.maintenanceLister.Get(o.Name); err == nil && m.UID == o.UID {
 			c.events.heldUp(m, node, held)
 		}
 	}
@@ -381,13 +382,13 @@ func (c *Controller) reportHeldUp(node *v1.Node, held *heldUpEscalation) {
 
 // reportAct emits an event for each maintenance on whose behalf a pod of the node was acted on. Those of a node
 // and an action become one series.
-func (c *Controller) reportAct(node *v1.Node, orders []order, action v1.MaintenanceEscalation) {
-	for i := range orders {
-		o := &orders[i]
-		if !o.drains() {
+func (c *Controller) reportAct(node *v1.Node, specs []progress.Spec, action v1.MaintenanceEscalation) {
+	for i := range specs {
+		o := &specs[i]
+		if !o.Drains() {
 			continue
 		}
-		if m, err := c.maintenanceLister.Get(o.name); err == nil && m.UID == o.uid {
+		if m, err := c.maintenanceLister.Get(o.Name); err == nil && m.UID == o.UID {
 			c.events.escalates(m, node, action)
 		}
 	}

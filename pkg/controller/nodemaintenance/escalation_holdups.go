@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // holdUps has what protects the pods of nodes from the escalations of maintenances, and when that has ended: what was
@@ -51,10 +52,10 @@ type nodeHoldUps struct {
 func newHoldUps() *holdUps { return &holdUps{nodes: map[string]*nodeHoldUps{}} }
 
 // see records which maintenances drain a node, and which of its pods they keep. The verdicts are those of the pods.
-func (h *holdUps) see(node *v1.Node, orders []order, pods []*v1.Pod, verdicts []verdict, now time.Time) {
+func (h *holdUps) see(node *v1.Node, specs []progress.Spec, pods []*v1.Pod, verdicts []progress.Verdict, now time.Time) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	if !escalates(orders) {
+	if !escalates(specs) {
 		delete(h.nodes, node.Name)
 		return
 	}
@@ -64,7 +65,7 @@ func (h *holdUps) see(node *v1.Node, orders []order, pods []*v1.Pod, verdicts []
 		h.nodes[node.Name] = found
 	}
 	for holder := range found.holders {
-		if !slices.ContainsFunc(orders, func(o order) bool { return o.uid == holder && o.drains() }) {
+		if !slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.UID == holder && o.Drains() }) {
 			found.holders.Delete(holder)
 			found.ended = now
 		}
@@ -73,12 +74,12 @@ func (h *holdUps) see(node *v1.Node, orders []order, pods []*v1.Pod, verdicts []
 }
 
 // seePods records which pods are kept, and which are not any more: that need not be because a maintenance has ended.
-func (n *nodeHoldUps) seePods(pods []*v1.Pod, verdicts []verdict, now time.Time) {
+func (n *nodeHoldUps) seePods(pods []*v1.Pod, verdicts []progress.Verdict, now time.Time) {
 	kept, freed := sets.New[types.UID](), map[types.UID]time.Time{}
 	for i, pod := range pods {
 		since, wasFreed := n.freed[pod.UID]
 		switch {
-		case len(verdicts[i].keptBy) > 0:
+		case len(verdicts[i].KeptBy) > 0:
 			kept.Insert(pod.UID)
 		case n.kept.Has(pod.UID):
 			freed[pod.UID] = now

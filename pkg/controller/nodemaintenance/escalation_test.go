@@ -35,6 +35,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -264,8 +265,8 @@ func TestEscalationSelects(t *testing.T) {
 	f.expectActs("of a DaemonSet, which has just been asked", ofDaemonSet)
 	f.run(10 * time.Second)
 	f.expectActs("of a DaemonSet, later in the plan", ofDaemonSet, deletion(ofDaemonSet, "its grace period")...)
-	if !storedTargets(f.node("n")).Take(ofDaemonSet) {
-		t.Errorf("the targets %s do not tell the DaemonSet that its pod is not wanted", storedTargets(f.node("n")))
+	if !progress.StoredTargets(f.node("n")).Take(ofDaemonSet) {
+		t.Errorf("the targets %s do not tell the DaemonSet that its pod is not wanted", progress.StoredTargets(f.node("n")))
 	}
 }
 
@@ -433,7 +434,7 @@ func TestEscalate(t *testing.T) {
 	ago := func(seconds int) *metav1.Time {
 		return ptr.To(metav1.NewTime(now.Add(-time.Duration(seconds) * time.Second)))
 	}
-	left, leaving := drainState{left: true}, drainState{left: true, draining: true}
+	left, leaving := progress.DrainState{Left: true}, progress.DrainState{Left: true, Draining: true}
 	for name, test := range map[string]struct {
 		before v1.MaintenanceAdmission
 		view   nodeView
@@ -463,9 +464,9 @@ func TestEscalate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := order{name: "m", effective: true, stage: stageDrain, escalation: parsed}
+			o := progress.Spec{Name: "m", Effective: true, Stage: stageDrain, Escalation: parsed}
 			s := &nodeSync{now: now, facts: &nodeFacts{awaitsFinalizers: test.finalizers}}
-			if test.view.state.left {
+			if test.view.state.Left {
 				s.facts.pods = podsOf(0)
 			}
 			test.view.draining = []string{"m"}

@@ -128,7 +128,7 @@ func needsDecision(old, node *v1.Node) bool {
 // enqueueNodeOfPod enqueues the node of a pod if it is being drained. A drain that starts later
 // reads all pods.
 func (c *Controller) enqueueNodeOfPod(obj any) {
-	if node := obj.(*v1.Pod).Spec.NodeName; node != "" && c.progress.isDraining(node) {
+	if node := obj.(*v1.Pod).Spec.NodeName; node != "" && c.progress.IsDraining(node) {
 		c.nodes.Add(node)
 	}
 }
@@ -167,7 +167,7 @@ func (c *Controller) enqueueNodeOfRequest(obj any) {
 	if err != nil || string(pod.UID) != request.Name || pod.Spec.NodeName == "" {
 		return
 	}
-	if c.progress.isDraining(pod.Spec.NodeName) || isRequested(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
+	if c.progress.IsDraining(pod.Spec.NodeName) || isRequested(request) && !evictionrequest.IsFinished(request.Status.Conditions) {
 		c.nodes.Add(pod.Spec.NodeName)
 	}
 }

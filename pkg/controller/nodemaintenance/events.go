@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
@@ -272,7 +273,7 @@ func (w *eventWriter) withdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
 // have ended or are blocked.
 func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) {
 	for _, started := range status.StageStatuses {
-		if !hasStarted(&m.Status, started.Name) {
+		if !progress.HasStarted(&m.Status, started.Name) {
 			note := fmt.Sprintf("Started the stage %s", started.Name)
 			// Before the nodes of a drain are counted, the number is that of an earlier generation.
 			if status.ObservedGeneration == m.Generation {
@@ -302,7 +303,7 @@ func isHalted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 
 // isCompletionBlocked reports whether the stage Complete has blockers.
 func isCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
-	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
+	return progress.HasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
 }
 
 // hasNewCause reports whether a blocker needs an intervention for a cause that none had before. The
@@ -318,13 +319,6 @@ func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	condition := findDrained(status)
 	return condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked
 }
-
-// maxNote is how many bytes the note of an event may have.
-const maxNote = 1024
-
-// shorten truncates a text for an event; the condition has all of it. The text may contain the
-// message of a webhook, therefore it is also made safe for terminals.
-func shorten(text string) string { return maintenance.Printable(text, maxNote) }
 
 func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {
 	w.record(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: its nodes are released, and schedulable unless another maintenance claims them")

@@ -47,6 +47,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -449,11 +450,14 @@ func (f *fixture) beginRequest() bool {
 	held := heldWrite{requestWrite: w, write: f.nextWrite(w)}
 	if node, err := f.nodeLister.Get(w.node); err == nil && !w.withdraw {
 		held.nodeUID = node.UID
-		for _, name := range f.draining(node) {
-			held.causes = append(held.causes, f.progress.maintenances[name].uid)
+		specs, _ := f.progress.Selecting(node)
+		for _, o := range specs {
+			if o.Drains() {
+				held.causes = append(held.causes, o.UID)
+			}
 		}
-		if orders, _ := f.progress.selecting(node); f.hung.Has(w.namespace) {
-			held.confirmed = &liveDrain{of: drainOf(node, orders), targets: storedTargets(node)}
+		if f.hung.Has(w.namespace) {
+			held.confirmed = &liveDrain{of: drainOf(node, specs), targets: progress.StoredTargets(node)}
 		}
 	}
 	f.running = append(f.running, held)
@@ -758,4 +762,27 @@ func (q *recordedQueue) next() (string, bool) {
 // shuffle changes the order of the keys.
 func (q *recordedQueue) shuffle(random *rand.Rand) {
 	random.Shuffle(len(q.keys), func(i, j int) { q.keys[i], q.keys[j] = q.keys[j], q.keys[i] })
+}
+
+func expectNames(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// termFor selects a node by its name (even i, like kubectl) or by its hostname label (like users).
+func termFor(i int, name string) v1.NodeSelectorTerm {
+	if i%2 == 0 {
+		return v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
+	}
+	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{name}}}}
+}
+
+func podsOf(priorities ...int32) []podFacts {
+	var pods []podFacts
+	for _, priority := range priorities {
+		pods = append(pods, podFacts{Pod: &v1.Pod{Spec: v1.PodSpec{Priority: &priority}}, Verdict: progress.Verdict{Wanted: true}})
+	}
+	return pods
 }

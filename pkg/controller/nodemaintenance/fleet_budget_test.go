@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -596,9 +597,9 @@ func TestAdmissionAfterTheEnd(t *testing.T) {
 	f.restart()
 	f.run(5 * time.Second)
 	admit()
-	f.run(unknownAdmission / 2)
+	f.run(progress.UnknownAdmission / 2)
 	f.expectNode("the cache may be behind", "n1", "m:admitted")
-	f.run(unknownAdmission)
+	f.run(progress.UnknownAdmission)
 	f.expectNode("the cache is not behind", "n1", untouched)
 }
 
@@ -704,7 +705,7 @@ func TestStartWaitsForBudgets(t *testing.T) {
 	f.heldLimits = false
 	f.deliverLimits()
 	all, current := f.awaitLimits(ctx)
-	if !current || len(all) != 1 || !f.progress.limits.isChecked(all[0]) {
+	if !current || len(all) != 1 || !f.progress.Limits.IsChecked(all[0]) {
 		t.Errorf("current %t, maintenances %v", current, all)
 	}
 	refused = apierrors.NewNotFound(budgetResource, "")
@@ -1068,12 +1069,12 @@ func TestOutageEndsBeforeTheFirstRequest(t *testing.T) {
 func TestForgivesOnlyUnneededAdmissions(t *testing.T) {
 	f := newFixture(t)
 	f.createReadyNode("n", map[string]string{"a": ""})
-	plain, rollout := order{name: "plain", uid: "p"}, order{name: "rollout", uid: "r", rollout: &coordinationv1alpha1.NodeMaintenanceRollout{}}
+	plain, rollout := progress.Spec{Name: "plain", UID: "p"}, progress.Spec{Name: "rollout", UID: "r", Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{}}
 	for _, test := range []struct {
 		dropped  []types.UID
 		forgiven bool
 	}{{[]types.UID{"p"}, true}, {[]types.UID{"r"}, false}, {[]types.UID{"p", "r"}, false}, {[]types.UID{"p", "gone"}, false}} {
-		s := &nodeSync{node: f.node("n"), orders: []order{plain, rollout}, now: f.clock.Now()}
+		s := &nodeSync{node: f.node("n"), specs: []progress.Spec{plain, rollout}, now: f.clock.Now()}
 		var added []v1.MaintenanceAdmission
 		for _, uid := range test.dropped {
 			added = append(added, v1.MaintenanceAdmission{MaintenanceUID: uid})

@@ -37,6 +37,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -262,7 +263,7 @@ func TestCordonedUntil(t *testing.T) {
 		m, now := &coordinationv1alpha1.NodeMaintenance{}, start.Add(100*time.Millisecond)
 		for _, stage := range test.stages {
 			m.Spec.Stage = stage
-			m.Status = *computeStatus(m, &summary{}, now)
+			m.Status = *computeStatus(m, &progress.Summary{}, now)
 			stored, err := json.Marshal(m)
 			if err != nil {
 				t.Fatal(err)
@@ -273,7 +274,7 @@ func TestCordonedUntil(t *testing.T) {
 			}
 			now = now.Add(test.after)
 		}
-		if got := cordonedUntil(&m.Status) != nil; got != test.want {
+		if got := progress.CordonedUntil(&m.Status) != nil; got != test.want {
 			t.Errorf("%s: %t, stages %v", name, got, m.Status.StageStatuses)
 		}
 	}
@@ -301,7 +302,7 @@ func TestStagesStartInTheirOrder(t *testing.T) {
 		"Drain was stored by another":       {stageDrain, stages{at(stageDrain, -time.Hour)}, false, stages{at(stageDrain, -time.Hour), at(stageCordon, -time.Hour)}},
 	} {
 		m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: test.reached}, Status: coordinationv1alpha1.NodeMaintenanceStatus{StageStatuses: test.stored}}
-		if diff := cmp.Diff(test.want, computeStatus(m, &summary{cordonedFirst: test.cordonedFirst}, start).StageStatuses); diff != "" {
+		if diff := cmp.Diff(test.want, computeStatus(m, &progress.Summary{CordonedFirst: test.cordonedFirst}, start).StageStatuses); diff != "" {
 			t.Errorf("%s: unexpected stages (-want, +got):\n%s", name, diff)
 		}
 	}

@@ -38,6 +38,7 @@ import (
 	"k8s.io/component-helpers/apps/poddisruptionbudget"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -47,7 +48,7 @@ func TestReleaseByAnOldSync(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
-	_, observed := f.progress.selecting(f.node("n"))
+	_, observed := f.progress.Selecting(f.node("n"))
 	f.createMaintenance("m", stageComplete, "a")
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) {
 		m.Finalizers = []string{coordinationv1alpha1.NodeMaintenanceFinalizer}
@@ -55,12 +56,12 @@ func TestReleaseByAnOldSync(t *testing.T) {
 	if err := f.observe(f.maintenance("m")); err != nil {
 		t.Fatal(err)
 	}
-	f.progress.uncordoned("n", observed)
-	if finished := f.progress.release("n", observed); len(finished) > 0 || !f.progress.isCordoned("n") {
+	f.progress.Uncordoned("n", observed)
+	if finished := f.progress.Release("n", observed); len(finished) > 0 || !f.progress.IsCordoned("n") {
 		t.Errorf("released %v", finished)
 	}
-	_, observed = f.progress.selecting(f.node("n"))
-	if finished := f.progress.release("n", observed); !slices.Equal(finished, []string{"m"}) || f.progress.isCordoned("n") {
+	_, observed = f.progress.Selecting(f.node("n"))
+	if finished := f.progress.Release("n", observed); !slices.Equal(finished, []string{"m"}) || f.progress.IsCordoned("n") {
 		t.Errorf("released %v", finished)
 	}
 }
@@ -271,7 +272,7 @@ func TestStatusChangesWithinInterval(t *testing.T) {
 	f.run(100 * time.Millisecond)
 	f.setStage("m", stageCordon)
 	f.run(2 * time.Second)
-	if m := f.maintenance("m"); m.Status.ObservedGeneration != m.Generation || !hasStarted(&m.Status, stageCordon) {
+	if m := f.maintenance("m"); m.Status.ObservedGeneration != m.Generation || !progress.HasStarted(&m.Status, stageCordon) {
 		t.Errorf("status %+v", m.Status)
 	}
 }
@@ -294,9 +295,9 @@ func TestTimesOfNodeConditions(t *testing.T) {
 		t.Errorf("another status: %+v", c)
 	}
 	view = &nodeView{claiming: []string{"m"}, draining: []string{"m"}}
-	view.state.left = true
+	view.state.Left = true
 	first = computeConditions(view, nil, start)
-	view.state.left, view.state.detaching = false, true
+	view.state.Left, view.state.Detaching = false, true
 	if c := computeConditions(view, first, later)[2]; c.Reason != reasonVolumesAttached || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(start) {
 		t.Errorf("another reason: %+v", c)
 	}
@@ -500,8 +501,8 @@ func TestForeignFinalizersAndConditionsAreKept(t *testing.T) {
 		t.Errorf("conditions %+v", conditions)
 	}
 	// A maintenance that is over selects no node.
-	if orders, _ := f.progress.selecting(f.node("n")); len(orders) > 0 {
-		t.Errorf("orders %+v", orders)
+	if specs, _ := f.progress.Selecting(f.node("n")); len(specs) > 0 {
+		t.Errorf("orders %+v", specs)
 	}
 }
 
@@ -773,71 +774,23 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	}
 }
 
-// Only a drain waits for finalizers. A pod type without entries is not done before the whole drain.
-func TestAwaitsFinalizers(t *testing.T) {
-	claim, drain, other := orderOf(t, "c", 1, stageDrain), orderOf(t, "d", 1, stageDrain, ours), orderOf(t, "o", 1, stageComplete, ours)
-	named := func(name string) order {
-		o := orderOf(t, "s", 1, stageDrain)
-		o.name = name
-		return o
-	}
-	begun := &v1.Node{Status: v1.NodeStatus{MaintenanceStatus: &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1)}}}}
-	for _, tc := range []struct {
-		name   string
-		node   *v1.Node
-		orders []order
-		want   bool
-	}{
-		{"a drain and a claim", &v1.Node{}, []order{drain, claim}, true},
-		{"a drain that has begun", begun, []order{drain, claim}, false},
-		{"a drain alone", &v1.Node{}, []order{drain}, false},
-		{"a claim alone", &v1.Node{}, []order{claim}, false},
-		{"a completion and a claim", &v1.Node{}, []order{other, claim}, false},
-		{"a drain and a shutdown", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, []order{drain, named(maintenance.ShutdownName("n"))}, false},
-		{"that of another node", &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, []order{drain, named(maintenance.ShutdownName("m"))}, true},
-	} {
-		if got := awaitsFinalizers(tc.node, tc.orders); got != tc.want {
-			t.Errorf("%s: got %t", tc.name, got)
-		}
-	}
+// A pod type without entries is not done before the whole drain.
+func TestPodTypeWithoutEntries(t *testing.T) {
 	m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{DrainPlan: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1), entry(v1.PodTypeDefault, 2)}}}
 	if got := podTypesDone(m, &coordinationv1alpha1.NodeMaintenanceStatus{DrainStatus: coordinationv1alpha1.DrainStatus{DrainPlanPosition: ptr.To[int32](1)}}); len(got) > 0 {
 		t.Errorf("done: %v", got)
 	}
 }
 
-// A participant is limited only by those that allow less.
-func TestLimitedBy(t *testing.T) {
-	at := func(name string, priority int32) participant {
-		targets, err := maintenance.NewTargets([]v1.DrainPlanEntry{entry(v1.PodTypeDefault, priority)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return participant{name: name, rank: name, allowed: targets}
-	}
-	all := []participant{at("a", 1), at("b", 2), at("c", 3)}
-	expectNames(t, "limited by", limitedBy(all[1], all, all[0].allowed), "a")
-	expectNames(t, "limited by none", limitedBy(all[0], all, all[0].allowed))
-	ofShutdown := func(p participant) participant {
-		p.shutdown = true
-		return p
-	}
-	all[0] = ofShutdown(all[0])
-	expectNames(t, "limited by no shutdown", limitedBy(all[2], all, all[0].allowed), "b")
-	if got := nodeTargets(all, maintenance.Targets{}, func(maintenance.Targets) bool { return true }); !got.Equal(all[1].allowed) {
-		t.Errorf("targets %s with a shutdown, want %s", got, all[1].allowed)
-	}
-	// Alone, it drains as it allows, whatever the node was drained to before.
-	if got := nodeTargets([]participant{ofShutdown(all[2])}, all[1].allowed, func(maintenance.Targets) bool { return true }); !got.Equal(all[2].allowed) {
-		t.Errorf("targets %s of a shutdown alone, want %s", got, all[2].allowed)
-	}
+// A drain waits only while none of its pods may leave, and has no message without nodes.
+func TestTextsOfADrain(t *testing.T) {
 	if got := joinNames([]string{"e", "d", "c", "b", "a"}); got != "a, b, c, d, e" {
 		t.Errorf("got %q", got)
 	}
-	if reason := drainReason(&summary{state: drainState{draining: true, waitingFor: []string{"x"}}}); reason != coordinationv1alpha1.NodeMaintenanceReasonDraining {
+	if reason := drainReason(&progress.Summary{State: progress.DrainState{Draining: true, WaitingFor: []string{"x"}}}); reason != coordinationv1alpha1.NodeMaintenanceReasonDraining {
 		t.Errorf("reason %s", reason)
 	}
-	if status := computeDrainStatus(&summary{}); status.DrainMessage != "" {
+	if status := computeDrainStatus(&progress.Summary{}); status.DrainMessage != "" {
 		t.Errorf("message %q without nodes", status.DrainMessage)
 	}
 }

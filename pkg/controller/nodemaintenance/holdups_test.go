@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // TestHoldUps verifies that an event tells once what is held up, when something that has protected a pod has ended, and
@@ -40,14 +41,14 @@ func TestHoldUps(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := func(uid types.UID) *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: uid}} }
-	draining := func(name string) order {
-		return order{name: name, uid: types.UID(name), stage: stageDrain, effective: true, phase: phaseAdmitted}
+	draining := func(name string) progress.Spec {
+		return progress.Spec{Name: name, UID: types.UID(name), Stage: stageDrain, Effective: true, Phase: progress.PhaseAdmitted}
 	}
 	hasty, patient, other := draining("hasty"), draining("patient"), draining("other")
-	hasty.escalation = escalation
-	held := []*heldUpEscalation{{action: v1.MaintenanceEscalationIgnoreBudgets, come: []*order{&hasty}, holders: []*order{&patient}}}
+	hasty.Escalation = escalation
+	held := []*heldUpEscalation{{action: v1.MaintenanceEscalationIgnoreBudgets, come: []*progress.Spec{&hasty}, holders: []*progress.Spec{&patient}}}
 	pods := []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "kept"}}, {ObjectMeta: metav1.ObjectMeta{UID: "asked"}}}
-	keeps, asks := []verdict{{keptBy: []string{"hasty"}}, {}}, []verdict{{}, {}}
+	keeps, asks := []progress.Verdict{{KeptBy: []string{"hasty"}}, {}}, []progress.Verdict{{}, {}}
 
 	h := newHoldUps()
 	expectEnded := func(when string, node *v1.Node, kept, asked time.Duration) {
@@ -58,40 +59,40 @@ func TestHoldUps(t *testing.T) {
 			}
 		}
 	}
-	h.see(node("uid"), []order{hasty, patient, other}, pods, keeps, start)
+	h.see(node("uid"), []progress.Spec{hasty, patient, other}, pods, keeps, start)
 	for _, want := range []int{1, 0} {
 		if news := h.note("n", sets.New[types.UID]("patient"), append(held, held...)); len(news) != want {
 			t.Errorf("%d of the same are news, want %d", len(news), want)
 		}
 	}
 	expectEnded("at first", node("uid"), -1, -1)
-	h.see(node("uid"), []order{hasty, patient}, pods, keeps, start.Add(time.Minute))
+	h.see(node("uid"), []progress.Spec{hasty, patient}, pods, keeps, start.Add(time.Minute))
 	expectEnded("one has ended that holds up nothing", node("uid"), -1, -1)
-	h.see(node("uid"), []order{hasty}, pods, keeps, start.Add(2*time.Minute))
+	h.see(node("uid"), []progress.Spec{hasty}, pods, keeps, start.Add(2*time.Minute))
 	expectEnded("one has ended that holds up another one", node("uid"), 2*time.Minute, 2*time.Minute)
 	for _, later := range []time.Duration{3 * time.Minute, 4 * time.Minute} {
-		h.see(node("uid"), []order{hasty}, pods, asks, start.Add(later))
+		h.see(node("uid"), []progress.Spec{hasty}, pods, asks, start.Add(later))
 		expectEnded("a pod is not kept any more", node("uid"), 3*time.Minute, 2*time.Minute)
 	}
 	late, later := draining("late"), draining("later")
 	h.note("n", sets.New[types.UID]("late", "later"), held)
 	completes := late
-	completes.stage = stageComplete
-	h.see(node("uid"), []order{hasty, completes, later}, pods, asks, start.Add(5*time.Minute))
+	completes.Stage = stageComplete
+	h.see(node("uid"), []progress.Spec{hasty, completes, later}, pods, asks, start.Add(5*time.Minute))
 	expectEnded("one does not drain any more that holds up another one", node("uid"), 5*time.Minute, 5*time.Minute)
-	h.see(node("uid"), []order{hasty}, pods, asks, start.Add(6*time.Minute))
+	h.see(node("uid"), []progress.Spec{hasty}, pods, asks, start.Add(6*time.Minute))
 	expectEnded("one more has ended", node("uid"), 6*time.Minute, 6*time.Minute)
 	h.note("n", nil, nil)
 	if news := h.note("n", nil, held); len(news) != 1 {
 		t.Errorf("%d news of what is held up again", len(news))
 	}
 	expectEnded("another node of that name", node("next"), -1, -1)
-	h.see(node("next"), []order{hasty, patient}, pods, asks, start.Add(time.Hour))
+	h.see(node("next"), []progress.Spec{hasty, patient}, pods, asks, start.Add(time.Hour))
 	expectEnded("the node was created again", node("next"), -1, -1)
 	if news := h.note("n", nil, held); len(news) != 1 {
 		t.Errorf("%d news of the node that was created again", len(news))
 	}
-	if h.see(node("next"), []order{patient}, pods, asks, start.Add(time.Hour)); len(h.nodes) > 0 {
+	if h.see(node("next"), []progress.Spec{patient}, pods, asks, start.Add(time.Hour)); len(h.nodes) > 0 {
 		t.Errorf("remembered although nothing escalates: %v", h.nodes)
 	}
 }
@@ -126,7 +127,7 @@ func TestHoldUpsOfTheNextController(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := metav1.NewTime(start)
-	orders := []order{{name: "m", uid: "m", stage: stageDrain, effective: true, phase: phaseAdmitted, escalation: escalation}}
+	specs := []progress.Spec{{Name: "m", UID: "m", Stage: stageDrain, Effective: true, Phase: progress.PhaseAdmitted, Escalation: escalation}}
 	for name, test := range map[string]struct {
 		stored v1.MaintenanceAdmission
 		ended  bool
@@ -141,7 +142,7 @@ func TestHoldUpsOfTheNextController(t *testing.T) {
 			node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid"}}
 			node.Status.MaintenanceStatus = &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{test.stored}}
 			h := newHoldUps()
-			h.see(node, orders, nil, nil, start)
+			h.see(node, specs, nil, nil, start)
 			if ended := h.ended(node, "pod"); ended.IsZero() == test.ended {
 				t.Errorf("ended at %v", ended)
 			}
@@ -156,16 +157,16 @@ func TestOverdue(t *testing.T) {
 		at := metav1.NewTime(start.Add(-since))
 		return maintenance.HoldGroup{Cause: cause, Since: &at}
 	}
-	sums := summary{blockers: []maintenance.HoldGroup{
+	sums := progress.Summary{Blockers: []maintenance.HoldGroup{
 		group(maintenance.HoldDisruptionBudget, 2*time.Minute), group(maintenance.HoldEvictionRefused, 4*time.Minute), group(maintenance.HoldStuckTerminating, 3*time.Minute),
 		group(maintenance.HoldEvicting, time.Hour),
 	}}
-	groups, _, next := sums.overdue(&coordinationv1alpha1.NodeMaintenanceStatus{}, start)
+	groups, _, next := overdue(&sums, &coordinationv1alpha1.NodeMaintenanceStatus{}, start)
 	if len(groups) != 0 || next != time.Minute {
 		t.Errorf("%d are overdue, the next one after %v", len(groups), next)
 	}
-	sums.releaseBlockers = []maintenance.HoldGroup{{Cause: maintenance.HoldRequestFailed}}
-	if groups, _, _ = sums.overdue(&coordinationv1alpha1.NodeMaintenanceStatus{}, start); len(groups) != 1 {
+	sums.ReleaseBlockers = []maintenance.HoldGroup{{Cause: maintenance.HoldRequestFailed}}
+	if groups, _, _ = overdue(&sums, &coordinationv1alpha1.NodeMaintenanceStatus{}, start); len(groups) != 1 {
 		t.Errorf("%d are overdue, of which one does not say since when", len(groups))
 	}
 }
@@ -209,9 +210,9 @@ func TestFailedNodeIsSelected(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	f.progress.setFailed("n", "uid", "m", true)
-	f.progress.setFailed("lost", "uid", "m", true)
-	if failed := f.progress.maintenances["m"].failed; len(failed) != 1 || failed["n"] != "uid" {
-		t.Errorf("failed are %v", failed)
+	f.progress.SetFailed("n", "uid", "m", true)
+	f.progress.SetFailed("lost", "uid", "m", true)
+	if sums, _, _ := f.progress.Summarize("m"); len(sums.Failed) != 1 || sums.Failed["n"] != "uid" {
+		t.Errorf("failed are %v", sums.Failed)
 	}
 }

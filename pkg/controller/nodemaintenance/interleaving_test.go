@@ -32,6 +32,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // The pod of a request may be deleted before the cache has the request.
@@ -96,7 +97,7 @@ func TestOldSyncDoesNotRelease(t *testing.T) {
 			if err := f.observe(m); err != nil {
 				t.Error(err)
 			}
-			sums, _, _ := f.progress.summarize("m")
+			sums, _, _ := f.progress.Summarize("m")
 			m = m.DeepCopy()
 			m.Status = *computeStatus(m, &sums, f.clock.Now())
 			if err := f.tracker.Update(resource, m, ""); err != nil {
@@ -214,7 +215,7 @@ func TestTargetsOfAnotherLeader(t *testing.T) {
 		if !f.step() {
 			break
 		}
-		if targets := storedTargets(f.node("n")); !behind && targets.String() != "Default<=2000" {
+		if targets := progress.StoredTargets(f.node("n")); !behind && targets.String() != "Default<=2000" {
 			t.Errorf("targets stepped back to %s", targets)
 			return
 		}
@@ -342,29 +343,6 @@ func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 	status := f.maintenance("m").Status
 	if drained := findDrained(&status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by an EvictionRequest: default/"+pod.Name) {
 		t.Errorf("condition %+v", drained)
-	}
-}
-
-// A node that is created while a maintenance is observed is either listed, or reconciled after the
-// maintenance is known: the nodes are listed under the lock.
-func TestNodesAreListedUnderTheLock(t *testing.T) {
-	f := newFixture(t)
-	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	wanted, err := newOrder(f.maintenance("m"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := false
-	f.progress.observe(wanted, 0, func() []*v1.Node {
-		listed = true
-		if f.progress.lock.TryLock() {
-			f.progress.lock.Unlock()
-			t.Error("a node could be reconciled between the list and the maintenance")
-		}
-		return nil
-	})
-	if !listed {
-		t.Error("no nodes were listed")
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // liveClaimsAge is how old what was read of the maintenances may be when a node is released. All nodes share it.
@@ -46,11 +47,11 @@ type liveClaims struct {
 	err          error
 }
 
-// confirmRelease returns an error if a maintenance claims the node that is not among the orders on which it was decided to
+// confirmRelease returns an error if a maintenance claims the node that is not among the specs on which it was decided to
 // release it, or not as it is now: the cache may have it already, and its progress not yet, which other workers record. It
 // precedes the writes that take something from a maintenance: the node is uncordoned, its drain targets, its claim or an
 // admission are withdrawn, or a request is.
-func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, orders []order) error {
+func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, specs []progress.Spec) error {
 	maintenances, err := c.readClaims(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the NodeMaintenances before the node is released: %w", err)
@@ -64,11 +65,11 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, orders [
 		if m.DeletionTimestamp != nil || !claimsInStage(m.Spec.Stage) || !maintenance.SelectsNode(m.Spec.NodeSelector, node) {
 			continue
 		}
-		if slices.ContainsFunc(orders, func(o order) bool { return o.uid == m.UID && o.generation >= m.Generation }) {
+		if slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.UID == m.UID && o.Generation >= m.Generation }) {
 			continue
 		}
-		// An invalid one is ignored, and never among the orders.
-		if _, err := newOrder(m); err == nil {
+		// An invalid one is ignored, and never among the specs.
+		if _, err := progress.NewSpec(m); err == nil {
 			return newUnseen(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
 		}
 	}

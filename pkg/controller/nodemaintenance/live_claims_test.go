@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -66,7 +67,7 @@ func TestReleaseIsConfirmed(t *testing.T) {
 			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation = 2 })
 			f.run(10 * time.Second)
-			targets := storedTargets(f.node("n"))
+			targets := progress.StoredTargets(f.node("n"))
 			if f.requested() != 1 || targets.IsEmpty() {
 				t.Fatalf("%d requests, targets %v", f.requested(), targets)
 			}
@@ -81,7 +82,7 @@ func TestReleaseIsConfirmed(t *testing.T) {
 			}
 			deliver(f, f.maintenanceInformer, cached, nil)
 			f.runOnCaches(20 * time.Second)
-			if node := f.node("n"); !node.Spec.Unschedulable || !maintenance.IsClaimed(node) || !storedTargets(node).Equal(targets) || f.requested() != 1 {
+			if node := f.node("n"); !node.Spec.Unschedulable || !maintenance.IsClaimed(node) || !progress.StoredTargets(node).Equal(targets) || f.requested() != 1 {
 				t.Errorf("released: unschedulable %t, %d requests, status %+v", node.Spec.Unschedulable, f.requested(), node.Status)
 			}
 			if reads == 0 || reads > 25 {
@@ -196,7 +197,7 @@ func TestReleaseOfSchedulableNodeIsConfirmed(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageCordon, "a")
 	f.run(10 * time.Second)
-	if !maintenance.IsClaimed(f.node("n")) || !storedTargets(f.node("n")).IsEmpty() {
+	if !maintenance.IsClaimed(f.node("n")) || !progress.StoredTargets(f.node("n")).IsEmpty() {
 		t.Fatalf("unexpected status: %+v", f.node("n").Status)
 	}
 	f.changeNamed("n", func(node *v1.Node) { node.Spec.Unschedulable = false })
@@ -294,7 +295,7 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 	for name, test := range map[string]struct {
 		stored func(*coordinationv1alpha1.NodeMaintenance)
 		// known are on what it was decided. The cache has the maintenance as it is, or as cached says.
-		known  []order
+		known  []progress.Spec
 		cached func(*coordinationv1alpha1.NodeMaintenance)
 		fails  bool
 	}{
@@ -303,10 +304,10 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 		"it has not begun":        {stored: stage(stageIdle)},
 		"it is complete":          {stored: stage(stageComplete)},
 		"it is being deleted":     {stored: func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start)) }},
-		"it is known":             {stored: generation(2), known: []order{{uid: "m", generation: 2}}},
-		"an earlier one is known": {stored: generation(2), known: []order{{uid: "m", generation: 1}}, fails: true},
-		"a later one is known":    {stored: generation(2), known: []order{{uid: "m", generation: 3}}},
-		"another one is known":    {stored: generation(2), known: []order{{uid: "other", generation: 2}}, fails: true},
+		"it is known":             {stored: generation(2), known: []progress.Spec{{UID: "m", Generation: 2}}},
+		"an earlier one is known": {stored: generation(2), known: []progress.Spec{{UID: "m", Generation: 1}}, fails: true},
+		"a later one is known":    {stored: generation(2), known: []progress.Spec{{UID: "m", Generation: 3}}},
+		"another one is known":    {stored: generation(2), known: []progress.Spec{{UID: "other", Generation: 2}}, fails: true},
 		"only the cache has it":   {stored: generation(2), fails: true},
 		"it is invalid": {stored: func(m *coordinationv1alpha1.NodeMaintenance) {
 			m.Spec.DrainPlan[0].PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "no value!"}}
@@ -314,7 +315,7 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 		"the cache is newer, and it is complete": {stored: generation(2), cached: func(m *coordinationv1alpha1.NodeMaintenance) {
 			m.Generation, m.Spec.Stage = 3, stageComplete
 		}},
-		"the cache is newer, and it drains": {stored: generation(2), cached: generation(3), known: []order{{uid: "m", generation: 2}}, fails: true},
+		"the cache is newer, and it drains": {stored: generation(2), cached: generation(3), known: []progress.Spec{{UID: "m", Generation: 2}}, fails: true},
 		"the cache is older, and it is complete": {stored: generation(2), cached: func(m *coordinationv1alpha1.NodeMaintenance) {
 			m.Generation, m.Spec.Stage = 1, stageComplete
 		}, fails: true},
@@ -325,8 +326,8 @@ func TestClaimsThatPreventRelease(t *testing.T) {
 			f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 			f.change("m", test.stored)
 			for i := range test.known {
-				if test.known[i].uid == "m" {
-					test.known[i].uid = f.maintenance("m").UID
+				if test.known[i].UID == "m" {
+					test.known[i].UID = f.maintenance("m").UID
 				}
 			}
 			cached := f.maintenance("m").DeepCopy()

@@ -29,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // maxSingleReads is up to how many nodes are read one by one. For more, the schedulable nodes of the cluster are listed.
@@ -63,15 +64,15 @@ func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
 // confirmDrained returns an error if the API server has nodes of the maintenance that are schedulable, and the cache has
 // not. It precedes the condition Drained of the maintenance. What is on its nodes was confirmed before theirs.
 func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	o, err := newOrder(m)
+	o, err := progress.NewSpec(m)
 	if err != nil {
 		return err
 	}
 	check := func(node *v1.Node) error {
-		if node.Spec.Unschedulable || !o.selector.Matches(node) {
+		if node.Spec.Unschedulable || !o.Selector.Matches(node) {
 			return nil
 		}
-		if cached, err := c.nodeLister.Get(node.Name); err != nil || cached.UID != node.UID || cached.Spec.Unschedulable || !o.selector.Matches(cached) {
+		if cached, err := c.nodeLister.Get(node.Name); err != nil || cached.UID != node.UID || cached.Spec.Unschedulable || !o.Selector.Matches(cached) {
 			return newUnseen(maintenanceResource, m.Name, fmt.Errorf("node %s is schedulable, which was not known when its pods were found to have left", node.Name))
 		}
 		return nil // It was given back, for example.
@@ -80,7 +81,7 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 	defer cancel()
 	var selected []string
 	for _, node := range c.listNodes() {
-		if o.selector.Matches(node) {
+		if o.Selector.Matches(node) {
 			selected = append(selected, node.Name)
 		}
 	}

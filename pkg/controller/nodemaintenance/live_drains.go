@@ -29,6 +29,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // liveDrainAge is how old what was read of a node may be when the eviction of one of its pods is requested. The pods of
@@ -72,14 +73,14 @@ func (l *liveDrains) forget(node string) {
 
 // confirmDrain returns an error unless the API server agrees that the maintenances drain the node, and that its targets
 // take the pod.
-func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Node, orders []order) error {
-	known, of := c.liveDrains.get(node.Name), drainOf(node, orders)
+func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Node, specs []progress.Spec) error {
+	known, of := c.liveDrains.get(node.Name), drainOf(node, specs)
 	known.lock.Lock()
 	defer known.lock.Unlock()
 	now := c.clock.Now()
 	if known.of != of || !isCurrent(now, known.at, liveDrainAge) || known.err == nil && !known.targets.Take(pod) {
 		known.at, known.of = now, of
-		if known.targets, known.err = c.readDrain(ctx, node, orders); known.err != nil {
+		if known.targets, known.err = c.readDrain(ctx, node, specs); known.err != nil {
 			known.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.
 		}
 	}
@@ -93,11 +94,11 @@ func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Nod
 }
 
 // drainOf identifies what is to be confirmed.
-func drainOf(node *v1.Node, orders []order) string {
+func drainOf(node *v1.Node, specs []progress.Spec) string {
 	of := []string{string(node.UID)}
-	for i := range orders {
-		if orders[i].drains() {
-			of = append(of, string(orders[i].uid))
+	for i := range specs {
+		if specs[i].Drains() {
+			of = append(of, string(specs[i].UID))
 		}
 	}
 	return strings.Join(of, " ")
@@ -105,20 +106,20 @@ func drainOf(node *v1.Node, orders []order) string {
 
 // readDrain returns the targets of the node as the API server has them, and an error unless all these maintenances are
 // there and drain.
-func (c *Controller) readDrain(ctx context.Context, node *v1.Node, orders []order) (maintenance.Targets, error) {
+func (c *Controller) readDrain(ctx context.Context, node *v1.Node, specs []progress.Spec) (maintenance.Targets, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for i := range orders {
-		o := &orders[i]
-		if !o.drains() {
+	for i := range specs {
+		o := &specs[i]
+		if !o.Drains() {
 			continue
 		}
-		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.name, metav1.GetOptions{})
+		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return maintenance.Targets{}, fmt.Errorf("reading the NodeMaintenance: %w", err)
 		}
-		if m.UID != o.uid || m.DeletionTimestamp != nil || m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-			return maintenance.Targets{}, apierrors.NewConflict(maintenanceResource, o.name, errors.New("the NodeMaintenance does not drain any more"))
+		if m.UID != o.UID || m.DeletionTimestamp != nil || m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
+			return maintenance.Targets{}, apierrors.NewConflict(maintenanceResource, o.Name, errors.New("the NodeMaintenance does not drain any more"))
 		}
 	}
 	stored, err := c.writer.requestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
@@ -128,10 +129,10 @@ func (c *Controller) readDrain(ctx context.Context, node *v1.Node, orders []orde
 	if stored.UID != node.UID {
 		return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, errors.New("it is another node"))
 	}
-	for i := range orders {
-		if o := &orders[i]; o.drains() && maintenance.IsGivenBack(stored, o.uid) {
-			return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, fmt.Errorf("NodeMaintenance %s has given the node back", o.name))
+	for i := range specs {
+		if o := &specs[i]; o.Drains() && maintenance.IsGivenBack(stored, o.UID) {
+			return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, fmt.Errorf("NodeMaintenance %s has given the node back", o.Name))
 		}
 	}
-	return storedTargets(stored), nil
+	return progress.StoredTargets(stored), nil
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // What was read of a node serves for its other pods for a second, and for nothing else.
@@ -37,7 +38,7 @@ func TestConfirmedDrain(t *testing.T) {
 	f.createMaintenance("cordon", stageCordon, "a") // It says nothing about the drain.
 	f.run(10 * time.Second)
 	node := f.node("n")
-	orders, _ := f.progress.selecting(node)
+	specs, _ := f.progress.Selecting(node)
 	reads, broken := 0, false
 	f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		reads++
@@ -47,12 +48,12 @@ func TestConfirmedDrain(t *testing.T) {
 		f.clock.Step(requestTimeout)
 		return true, nil, apierrors.NewTimeoutError("too slow", 1)
 	})
-	anotherOrder, anotherCordon := slices.Clone(orders), slices.Clone(orders)
-	for i := range orders {
-		if orders[i].drains() {
-			anotherOrder[i].uid = "other"
+	anotherOrder, anotherCordon := slices.Clone(specs), slices.Clone(specs)
+	for i := range specs {
+		if specs[i].Drains() {
+			anotherOrder[i].UID = "other"
 		} else {
-			anotherCordon[i].uid = "other"
+			anotherCordon[i].UID = "other"
 		}
 	}
 	gone := false
@@ -68,7 +69,7 @@ func TestConfirmedDrain(t *testing.T) {
 		age    time.Duration
 		change func()
 		node   *v1.Node
-		orders []order
+		specs  []progress.Spec
 		reads  int
 		fails  bool
 	}{
@@ -78,9 +79,9 @@ func TestConfirmedDrain(t *testing.T) {
 		{name: "the targets did not take the pod yet", change: func() { known.targets = maintenance.Targets{} }, reads: 1},
 		{name: "another node of that name", node: anotherNode, reads: 1, fails: true},
 		{name: "the node", reads: 1},
-		{name: "another maintenance", orders: anotherOrder, fails: true}, // The node is not read.
+		{name: "another maintenance", specs: anotherOrder, fails: true}, // The node is not read.
 		{name: "the maintenance", reads: 1},
-		{name: "another maintenance that does not drain", orders: anotherCordon},
+		{name: "another maintenance that does not drain", specs: anotherCordon},
 		{name: "the maintenance is gone", age: liveDrainAge, change: func() { gone = true }, fails: true},
 		{name: "the maintenance is back", age: liveDrainAge, change: func() { gone = false }, reads: 1},
 		{name: "it cannot be read", age: liveDrainAge, change: func() { broken = true }, reads: 1, fails: true},
@@ -97,10 +98,10 @@ func TestConfirmedDrain(t *testing.T) {
 		if test.node == nil {
 			test.node = node
 		}
-		if test.orders == nil {
-			test.orders = orders
+		if test.specs == nil {
+			test.specs = specs
 		}
-		if err := f.confirmDrain(f.ctx, pod, test.node, test.orders); (err != nil) != test.fails || reads != test.reads {
+		if err := f.confirmDrain(f.ctx, pod, test.node, test.specs); (err != nil) != test.fails || reads != test.reads {
 			t.Errorf("%s: the node is read %d times, want %d; error %v, want one: %t", test.name, reads, test.reads, err, test.fails)
 		}
 	}

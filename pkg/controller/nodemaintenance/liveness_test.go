@@ -90,50 +90,6 @@ func TestPlansThatContradictLater(t *testing.T) {
 	f.expectDrained("x", "y")
 }
 
-// A maintenance with less progress goes first, whatever its age, and the order is total.
-func TestCompareProgress(t *testing.T) {
-	at := func(name string, entries ...v1.DrainPlanEntry) participant {
-		targets, err := maintenance.NewTargets(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return participant{name: name, rank: name, allowed: targets}
-	}
-	const pod, daemon = v1.PodTypeDefault, v1.PodTypeDaemonSet
-	sorted := []participant{
-		at("9"),
-		at("8", entryFor("web", pod, 1)),
-		at("6", entryFor("web", pod, 5)),
-		at("7", entryFor("db", pod, 5)),
-		at("5", entryFor("db", pod, 2), entryFor("web", pod, 5)),
-		at("4", entry(pod, 6)),
-		at("3", entry(daemon, 1)),
-		at("2", entry(pod, 9), entry(daemon, 1)),
-		at("1", entry(daemon, 3)),
-	}
-	for i := range sorted {
-		for j := range sorted {
-			if got := compareProgress(sorted[i], sorted[j]); (got < 0) != (i < j) || (got == 0) != (i == j) {
-				t.Errorf("%s (%s) against %s (%s): %d", sorted[i].name, sorted[i].allowed, sorted[j].name, sorted[j].allowed, got)
-			}
-		}
-	}
-}
-
-// The progress of a maintenance never decreases from one position of its plan to the next.
-func TestProgressGrowsWithThePosition(t *testing.T) {
-	plan, err := maintenance.NewPlan(plan(entryFor("web", v1.PodTypeDefault, 5), entryFor("db", v1.PodTypeDefault, 5), entry(v1.PodTypeDefault, 5),
-		entryFor("web", v1.PodTypeDefault, 2000000000), entryFor("db", v1.PodTypeDaemonSet, 7), entryFor("db", v1.PodTypeStatic, 7)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 1; i < plan.Len(); i++ {
-		if before, now := plan.TargetsAt(i-1), plan.TargetsAt(i); maintenance.CompareProgress(before, now) > 0 {
-			t.Errorf("%s at position %d comes after %s", before, i-1, now)
-		}
-	}
-}
-
 // A maintenance in Cordon whose finalizer cannot be stored keeps the node cordoned when another one
 // is deleted, but not its requests, targets and conditions. The cordon ends with it.
 func TestClaimKeepsOnlyTheCordon(t *testing.T) {
@@ -269,13 +225,13 @@ func TestOldSyncDoesNotDeselect(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One worker syncs n2; meanwhile the selector changes, and another worker counts n1.
-	orders, observed := f.progress.selecting(n2)
+	specs, observed := f.progress.Selecting(n2)
 	f.deliverAll()
 	if err := f.syncMaintenance(f.ctx, "m"); err != nil {
 		t.Fatal(err)
 	}
 	f.reconcile("n1")
-	if left, _ := f.progress.deselect("n2", orders, observed); len(left) > 0 {
+	if left, _ := f.progress.Deselect("n2", specs, observed); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
 	f.expectDrains("then", map[string]string{

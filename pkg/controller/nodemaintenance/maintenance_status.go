@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -47,36 +48,36 @@ var stagesInOrder = []coordinationv1alpha1.NodeMaintenanceStage{
 // computeStatus returns the desired status of a maintenance. Until a drain has counted all of its
 // nodes, the stored status stays, with its generation: with a new generation beside an old Drained,
 // a client would consider nodes drained that are not.
-func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
+func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
 	status := m.Status.DeepCopy()
-	cordonedFirst := sums.cordonedFirst || startOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon) != nil
+	cordonedFirst := sums.CordonedFirst || progress.StartOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon) != nil
 	for _, stage := range stagesOf[m.Spec.Stage] {
-		if !hasStarted(status, stage) {
+		if !progress.HasStarted(status, stage) {
 			start := metav1.NewTime(startAfter(status, stage, cordonedFirst, m.Spec.Stage, now))
 			status.StageStatuses = append(status.StageStatuses, coordinationv1alpha1.StageStatus{Name: stage, StartTimestamp: &start})
 		}
 	}
-	if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !sums.ready {
+	if m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain && !sums.Ready {
 		return status
 	}
 	status.ObservedGeneration = m.Generation
-	status.SelectedNodes = int32(sums.nodes)
+	status.SelectedNodes = int32(sums.Nodes)
 	switch m.Spec.Stage {
 	case coordinationv1alpha1.NodeMaintenanceStageDrain:
 		status.DrainStatus = computeDrainStatus(sums)
 		setCondition(status, drainedCondition(sums), m.Generation, now)
 		setRollout(status, m, sums, now)
 	case coordinationv1alpha1.NodeMaintenanceStageCordon:
-		if sums.ready {
-			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
+		if sums.Ready {
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(sums.Blockers, sums.ReleaseBlockers)
 		}
 	case coordinationv1alpha1.NodeMaintenanceStageComplete:
 		// What the drain has reached stays in the status. Its blockers do not: only what delays the
 		// release of nodes is a blocker now. Until all of them have been reconciled, the blockers
 		// stay that an earlier process has found.
-		if sums.ready {
-			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(nil, sums.releaseBlockers)
-		} else if !hasStarted(&m.Status, m.Spec.Stage) {
+		if sums.Ready {
+			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = blockersOf(nil, sums.ReleaseBlockers)
+		} else if !progress.HasStarted(&m.Status, m.Spec.Stage) {
 			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
 		}
 		if isHalted(status) {
@@ -154,7 +155,7 @@ func releaseText(g *maintenance.HoldGroup) (string, bool) {
 // stage, or after that of a later one, which kube-apiserver refuses: the clock of another process may have been ahead.
 func startAfter(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage, cordonedFirst bool, reached coordinationv1alpha1.NodeMaintenanceStage, now time.Time) time.Time {
 	start := now
-	switch cordon := startOf(status, coordinationv1alpha1.NodeMaintenanceStageCordon); {
+	switch cordon := progress.StartOf(status, coordinationv1alpha1.NodeMaintenanceStageCordon); {
 	case !cordonedFirst || reached != coordinationv1alpha1.NodeMaintenanceStageDrain:
 	case stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
 		start = now.Add(-time.Second) // It has begun before, and could not be stored.
@@ -164,7 +165,7 @@ func startAfter(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordi
 	isLater := false
 	for _, other := range stagesInOrder {
 		isLater = isLater || other == stage
-		switch stored := startOf(status, other); {
+		switch stored := progress.StartOf(status, other); {
 		case stored == nil:
 		case !isLater && start.Before(stored.Time), isLater && start.After(stored.Time):
 			start = stored.Time
@@ -173,34 +174,20 @@ func startAfter(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordi
 	return start
 }
 
-func hasStarted(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) bool {
-	return slices.ContainsFunc(status.StageStatuses, func(s coordinationv1alpha1.StageStatus) bool { return s.Name == stage })
-}
-
-// startOf returns when a stage was started, or nil.
-func startOf(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage) *metav1.Time {
-	for i := range status.StageStatuses {
-		if status.StageStatuses[i].Name == stage {
-			return status.StageStatuses[i].StartTimestamp
-		}
-	}
-	return nil
-}
-
-func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
+func computeDrainStatus(sums *progress.Summary) coordinationv1alpha1.DrainStatus {
 	status := coordinationv1alpha1.DrainStatus{
-		ReachedDrainTargets:        sums.reached.Entries(),
-		PodsPendingEvictionRequest: int32(sums.pending),
-		ActiveEvictionRequests:     int32(sums.active),
-		DrainPlanPosition:          ptr.To(int32(sums.position)),
-		DrainedNodes:               int32(sums.drained),
-		BlockedPods:                int32(sums.blocked),
-		SkippedPods:                int32(sums.skipped),
-		EscalatedPods:              int32(sums.escalated),
+		ReachedDrainTargets:        sums.Reached.Entries(),
+		PodsPendingEvictionRequest: int32(sums.Pending),
+		ActiveEvictionRequests:     int32(sums.Active),
+		DrainPlanPosition:          ptr.To(int32(sums.Position)),
+		DrainedNodes:               int32(sums.Drained),
+		BlockedPods:                int32(sums.Blocked),
+		SkippedPods:                int32(sums.Skipped),
+		EscalatedPods:              int32(sums.Escalated),
 	}
-	status.Blockers, status.BlockerCount = blockersOf(sums.blockers, sums.releaseBlockers)
-	if sums.nodes > 0 {
-		status.DrainMessage = sums.state.message()
+	status.Blockers, status.BlockerCount = blockersOf(sums.Blockers, sums.ReleaseBlockers)
+	if sums.Nodes > 0 {
+		status.DrainMessage = drainMessage(sums.State)
 	}
 	return status
 }
@@ -209,20 +196,20 @@ func computeDrainStatus(sums *summary) coordinationv1alpha1.DrainStatus {
 const noNodesMessage = "spec.nodeSelector matches no node."
 
 // drainedCondition returns the condition Drained, whose message names the blockers.
-func drainedCondition(sums *summary) metav1.Condition {
-	if sums.nodes == 0 {
+func drainedCondition(sums *progress.Summary) metav1.Condition {
+	if sums.Nodes == 0 {
 		return metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNoNodes,
 			Message: noNodesMessage,
 		}
 	}
-	if sums.state.isDrained() && sums.skippedNodes > 0 {
+	if sums.State.IsDrained() && sums.SkippedNodes > 0 {
 		return metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped,
-			Message: fmt.Sprintf("%s completed before the drain was over: pods may still run there. No pod is left on the others.", count(sums.skippedNodes, "node")),
+			Message: fmt.Sprintf("%s completed before the drain was over: pods may still run there. No pod is left on the others.", count(sums.SkippedNodes, "node")),
 		}
 	}
-	if sums.state.isDrained() {
+	if sums.State.IsDrained() {
 		return metav1.Condition{
 			Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.NodeMaintenanceReasonDrained,
 			Message: drainedMessage(sums),
@@ -231,75 +218,68 @@ func drainedCondition(sums *summary) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionFalse, Reason: drainReason(sums), Message: strings.Join(drainSentences(sums), " ")}
 }
 
-func drainedMessage(sums *summary) string {
-	message := fmt.Sprintf("No pod is left on %s.", count(sums.nodes, "node"))
-	switch others := sums.nodes - sums.done; {
-	case sums.done == 0:
+func drainedMessage(sums *progress.Summary) string {
+	message := fmt.Sprintf("No pod is left on %s.", count(sums.Nodes, "node"))
+	switch others := sums.Nodes - sums.Done; {
+	case sums.Done == 0:
 	case others == 0:
-		message = fmt.Sprintf("%s given back.", count(sums.done, "node"))
+		message = fmt.Sprintf("%s given back.", count(sums.Done, "node"))
 	default:
-		message = fmt.Sprintf("%s given back. No pod is left on %s.", count(sums.done, "node"), count(others, "other"))
+		message = fmt.Sprintf("%s given back. No pod is left on %s.", count(sums.Done, "node"), count(others, "other"))
 	}
-	if skipped := sums.skipped - sums.unstopped.count(); skipped > 0 {
+	if skipped := sums.Skipped - sums.Unstopped.Count(); skipped > 0 {
 		message += " " + maintenance.SkippedSentence(skipped)
 	}
-	return strings.Join(append([]string{message}, sums.unstopped.sentences()...), " ")
+	return strings.Join(append([]string{message}, unstoppedSentences(sums.Unstopped)...), " ")
 }
 
-func drainReason(sums *summary) string {
+func drainReason(sums *progress.Summary) string {
 	switch {
-	case slices.ContainsFunc(sums.blockers, func(g maintenance.HoldGroup) bool { return g.Cause.Blocked() }):
+	case slices.ContainsFunc(sums.Blockers, func(g maintenance.HoldGroup) bool { return g.Cause.Blocked() }):
 		return coordinationv1alpha1.NodeMaintenanceReasonBlocked
-	case !sums.state.draining && len(sums.state.waitingFor) > 0:
+	case !sums.State.Draining && len(sums.State.WaitingFor) > 0:
 		return coordinationv1alpha1.NodeMaintenanceReasonWaiting
-	case sums.waiting > 0 && !sums.state.left:
+	case sums.Waiting > 0 && !sums.State.Left:
 		return coordinationv1alpha1.NodeMaintenanceReasonWaitingForAdmission
 	}
 	return coordinationv1alpha1.NodeMaintenanceReasonDraining
 }
 
 // drainSentences say how far the drain is, and what delays it.
-func drainSentences(sums *summary) []string {
+func drainSentences(sums *progress.Summary) []string {
 	sentences := progressSentences(sums)
-	if blockers := maintenance.HoldMessage(sums.blockers); blockers != "" {
+	if blockers := maintenance.HoldMessage(sums.Blockers); blockers != "" {
 		sentences = append(sentences, blockers)
 	}
 	return sentences
 }
 
 // progressSentences say how far the drain is.
-func progressSentences(sums *summary) []string {
+func progressSentences(sums *progress.Summary) []string {
 	var sentences []string
-	if sums.state.left {
-		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.left, "pod"), sums.nodes-sums.drained-sums.skippedNodes-sums.waiting, count(sums.nodes, "node")))
+	if sums.State.Left {
+		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.Left, "pod"), sums.Nodes-sums.Drained-sums.SkippedNodes-sums.Waiting, count(sums.Nodes, "node")))
 	}
-	if sums.skippedNodes > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s completed before the drain was over.", count(sums.skippedNodes, "node")))
+	if sums.SkippedNodes > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s completed before the drain was over.", count(sums.SkippedNodes, "node")))
 	}
-	if sums.uncordoned > 0 {
-		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.uncordoned, count(sums.nodes, "node")))
+	if sums.Uncordoned > 0 {
+		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.Uncordoned, count(sums.Nodes, "node")))
 	}
 	if waits := waitSentence(sums); waits != "" {
 		sentences = append(sentences, waits)
 	}
-	if sums.state.settling && !sums.state.left {
+	if sums.State.Settling && !sums.State.Left {
 		sentences = append(sentences, "The last pods have left: it waits some seconds whether others come back.")
 	}
-	if message := sums.state.message(); message != messageDraining && message != messageWaiting {
+	if message := drainMessage(sums.State); message != messageDraining && message != messageWaiting {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")
 	}
-	if sums.unplanned > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.unplanned, "pod")))
+	if sums.Unplanned > 0 {
+		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.Unplanned, "pod")))
 	}
-	sentences = append(sentences, sums.unstopped.sentences()...)
+	sentences = append(sentences, unstoppedSentences(sums.Unstopped)...)
 	return sentences
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func findDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) *metav1.Condition {

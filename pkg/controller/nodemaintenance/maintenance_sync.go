@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // syncMaintenance reconciles one maintenance: its finalizer, its stage and its status. It writes
@@ -44,10 +45,10 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	c.pacer.Current(pace.MaintenanceCache, name)
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
-		c.enqueueNodes(c.progress.remove(name))
+		c.enqueueNodes(c.progress.Remove(name))
 		c.writer.forgetMaintenance(name)
 		c.pacer.ForgetMaintenance(name)
-		c.progress.limits.forget(name)
+		c.progress.Limits.Forget(name)
 		return nil
 	}
 	if err != nil {
@@ -69,11 +70,11 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.reportWrite(ctx, m, err)
 		return err
 	case stepNothing:
-		c.enqueueNodes(c.progress.forget(name))
+		c.enqueueNodes(c.progress.Forget(name))
 		return nil
 	}
 	if current, err := c.hasCurrentLimits(ctx, m); err != nil {
-		c.enqueueNodes(c.progress.finalizerFailed(name))
+		c.enqueueNodes(c.progress.FinalizerFailed(name))
 		return err
 	} else if !current {
 		c.maintenances.AddAfter(name, c.pacer.AfterStale(pace.BudgetCache, name))
@@ -92,7 +93,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 // has the pace of contested cordons. The maintenance goes on without it: it has begun, and its nodes say so.
 func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	next := nextStep(m)
-	if next != stepAddFinalizer || !isEffective(m) {
+	if next != stepAddFinalizer || !progress.IsEffective(m) {
 		return next
 	}
 	if wait := c.pacer.AfterRevert(pace.RevertedFinalizer, m.Name, c.clock.Now()); wait > 0 {
@@ -105,7 +106,7 @@ func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 // addFinalizer adds the finalizer, for the first time or again.
 func (c *Controller) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	err := c.noteFinalizerFailed(ctx, m, c.writer.addFinalizer(ctx, m))
-	if err == nil && isEffective(m) && c.pacer.Rewrote(pace.RevertedFinalizer, m.Name, time.Time{}, c.clock.Now()) {
+	if err == nil && progress.IsEffective(m) && c.pacer.Rewrote(pace.RevertedFinalizer, m.Name, time.Time{}, c.clock.Now()) {
 		c.events.finalizerContested(m)
 	}
 	return err
@@ -117,7 +118,7 @@ func (c *Controller) addFinalizer(ctx context.Context, m *coordinationv1alpha1.N
 func (c *Controller) noteFinalizerFailed(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, err error) error {
 	if err != nil {
 		c.reportWrite(ctx, m, err)
-		c.enqueueNodes(c.progress.finalizerFailed(m.Name))
+		c.enqueueNodes(c.progress.FinalizerFailed(m.Name))
 	}
 	return err
 }
@@ -152,7 +153,7 @@ const (
 func nextStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	idle := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageIdle
 	complete := m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete
-	guarded := hasFinalizer(m)
+	guarded := progress.HasFinalizer(m)
 	switch deleted := m.DeletionTimestamp != nil; {
 	case deleted && idle && guarded:
 		// It was restored from a backup, for example, and has changed no node. If it were
@@ -177,13 +178,13 @@ func hasEnded(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	isLeft := func(condition coordinationv1alpha1.NodeMaintenanceConditionType) bool {
 		return meta.IsStatusConditionTrue(status.Conditions, string(condition))
 	}
-	return hasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) &&
+	return progress.HasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) &&
 		(hasCompleted(status) || !isLeft(coordinationv1alpha1.NodeMaintenanceConditionReconciling) && !isLeft(coordinationv1alpha1.NodeMaintenanceConditionStalled))
 }
 
 // observe stores the order of the maintenance and enqueues the nodes that it concerns.
 func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
-	wanted, err := newOrder(m)
+	wanted, err := progress.NewSpec(m)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func (c *Controller) observe(m *coordinationv1alpha1.NodeMaintenance) error {
 	if position := m.Status.DrainStatus.DrainPlanPosition; position != nil {
 		stored = int(*position)
 	}
-	c.enqueueNodes(c.progress.observe(wanted, stored, c.listNodes))
+	c.enqueueNodes(c.progress.Observe(wanted, stored, c.listNodes))
 	c.admissions.changed()
 	return nil
 }
@@ -214,7 +215,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		interval *= 2
 	}
 	wait := c.pacer.AfterWrite(pace.MaintenanceStatus, m.Name, now, interval)
-	if !hasStarted(&m.Status, m.Spec.Stage) {
+	if !progress.HasStarted(&m.Status, m.Spec.Stage) {
 		wait = 0 // Each stage is stored, however soon the next one follows.
 	}
 	if wait > 0 && m.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageDrain {
@@ -222,24 +223,24 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}
-	sums, waiting, known := c.progress.summarize(m.Name)
+	sums, waiting, known := c.progress.Summarize(m.Name)
 	if !known {
 		return nil
 	}
 	c.enqueueNodes(waiting)
-	if sums.resumes > 0 {
-		c.maintenances.AddAfter(m.Name, sums.resumes)
+	if sums.Resumes > 0 {
+		c.maintenances.AddAfter(m.Name, sums.Resumes)
 	}
-	sums.requesting = sums.released && c.requests.isRequestingFor(m.Name)
+	sums.Requesting = sums.Released && c.requests.isRequestingFor(m.Name)
 	status := computeStatus(m, &sums, now)
-	if _, _, next := sums.overdue(status, now); next > 0 {
+	if _, _, next := overdue(&sums, status, now); next > 0 {
 		c.maintenances.AddAfter(m.Name, next)
 	}
 	if hasCompleted(status) && !hasCompleted(&m.Status) {
 		wait = 0 // It is the last one.
 	}
 	switch unchanged := apiequality.Semantic.DeepEqual(&m.Status, status); {
-	case unchanged && sums.released:
+	case unchanged && sums.Released:
 		return c.end(ctx, m)
 	case unchanged:
 		return nil
@@ -296,24 +297,24 @@ func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMainte
 // measure updates the metrics after a new status of the maintenance was written.
 func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
 	for _, stage := range status.StageStatuses {
-		if !hasStarted(&m.Status, stage.Name) {
+		if !progress.HasStarted(&m.Status, stage.Name) {
 			metrics.CountStageTransition(stage.Name)
 		}
 	}
-	started := startOf(status, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	started := progress.StartOf(status, coordinationv1alpha1.NodeMaintenanceStageDrain)
 	if started == nil {
 		return
 	}
 	before := podTypesDone(m, &m.Status)
 	for _, podType := range podTypesDone(m, status) {
 		// A drain that ends again, because pods came back, is not measured again.
-		if !slices.Contains(before, podType) && c.progress.measureOnce(m.Name, podType) {
+		if !slices.Contains(before, podType) && c.progress.MeasureOnce(m.Name, podType) {
 			metrics.ObserveDrainDuration(podType, max(now.Sub(started.Time), 0))
 		}
 	}
 }
 
-// isDrained reports whether the condition Drained is True.
+// IsDrained reports whether the condition Drained is True.
 func isDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	condition := findDrained(status)
 	return condition != nil && condition.Status == metav1.ConditionTrue

@@ -32,6 +32,7 @@ import (
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	daemonset "k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -45,10 +46,6 @@ const (
 	// healthInterval is how often a node that returns is looked at: what it waits for may be a
 	// DaemonSet, whose changes cause no event here.
 	healthInterval = 5 * time.Second
-
-	// unknownAdmission is for how long an admission is kept of a maintenance that the cache does not
-	// have: it may have been created since. One that this process has seen deleted is over at once.
-	unknownAdmission = 10 * time.Minute
 
 	// unrecordedInterval is for how long nothing is recorded of a maintenance that needs no admission, after
 	// an API server has dropped it.
@@ -66,16 +63,16 @@ func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.Mainten
 		c.boots.forget(s.node.Name)
 	}
 	for _, stored := range maintenance.Admissions(s.node) {
-		at := slices.IndexFunc(s.orders, func(o order) bool { return o.uid == stored.MaintenanceUID })
+		at := slices.IndexFunc(s.specs, func(o progress.Spec) bool { return o.UID == stored.MaintenanceUID })
 		switch {
-		case at >= 0 && s.orders[at].waits():
-			// It has ended: see limits.hasEnded.
-		case at >= 0 && s.orders[at].stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
-			admissions = append(admissions, c.nextAdmission(s, view, &s.orders[at], stored))
+		case at >= 0 && s.specs[at].Waits():
+			// It has ended: see progress.Limits.
+		case at >= 0 && s.specs[at].Stage == coordinationv1alpha1.NodeMaintenanceStageDrain:
+			admissions = append(admissions, c.nextAdmission(s, view, &s.specs[at], stored))
 		case at < 0 && c.mayComeBack(&stored, s.now):
 			admissions = append(admissions, stored)
 			// No event follows if it does not.
-			c.nodes.AddAfter(s.node.Name, stored.AdmittedTime.Add(unknownAdmission).Sub(s.now))
+			c.nodes.AddAfter(s.node.Name, stored.AdmittedTime.Add(progress.UnknownAdmission).Sub(s.now))
 		}
 	}
 	return append(append(admissions, doneBefore(s)...), c.begunNow(s, view)...)
@@ -93,13 +90,13 @@ func (c *Controller) begunNow(s *nodeSync, view *nodeView) []v1.MaintenanceAdmis
 		return nil
 	}
 	var admissions []v1.MaintenanceAdmission
-	for i := range s.orders {
-		o := &s.orders[i]
-		if o.rollout != nil || !o.drains() || o.isShutdownOf(s.node.Name) || maintenance.AdmissionOf(s.node, o.uid) != nil ||
+	for i := range s.specs {
+		o := &s.specs[i]
+		if o.Rollout != nil || !o.Drains() || o.IsShutdownOf(s.node.Name) || maintenance.AdmissionOf(s.node, o.UID) != nil ||
 			len(maintenance.Admissions(s.node))+len(admissions) >= maxUnneeded {
 			continue
 		}
-		begun := v1.MaintenanceAdmission{MaintenanceName: o.name, MaintenanceUID: o.uid, AdmittedTime: metav1.NewTime(s.now.Truncate(time.Second))}
+		begun := v1.MaintenanceAdmission{MaintenanceName: o.Name, MaintenanceUID: o.UID, AdmittedTime: metav1.NewTime(s.now.Truncate(time.Second))}
 		s.noteDrained(view, o, &begun)
 		admissions = append(admissions, begun)
 	}
@@ -107,8 +104,8 @@ func (c *Controller) begunNow(s *nodeSync, view *nodeView) []v1.MaintenanceAdmis
 }
 
 // noteDrained records in an admission that the node is drained for its maintenance.
-func (s *nodeSync) noteDrained(view *nodeView, o *order, admission *v1.MaintenanceAdmission) {
-	if admission.DrainedTime == nil && o.drains() && view.drains() && view.isDrainedFor(o.name, s.facts.isLeftFor(o.name)) {
+func (s *nodeSync) noteDrained(view *nodeView, o *progress.Spec, admission *v1.MaintenanceAdmission) {
+	if admission.DrainedTime == nil && o.Drains() && view.drains() && view.isDrainedFor(o.Name, s.facts.isLeftFor(o.Name)) {
 		admission.DrainedTime, admission.BootID = ptr.To(metav1.NewTime(s.now.Truncate(time.Second))), s.node.Status.NodeInfo.BootID
 	}
 }
@@ -133,8 +130,8 @@ func (c *Controller) forgiveUnrecorded(s *nodeSync, err error) error {
 		return err
 	}
 	unneeded := func(uid types.UID) bool {
-		return slices.ContainsFunc(s.orders, func(o order) bool {
-			return o.uid == uid && o.rollout == nil && maintenance.AdmissionOf(s.node, o.uid) == nil && !c.progress.limits.limit(s.node)
+		return slices.ContainsFunc(s.specs, func(o progress.Spec) bool {
+			return o.UID == uid && o.Rollout == nil && maintenance.AdmissionOf(s.node, o.UID) == nil && !c.progress.Limits.Selects(s.node)
 		})
 	}
 	for uid := range dropped.uids {
@@ -151,10 +148,10 @@ func (c *Controller) forgiveUnrecorded(s *nodeSync, err error) error {
 func doneBefore(s *nodeSync) []v1.MaintenanceAdmission {
 	var admissions []v1.MaintenanceAdmission
 	now := metav1.NewTime(s.now.Truncate(time.Second))
-	for i := range s.orders {
-		if o := &s.orders[i]; o.phase == phaseDone && maintenance.AdmissionOf(s.node, o.uid) == nil {
+	for i := range s.specs {
+		if o := &s.specs[i]; o.Phase == progress.PhaseDone && maintenance.AdmissionOf(s.node, o.UID) == nil {
 			admissions = append(admissions, v1.MaintenanceAdmission{
-				MaintenanceName: o.name, MaintenanceUID: o.uid, AdmittedTime: now, ReturningTime: &now, DoneTime: &now,
+				MaintenanceName: o.Name, MaintenanceUID: o.UID, AdmittedTime: now, ReturningTime: &now, DoneTime: &now,
 			})
 		}
 	}
@@ -163,11 +160,11 @@ func doneBefore(s *nodeSync) []v1.MaintenanceAdmission {
 
 // mayComeBack reports whether the cache may lack the maintenance because it is behind.
 func (c *Controller) mayComeBack(admission *v1.MaintenanceAdmission, now time.Time) bool {
-	return !c.progress.knows(admission.MaintenanceName, admission.MaintenanceUID) && !c.progress.isGone(admission.MaintenanceUID) && now.Sub(admission.AdmittedTime.Time) < unknownAdmission
+	return !c.progress.Knows(admission.MaintenanceName, admission.MaintenanceUID) && !c.progress.IsGone(admission.MaintenanceUID) && now.Sub(admission.AdmittedTime.Time) < progress.UnknownAdmission
 }
 
 // nextAdmission returns how far a maintenance is with the node now.
-func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored v1.MaintenanceAdmission) v1.MaintenanceAdmission {
+func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *progress.Spec, stored v1.MaintenanceAdmission) v1.MaintenanceAdmission {
 	next := stored
 	if next.DoneTime != nil {
 		return next
@@ -206,22 +203,22 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *order, stored
 // healthy, no request has to be withdrawn, because no pod is left, no other maintenance decides at the
 // same time who of them sees to its health, and none waits: the drain targets go before the admission is
 // over, so that nobody takes them for those of another maintenance.
-func (c *Controller) canReturnAtOnce(s *nodeSync, view *nodeView, admission *v1.MaintenanceAdmission, o *order) bool {
+func (c *Controller) canReturnAtOnce(s *nodeSync, view *nodeView, admission *v1.MaintenanceAdmission, o *progress.Spec) bool {
 	return admission.DrainedTime != nil && len(s.facts.pods) == 0 && len(view.claiming) == 1 && !view.waits && c.isHealthy(s, o)
 }
 
 // returnDeadline returns when the node has to be given back at the latest, and false if its time has
 // not begun.
-func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bool) {
-	if o.rollout == nil {
+func returnDeadline(o *progress.Spec, admission *v1.MaintenanceAdmission) (time.Time, bool) {
+	if o.Rollout == nil {
 		return time.Time{}, false
 	}
 	timeout := defaultReturnTimeout
-	if seconds := o.rollout.ReturnTimeoutSeconds; seconds != nil {
+	if seconds := o.Rollout.ReturnTimeoutSeconds; seconds != nil {
 		timeout = time.Duration(*seconds) * time.Second
 	}
 	switch {
-	case o.rollout.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && admission.DrainedTime != nil:
+	case o.Rollout.CompleteNodes == coordinationv1alpha1.NodeCompletionRebooted && admission.DrainedTime != nil:
 		deadline := admission.DrainedTime.Add(timeout)
 		if admission.ReturningTime == nil {
 			return deadline, true
@@ -237,12 +234,12 @@ func returnDeadline(o *order, admission *v1.MaintenanceAdmission) (time.Time, bo
 // isWorkDone reports whether the node can be given back: somebody has said so, or it was rebooted
 // after its drain. If it can be soon, it was rebooted a moment ago, and has not been Ready for long
 // enough yet: one that boots again and again cannot.
-func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdmission) (done, soon bool) {
-	if isMarkedDone(s.node, o.uid) {
+func (c *Controller) isWorkDone(s *nodeSync, o *progress.Spec, stored *v1.MaintenanceAdmission) (done, soon bool) {
+	if progress.IsMarkedDone(s.node, o.UID) {
 		return true, false
 	}
 	bootID := s.node.Status.NodeInfo.BootID
-	if o.rollout == nil || o.rollout.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted ||
+	if o.Rollout == nil || o.Rollout.CompleteNodes != coordinationv1alpha1.NodeCompletionRebooted ||
 		stored.DrainedTime == nil || stored.BootID == "" || bootID == "" {
 		return false, false
 	}
@@ -259,9 +256,11 @@ func (c *Controller) isWorkDone(s *nodeSync, o *order, stored *v1.MaintenanceAdm
 
 // isHealthy reports whether the node can be made schedulable. If another maintenance claims it, and
 // does not give it back as well, that one sees to it.
-func (c *Controller) isHealthy(s *nodeSync, o *order) bool {
-	stays := func(other order) bool { return other.name != o.name && other.claims() && other.phase != phaseReturning }
-	if slices.ContainsFunc(s.orders, stays) {
+func (c *Controller) isHealthy(s *nodeSync, o *progress.Spec) bool {
+	stays := func(other progress.Spec) bool {
+		return other.Name != o.Name && other.Claims() && other.Phase != progress.PhaseReturning
+	}
+	if slices.ContainsFunc(s.specs, stays) {
 		return true
 	}
 	return maintenance.IsReady(s.node) && !slices.ContainsFunc(s.node.Spec.Taints, maintenance.IsStartupTaint) && len(c.missingDaemonSets(s)) == 0

@@ -27,16 +27,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // nodeFacts is what the caches and the progress of the maintenances say about a node.
 type nodeFacts struct {
-	podCounts
-	// revision is that of the progressStore when the orders were read.
+	progress.Counts
+	// revision is that of the progress.Store when the specs were read.
 	revision int
 	// quiet is whether all requests for the pods are known: see dropRequests.
 	quiet bool
-	// awaitsFinalizers is whether the drain may not start yet: see the function of that name.
+	// awaitsFinalizers is whether the drain may not start yet: see progress.AwaitsFinalizers.
 	awaitsFinalizers bool
 	pods             []podFacts
 	// staying are pods that stay, because policies skip them or nobody stops them, and skipped counts them by the
@@ -44,7 +45,7 @@ type nodeFacts struct {
 	staying []*v1.Pod
 	skipped map[string]int
 	// unstopped counts those of them whose own controllers take no part in maintenances.
-	unstopped map[unstopped]int
+	unstopped map[progress.Unstopped]int
 	// unneeded are pods whose eviction is requested for a maintenance that has ended: all that drain the node skip
 	// them.
 	unneeded []*v1.Pod
@@ -55,7 +56,7 @@ type nodeFacts struct {
 // podFacts is a pod that is left on a node, with its unfinished request, if it has one.
 type podFacts struct {
 	*v1.Pod
-	verdict
+	progress.Verdict
 	request *coordinationv1alpha1.EvictionRequest
 	// held is whether the pod has come back before its eviction may be requested again: see returns.
 	held bool
@@ -75,61 +76,61 @@ type podFacts struct {
 }
 
 // readFacts reads the pods of a node, and counts them for the maintenances.
-func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now time.Time) (*nodeFacts, error) {
+func (c *Controller) readFacts(name string, node *v1.Node, specs []progress.Spec, now time.Time) (*nodeFacts, error) {
 	pods, ended, err := c.podsOn(name)
 	if err != nil {
 		return nil, err
 	}
 	c.contests.see(name, pods, ended)
-	facts := &nodeFacts{skipped: map[string]int{}, unstopped: map[unstopped]int{}}
+	facts := &nodeFacts{skipped: map[string]int{}, unstopped: map[progress.Unstopped]int{}}
 	admitted := sets.New[types.UID]()
 	if node != nil {
-		for i := range orders {
+		for i := range specs {
 			// The others begin with all nodes together, and record that as an admission. A budget that comes
 			// later must not have pods of later entries leave at once.
-			if o := &orders[i]; o.rolls && maintenance.AdmissionOf(node, o.uid) != nil {
-				admitted.Insert(o.uid)
+			if o := &specs[i]; o.Rolls && maintenance.AdmissionOf(node, o.UID) != nil {
+				admitted.Insert(o.UID)
 			}
 		}
 	}
-	verdicts, agentsStay := c.verdictsOn(name, pods, orders)
-	if node != nil && isDraining(orders) {
+	verdicts, agentsStay := c.verdictsOn(name, pods, specs)
+	if node != nil && progress.IsDraining(specs) {
 		leaving := leaving(pods, verdicts)
-		c.returns.resume(node, len(leaving) == 0, hasBeenDrained(node, orders), func() map[string]time.Time { return c.comesBackSince(orders) }, now)
+		c.returns.resume(node, len(leaving) == 0, hasBeenDrained(node, specs), func() map[string]time.Time { return c.comesBackSince(specs) }, now)
 		c.returns.see(node, leaving, now)
 	} else {
 		c.returns.forget(name)
 		c.liveDrains.forget(name)
 	}
 	if node != nil {
-		c.holdUps.see(node, orders, pods, verdicts, now)
+		c.holdUps.see(node, specs, pods, verdicts, now)
 	}
 	var heldUp []*heldUpEscalation
 	holders := sets.New[types.UID]()
 	for i, pod := range pods {
-		if len(verdicts[i].keptBy) > 0 {
+		if len(verdicts[i].KeptBy) > 0 {
 			facts.staying = append(facts.staying, pod)
-			for _, keeper := range verdicts[i].keptBy {
+			for _, keeper := range verdicts[i].KeptBy {
 				facts.skipped[keeper]++
 			}
 		}
-		if why := verdicts[i].unstopped; why != "" {
-			facts.unstopped[unstopped{maintenance.PodTypeOf(pod), why}]++
+		if why := verdicts[i].Unstopped; why != "" {
+			facts.unstopped[progress.Unstopped{PodType: maintenance.PodTypeOf(pod), Why: why}]++
 		}
 		read := c.readPod(pod, verdicts[i], c.podBudgets.For, now)
-		if len(verdicts[i].keptBy) > 0 && !verdicts[i].wanted {
+		if len(verdicts[i].KeptBy) > 0 && !verdicts[i].Wanted {
 			if read.needsWithdrawal() {
 				facts.unneeded = append(facts.unneeded, pod)
 			}
 			continue
 		}
-		escalation := c.escalationOf(&read, node, orders, now)
+		escalation := c.escalationOf(&read, node, specs, now)
 		if next := escalation.next; next > 0 && (facts.nextEscalation == 0 || next < facts.nextEscalation) {
 			facts.nextEscalation = next
 		}
 		read.escalation = escalation.action
 		for _, o := range escalation.holders {
-			holders.Insert(o.uid)
+			holders.Insert(o.UID)
 		}
 		if escalation.heldUp != nil {
 			heldUp = append(heldUp, escalation.heldUp)
@@ -140,15 +141,24 @@ func (c *Controller) readFacts(name string, node *v1.Node, orders []order, now t
 	for _, news := range c.holdUps.note(name, holders, heldUp) {
 		c.reportHeldUp(node, news)
 	}
-	facts.podCounts = c.progress.countPods(name, orders, facts.pods, admitted, agentsStay)
-	c.enqueueNodes(facts.others)
+	facts.Counts = c.progress.CountPods(name, specs, facts.counted(), admitted, agentsStay)
+	c.enqueueNodes(facts.Others)
 	return facts, nil
+}
+
+// counted returns the pods that are left, for the progress of the maintenances.
+func (f *nodeFacts) counted() []progress.Pod {
+	pods := make([]progress.Pod, len(f.pods))
+	for i := range f.pods {
+		pods[i] = progress.Pod{Pod: f.pods[i].Pod, Verdict: f.pods[i].Verdict}
+	}
+	return pods
 }
 
 // readPod reads the request for a pod and what delays its eviction. The verdict says what its maintenances
 // do with it. budgets returns the budgets that select the pod; without it, blockers do not name them.
-func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
-	facts := podFacts{Pod: pod, verdict: verdict, completes: verdict.action == coordinationv1alpha1.NodeMaintenancePodWaitCompleted}
+func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func(*v1.Pod) []*policyv1.PodDisruptionBudget, now time.Time) podFacts {
+	facts := podFacts{Pod: pod, Verdict: verdict, completes: verdict.Action == coordinationv1alpha1.NodeMaintenancePodWaitCompleted}
 	request, err := c.requestLister.EvictionRequests(pod.Namespace).Get(string(pod.UID))
 	switch {
 	case err != nil:
@@ -174,8 +184,8 @@ func (c *Controller) readPod(pod *v1.Pod, verdict verdict, budgets func(*v1.Pod)
 	var held heldReturn
 	held, facts.held = c.returns.held(pod.Spec.NodeName, pod.UID)
 	switch {
-	case facts.isKeptByNeighbors() && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
-		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.keptBy, c.drainedSince(pod.Spec.NodeName)), true
+	case facts.IsKeptByNeighbors() && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
+		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.KeptBy, c.drainedSince(pod.Spec.NodeName)), true
 	case facts.held && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
 		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.why, held.since, held.next), true
 	case escalates && escalation.blocks():
@@ -294,12 +304,12 @@ func (c *Controller) explain(blocker *maintenance.Hold) {
 
 // anyTaken reports whether the targets include one of the pods that no policy keeps.
 func (f *nodeFacts) anyTaken(targets maintenance.Targets) bool {
-	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return !pod.isKeptByNeighbors() && targets.Take(pod.Pod) })
+	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return !pod.IsKeptByNeighbors() && targets.Take(pod.Pod) })
 }
 
 // isLeftFor reports whether a pod is left that has to leave for the maintenance.
 func (f *nodeFacts) isLeftFor(maintenance string) bool {
-	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return !pod.isKeptBy(maintenance) })
+	return slices.ContainsFunc(f.pods, func(pod podFacts) bool { return !pod.IsKeptBy(maintenance) })
 }
 
 // requests returns the pods whose eviction has to be requested.
@@ -323,7 +333,7 @@ func (f *nodeFacts) podsThat(match func(*podFacts) bool) []*v1.Pod {
 // needsRequest reports whether the eviction of the pod has to be requested, with these targets of
 // its node.
 func (p *podFacts) needsRequest(targets maintenance.Targets) bool {
-	return !p.over && !p.held && !p.completes && !p.isKeptByNeighbors() && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
+	return !p.over && !p.held && !p.completes && !p.IsKeptByNeighbors() && p.obstacle == nil && !isRequested(p.request) && targets.Take(p.Pod)
 }
 
 // needsWithdrawal reports whether this controller has to withdraw from the request if no

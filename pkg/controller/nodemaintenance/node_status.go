@@ -57,7 +57,7 @@ func computeClaim(view *nodeView) *v1.MaintenanceStatus {
 	left := int32(view.pending + view.active)
 	return &v1.MaintenanceStatus{
 		DrainTargets:               view.targets.Entries(),
-		DrainMessage:               view.state.message(),
+		DrainMessage:               drainMessage(view.state),
 		PodsPendingEvictionRequest: int32(view.pending),
 		ActiveEvictionRequests:     int32(view.active),
 		BlockedPods:                int32(view.blocked),
@@ -116,8 +116,8 @@ func computeConditions(view *nodeView, current []v1.NodeCondition, now time.Time
 	desired := []v1.NodeCondition{
 		condition(v1.NodeMaintenancePlanned, len(view.planning) > 0, reasonPlanned, view.planning, reasonNotPlanned),
 		condition(v1.NodeMaintenanceInProgress, view.claimed(), reasonInProgress, view.claiming, reasonNotInProgress),
-		condition(v1.NodeDrainInProgress, view.drains() && !view.state.isDrained(), inProgressReason(view), view.draining, reasonNotDraining),
-		condition(v1.NodeDrained, view.drains() && view.state.isDrained(), reasonNoPodsLeft, view.draining, reasonNotDrained),
+		condition(v1.NodeDrainInProgress, view.drains() && !view.state.IsDrained(), inProgressReason(view), view.draining, reasonNotDraining),
+		condition(v1.NodeDrained, view.drains() && view.state.IsDrained(), reasonNoPodsLeft, view.draining, reasonNotDrained),
 	}
 	for i := range desired {
 		at := slices.IndexFunc(current, func(c v1.NodeCondition) bool { return c.Type == desired[i].Type })
@@ -142,11 +142,11 @@ func isOwnCondition(c *v1.NodeCondition, now time.Time) bool {
 
 func inProgressReason(view *nodeView) string {
 	switch {
-	case view.state.left:
+	case view.state.Left:
 		return reasonPodsLeft
-	case view.state.detaching:
+	case view.state.Detaching:
 		return reasonVolumesAttached
-	case view.state.settling && view.state.cordoned:
+	case view.state.Settling && view.state.Cordoned:
 		return reasonPodsMayComeBack
 	}
 	return reasonNotCordoned

@@ -35,6 +35,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // busyAgent simulates a client that updates the status of the node n before each write of the
@@ -94,7 +95,7 @@ func testBusyAgent(t *testing.T, change func(*v1.Node)) {
 	f.busyAgentThat(func() bool { defer func() { read = false }(); return read }, change)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
-	if targets := storedTargets(f.node("n")); targets.IsEmpty() || f.requested() != 1 {
+	if targets := progress.StoredTargets(f.node("n")); targets.IsEmpty() || f.requested() != 1 {
 		t.Errorf("targets %s, %d evictions requested", targets, f.requested())
 	}
 	f.setStage("m", stageComplete)
@@ -307,12 +308,12 @@ func TestRefusedNodeIsLoggedAndCounted(t *testing.T) {
 				t.Errorf("%d attempts, logged:\n%s", len(refused.attempts), logged)
 			}
 			want := map[maintenance.HoldCause]int{tc.cause: 1}
-			if got := f.progress.count(f.clock.Now()).BlockedNodes; !maps.Equal(got, want) {
+			if got := f.progress.Count(f.clock.Now()).BlockedNodes; !maps.Equal(got, want) {
 				t.Errorf("counts %v, want %v", got, want)
 			}
 			refused.err = allowed
 			f.run(pace.MaxRetry + 5*time.Second)
-			if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
+			if got := f.progress.Count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 				t.Errorf("counts %v at the end", got)
 			}
 		})
@@ -431,7 +432,7 @@ func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	f.update(node)
 	f.deliverAll()
 	f.reconcile("n")
-	if got := f.progress.count(f.clock.Now()).BlockedNodes; len(got) > 0 {
+	if got := f.progress.Count(f.clock.Now()).BlockedNodes; len(got) > 0 {
 		t.Errorf("counts %v", got)
 	}
 }

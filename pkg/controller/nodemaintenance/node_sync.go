@@ -32,6 +32,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // syncNode counts the pods of one node, decides on it, and queues the writes that follow. It makes
@@ -136,12 +137,12 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 	if apierrors.IsNotFound(err) {
 		node = nil
 	}
-	orders, revision := c.progress.selecting(node)
-	quiet := c.dropRequests(name, orders)
-	deselected, others := c.progress.deselect(name, orders, revision)
+	specs, revision := c.progress.Selecting(node)
+	quiet := c.dropRequests(name, specs)
+	deselected, others := c.progress.Deselect(name, specs, revision)
 	c.enqueueNodes(others)
 	c.enqueueMaintenances(deselected)
-	facts, err := c.readFacts(name, node, orders, now)
+	facts, err := c.readFacts(name, node, specs, now)
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +151,13 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 		c.forgetNode(name, facts)
 		return nil, nil
 	}
-	c.noteDeselected(node, orders, deselected, now)
-	facts.awaitsFinalizers = awaitsFinalizers(node, orders)
-	s := &nodeSync{node: node, orders: orders, facts: facts, now: now}
+	c.noteDeselected(node, specs, deselected, now)
+	facts.awaitsFinalizers = progress.AwaitsFinalizers(node, specs)
+	s := &nodeSync{node: node, specs: specs, facts: facts, now: now}
 	s.view = c.computeView(s)
 	c.failures.keep(node.Name, c.wantedWrites(s))
 	c.forgetOwnCordon(s)
-	if !facts.ready {
+	if !facts.Ready {
 		// No decision is possible before all nodes are counted. In particular no cordon: if the
 		// node was deselected before its status was written, the cordon would stay.
 		return nil, nil
@@ -169,8 +170,8 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 // drains. It reports whether the node is quiet: no such request is being written, and the cache
 // has all that were written. On a quiet node that is not drained, no further request can appear,
 // so withdrawals are decided on all of them.
-func (c *Controller) dropRequests(name string, orders []order) (quiet bool) {
-	running := !isDraining(orders) && c.requests.dropRequests(name)
+func (c *Controller) dropRequests(name string, specs []progress.Spec) (quiet bool) {
+	running := !progress.IsDraining(specs) && c.requests.dropRequests(name)
 	// This order matters: a write that has just ended is among the unseen ones.
 	if len(c.writer.unseen.of(name)) > 0 {
 		c.nodes.AddAfter(name, c.pacer.AfterStale(pace.NodeCache, name))
@@ -197,17 +198,17 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	c.contests.forget(name)
 	c.boots.forget(name)
 	c.unrecorded.Delete(name)
-	c.enqueueMaintenances(c.progress.release(name, facts.revision))
+	c.enqueueMaintenances(c.progress.Release(name, facts.revision))
 }
 
 // nodeSync is what was decided on a node.
 type nodeSync struct {
 	// node is what the API server had when it was read, or when it was last cordoned.
-	node   *v1.Node
-	orders []order
-	facts  *nodeFacts
-	view   *nodeView
-	now    time.Time
+	node  *v1.Node
+	specs []progress.Spec
+	facts *nodeFacts
+	view  *nodeView
+	now   time.Time
 	// published is whether the status of the node says what was decided. See neededStatus.
 	published bool
 	// writing is whether a worker may be writing the node, because of an earlier decision.
@@ -342,7 +343,7 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		return nil
 	}
 	if withdraws(node, s.view) || forgets(node, s.view.admissions) {
-		if err := c.confirmRelease(ctx, node, s.orders); err != nil {
+		if err := c.confirmRelease(ctx, node, s.specs); err != nil {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
@@ -373,7 +374,7 @@ func completesDrain(before, after []v1.NodeCondition) bool {
 // withdraws reports whether the stored status of a node says that it is claimed, or drained further, and the next one
 // does not.
 func withdraws(node *v1.Node, view *nodeView) bool {
-	return maintenance.IsClaimed(node) && !view.claimed() || !view.targets.Reaches(storedTargets(node))
+	return maintenance.IsClaimed(node) && !view.claimed() || !view.targets.Reaches(progress.StoredTargets(node))
 }
 
 // forgets reports whether the next admissions of a node lack one that is stored and not over: its maintenance has begun
@@ -419,8 +420,8 @@ func (c *Controller) request(s *nodeSync) bool {
 		c.setWrites(s.node.Name, nil)
 	default:
 		// A pod that is acted on needs no request any more: there is one write for it at a time.
-		acts := s.facts.actWrites(s.node, s.orders)
-		writes := append(acts, writesFor(s.node.Name, s.facts.requests(storedTargets(s.node)), false)...)
+		acts := s.facts.actWrites(s.node, s.specs)
+		writes := append(acts, writesFor(s.node.Name, s.facts.requests(progress.StoredTargets(s.node)), false)...)
 		c.setWrites(s.node.Name, append(writes, writesFor(s.node.Name, s.facts.unneeded, true)...))
 	}
 	return true
@@ -439,7 +440,7 @@ func (c *Controller) release(s *nodeSync) bool {
 		return false // The next sync follows the write.
 	}
 	if s.published && len(s.facts.unneeded) == 0 && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
-		c.enqueueMaintenances(c.progress.release(s.node.Name, s.facts.revision))
+		c.enqueueMaintenances(c.progress.Release(s.node.Name, s.facts.revision))
 	}
 	return true
 }
@@ -455,38 +456,38 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 			c.nodes.AddAfter(node.Name, recheckAt.Sub(c.clock.Now()))
 		}
 	}
-	groups, floor := view.groupBlockers(view.podBlockers, ""), storedTargets(node)
-	for _, p := range s.facts.participants {
-		limiting := limitedBy(p, s.facts.participants, view.targets)
-		_, detaching := view.volumeBlockers[p.name]
-		decision := nodeDecision{
-			targets: view.targets, limitedBy: limiting, limitedByOlder: olderThan(p, s.facts.participants, limiting),
-			pending: view.pending, active: view.active, blocked: view.blocked,
-			draining: view.state.draining, cordoned: view.state.cordoned, blockers: groups,
-			detaching: detaching, settling: view.state.settling, staying: s.facts.skipped[p.name], unstopped: s.facts.unstopped, escalated: view.escalated,
+	groups, floor := view.groupBlockers(view.podBlockers, ""), progress.StoredTargets(node)
+	for _, p := range s.facts.Participants {
+		limiting := progress.LimitedBy(p, s.facts.Participants, view.targets)
+		_, detaching := view.volumeBlockers[p.Name]
+		decision := progress.Decision{
+			Targets: view.targets, LimitedBy: limiting, LimitedByOlder: progress.OlderThan(p, s.facts.Participants, limiting),
+			Pending: view.pending, Active: view.active, Blocked: view.blocked,
+			Draining: view.state.Draining, Cordoned: view.state.Cordoned, Blockers: groups,
+			Detaching: detaching, Settling: view.state.Settling, Staying: s.facts.skipped[p.Name], Unstopped: s.facts.unstopped, Escalated: view.escalated,
 		}
-		own, blockers := s.facts.leftFor(p.name), view.podBlockers
+		own, blockers := s.facts.leftFor(p.Name), view.podBlockers
 		if own != s.facts {
 			// What it keeps itself is neither left nor blocked for it.
-			decision.pending, decision.active = own.countRequests()
-			blockers, decision.blocked = own.podBlockers(view.targets)
+			decision.Pending, decision.Active = own.countRequests()
+			blockers, decision.Blocked = own.podBlockers(view.targets)
 		}
 		if own != s.facts || detaching {
-			decision.blockers = view.groupBlockers(blockers, p.name)
+			decision.Blockers = view.groupBlockers(blockers, p.Name)
 		}
-		joined := c.progress.decide(node.Name, p.name, decision)
-		if joined && !p.allowed.Reaches(floor) {
-			c.reportFastForward(p.name, node, floor)
+		joined := c.progress.Decide(node.Name, p.Name, decision)
+		if joined && !p.Allowed.Reaches(floor) {
+			c.reportFastForward(p.Name, node, floor)
 		}
 	}
-	for i := range s.orders {
-		if o := &s.orders[i]; o.claims() && !o.drains() {
+	for i := range s.specs {
+		if o := &s.specs[i]; o.Claims() && !o.Drains() {
 			// What blocks pods does not concern it.
-			c.progress.decide(node.Name, o.name, nodeDecision{cordoned: node.Spec.Unschedulable, blockers: view.groupBlockers(nil, "")})
+			c.progress.Decide(node.Name, o.Name, progress.Decision{Cordoned: node.Spec.Unschedulable, Blockers: view.groupBlockers(nil, "")})
 		}
-		c.progress.setFailed(node.Name, node.UID, s.orders[i].name, hasFailed(view.admissions, s.orders[i].uid))
+		c.progress.SetFailed(node.Name, node.UID, s.specs[i].Name, hasFailed(view.admissions, s.specs[i].UID))
 		// Delayed, because many nodes change at the same time.
-		c.maintenances.AddAfter(s.orders[i].name, pace.SummaryDelay)
+		c.maintenances.AddAfter(s.specs[i].Name, pace.SummaryDelay)
 	}
 	c.recordDelays(node.Name, c.releaseBlockers(s), s.facts.revision)
 	if view.waits {
@@ -505,12 +506,12 @@ func (c *Controller) reportFastForward(name string, node *v1.Node, floor mainten
 // recordDelays records what delays the release of the node for the maintenances that wait for it:
 // those in Complete, and those that do not select it any more. The node need not exist.
 func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revision int) {
-	for _, name := range c.progress.delayed(node, maintenance.GroupHolds(blockers), revision) {
+	for _, name := range c.progress.Delayed(node, maintenance.GroupHolds(blockers), revision) {
 		c.maintenances.AddAfter(name, pace.SummaryDelay)
 	}
 }
 
-// releaseBlockers returns what delays the release of the node.
+// ReleaseBlockers returns what delays the release of the node.
 func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 	var blockers []maintenance.Hold
 	if s.view.drains() {
@@ -562,7 +563,7 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 	}
 	if s.view.drains() {
 		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.targets))).
-			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.orders))).Union(writeKeys(writeWithdrawal, s.facts.unneeded))
+			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.specs))).Union(writeKeys(writeWithdrawal, s.facts.unneeded))
 	}
 	return wanted.Union(writeKeys(writeWithdrawal, s.facts.withdrawals()))
 }

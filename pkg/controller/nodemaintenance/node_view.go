@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -55,7 +56,7 @@ type nodeView struct {
 	// that wait for them.
 	volumeBlockers  map[string]maintenance.Hold
 	targets         maintenance.Targets
-	state           drainState
+	state           progress.DrainState
 	pending, active int
 	// initialPods is how many pods were left at most since the drain began, as it is stored.
 	initialPods int32
@@ -78,27 +79,27 @@ func (v *nodeView) drains() bool { return len(v.draining) > 0 }
 // computeView computes the view of the node as it is now.
 func (c *Controller) computeView(s *nodeSync) *nodeView {
 	view, awaitsFinalizer, hasCordoned := &nodeView{}, false, false
-	limited := c.progress.limits.limit(s.node)
-	for i := range s.orders {
-		o := &s.orders[i]
-		if o.plans() {
-			view.planning = append(view.planning, o.name)
+	limited := c.progress.Limits.Selects(s.node)
+	for i := range s.specs {
+		o := &s.specs[i]
+		if o.Plans() {
+			view.planning = append(view.planning, o.Name)
 		}
-		if o.claims() {
-			view.claiming = append(view.claiming, o.name)
-			view.rolls = view.rolls || o.rollout != nil || limited
+		if o.Claims() {
+			view.claiming = append(view.claiming, o.Name)
+			view.rolls = view.rolls || o.Rollout != nil || limited
 		}
-		if o.drains() {
-			view.draining = append(view.draining, o.name)
+		if o.Drains() {
+			view.draining = append(view.draining, o.Name)
 		}
-		awaitsFinalizer = awaitsFinalizer || o.awaitsFinalizer()
-		view.waits = view.waits || o.waits()
-		hasCordoned = hasCordoned || o.waits() && o.hasCordoned(s.node)
+		awaitsFinalizer = awaitsFinalizer || o.AwaitsFinalizer()
+		view.waits = view.waits || o.Waits()
+		hasCordoned = hasCordoned || o.Waits() && o.HasCordoned(s.node)
 	}
 	view.keepsCordon = (awaitsFinalizer || hasCordoned) && !view.claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node, s.now)
 	c.addContests(view, s)
-	if view.drains() && len(s.facts.participants) > 0 {
+	if view.drains() && len(s.facts.Participants) > 0 {
 		c.addDrain(view, s)
 		c.addVolumes(s, view)
 	}
@@ -155,27 +156,27 @@ const (
 // addDrain adds the targets and the state of the drain.
 func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
 	node, facts := s.node, s.facts
-	view.targets = nodeTargets(facts.participants, storedTargets(node), facts.anyTaken)
+	view.targets = progress.NodeTargets(facts.Participants, progress.StoredTargets(node), facts.anyTaken)
 	if view.cordonRefused || facts.awaitsFinalizers {
 		// No further eviction is requested on a node that takes new pods, or whose drain may not
 		// start yet.
-		view.targets = storedTargets(node)
+		view.targets = progress.StoredTargets(node)
 	}
 	s.addEscalation(view)
-	view.state.left, view.state.cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
+	view.state.Left, view.state.Cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
 	view.pending, view.active = facts.countRequests()
 	if stored := node.Status.MaintenanceStatus; stored != nil {
 		view.initialPods = stored.InitialPods
 	}
 	view.podBlockers, view.blocked = facts.podBlockers(view.targets)
 	if wait := c.returns.settles(node.Name, s.now); wait > 0 {
-		view.state.settling, view.returnBlockers = true, c.returns.unsettled(node.Name, s.now)
+		view.state.Settling, view.returnBlockers = true, c.returns.unsettled(node.Name, s.now)
 		c.nodes.AddAfter(node.Name, wait)
 	}
-	view.state.draining = facts.anyTaken(view.targets)
-	view.state.limitedBy = limitedBy(oldest(facts.participants), facts.participants, view.targets)
+	view.state.Draining = facts.anyTaken(view.targets)
+	view.state.LimitedBy = progress.LimitedBy(progress.Oldest(facts.Participants), facts.Participants, view.targets)
 	if !view.cordonRefused {
-		view.state.waitingFor = c.progress.waitingOn(satisfied(facts.participants, view.targets))
+		view.state.WaitingFor = c.progress.WaitingOn(progress.Satisfied(facts.Participants, view.targets))
 	}
 }
 
@@ -214,15 +215,15 @@ func (f *nodeFacts) leftFor(maintenance string) *nodeFacts {
 		return f
 	}
 	left := *f
-	left.pods = slices.DeleteFunc(slices.Clone(f.pods), func(pod podFacts) bool { return pod.isKeptBy(maintenance) })
+	left.pods = slices.DeleteFunc(slices.Clone(f.pods), func(pod podFacts) bool { return pod.IsKeptBy(maintenance) })
 	return &left
 }
 
 // isDrainedFor reports whether the node is drained for a maintenance, for which pods are left or not.
 func (v *nodeView) isDrainedFor(maintenance string, left bool) bool {
 	state := v.state
-	_, state.detaching = v.volumeBlockers[maintenance]
-	return state.isDrainedBut(left)
+	_, state.Detaching = v.volumeBlockers[maintenance]
+	return state.IsDrainedBut(left)
 }
 
 // groupBlockers groups what delays the eviction of pods, with what delays the writes to the node, and the
@@ -238,17 +239,4 @@ func (v *nodeView) groupBlockers(ofPods []maintenance.Hold, maintenanceName stri
 		blockers = append(blockers, blocker)
 	}
 	return maintenance.GroupHolds(blockers)
-}
-
-// storedTargets are the targets that the status of the node has, below which the next ones must
-// not fall. Invalid ones, which the API server does not accept, count as none.
-func storedTargets(node *v1.Node) maintenance.Targets {
-	if node.Status.MaintenanceStatus == nil {
-		return maintenance.Targets{}
-	}
-	targets, err := maintenance.NewTargets(node.Status.MaintenanceStatus.DrainTargets)
-	if err != nil {
-		return maintenance.Targets{}
-	}
-	return targets
 }

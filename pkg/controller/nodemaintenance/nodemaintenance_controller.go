@@ -50,6 +50,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/statusfailures"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
@@ -66,7 +67,7 @@ type Controller struct {
 	podIndexer        cache.Indexer
 	podBudgets        *poddisruptionbudget.Index
 
-	progress *progressStore
+	progress *progress.Store
 	writer   *writer
 	events   *eventWriter
 	// deciding is locked for a node while its pods are counted and decided on, and writing has the
@@ -183,7 +184,7 @@ func New(
 		podLister:         podInformer.Lister(),
 		podIndexer:        podInformer.Informer().GetIndexer(),
 		podBudgets:        podBudgets,
-		progress:          newProgressStore(newLimits()),
+		progress:          progress.NewStore(progress.NewLimits()),
 		writer:            writer,
 		events:            newEventWriter(broadcaster.NewRecorder(scheme.Scheme, fieldManager), clock),
 		deciding:          keymutex.NewHashed(0),
@@ -210,12 +211,12 @@ func New(
 	c.cachesSynced = append(c.cachesSynced, owners.synced()...)
 	c.returns.nameNodeOf, c.returns.createsMore = owners.nameNodeOf, owners.createsMore
 	c.statusFailures.OnChange(c.enqueueNodeOfStatus)
-	c.absences.onChange(func() { c.enqueueNodes(c.progress.tracked()) })
-	c.progress.limits.shutsDown = func(node string) bool {
+	c.absences.onChange(func() { c.enqueueNodes(c.progress.Tracked()) })
+	c.progress.Limits.ShutsDown = func(node string) bool {
 		_, err := c.maintenanceLister.Get(maintenance.ShutdownName(node))
 		return err == nil // The only error of the lister of a cache is NotFound.
 	}
-	c.progress.limits.now = c.clock.Now
+	c.progress.Limits.Now = c.clock.Now
 	c.admissions.admitter = rollout.NewAdmitter(admissionStore{c}, c.clock, c.admitted)
 	c.admissions.admitter.Departed = func(node *v1.Node) { c.departed.note(node, c.clock.Now()) }
 	c.nodes = newFlowQueue("nodemaintenance_nodes", local, c.flowOf)
@@ -273,8 +274,8 @@ func newFlowQueue(name string, clock clock.WithTicker, flowOf func(string) strin
 	})
 }
 
-// flowOf returns in whose flow a node is queued.
-func (c *Controller) flowOf(node string) string { return c.progress.flowOf(node) }
+// FlowOf returns in whose flow a node is queued.
+func (c *Controller) flowOf(node string) string { return c.progress.FlowOf(node) }
 
 // newRateLimiter returns one without an overall limit: many keys that fail must not delay the first
 // retry of another one.
@@ -354,7 +355,7 @@ func (c *Controller) observeAll(logger klog.Logger, all []*coordinationv1alpha1.
 func (c *Controller) adoptAll() {
 	for _, node := range c.listNodes() {
 		if maintenance.IsClaimed(node) {
-			c.adopt(node.Name, (*order).claims)
+			c.adopt(node.Name, (*progress.Spec).Claims)
 		}
 	}
 	requests, err := c.requestLister.List(labels.Everything())
@@ -367,23 +368,23 @@ func (c *Controller) adoptAll() {
 		}
 		pod, err := c.podLister.Pods(request.Namespace).Get(request.Spec.Target.Pod.Name)
 		if err == nil && string(pod.UID) == request.Name && pod.Spec.NodeName != "" {
-			c.adopt(pod.Spec.NodeName, (*order).drains)
+			c.adopt(pod.Spec.NodeName, (*progress.Spec).Drains)
 		}
 	}
 }
 
 // adopt has the maintenances in Complete wait for the node, unless another maintenance wants what
 // was left there.
-func (c *Controller) adopt(name string, wants func(*order) bool) {
+func (c *Controller) adopt(name string, wants func(*progress.Spec) bool) {
 	node, err := c.nodeLister.Get(name)
 	if err != nil {
 		node = nil // The only error of the lister of a cache is NotFound.
 	}
-	orders, _ := c.progress.selecting(node)
-	if slices.ContainsFunc(orders, func(o order) bool { return wants(&o) }) {
+	specs, _ := c.progress.Selecting(node)
+	if slices.ContainsFunc(specs, func(o progress.Spec) bool { return wants(&o) }) {
 		return
 	}
-	c.progress.adopt(name)
+	c.progress.Adopt(name)
 	c.nodes.Add(name)
 }
 
@@ -413,7 +414,7 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 // count counts maintenances, nodes and pods for the metrics.
 func (c *Controller) count() metrics.Counts {
 	now := c.clock.Now()
-	counts := c.progress.count(now)
+	counts := c.progress.Count(now)
 	counts.Maintenances = map[coordinationv1alpha1.NodeMaintenanceStage]int{}
 	counts.OldestMaintenance = map[coordinationv1alpha1.NodeMaintenanceStage]time.Duration{}
 	all, err := c.maintenanceLister.List(labels.Everything())
@@ -422,7 +423,7 @@ func (c *Controller) count() metrics.Counts {
 	}
 	for _, m := range all {
 		counts.Maintenances[m.Spec.Stage]++
-		if started := startOf(&m.Status, m.Spec.Stage); started != nil && nextStep(m) != stepNothing {
+		if started := progress.StartOf(&m.Status, m.Spec.Stage); started != nil && nextStep(m) != stepNothing {
 			counts.OldestMaintenance[m.Spec.Stage] = max(counts.OldestMaintenance[m.Spec.Stage], now.Sub(started.Time))
 		}
 	}

@@ -17,7 +17,6 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -475,7 +474,7 @@ func TestNodeThatLeftComesBack(t *testing.T) {
 	}
 	f.relabel("n", map[string]string{"a": ""})
 	f.run(time.Minute)
-	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.progress.maintenances["m"].unreleased) > 0 {
+	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.progress.Unreleased("m")) > 0 {
 		t.Errorf("selected again: %+v", m.Status)
 	}
 }
@@ -583,8 +582,8 @@ func TestCompletionAfterARestart(t *testing.T) {
 			tc.change(f)
 			f.run(time.Minute)
 			f.restart()
-			if m := f.progress.maintenances["m"]; len(m.unreleased) != 1 {
-				t.Errorf("waits for the nodes %v", m.unreleased)
+			if left := f.progress.Unreleased("m"); len(left) != 1 {
+				t.Errorf("waits for the nodes %v", left)
 			}
 			f.run(time.Minute)
 			m := f.maintenance("m")
@@ -615,7 +614,7 @@ func TestRestartLetsOthersComplete(t *testing.T) {
 	f.complete("other")
 	f.restart()
 	for name, want := range map[string][]string{"m": {"n"}, "other": {"o"}} {
-		if got := slices.Sorted(maps.Keys(f.progress.maintenances[name].unreleased)); !slices.Equal(got, want) {
+		if got := f.progress.Unreleased(name); !slices.Equal(got, want) {
 			t.Errorf("%s waits for %q, want %q", name, got, want)
 		}
 	}
@@ -664,7 +663,7 @@ func TestNodesOfAnEarlierProcess(t *testing.T) {
 			f.run(time.Minute)
 			test.change(f, pods[0])
 			f.restart()
-			if _, waits := f.progress.maintenances["other"].unreleased["n"]; waits != test.waits {
+			if waits := slices.Contains(f.progress.Unreleased("other"), "n"); waits != test.waits {
 				t.Errorf("waits for the node: %t, want %t", waits, test.waits)
 			}
 			f.nodeQueue.keys = nil

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // reselect changes the label by which the maintenance selects nodes.
@@ -90,7 +91,7 @@ func TestCordonOfANodeThatWaitsForAClaimEnds(t *testing.T) {
 		f.syncOnly("m")
 		f.reconcile("n")
 	}
-	if node := f.node("n"); !node.Spec.Unschedulable || !storedTargets(node).IsEmpty() {
+	if node := f.node("n"); !node.Spec.Unschedulable || !progress.StoredTargets(node).IsEmpty() {
 		t.Fatalf("the drain does not wait: %+v", node)
 	}
 	f.reselect("m", "b")
@@ -333,7 +334,7 @@ func TestCordonOfOthersStays(t *testing.T) {
 				f.complete("m")
 				f.run(time.Minute)
 				node := f.node("n")
-				if node.Spec.Unschedulable != test.stays || node.Status.MaintenanceStatus != nil || hasFinalizer(f.maintenance("m")) {
+				if node.Spec.Unschedulable != test.stays || node.Status.MaintenanceStatus != nil || progress.HasFinalizer(f.maintenance("m")) {
 					t.Errorf("unschedulable %t, not %t; %+v", node.Spec.Unschedulable, test.stays, node.Status.MaintenanceStatus)
 				}
 				left := slices.ContainsFunc(f.events, func(event string) bool { return strings.Contains(event, "NodeLeftCordoned") })
@@ -460,7 +461,7 @@ func TestNodesThatCameAfterTheStageCordon(t *testing.T) {
 		"there was no such one": {nil, -time.Hour, false},
 	} {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(test.created))}}
-		if o := (&order{cordonedUntil: test.until}); o.hasCordoned(node) != test.want {
+		if o := (&progress.Spec{CordonedUntil: test.until}); o.HasCordoned(node) != test.want {
 			t.Errorf("%s: got %t", name, !test.want)
 		}
 	}

@@ -32,6 +32,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -39,9 +40,7 @@ const (
 	// attachmentNodeIndex finds VolumeAttachments by the name of their node.
 	attachmentNodeIndex = "nodemaintenance-node"
 
-	// defaultDetachTimeout and defaultSettleTimeout are the defaults of the API, for objects that were
-	// stored without them.
-	defaultDetachTimeout = 10 * time.Minute
+	// defaultSettleTimeout is the default of the API, for objects that were stored without it.
 	defaultSettleTimeout = 10 * time.Minute
 
 	// maxSettleTimeout is the longest that the API allows.
@@ -51,107 +50,89 @@ const (
 	settleInterval = time.Second
 )
 
-// verdict is what the maintenances that drain a node do with one of its pods.
-type verdict struct {
-	// action is that of the most cautious policy: a pod that is evicted for one maintenance is gone for all.
-	action coordinationv1alpha1.NodeMaintenancePodAction
-	// keptBy names the maintenances that skip the pod, by rank, and wanted is whether another one does not:
-	// then it is left for that one.
-	keptBy []string
-	wanted bool
-	// unstopped is why nobody would stop the pod, which all maintenances keep then; empty if somebody does.
-	unstopped string
-}
-
-// isKeptBy reports whether the maintenance skips the pod.
-func (v *verdict) isKeptBy(maintenance string) bool { return slices.Contains(v.keptBy, maintenance) }
-
-// isKeptByNeighbors reports whether the pod stays although it is to leave for a maintenance.
-func (v *verdict) isKeptByNeighbors() bool { return v.wanted && len(v.keptBy) > 0 }
-
 // verdictsOn returns what happens to the pods that are left on a node. Where a maintenance skips a pod, it
 // skips the pods of DaemonSets and the static pods as well: they serve the pod. The maintenance of a shutdown
 // has no say: its kubelet writes it, and must not keep others from emptying the node. Nor does it wait for what others
 // keep: the machine goes down with it. What nobody would stop, all of them keep. agentsStay names the maintenances that
 // skip a pod of the default type.
-func (c *Controller) verdictsOn(node string, pods []*v1.Pod, orders []order) (verdicts []verdict, agentsStay sets.Set[string]) {
-	verdicts, agentsStay = make([]verdict, len(pods)), sets.New[string]()
-	draining := isDraining(orders)
+func (c *Controller) verdictsOn(node string, pods []*v1.Pod, specs []progress.Spec) (verdicts []progress.Verdict, agentsStay sets.Set[string]) {
+	verdicts, agentsStay = make([]progress.Verdict, len(pods)), sets.New[string]()
+	draining := progress.IsDraining(specs)
 	for i := range verdicts {
-		verdicts[i].action = coordinationv1alpha1.NodeMaintenancePodDrain
+		verdicts[i].Action = coordinationv1alpha1.NodeMaintenancePodDrain
 		if draining {
-			verdicts[i].unstopped = c.whyUnstopped(pods[i])
+			verdicts[i].Unstopped = c.whyUnstopped(pods[i])
 		}
 	}
-	for i := range orders {
-		o := &orders[i]
-		if !o.drains() {
+	for i := range specs {
+		o := &specs[i]
+		if !o.Drains() {
 			continue
 		}
-		if o.isShutdownOf(node) {
+		if o.IsShutdownOf(node) {
 			continue // It comes last.
 		}
 		keepsAgents := false
 		actions := make([]coordinationv1alpha1.NodeMaintenancePodAction, len(pods))
 		for j, pod := range pods {
-			actions[j] = o.policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
+			actions[j] = o.Policies.ActionFor(pod, func() (labels.Set, bool) { return c.namespaceLabels(pod.Namespace) })
 			keepsAgents = keepsAgents || actions[j] == coordinationv1alpha1.NodeMaintenancePodSkip && maintenance.PodTypeOf(pod) == v1.PodTypeDefault
 		}
 		if keepsAgents {
-			agentsStay.Insert(o.name)
+			agentsStay.Insert(o.Name)
 		}
 		for j, pod := range pods {
-			if keepsAgents && maintenance.PodTypeOf(pod) != v1.PodTypeDefault || verdicts[j].unstopped != "" {
+			if keepsAgents && maintenance.PodTypeOf(pod) != v1.PodTypeDefault || verdicts[j].Unstopped != "" {
 				actions[j] = coordinationv1alpha1.NodeMaintenancePodSkip
 			}
-			verdicts[j].action = maintenance.MoreCautious(verdicts[j].action, actions[j])
+			verdicts[j].Action = maintenance.MoreCautious(verdicts[j].Action, actions[j])
 			if actions[j] == coordinationv1alpha1.NodeMaintenancePodSkip {
-				verdicts[j].keptBy = append(verdicts[j].keptBy, o.name)
+				verdicts[j].KeptBy = append(verdicts[j].KeptBy, o.Name)
 			} else {
-				verdicts[j].wanted = true
+				verdicts[j].Wanted = true
 			}
 		}
 	}
-	for i := range orders {
-		if o := &orders[i]; o.drains() && o.isShutdownOf(node) {
-			leaveToShutdown(o.name, verdicts)
+	for i := range specs {
+		if o := &specs[i]; o.Drains() && o.IsShutdownOf(node) {
+			leaveToShutdown(o.Name, verdicts)
 		}
 	}
 	return verdicts, agentsStay
 }
 
 // leaveToShutdown adds what the maintenance of a shutdown does with the pods: it wants those that no other keeps.
-func leaveToShutdown(name string, verdicts []verdict) {
+func leaveToShutdown(name string, verdicts []progress.Verdict) {
 	for i := range verdicts {
 		v := &verdicts[i]
-		if len(v.keptBy) == 0 && v.unstopped == "" {
-			v.wanted = true
+		if len(v.KeptBy) == 0 && v.Unstopped == "" {
+			v.Wanted = true
 			continue
 		}
-		v.keptBy = append(v.keptBy, name)
-		if v.unstopped != "" {
-			v.action = coordinationv1alpha1.NodeMaintenancePodSkip
+		v.KeptBy = append(v.KeptBy, name)
+		if v.Unstopped != "" {
+			v.Action = coordinationv1alpha1.NodeMaintenancePodSkip
 		}
 	}
 }
 
 // verdictOn returns what happens to one pod that is left on its node.
-func (c *Controller) verdictOn(pod *v1.Pod, orders []order) (verdict, error) {
-	if !slices.ContainsFunc(orders, func(o order) bool { return o.drains() && !o.policies.IsEmpty() }) && c.whyUnstopped(pod) == "" {
+func (c *Controller) verdictOn(pod *v1.Pod, specs []progress.Spec) (progress.Verdict, error) {
+	if !slices.ContainsFunc(specs, func(o progress.Spec) bool { return o.Drains() && !o.Policies.IsEmpty() }) && c.whyUnstopped(pod) == "" {
 		// The usual case, in which the other pods of the node do not matter.
-		return verdict{action: coordinationv1alpha1.NodeMaintenancePodDrain, wanted: isDraining(orders)}, nil
+		return progress.Verdict{Action: coordinationv1alpha1.NodeMaintenancePodDrain, Wanted: progress.IsDraining(specs)}, nil
 	}
 	pods, _, err := c.podsOn(pod.Spec.NodeName)
 	if err != nil {
-		return verdict{}, err
+		return progress.Verdict{}, err
 	}
-	verdicts, _ := c.verdictsOn(pod.Spec.NodeName, pods, orders)
+	verdicts, _ := c.verdictsOn(pod.Spec.NodeName, pods, specs)
 	for i, v := range verdicts {
 		if pods[i].UID == pod.UID {
 			return v, nil
 		}
 	}
-	return verdict{}, fmt.Errorf("pod %s is not left on its node any more", klog.KObj(pod))
+	return progress.Verdict{}, fmt.Errorf("pod %s is not left on its node any more", klog.KObj(pod))
 }
 
 // drainedSince returns since when a node is being drained, as its status says; nil if it does not.
@@ -169,10 +150,10 @@ func (c *Controller) drainedSince(name string) *metav1.Time {
 }
 
 // leaving returns the pods that are to leave the node.
-func leaving(pods []*v1.Pod, verdicts []verdict) []*v1.Pod {
+func leaving(pods []*v1.Pod, verdicts []progress.Verdict) []*v1.Pod {
 	var leaving []*v1.Pod
 	for i, pod := range pods {
-		if len(verdicts[i].keptBy) == 0 && verdicts[i].action == coordinationv1alpha1.NodeMaintenancePodDrain {
+		if len(verdicts[i].KeptBy) == 0 && verdicts[i].Action == coordinationv1alpha1.NodeMaintenancePodDrain {
 			leaving = append(leaving, pod)
 		}
 	}
@@ -222,8 +203,8 @@ func waitsForCompletion(pod *v1.Pod) maintenance.Hold {
 // addVolumes adds which of the maintenances wait until the volumes of a node without pods are detached. Each of them
 // gives up after its own timeout.
 func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
-	waiting := slices.ContainsFunc(s.orders, func(o order) bool { return o.drains() && o.awaitsVolumes() })
-	if !waiting || slices.ContainsFunc(s.facts.pods, func(pod podFacts) bool { return !pod.isKeptByNeighbors() }) {
+	waiting := slices.ContainsFunc(s.specs, func(o progress.Spec) bool { return o.Drains() && o.AwaitsVolumes() })
+	if !waiting || slices.ContainsFunc(s.facts.pods, func(pod podFacts) bool { return !pod.IsKeptByNeighbors() }) {
 		return
 	}
 	emptied := metav1.NewTime(s.now.Truncate(time.Second))
@@ -235,27 +216,17 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 		return
 	}
 	view.emptiedTime, view.volumeBlockers = &emptied, map[string]maintenance.Hold{}
-	for i := range s.orders {
-		o := &s.orders[i]
-		if !o.drains() || !o.awaitsVolumes() {
+	for i := range s.specs {
+		o := &s.specs[i]
+		if !o.Drains() || !o.AwaitsVolumes() {
 			continue
 		}
-		if deadline := emptied.Add(o.detachTimeout()); s.now.Before(deadline) {
-			view.volumeBlockers[o.name] = maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline)
+		if deadline := emptied.Add(o.DetachTimeout()); s.now.Before(deadline) {
+			view.volumeBlockers[o.Name] = maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline)
 			c.nodes.AddAfter(s.node.Name, deadline.Sub(c.clock.Now()))
 		}
 	}
-	view.state.detaching = len(view.volumeBlockers) > 0
-}
-
-// awaitsVolumes reports whether a node without pods is drained for the maintenance only when its volumes are detached.
-func (o *order) awaitsVolumes() bool {
-	return o.drainedWhen != nil && o.drainedWhen.Volumes == coordinationv1alpha1.NodeMaintenanceVolumesDetached
-}
-
-// detachTimeout returns how long the maintenance waits for the volumes of a node.
-func (o *order) detachTimeout() time.Duration {
-	return time.Duration(ptr.Deref(o.drainedWhen.TimeoutSeconds, int32(defaultDetachTimeout/time.Second))) * time.Second
+	view.state.Detaching = len(view.volumeBlockers) > 0
 }
 
 // attachedVolumes names the volumes that are attached to the node but those of the pods that stay,

@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -216,8 +217,8 @@ func TestTargetsBesideSkippedPods(t *testing.T) {
 		spec.DrainPlan = maintenance.StandardPlan()
 	})
 	f.settle()
-	if m := f.maintenance("keeps"); !isDrained(&m.Status) || storedTargets(f.node("n")).Take(agent) {
-		t.Errorf("drained %t, targets %s", isDrained(&m.Status), storedTargets(f.node("n")))
+	if m := f.maintenance("keeps"); !isDrained(&m.Status) || progress.StoredTargets(f.node("n")).Take(agent) {
+		t.Errorf("drained %t, targets %s", isDrained(&m.Status), progress.StoredTargets(f.node("n")))
 	}
 	f.deletePods(kept)
 	f.settle()
@@ -273,7 +274,7 @@ func TestShutdownLimitsNobody(t *testing.T) {
 				f.settle()
 			}
 			if !f.asksFor(web) {
-				t.Errorf("a pod is not asked, because of the plan of a shutdown; targets %s", storedTargets(f.node("n")))
+				t.Errorf("a pod is not asked, because of the plan of a shutdown; targets %s", progress.StoredTargets(f.node("n")))
 			}
 			if message := f.maintenance("m").Status.DrainStatus.DrainMessage; message != "Draining" {
 				t.Errorf("message %q", message)

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -68,7 +69,7 @@ func TestWhoGoesFirst(t *testing.T) {
 				created[1]()
 				f.workInAnyOrder(rand.New(rand.NewPCG(schedule, 2)))
 				if *first != tc.want {
-					t.Fatalf("schedule %d: the first eviction is requested for app %q, want %q; targets %s", schedule, *first, tc.want, storedTargets(f.node("n")))
+					t.Fatalf("schedule %d: the first eviction is requested for app %q, want %q; targets %s", schedule, *first, tc.want, progress.StoredTargets(f.node("n")))
 				}
 			}
 		})
@@ -158,8 +159,8 @@ func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
 			if err := f.observe(f.maintenance("a")); err != nil {
 				t.Fatal(err)
 			}
-			if orders, _ := f.progress.selecting(f.node("n")); len(orders) != 2 || orders[0].name != "a" || orders[0].delaysDrains() {
-				t.Errorf("orders %+v", orders)
+			if specs, _ := f.progress.Selecting(f.node("n")); len(specs) != 2 || specs[0].Name != "a" || specs[0].DelaysDrains() {
+				t.Errorf("orders %+v", specs)
 			}
 		})
 	}
@@ -237,7 +238,7 @@ func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 	if isDrained(&m.Status) || m.Status.SelectedNodes != 2 || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.PodsPendingEvictionRequest != 2 {
 		t.Errorf("status %+v", m.Status)
 	}
-	if node := f.node("joins"); !node.Spec.Unschedulable || !storedTargets(node).IsEmpty() || f.requested() > 0 {
+	if node := f.node("joins"); !node.Spec.Unschedulable || !progress.StoredTargets(node).IsEmpty() || f.requested() > 0 {
 		t.Errorf("the drain has begun: %+v", node)
 	}
 	f.maintenanceQueue.Add("claim")

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // cluster has the objects of the API server, grouped by node.
@@ -104,25 +105,25 @@ func (c *cluster) that(node *v1.Node, match func(*coordinationv1alpha1.NodeMaint
 // drains returns the maintenances that drain the node now, claims those that keep it cordoned, and
 // plans those that will.
 func (c *cluster) drains(node *v1.Node) []string {
-	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool { return c.phase(m, node) == phaseAdmitted })
+	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool { return c.phase(m, node) == progress.PhaseAdmitted })
 }
 
 func (c *cluster) claims(node *v1.Node) []string {
 	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool {
 		phase := c.phase(m, node)
-		return m.Spec.Stage == stageCordon || phase == phaseAdmitted || phase == phaseReturning
+		return m.Spec.Stage == stageCordon || phase == progress.PhaseAdmitted || phase == progress.PhaseReturning
 	})
 }
 
 func (c *cluster) plans(node *v1.Node) []string {
 	return c.that(node, func(m *coordinationv1alpha1.NodeMaintenance) bool {
-		return m.Spec.Stage == stageIdle || c.phase(m, node) == phaseWaiting
+		return m.Spec.Stage == stageIdle || c.phase(m, node) == progress.PhaseWaiting
 	})
 }
 
 // phase returns how far a maintenance in the stage Drain is with the node; -1 for others. A node that
 // is drained already does not begin to wait.
-func (c *cluster) phase(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) nodePhase {
+func (c *cluster) phase(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) progress.Phase {
 	if m.Spec.Stage != stageDrain {
 		return -1
 	}
@@ -132,11 +133,11 @@ func (c *cluster) phase(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) 
 			switch a := &status.Admissions[i]; {
 			case a.MaintenanceUID != m.UID:
 			case a.DoneTime != nil:
-				return phaseDone
+				return progress.PhaseDone
 			case a.ReturningTime != nil:
-				return phaseReturning
+				return progress.PhaseReturning
 			default:
-				return phaseAdmitted
+				return progress.PhaseAdmitted
 			}
 		}
 	}
@@ -145,9 +146,9 @@ func (c *cluster) phase(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node) 
 		return err == nil && selector.Match(node)
 	})
 	if m.Spec.Rollout != nil || limited && (status == nil || len(status.DrainTargets) == 0) {
-		return phaseWaiting
+		return progress.PhaseWaiting
 	}
-	return phaseAdmitted
+	return progress.PhaseAdmitted
 }
 
 // recount computes the statuses of nodes and maintenances from the API objects alone, as expected
@@ -198,7 +199,7 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 	targets := maintenance.Targets{}
 	if len(draining) > 0 {
 		// Targets depend on the history: see checkTargets. Everything else follows from them.
-		targets = storedTargets(node)
+		targets = progress.StoredTargets(node)
 		want.DrainTargets = targets.Entries()
 		if got != nil {
 			want.DrainMessage = got.DrainMessage
@@ -273,10 +274,10 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 		}
 		nodes++
 		switch c.phase(m, node) {
-		case phaseWaiting:
+		case progress.PhaseWaiting:
 			waiting++
 			continue
-		case phaseDone:
+		case progress.PhaseDone:
 			given++
 			if wasDrained(m, node) {
 				want.DrainedNodes++
@@ -284,7 +285,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 				skipped++
 			}
 			continue
-		case phaseReturning:
+		case progress.PhaseReturning:
 			// Its pods come back.
 			reached = append(reached, maintenance.Targets{})
 			if !wasDrained(m, node) {
@@ -294,7 +295,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 			}
 			continue
 		}
-		reached = append(reached, storedTargets(node))
+		reached = append(reached, progress.StoredTargets(node))
 		if len(c.pods[node.Name]) == 0 {
 			want.DrainedNodes++
 		}

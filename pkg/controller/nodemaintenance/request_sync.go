@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // writeRequests makes the writes of the queue until it shuts down. They are no part of the syncs of
@@ -63,32 +64,32 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 		// see neededStatus. The sync of the node, which follows, decides again.
 		return nil
 	}
-	orders, _ := c.progress.selecting(node)
-	draining := drainingNames(orders)
+	specs, _ := c.progress.Selecting(node)
+	draining := drainingNames(specs)
 	c.requests.decided(w, draining)
-	verdict, err := c.verdictOn(pod, orders)
+	verdict, err := c.verdictOn(pod, specs)
 	if err != nil {
 		return nil // It has just ended.
 	}
 	facts := c.readPod(pod, verdict, nil, c.clock.Now())
 	switch {
-	case w.withdraw && (len(draining) == 0 || !verdict.wanted) && facts.needsWithdrawal():
+	case w.withdraw && (len(draining) == 0 || !verdict.Wanted) && facts.needsWithdrawal():
 		return func(ctx context.Context) error {
 			if node != nil {
-				if err := c.confirmRelease(ctx, node, orders); err != nil {
+				if err := c.confirmRelease(ctx, node, specs); err != nil {
 					return err
 				}
 			}
 			return c.writer.withdraw(ctx, pod, facts.request)
 		}
-	case w.act != "" && len(verdict.keptBy) == 0:
-		return c.act(w, &facts, node, orders)
-	case !w.withdraw && w.act == "" && len(draining) > 0 && verdict.action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(storedTargets(node)):
+	case w.act != "" && len(verdict.KeptBy) == 0:
+		return c.act(w, &facts, node, specs)
+	case !w.withdraw && w.act == "" && len(draining) > 0 && verdict.Action == coordinationv1alpha1.NodeMaintenancePodDrain && !c.isCordonRefused(node) && facts.needsRequest(progress.StoredTargets(node)):
 		return func(ctx context.Context) error {
 			if c.contests.count(w.node, w.uid, c.clock.Now()) > 0 {
 				c.contests.withdrawn(w.node, w.uid, c.withdrawnBy(pod))
 			}
-			if err := c.confirmDrain(ctx, pod, node, orders); err != nil {
+			if err := c.confirmDrain(ctx, pod, node, specs); err != nil {
 				return err
 			}
 			return c.writer.request(ctx, pod)
@@ -108,16 +109,16 @@ func (c *Controller) withdrawnBy(pod *v1.Pod) string {
 
 // draining names the maintenances that drain the node now; none if it is nil.
 func (c *Controller) draining(node *v1.Node) []string {
-	orders, _ := c.progress.selecting(node)
-	return drainingNames(orders)
+	specs, _ := c.progress.Selecting(node)
+	return drainingNames(specs)
 }
 
 // drainingNames names the maintenances that drain a node.
-func drainingNames(orders []order) []string {
+func drainingNames(specs []progress.Spec) []string {
 	names := []string{}
-	for i := range orders {
-		if orders[i].drains() {
-			names = append(names, orders[i].name)
+	for i := range specs {
+		if specs[i].Drains() {
+			names = append(names, specs[i].Name)
 		}
 	}
 	return names

@@ -29,6 +29,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -125,7 +126,7 @@ func TestCompletionWaitsForARunningRequest(t *testing.T) {
 		f := hang(t)
 		f.setStage("m", stageComplete)
 		f.run(10 * time.Second)
-		if node := f.node("n"); node.Spec.Unschedulable || storedTargets(node).IsEmpty() || len(f.maintenance("m").Finalizers) == 0 {
+		if node := f.node("n"); node.Spec.Unschedulable || progress.StoredTargets(node).IsEmpty() || len(f.maintenance("m").Finalizers) == 0 {
 			t.Errorf("%d: while the write is running: node %+v, maintenance %+v", how, node.Status, f.maintenance("m"))
 		}
 		f.endRequest(0, how)

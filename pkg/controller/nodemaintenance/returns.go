@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 const (
@@ -157,20 +158,20 @@ func (r *returns) resume(node *v1.Node, empty, drained bool, earlier func() map[
 }
 
 // hasBeenDrained reports whether the node was drained for one of the maintenances that drain it.
-func hasBeenDrained(node *v1.Node, orders []order) bool {
-	return slices.ContainsFunc(orders, func(o order) bool {
-		admission := maintenance.AdmissionOf(node, o.uid)
-		return o.drains() && admission != nil && admission.DrainedTime != nil
+func hasBeenDrained(node *v1.Node, specs []progress.Spec) bool {
+	return slices.ContainsFunc(specs, func(o progress.Spec) bool {
+		admission := maintenance.AdmissionOf(node, o.UID)
+		return o.Drains() && admission != nil && admission.DrainedTime != nil
 	})
 }
 
 // comesBackSince returns since when pods come back to nodes of the maintenances that drain a node, as their
 // statuses say, by why they do.
-func (c *Controller) comesBackSince(orders []order) map[string]time.Time {
+func (c *Controller) comesBackSince(specs []progress.Spec) map[string]time.Time {
 	since := map[string]time.Time{}
-	for i := range orders {
-		m, err := c.maintenanceLister.Get(orders[i].name)
-		if err != nil || m.UID != orders[i].uid || !orders[i].drains() {
+	for i := range specs {
+		m, err := c.maintenanceLister.Get(specs[i].Name)
+		if err != nil || m.UID != specs[i].UID || !specs[i].Drains() {
 			continue
 		}
 		for _, b := range m.Status.DrainStatus.Blockers {

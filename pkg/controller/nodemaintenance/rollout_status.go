@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/utils/ptr"
 )
@@ -42,33 +43,33 @@ const (
 
 // setRollout computes how far the nodes of a drain are. A maintenance without a rollout, of which no
 // node has waited, has no such status.
-func setRollout(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *summary, now time.Time) {
-	if m.Spec.Rollout == nil && status.RolloutStatus == nil && sums.waiting+sums.done == 0 {
+func setRollout(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) {
+	if m.Spec.Rollout == nil && status.RolloutStatus == nil && sums.Waiting+sums.Done == 0 {
 		return
 	}
 	rollout := ptr.Deref(status.RolloutStatus, coordinationv1alpha1.NodeMaintenanceRolloutStatus{})
-	rollout.WaitingNodes, rollout.DoneNodes, rollout.SkippedNodes = int32(sums.waiting), int32(sums.done), int32(sums.skippedNodes)
-	rollout.AdmittedNodes = int32(sums.nodes - sums.waiting - sums.done)
-	rollout.FailedNodes, rollout.Failed = int32(len(sums.failed)), slices.Sorted(maps.Keys(sums.failed))
+	rollout.WaitingNodes, rollout.DoneNodes, rollout.SkippedNodes = int32(sums.Waiting), int32(sums.Done), int32(sums.SkippedNodes)
+	rollout.AdmittedNodes = int32(sums.Nodes - sums.Waiting - sums.Done)
+	rollout.FailedNodes, rollout.Failed = int32(len(sums.Failed)), slices.Sorted(maps.Keys(sums.Failed))
 	rollout.Failed = rollout.Failed[:min(len(rollout.Failed), maxFailedShown)]
 	rollout.WaitingFor = waitingFor(sums)
 	status.RolloutStatus = &rollout
 	if m.Spec.Rollout == nil {
 		return
 	}
-	condition := haltedCondition(m.Spec.Rollout, sums.failed)
+	condition := haltedCondition(m.Spec.Rollout, sums.Failed)
 	condition.ObservedGeneration, condition.LastTransitionTime = m.Generation, metav1.NewTime(now)
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// waitingFor lists what nodes wait for, most nodes first.
-func waitingFor(sums *summary) []coordinationv1alpha1.NodeMaintenanceWait {
-	if sums.waiting == 0 {
+// WaitingFor lists what nodes wait for, most nodes first.
+func waitingFor(sums *progress.Summary) []coordinationv1alpha1.NodeMaintenanceWait {
+	if sums.Waiting == 0 {
 		return nil // What is known may be older.
 	}
 	var waits []coordinationv1alpha1.NodeMaintenanceWait
-	for wait, nodes := range sums.waits {
-		waits = append(waits, listedWait(wait, nodes))
+	for wait, nodes := range sums.Waits {
+		waits = append(waits, progress.ListedWait(wait, nodes))
 	}
 	sortWaits(waits)
 	return waits[:min(len(waits), maxWaitsShown)]
@@ -79,15 +80,6 @@ func sortWaits(waits []coordinationv1alpha1.NodeMaintenanceWait) {
 	slices.SortFunc(waits, func(a, b coordinationv1alpha1.NodeMaintenanceWait) int {
 		return cmp.Or(cmp.Compare(b.NodeCount, a.NodeCount), strings.Compare(string(a.Reason), string(b.Reason)), strings.Compare(a.Budget, b.Budget))
 	})
-}
-
-// listedWait returns a wait of nodes as the API has it.
-func listedWait(wait rollout.Wait, nodes int) coordinationv1alpha1.NodeMaintenanceWait {
-	listed := coordinationv1alpha1.NodeMaintenanceWait{Reason: wait.Reason, Budget: wait.Budget, NodeCount: int32(nodes)}
-	if !wait.Until.IsZero() {
-		listed.UntilTime = ptr.To(metav1.NewTime(wait.Until))
-	}
-	return listed
 }
 
 // haltedCondition returns the condition Halted.
@@ -121,11 +113,11 @@ func haltedCondition(limits *coordinationv1alpha1.NodeMaintenanceRollout, failed
 }
 
 // waitSentence says what nodes wait for; empty if none waits.
-func waitSentence(sums *summary) string {
-	if sums.waiting == 0 {
+func waitSentence(sums *progress.Summary) string {
+	if sums.Waiting == 0 {
 		return ""
 	}
-	sentences := []string{fmt.Sprintf("%d of %s waiting.", sums.waiting, count(sums.nodes, "node"))}
+	sentences := []string{fmt.Sprintf("%d of %s waiting.", sums.Waiting, count(sums.Nodes, "node"))}
 	for _, wait := range waitingFor(sums) {
 		sentences = append(sentences, maintenance.WaitSentence(&wait))
 	}

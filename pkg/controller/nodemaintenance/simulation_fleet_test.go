@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/utils/ptr"
 )
 
@@ -108,17 +109,17 @@ func (s *simulation) completeRandomNode() {
 // mayCordon reports whether the maintenance may cordon a node: one that needs an admission has it. A
 // node that another client has uncordoned may be cordoned again because of the stage Cordon, while the
 // stage Drain begins.
-func (s *simulation) mayCordon(o *order, node *v1.Node) bool {
-	if !o.claims() {
-		return o.waits() && o.hasCordoned(node)
+func (s *simulation) mayCordon(o *progress.Spec, node *v1.Node) bool {
+	if !o.Claims() {
+		return o.Waits() && o.HasCordoned(node)
 	}
 	live, err := s.tracker.Get(v1.SchemeGroupVersion.WithResource("nodes"), "", node.Name)
 	if err != nil || live.(*v1.Node).UID != node.UID {
 		return true // The node has just vanished.
 	}
-	admission := maintenance.AdmissionOf(live.(*v1.Node), o.uid)
-	return o.stage == stageCordon || admission != nil && admission.DoneTime == nil ||
-		o.rollout == nil && (s.progress.limits.hasBegun(o, node) || s.progress.limits.hasBegun(o, live.(*v1.Node)) || !s.wasLimited(o, node, live.(*v1.Node)))
+	admission := maintenance.AdmissionOf(live.(*v1.Node), o.UID)
+	return o.Stage == stageCordon || admission != nil && admission.DoneTime == nil ||
+		o.Rollout == nil && (s.progress.Limits.DrainedBefore(o, node) || s.progress.Limits.DrainedBefore(o, live.(*v1.Node)) || !s.wasLimited(o, node, live.(*v1.Node)))
 }
 
 // isReservation reports whether the status differs from the stored one only in what is pending: such a
@@ -152,10 +153,10 @@ func (s *simulation) noteDrain(action clienttesting.Action) {
 
 // wasLimited reports whether a budget selects the node that was there when the maintenance came to the
 // stage Drain, and has not changed since.
-func (s *simulation) wasLimited(o *order, versions ...*v1.Node) bool {
+func (s *simulation) wasLimited(o *progress.Spec, versions ...*v1.Node) bool {
 	return slices.ContainsFunc(s.storedLimits(), func(b coordinationv1alpha1.NodeMaintenanceBudget) bool {
 		selector, err := maintenance.NewNodeMatcher(b.Spec.NodeSelector)
-		return err == nil && s.known[o.uid][b.UID] == b.Generation && !slices.ContainsFunc(versions, func(n *v1.Node) bool { return !selector.Matches(n) })
+		return err == nil && s.known[o.UID][b.UID] == b.Generation && !slices.ContainsFunc(versions, func(n *v1.Node) bool { return !selector.Matches(n) })
 	})
 }
 

@@ -35,6 +35,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 	"k8s.io/utils/ptr"
 )
@@ -271,13 +272,13 @@ func (s *partsSimulation) checkDecided(w *heldWrite) {
 		return
 	}
 	caution, patience := 0, len(actions)
-	orders, _ := s.progress.selecting(node)
-	for i := range orders {
-		if !orders[i].drains() {
+	specs, _ := s.progress.Selecting(node)
+	for i := range specs {
+		if !specs[i].Drains() {
 			continue
 		}
-		m, err := s.maintenanceLister.Get(orders[i].name)
-		if err != nil || m.UID != orders[i].uid || m.Generation != orders[i].generation {
+		m, err := s.maintenanceLister.Get(specs[i].Name)
+		if err != nil || m.UID != specs[i].UID || m.Generation != specs[i].Generation {
 			return // The controller has not seen the change yet.
 		}
 		caution = max(caution, s.cautionOn(m, pod, s.cachedPods(w.node)))
@@ -290,10 +291,10 @@ func (s *partsSimulation) checkDecided(w *heldWrite) {
 		s.t.Errorf("%s of pod %s, which has to stay", w.act, pod.Name)
 	case act > patience || patience == len(actions):
 		s.t.Errorf("%s of pod %s at %v, but its maintenances have only come to %q: %+v", w.act, pod.Name, s.clock.Now(), actions[patience%len(actions)], node.Status.MaintenanceStatus)
-	case act > 0 && s.lacksNotice(pod, node, orders, w.act):
+	case act > 0 && s.lacksNotice(pod, node, specs, w.act):
 		s.t.Errorf("%s of pod %s at %v, which was kept until %v", w.act, pod.Name, s.clock.Now(), s.kept[pod.UID])
-	case act > 1 && !storedTargets(node).Take(pod):
-		s.t.Errorf("%s of pod %s, which is not within the targets %s", w.act, pod.Name, storedTargets(node))
+	case act > 1 && !progress.StoredTargets(node).Take(pod):
+		s.t.Errorf("%s of pod %s, which is not within the targets %s", w.act, pod.Name, progress.StoredTargets(node))
 	}
 }
 
@@ -301,7 +302,7 @@ func (s *partsSimulation) checkDecided(w *heldWrite) {
 const maxCorrection = 15 * time.Second
 
 // lacksNotice reports whether an action begins too early with a pod that was kept.
-func (s *partsSimulation) lacksNotice(pod *v1.Pod, node *v1.Node, orders []order, act v1.MaintenanceEscalation) bool {
+func (s *partsSimulation) lacksNotice(pod *v1.Pod, node *v1.Node, specs []progress.Spec, act v1.MaintenanceEscalation) bool {
 	since, kept := s.kept[pod.UID]
 	possible := maintenance.EscalationsFor(node)
 	at := slices.Index(possible, act)
@@ -309,9 +310,9 @@ func (s *partsSimulation) lacksNotice(pod *v1.Pod, node *v1.Node, orders []order
 		return false
 	}
 	notice := time.Duration(0)
-	for i := range orders {
-		if orders[i].drains() {
-			after, _ := orders[i].escalation.After(pod, possible[:at+1], func() (labels.Set, bool) { return s.namespaceLabels(pod.Namespace) })
+	for i := range specs {
+		if specs[i].Drains() {
+			after, _ := specs[i].Escalation.After(pod, possible[:at+1], func() (labels.Set, bool) { return s.namespaceLabels(pod.Namespace) })
 			notice = max(notice, min(after, escalationGrace))
 		}
 	}
@@ -470,7 +471,7 @@ func (s *partsSimulation) finish() {
 	for _, m := range s.cluster().maintenances {
 		s.deleteMaintenance(m.Name)
 	}
-	s.run(2 * unknownAdmission)
+	s.run(2 * progress.UnknownAdmission)
 	for _, name := range partsNodes {
 		if node := s.node(name); node.Status.MaintenanceStatus != nil || node.Spec.Unschedulable {
 			s.t.Errorf("node %s was not released: %+v", name, node.Status)

@@ -36,6 +36,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
@@ -89,7 +90,7 @@ var refusable = []string{"patch evictionrequests", "patch nodes", "patch nodes/s
 // TestSimulation checks that the targets of a node never step back, and are within what its
 // maintenances allow; that the eviction of a pod is requested only if the targets of its node
 // include it; that a maintenance is Drained only if no pod is left; that a node is uncordoned only
-// if no maintenance claims it; and that the indexes of the progressStore match a scan. After the
+// if no maintenance claims it; and that the indexes of the progress.Store match a scan. After the
 // last event, it checks that all statuses match a recount and those of a restarted controller, that
 // an eviction is requested until all nodes are drained, and that all nodes are released at the end.
 func TestSimulation(t *testing.T) {
@@ -252,7 +253,7 @@ func (s *simulation) checkOthers() {
 			continue
 		}
 		for _, pod := range c.pods[node.Name] {
-			if !s.hung.Has(pod.Namespace) && storedTargets(node).Take(pod) && !c.requested.Has(pod.UID) {
+			if !s.hung.Has(pod.Namespace) && progress.StoredTargets(node).Take(pod) && !c.requested.Has(pod.UID) {
 				s.t.Errorf("pod %s/%s of node %s has no request while webhooks hang in the namespaces %v; running: %+v", pod.Namespace, pod.Name, node.Name, sets.List(s.hung), s.running)
 			}
 		}
@@ -434,37 +435,34 @@ func (s *simulation) checkNode(name, subresource, patch string) {
 
 // checkCordon checks that a node is uncordoned only if no maintenance in the cache claims it.
 func (s *simulation) checkCordon(node *v1.Node, patch string) {
-	orders, _ := s.progress.selecting(node)
-	for _, o := range orders {
-		if o.claims() && strings.Contains(patch, `"unschedulable":false`) {
-			s.t.Errorf("uncordoned node %s, which %s claims", node.Name, o.name)
+	specs, _ := s.progress.Selecting(node)
+	for _, o := range specs {
+		if o.Claims() && strings.Contains(patch, `"unschedulable":false`) {
+			s.t.Errorf("uncordoned node %s, which %s claims", node.Name, o.Name)
 		}
 	}
-	if strings.Contains(patch, `"unschedulable":true`) && !slices.ContainsFunc(orders, func(o order) bool { return s.mayCordon(&o, node) }) {
-		s.t.Errorf("cordoned node %s, which no maintenance may claim: %v", node.Name, orders)
+	if strings.Contains(patch, `"unschedulable":true`) && !slices.ContainsFunc(specs, func(o progress.Spec) bool { return s.mayCordon(&o, node) }) {
+		s.t.Errorf("cordoned node %s, which no maintenance may claim: %v", node.Name, specs)
 	}
 }
 
-// checkTargets checks the targets in the progressStore before they are written. They must be within
+// checkTargets checks the targets in the progress.Store before they are written. They must be within
 // what all maintenances allow and what the node had before. If these include no pod that is left,
 // they may also be within what one of the maintenances allows.
 func (s *simulation) checkTargets(node *v1.Node) {
-	orders, _ := s.progress.selecting(node)
-	s.progress.lock.Lock()
-	defer s.progress.lock.Unlock()
+	specs, _ := s.progress.Selecting(node)
 	var allowed []maintenance.Targets
 	var targets maintenance.Targets
-	for _, o := range orders {
-		p := s.progress.maintenances[o.name]
-		if p == nil || !o.drains() || p.nodes[node.Name] == nil {
+	for _, o := range specs {
+		position, remaining, decided, counted := s.progress.Inspect(o.Name, node.Name)
+		if !counted || !o.Drains() {
 			continue
 		}
-		position := p.position
-		if maintenance.AdmissionOf(node, o.uid) != nil {
-			position = o.plan.Len() - 1 // It follows the plan at its own pace.
+		if maintenance.AdmissionOf(node, o.UID) != nil {
+			position = o.Plan.Len() - 1 // It follows the plan at its own pace.
 		}
-		allowed = append(allowed, o.plan.TargetsAt(allowedPosition(position, p.nodes[node.Name].remaining)))
-		targets = p.nodes[node.Name].targets
+		allowed = append(allowed, o.Plan.TargetsAt(progress.AllowedPosition(position, remaining)))
+		targets = decided
 	}
 	if len(allowed) == 0 {
 		return
@@ -474,7 +472,7 @@ func (s *simulation) checkTargets(node *v1.Node) {
 	if err != nil {
 		return
 	}
-	least := maintenance.LeastPowerful(allowed...).RaisedTo(storedTargets(node)).RaisedTo(storedTargets(live.(*v1.Node)))
+	least := maintenance.LeastPowerful(allowed...).RaisedTo(progress.StoredTargets(node)).RaisedTo(progress.StoredTargets(live.(*v1.Node)))
 	stuck := !slices.ContainsFunc(s.podInformer.GetIndexer().List(), func(object any) bool {
 		pod := object.(*v1.Pod)
 		return pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && least.Take(pod)
@@ -502,8 +500,8 @@ func (s *simulation) checkRequest(action clienttesting.PatchAction) {
 			return // The node has just vanished.
 		}
 		// If the node was replaced since, the request is based on the targets of the old one.
-		if node := object.(*v1.Node); s.decidedOn(pod.UID) == node.UID && !storedTargets(node).Take(&pod) {
-			s.t.Errorf("requested the eviction of pod %s from node %s, whose targets are only %s", pod.Name, node.Name, storedTargets(node))
+		if node := object.(*v1.Node); s.decidedOn(pod.UID) == node.UID && !progress.StoredTargets(node).Take(&pod) {
+			s.t.Errorf("requested the eviction of pod %s from node %s, whose targets are only %s", pod.Name, node.Name, progress.StoredTargets(node))
 		}
 	}
 }
@@ -543,21 +541,21 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 	if m.Spec.Stage != stageDrain || !isDrained(&m.Status) || s.isReservation(m) {
 		return
 	}
-	o, err := newOrder(m)
+	o, err := progress.NewSpec(m)
 	if err != nil {
 		s.t.Errorf("reading %s: %v", m.Name, err)
 		return
 	}
 	selected := 0
 	for _, node := range s.listNodes() {
-		if !o.selector.Matches(node) {
+		if !o.Selector.Matches(node) {
 			continue
 		}
 		selected++
-		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.ReturningTime != nil || isMarkedDone(node, m.UID) {
+		if a := maintenance.AdmissionOf(node, m.UID); a != nil && a.ReturningTime != nil || progress.IsMarkedDone(node, m.UID) {
 			continue // New pods may be there.
 		}
-		if s.progress.limits.phaseOn(&o, node) == phaseDone {
+		if s.progress.Limits.PhaseOn(&o, node) == progress.PhaseDone {
 			continue // It was done before its admission: nothing is drained.
 		}
 		for _, object := range s.podInformer.GetIndexer().List() {
@@ -583,7 +581,7 @@ func (s *simulation) observeTargets() {
 			delete(s.targets, name)
 			continue
 		}
-		targets := storedTargets(node)
+		targets := progress.StoredTargets(node)
 		if before, ok := s.targets[name]; ok && !targets.Reaches(before) {
 			s.t.Errorf("the targets of node %s stepped back from %s to %s", name, before, targets)
 		}
@@ -598,7 +596,9 @@ func (s *simulation) step() bool {
 	worked := s.fixture.stepSyncs()
 	s.syncing = false
 	s.observeTargets()
-	s.checkIndexes()
+	if err := s.progress.CheckIndexes(s.listNodes()); err != nil {
+		s.t.Error(err)
+	}
 	if s.fleet {
 		s.checkRollouts()
 	}
@@ -638,7 +638,7 @@ func (s *simulation) finish() {
 		s.deleteMaintenance(m.Name)
 	}
 	s.rest()
-	s.run(2 * unknownAdmission) // An admission may have been written when its maintenance was over.
+	s.run(2 * progress.UnknownAdmission) // An admission may have been written when its maintenance was over.
 	for _, name := range simulatedNodes {
 		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 || hasTaint(node) {
 			s.t.Errorf("node %s was not released: %+v", name, node.Status)

@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/ptr"
 )
@@ -241,41 +242,6 @@ func TestCountOldest(t *testing.T) {
 	}
 }
 
-// Blockers of nodes that are still to be released have ages, too. Only budgets that have a name are
-// counted as budgets, each once.
-func TestCountGroups(t *testing.T) {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	ago := func(minutes int) *metav1.Time {
-		return &metav1.Time{Time: now.Add(-time.Duration(minutes) * time.Minute)}
-	}
-	p := newMaintenanceProgress(order{name: "m", effective: true, stage: stageDrain, plan: &maintenance.Plan{}}, 0)
-	p.unreleased["released"] = &nodeRelease{blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldCordonFailed, Nodes: 1, Since: ago(7)}}}
-	p.nodes["n"] = &nodeProgress{nodeDecision: nodeDecision{blockers: []maintenance.HoldGroup{
-		{Cause: maintenance.HoldDisruptionBudget, Pods: 1, Since: ago(1)}, // Its budget has gone.
-		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/web", Pods: 2, Since: ago(3)},
-		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 4, Since: ago(2)},
-		{Cause: maintenance.HoldInterceptorUnresponsive, Name: "a.example.com", Pods: 8, Since: ago(90), OverdueSince: ago(30)},
-		{Cause: maintenance.HoldInterceptor, Name: "b.example.com", Pods: 16, Since: ago(60)},
-	}}}
-	p.nodes["o"] = &nodeProgress{nodeDecision: nodeDecision{blockers: []maintenance.HoldGroup{
-		{Cause: maintenance.HoldDisruptionBudget, Name: "shop/db", Pods: 32, Since: ago(2)},
-	}}}
-	store := newProgressStore(newLimits())
-	store.maintenances["m"] = p
-	want := metrics.Counts{
-		Nodes:        map[coordinationv1alpha1.NodeMaintenanceStage]int{stageDrain: 2},
-		BlockedPods:  map[maintenance.HoldCause]int{maintenance.HoldDisruptionBudget: 1 + 2 + 4 + 32, maintenance.HoldInterceptorUnresponsive: 8},
-		WaitingNodes: map[coordinationv1alpha1.NodeMaintenanceWaitReason]int{}, BlockedNodes: map[maintenance.HoldCause]int{maintenance.HoldCordonFailed: 1},
-		BlockingBudgets: 2,
-		OldestBlocker: map[maintenance.HoldCause]time.Duration{
-			maintenance.HoldCordonFailed: 7 * time.Minute, maintenance.HoldDisruptionBudget: 3 * time.Minute, maintenance.HoldInterceptorUnresponsive: 30 * time.Minute,
-		},
-	}
-	if diff := cmp.Diff(want, store.count(now)); diff != "" {
-		t.Errorf("(-want, +got):\n%s", diff)
-	}
-}
-
 func TestShorten(t *testing.T) {
 	short, long := strings.Repeat("x", maxNote), strings.Repeat("ä", maxNote)
 	if got := shorten(short); got != short {
@@ -386,7 +352,7 @@ func TestVanishedMaintenance(t *testing.T) {
 	if node := f.node("n"); node.Spec.Unschedulable || !node.Status.MaintenanceStatus.Unclaimed || len(node.Status.Conditions) > 0 {
 		t.Errorf("the node was not released: %+v", node)
 	}
-	f.run(unknownAdmission) // The cache may have been behind.
+	f.run(progress.UnknownAdmission) // The cache may have been behind.
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil || len(node.Status.Conditions) > 0 {
 		t.Errorf("the node was not released: %+v", node)
 	}
@@ -614,35 +580,35 @@ func TestPodsThatAreNotAskedAgain(t *testing.T) {
 func TestDrainedCondition(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		sums summary
+		sums progress.Summary
 		want metav1.Condition
 	}{
 		{
-			"no nodes", summary{ready: true},
+			"no nodes", progress.Summary{Ready: true},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "NoNodesSelected", Message: "spec.nodeSelector matches no node."},
 		},
 		{
-			"drained", summary{ready: true, nodes: 2, drained: 2, state: drainState{cordoned: true}},
+			"drained", progress.Summary{Ready: true, Nodes: 2, Drained: 2, State: progress.DrainState{Cordoned: true}},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: "Drained", Message: "No pod is left on 2 nodes."},
 		},
 		{
-			"draining", summary{ready: true, nodes: 2, drained: 1, left: 1, state: drainState{left: true, draining: true}},
+			"draining", progress.Summary{Ready: true, Nodes: 2, Drained: 1, Left: 1, State: progress.DrainState{Left: true, Draining: true}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 2 nodes."},
 		},
 		{
-			"limited", summary{ready: true, nodes: 2, left: 3, state: drainState{left: true, draining: true, limitedBy: []string{"x"}}},
+			"limited", progress.Summary{Ready: true, Nodes: 2, Left: 3, State: progress.DrainState{Left: true, Draining: true, LimitedBy: []string{"x"}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "3 pods left on 2 of 2 nodes. Draining (limited by x)."},
 		},
 		{
-			"waiting", summary{ready: true, nodes: 1, left: 3, state: drainState{left: true, waitingFor: []string{"y", "x"}}},
+			"waiting", progress.Summary{Ready: true, Nodes: 1, Left: 3, State: progress.DrainState{Left: true, WaitingFor: []string{"y", "x"}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "WaitingForOtherMaintenances", Message: "3 pods left on 1 of 1 node. Waiting for x, y."},
 		},
 		{
-			"blocked", summary{ready: true, nodes: 1, left: 1, blocked: 1, state: drainState{left: true, draining: true}, blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
+			"blocked", progress.Summary{Ready: true, Nodes: 1, Left: 1, Blocked: 1, State: progress.DrainState{Left: true, Draining: true}, Blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}})},
 		},
 		{
-			"not in the plan", summary{ready: true, nodes: 1, unplanned: 1, left: 1, state: drainState{left: true}},
+			"not in the plan", progress.Summary{Ready: true, Nodes: 1, Unplanned: 1, Left: 1, State: progress.DrainState{Left: true}},
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 1 node. 1 pod without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation."},
 		},
 	} {

@@ -31,6 +31,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
 // countNodeWrites counts the writes of the node by the controller whose patch has the text.
@@ -231,8 +232,8 @@ func TestSelectorThatOthersChange(t *testing.T) {
 	if n, other := f.node("n").Spec.Unschedulable, f.node("other").Spec.Unschedulable; n == other {
 		t.Errorf("they have stopped: n is unschedulable: %t, other: %t", n, other)
 	}
-	if len(f.progress.deselected) > 0 {
-		t.Errorf("not reconciled: %v", f.progress.deselected)
+	if len(f.progress.Deselected()) > 0 {
+		t.Errorf("not reconciled: %v", f.progress.Deselected())
 	}
 }
 
@@ -484,7 +485,7 @@ func TestFailuresGoOnAfterARestart(t *testing.T) {
 			if got := f.countWrites("update nodemaintenances/status"); got > 0 {
 				t.Errorf("the restart has written the status %d times", got)
 			}
-			if got := f.progress.count(f.clock.Now()).OldestBlocker[maintenance.HoldCause(test.cause)]; got < 10*time.Minute {
+			if got := f.progress.Count(f.clock.Now()).OldestBlocker[maintenance.HoldCause(test.cause)]; got < 10*time.Minute {
 				t.Errorf("the metric says %v", got)
 			}
 			if len(refused.attempts) == attempts {
@@ -493,7 +494,7 @@ func TestFailuresGoOnAfterARestart(t *testing.T) {
 			// A process finds no failure any more, and says so.
 			refused.err = allowed
 			f.restart()
-			f.run(resumeTime + 5*time.Second)
+			f.run(progress.ResumeTime + 5*time.Second)
 			if stalled() {
 				t.Errorf("stalled although nothing fails: %+v", f.maintenance("m").Status)
 			}

@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 )
 
@@ -190,7 +191,7 @@ func TestUnknownAdmissionWakesUp(t *testing.T) {
 	f.changeNamed("n", func(node *v1.Node) {
 		node.Status.MaintenanceStatus.Admissions = append(node.Status.MaintenanceStatus.Admissions, gone)
 	})
-	f.run(unknownAdmission - time.Second)
+	f.run(progress.UnknownAdmission - time.Second)
 	if maintenance.AdmissionOf(f.node("n"), gone.MaintenanceUID) == nil {
 		t.Fatal("the cache may be behind")
 	}
@@ -304,7 +305,7 @@ func (f *fixture) memoryOf(name string) []string {
 	for what, has := range map[string]bool{
 		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": f.failures.nodes[name] != nil,
 		"claim times": f.returns.claims[name] != nodeClaim{}, "hold-ups": f.holdUps.nodes[name] != nil,
-		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.byNode[name]) > 0,
+		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.Concerning(name)) > 0,
 		"conditions":   conditions,
 		"returns":      f.returns.nodes[name] != nil,
 		"own statuses": status,

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package progress
 
 import (
 	"maps"
@@ -30,13 +30,13 @@ import (
 )
 
 // maintenanceProgress is how far one maintenance is. It follows from the caches and from the
-// status of the object. Its methods use neither clients nor locks: see progressStore.
+// status of the object. Its methods use neither clients nor locks: see Store.
 //
 // Three sums are kept up to date with each node, because the decision on a node needs them, and
 // must not cost more because a maintenance has more nodes: unknown, remaining and position. All
 // other sums are computed where they are published: see summarize.
 type maintenanceProgress struct {
-	order
+	Spec
 	// position is the entry of the plan that is being executed. It never decreases.
 	position int
 	// nodes has what was found on each selected node; nil until that has happened.
@@ -46,14 +46,14 @@ type maintenanceProgress struct {
 	// remaining counts, for each entry of the plan, the pods that are left on all nodes. The
 	// last count is of pods that match no entry.
 	remaining []int
-	// waitingOn names the maintenances that keep this one from advancing, sorted: see waitsFor.
+	// WaitingOn names the maintenances that keep this one from advancing, sorted: see waitsFor.
 	// It is as old as the last summary, or newer.
 	waitingOn []string
 	// unreleased are the nodes that still have to be released: in the stage Complete all that
 	// were not released yet, and in Cordon and Drain those that were deselected. They need not
 	// exist.
 	unreleased map[string]*nodeRelease
-	// revision is that of the store when this order was observed.
+	// revision is that of the store when this spec was observed.
 	revision int
 	// measured are the pod types whose drain duration is in the metrics.
 	measured sets.Set[v1.PodType]
@@ -68,7 +68,7 @@ type maintenanceProgress struct {
 	failed map[string]types.UID
 	// waits counts the waiting nodes by what they wait for, as of the last decision on admissions.
 	waits map[rollout.Wait]int
-	// endlessSince is since when nodes have always waited for what only an intervention ends; zero if none does.
+	// EndlessSince is since when nodes have always waited for what only an intervention ends; zero if none does.
 	endlessSince time.Time
 	// resumeUntil is until when it is waited for writes to fail again that have failed before the process began.
 	resumeUntil time.Time
@@ -76,41 +76,45 @@ type maintenanceProgress struct {
 
 // nodeProgress is what one node contributes to one maintenance.
 type nodeProgress struct {
-	nodeDecision
+	Decision
 	// remaining counts the pods that are left, like that of the maintenance, but for those that the
 	// policies of other maintenances keep. These are in kept.
 	remaining []int
 	kept      int
 	// skipped is whether the node was completed before it was drained.
 	skipped bool
-	// decided is whether nodeDecision was recorded.
+	// decided is whether Decision was recorded.
 	decided bool
 	// joined is whether the node was selected while this controller ran, and its first decision was
 	// not recorded yet.
 	joined bool
 }
 
-// nodeDecision is what was decided on a node for one maintenance.
-type nodeDecision struct {
-	targets maintenance.Targets
-	// limitedBy names the maintenances that limit this one on the node, and limitedByOlder those
+// Decision is what was decided on a node for one maintenance.
+type Decision struct {
+	// Targets are the drain targets of the node, for all maintenances.
+	Targets maintenance.Targets
+	// LimitedBy names the maintenances that limit this one on the node, and LimitedByOlder those
 	// of them that are older.
-	limitedBy, limitedByOlder []string
-	pending, active, blocked  int
-	// draining is whether a pod within the targets is left, and cordoned whether the API server
+	LimitedBy, LimitedByOlder []string
+	// Pending counts the pods without an unfinished request, Active those with one, and Blocked those that need an
+	// intervention.
+	Pending, Active, Blocked int
+	// Draining is whether a pod within the targets is left, and Cordoned whether the API server
 	// has the node as unschedulable.
-	draining, cordoned bool
-	// detaching is whether a node without pods waits for its volumes, and staying counts the pods that
-	// stay, because policies skip them or nobody stops them.
-	detaching bool
-	// settling is whether it waits for pods that may come back.
-	settling bool
-	staying  int
-	// unstopped counts those of staying that nobody stops.
-	unstopped map[unstopped]int
-	// escalated counts the pods that are left although an escalation has acted on them.
-	escalated int
-	blockers  []maintenance.HoldGroup
+	Draining, Cordoned bool
+	// Detaching is whether a node without pods waits for its volumes.
+	Detaching bool
+	// Settling is whether it waits for pods that may come back.
+	Settling bool
+	// Staying counts the pods that stay, because policies skip them or nobody stops them.
+	Staying int
+	// Unstopped counts those of Staying that nobody stops.
+	Unstopped map[Unstopped]int
+	// Escalated counts the pods that are left although an escalation has acted on them.
+	Escalated int
+	// Blockers are what delays the drain of the node, with the pods that it delays.
+	Blockers []maintenance.HoldGroup
 }
 
 // nodeRelease is a node that a maintenance still has to release.
@@ -122,12 +126,12 @@ type nodeRelease struct {
 	cordoned bool
 }
 
-func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgress {
+func newMaintenanceProgress(wanted Spec, storedPosition int) *maintenanceProgress {
 	return &maintenanceProgress{
-		order:      wanted,
-		position:   min(storedPosition, max(wanted.plan.Len()-1, 0)),
+		Spec:       wanted,
+		position:   min(storedPosition, max(wanted.Plan.Len()-1, 0)),
 		nodes:      map[string]*nodeProgress{},
-		remaining:  make([]int, wanted.plan.Len()+1),
+		remaining:  make([]int, wanted.Plan.Len()+1),
 		unreleased: map[string]*nodeRelease{},
 		measured:   sets.New[v1.PodType](),
 		waiting:    sets.New[string](),
@@ -137,20 +141,20 @@ func newMaintenanceProgress(wanted order, storedPosition int) *maintenanceProgre
 	}
 }
 
-// selectNodes adds the nodes that the order selects. known is the progress of the same
-// maintenance with an earlier order, or nil. limits say which of them need an admission.
-func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress, limits *limits) {
+// selectNodes adds the nodes that the spec selects. known is the progress of the same
+// maintenance with an earlier spec, or nil. limits say which of them need an admission.
+func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenanceProgress, limits *Limits) {
 	for _, node := range nodes {
-		if !p.selector.Matches(node) {
+		if !p.Selector.Matches(node) {
 			continue
 		}
-		switch limits.phaseOn(&p.order, node) {
-		case phaseWaiting:
+		switch limits.PhaseOn(&p.Spec, node) {
+		case PhaseWaiting:
 			p.waiting.Insert(node.Name)
 			continue
-		case phaseDone:
+		case PhaseDone:
 			p.done.Insert(node.Name)
-			if isSkipped(&p.order, node) {
+			if isSkipped(&p.Spec, node) {
 				p.skipped.Insert(node.Name)
 			}
 			continue
@@ -158,7 +162,7 @@ func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenancePr
 		p.nodes[node.Name] = nil
 		p.unknown++
 		if p.completes() {
-			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node, limits.limit(node))}
+			p.unreleased[node.Name] = &nodeRelease{cordoned: p.mayHaveCordoned(known, node, limits.Selects(node))}
 		}
 	}
 }
@@ -168,7 +172,7 @@ func (p *maintenanceProgress) selectNodes(nodes []*v1.Node, known *maintenancePr
 // cordoned it since is another client. Neither is one that has waited for its admission. limited is
 // whether a budget selects the node.
 func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *v1.Node, limited bool) bool {
-	admitted := maintenance.AdmissionOf(node, p.uid)
+	admitted := maintenance.AdmissionOf(node, p.UID)
 	switch {
 	case admitted != nil && admitted.DoneTime != nil:
 		return false
@@ -176,7 +180,7 @@ func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *
 		return known.cordoned(node.Name)
 	case known != nil && (known.waiting.Has(node.Name) || known.done.Has(node.Name)):
 		return false
-	case known == nil && p.drained && (p.rollout != nil || limited):
+	case known == nil && p.drained && (p.Rollout != nil || limited):
 		// An admission is stored before the cordon, but for that of the stage Cordon.
 		if admitted == nil {
 			return false
@@ -185,22 +189,22 @@ func (p *maintenanceProgress) mayHaveCordoned(known *maintenanceProgress, node *
 	return !p.completed
 }
 
-// takeOver continues the progress of the same maintenance with an earlier order. If it is to
-// release nodes, it also has to release those that the earlier order selected.
+// takeOver continues the progress of the same maintenance with an earlier spec. If it is to
+// release nodes, it also has to release those that the earlier spec selected.
 func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 	p.position = max(p.position, known.position)
 	p.measured = known.measured
-	p.finalizerFailed = known.finalizerFailed && p.awaitsFinalizer()
+	p.finalizerFailed = known.finalizerFailed && p.AwaitsFinalizer()
 	p.waits, p.endlessSince = known.waits, known.endlessSince
 	p.failedBefore, p.resumeUntil = known.failedBefore, known.resumeUntil
 	switch {
-	case p.cordonedUntil != nil:
-	case known.claims() && known.stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
-		p.cordonedUntil = &unended // The status does not say so yet: its write may have failed.
+	case p.CordonedUntil != nil:
+	case known.Claims() && known.Stage == coordinationv1alpha1.NodeMaintenanceStageCordon:
+		p.CordonedUntil = &unended // The status does not say so yet: its write may have failed.
 	default:
-		p.cordonedUntil = known.cordonedUntil
+		p.CordonedUntil = known.CordonedUntil
 	}
-	if !p.claims() && !p.completes() {
+	if !p.Claims() && !p.completes() {
 		return
 	}
 	for node := range known.all() {
@@ -209,7 +213,7 @@ func (p *maintenanceProgress) takeOver(known *maintenanceProgress) {
 		}
 		if release := known.unreleased[node]; release != nil {
 			p.unreleased[node] = release
-		} else if known.claims() {
+		} else if known.Claims() {
 			p.unreleased[node] = &nodeRelease{}
 		}
 	}
@@ -229,13 +233,13 @@ func (p *maintenanceProgress) has(node string) bool {
 // setPhase moves a node to those that wait or are done, or back from there. skipped is whether a node that is
 // done was not drained. It reports whether the remaining nodes of the maintenance have to be reconciled because
 // of it.
-func (p *maintenanceProgress) setPhase(node string, phase nodePhase, skipped bool) (advanced bool) {
-	p.setWaiting(node, phase == phaseWaiting)
+func (p *maintenanceProgress) setPhase(node string, phase Phase, skipped bool) (advanced bool) {
+	p.setWaiting(node, phase == PhaseWaiting)
 	p.done.Delete(node)
 	p.skipped.Delete(node)
 	switch phase {
-	case phaseWaiting:
-	case phaseDone:
+	case PhaseWaiting:
+	case PhaseDone:
 		p.done.Insert(node)
 		if skipped {
 			p.skipped.Insert(node)
@@ -316,7 +320,7 @@ func (p *maintenanceProgress) remove(node string) bool {
 	found := p.nodes[node]
 	delete(p.nodes, node)
 	delete(p.failed, node)
-	if p.claims() {
+	if p.Claims() {
 		p.unreleased[node] = &nodeRelease{}
 	}
 	if found == nil {
@@ -341,7 +345,7 @@ func (p *maintenanceProgress) advance(complete bool) bool {
 	// Without nodes no entry is done: nodes that are selected later begin at this position, and
 	// not at the end of the plan.
 	// With a rollout, the nodes that wait begin at the start of the plan, each at its own pace.
-	if p.isReady() && p.drains() && len(p.nodes) > 0 && (p.rollout == nil || p.waiting.Len() == 0) {
+	if p.isReady() && p.Drains() && len(p.nodes) > 0 && (p.Rollout == nil || p.waiting.Len() == 0) {
 		next := nextPosition(p.position, p.remaining)
 		changed = changed || next != p.position
 		p.position = next
@@ -360,10 +364,10 @@ func (p *maintenanceProgress) waitsFor() []string {
 	for _, node := range p.nodes {
 		switch {
 		case node == nil || !hasPods(node.remaining, p.position):
-		case len(node.limitedBy) > 0:
-			names.Insert(node.limitedBy...)
+		case len(node.LimitedBy) > 0:
+			names.Insert(node.LimitedBy...)
 		default:
-			names.Insert(p.name) // The node is drained for this maintenance.
+			names.Insert(p.Name) // The node is drained for this maintenance.
 		}
 	}
 	return sets.List(names)
@@ -376,12 +380,12 @@ func hasPods(remaining []int, position int) bool {
 
 // decide records what was decided on a selected node. It reports whether that is the first
 // decision on a node that has joined.
-func (p *maintenanceProgress) decide(node string, decision nodeDecision) (joined bool) {
+func (p *maintenanceProgress) decide(node string, decision Decision) (joined bool) {
 	found := p.nodes[node]
 	if found == nil {
 		return false
 	}
 	joined, found.joined = found.joined, false
-	found.nodeDecision, found.decided = decision, true
+	found.Decision, found.decided = decision, true
 	return joined
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package progress
 
 import (
 	"testing"
@@ -44,42 +44,42 @@ func TestPhaseOn(t *testing.T) {
 		return &v1.MaintenanceStatus{Admissions: []v1.MaintenanceAdmission{a}}
 	}
 	targets := []v1.DrainPlanEntry{{}}
-	rollout := func(o *order) { o.rollout = &coordinationv1alpha1.NodeMaintenanceRollout{} }
-	plain := func(*order) {}
+	rollout := func(o *Spec) { o.Rollout = &coordinationv1alpha1.NodeMaintenanceRollout{} }
+	plain := func(*Spec) {}
 	for name, test := range map[string]struct {
-		change  func(*order)
+		change  func(*Spec)
 		limited bool
 		status  *v1.MaintenanceStatus
 		done    string
-		want    nodePhase
+		want    Phase
 	}{
-		"no limit":                        {plain, false, nil, "", phaseAdmitted},
-		"a budget":                        {plain, true, nil, "", phaseWaiting},
-		"a rollout":                       {rollout, false, nil, "", phaseWaiting},
-		"the stage Cordon":                {func(o *order) { rollout(o); o.stage = stageCordon }, true, nil, "", phaseAdmitted},
-		"not effective yet":               {func(o *order) { rollout(o); o.effective = false }, true, nil, "", phaseAdmitted},
-		"begun before the budget":         {plain, true, &v1.MaintenanceStatus{DrainTargets: targets}, "", phaseAdmitted},
-		"begun, and given back":           {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Unclaimed: true}, "", phaseWaiting},
-		"only cordoned before the budget": {plain, true, &v1.MaintenanceStatus{}, "", phaseWaiting},
-		"begun by another maintenance":    {rollout, false, &v1.MaintenanceStatus{DrainTargets: targets}, "", phaseWaiting},
-		"begun with another maintenance":  {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other"}}}, "", phaseWaiting},
-		"begun after another maintenance": {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other", DoneTime: &now}}}, "", phaseAdmitted},
-		"admitted":                        {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m"}), "", phaseAdmitted},
-		"another one is admitted":         {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "", phaseWaiting},
-		"returning":                       {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now}), "", phaseReturning},
-		"done":                            {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now, DoneTime: &now}), "", phaseDone},
-		"a kubelet that shuts down":       {func(o *order) { rollout(o); o.name = maintenance.ShutdownName("n") }, true, nil, "", phaseAdmitted},
-		"marked as done":                  {rollout, true, nil, "m", phaseDone},
-		"marked as done, and cordoned":    {rollout, true, &v1.MaintenanceStatus{}, "m", phaseWaiting},
-		"marked, and another one drains":  {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "m", phaseDone},
-		"marked, and another one is done": {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other", DoneTime: &now}), "m", phaseWaiting},
-		"marked for another one":          {rollout, true, nil, "other", phaseWaiting},
-		"marked, without a limit":         {plain, false, nil, "m", phaseAdmitted},
+		"no limit":                        {plain, false, nil, "", PhaseAdmitted},
+		"a budget":                        {plain, true, nil, "", PhaseWaiting},
+		"a rollout":                       {rollout, false, nil, "", PhaseWaiting},
+		"the stage Cordon":                {func(o *Spec) { rollout(o); o.Stage = stageCordon }, true, nil, "", PhaseAdmitted},
+		"not effective yet":               {func(o *Spec) { rollout(o); o.Effective = false }, true, nil, "", PhaseAdmitted},
+		"begun before the budget":         {plain, true, &v1.MaintenanceStatus{DrainTargets: targets}, "", PhaseAdmitted},
+		"begun, and given back":           {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Unclaimed: true}, "", PhaseWaiting},
+		"only cordoned before the budget": {plain, true, &v1.MaintenanceStatus{}, "", PhaseWaiting},
+		"begun by another maintenance":    {rollout, false, &v1.MaintenanceStatus{DrainTargets: targets}, "", PhaseWaiting},
+		"begun with another maintenance":  {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other"}}}, "", PhaseWaiting},
+		"begun after another maintenance": {plain, true, &v1.MaintenanceStatus{DrainTargets: targets, Admissions: []v1.MaintenanceAdmission{{MaintenanceUID: "other", DoneTime: &now}}}, "", PhaseAdmitted},
+		"admitted":                        {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m"}), "", PhaseAdmitted},
+		"another one is admitted":         {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "", PhaseWaiting},
+		"returning":                       {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now}), "", PhaseReturning},
+		"done":                            {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "m", ReturningTime: &now, DoneTime: &now}), "", PhaseDone},
+		"a kubelet that shuts down":       {func(o *Spec) { rollout(o); o.Name = maintenance.ShutdownName("n") }, true, nil, "", PhaseAdmitted},
+		"marked as done":                  {rollout, true, nil, "m", PhaseDone},
+		"marked as done, and cordoned":    {rollout, true, &v1.MaintenanceStatus{}, "m", PhaseWaiting},
+		"marked, and another one drains":  {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other"}), "m", PhaseDone},
+		"marked, and another one is done": {rollout, true, admission(v1.MaintenanceAdmission{MaintenanceUID: "other", DoneTime: &now}), "m", PhaseWaiting},
+		"marked for another one":          {rollout, true, nil, "other", PhaseWaiting},
+		"marked, without a limit":         {plain, false, nil, "m", PhaseAdmitted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLimits()
+			l := NewLimits()
 			if test.limited {
-				if _, err := l.set(limitingNodesWith("a", "b", 1)); err != nil {
+				if _, err := l.Set(limitingNodesWith("a", "b", 1)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -87,9 +87,9 @@ func TestPhaseOn(t *testing.T) {
 			if test.done != "" {
 				node.Annotations = map[string]string{coordinationv1alpha1.NodeDoneAnnotation: test.done}
 			}
-			o := &order{name: "m", uid: "m", effective: true, stage: stageDrain}
+			o := &Spec{Name: "m", UID: "m", Effective: true, Stage: stageDrain}
 			test.change(o)
-			if got := l.phaseOn(o, node); got != test.want {
+			if got := l.PhaseOn(o, node); got != test.want {
 				t.Errorf("phase %d, not %d", got, test.want)
 			}
 		})
@@ -113,31 +113,31 @@ func TestAdmissionOfANodeThatIsBack(t *testing.T) {
 		conditions []v1.NodeCondition
 		status     *v1.MaintenanceStatus
 		limited    bool
-		want       nodePhase
+		want       Phase
 	}{
-		"it is still down":       {down, admitted(plain), true, phaseAdmitted},
-		"it is back":             {ready(61), admitted(plain), true, phaseWaiting},
-		"it was back before":     {ready(60), admitted(plain), true, phaseAdmitted},
-		"a clock is ahead":       {ready(101), admitted(plain), true, phaseAdmitted},
-		"no budget has a say":    {ready(61), admitted(plain), false, phaseAdmitted},
-		"requests may have been": {ready(61), admitted(func(s *v1.MaintenanceStatus, _ *v1.MaintenanceAdmission) { s.DrainTargets = []v1.DrainPlanEntry{{}} }), true, phaseAdmitted},
+		"it is still down":       {down, admitted(plain), true, PhaseAdmitted},
+		"it is back":             {ready(61), admitted(plain), true, PhaseWaiting},
+		"it was back before":     {ready(60), admitted(plain), true, PhaseAdmitted},
+		"a clock is ahead":       {ready(101), admitted(plain), true, PhaseAdmitted},
+		"no budget has a say":    {ready(61), admitted(plain), false, PhaseAdmitted},
+		"requests may have been": {ready(61), admitted(func(s *v1.MaintenanceStatus, _ *v1.MaintenanceAdmission) { s.DrainTargets = []v1.DrainPlanEntry{{}} }), true, PhaseAdmitted},
 		"it was drained": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) {
 			a.DrainedTime = ptr.To(at(61))
-		}), true, phaseAdmitted},
-		"it has failed": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) { a.FailedTime = ptr.To(at(61)) }), true, phaseAdmitted},
+		}), true, PhaseAdmitted},
+		"it has failed": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) { a.FailedTime = ptr.To(at(61)) }), true, PhaseAdmitted},
 		"it is given back": {ready(61), admitted(func(_ *v1.MaintenanceStatus, a *v1.MaintenanceAdmission) {
 			a.ReturningTime = ptr.To(at(61))
-		}), true, phaseReturning},
+		}), true, PhaseReturning},
 	} {
-		l := newLimits()
-		l.now = func() time.Time { return start.Add(100 * time.Second) }
+		l := NewLimits()
+		l.Now = func() time.Time { return start.Add(100 * time.Second) }
 		if test.limited {
-			if _, err := l.set(limitingNodesWith("a", "b", 1)); err != nil {
+			if _, err := l.Set(limitingNodesWith("a", "b", 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": ""}}, Status: v1.NodeStatus{MaintenanceStatus: test.status, Conditions: test.conditions}}
-		if got := l.phaseOn(&order{name: "m", uid: "m", effective: true, stage: stageDrain, rollout: &coordinationv1alpha1.NodeMaintenanceRollout{}}, node); got != test.want {
+		if got := l.PhaseOn(&Spec{Name: "m", UID: "m", Effective: true, Stage: stageDrain, Rollout: &coordinationv1alpha1.NodeMaintenanceRollout{}}, node); got != test.want {
 			t.Errorf("%s: phase %d, not %d", name, got, test.want)
 		}
 	}
@@ -145,7 +145,7 @@ func TestAdmissionOfANodeThatIsBack(t *testing.T) {
 
 // Budgets are known by UID and generation: one of the same name may select other nodes.
 func TestKnownBudgets(t *testing.T) {
-	l := newLimits()
+	l := NewLimits()
 	nodeWith := func(label string) *v1.Node {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: ""}}}
 	}
@@ -160,44 +160,44 @@ func TestKnownBudgets(t *testing.T) {
 		{"changed", limitingNodesWith("c", "b", 2), true, "c"},
 		{"created again", limitingNodesWith("d", "other", 2), true, "d"},
 	} {
-		if l.haveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*step.set}) != !step.changed {
+		if l.HaveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*step.set}) != !step.changed {
 			t.Errorf("%s: it is known before: %t", step.what, step.changed)
 		}
-		if changed, err := l.set(step.set); err != nil || changed != step.changed {
+		if changed, err := l.Set(step.set); err != nil || changed != step.changed {
 			t.Errorf("%s: changed %t, error %v", step.what, changed, err)
 		}
 		for _, label := range []string{"a", "c", "d"} {
-			if got := l.limit(nodeWith(label)); got != (label == step.limits) {
+			if got := l.Selects(nodeWith(label)); got != (label == step.limits) {
 				t.Errorf("%s: a node with %s is limited: %t", step.what, label, got)
 			}
 		}
 	}
-	if !l.haveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*limitingNodesWith("d", "other", 1)}) {
+	if !l.HaveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*limitingNodesWith("d", "other", 1)}) {
 		t.Error("a later generation is known, and the list is older")
 	}
-	l.remove("b")
-	if l.limit(nodeWith("d")) || l.haveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*limitingNodesWith("d", "other", 2)}) {
+	l.Remove("b")
+	if l.Selects(nodeWith("d")) || l.HaveAll([]coordinationv1alpha1.NodeMaintenanceBudget{*limitingNodesWith("d", "other", 2)}) {
 		t.Error("a budget that is gone is known")
 	}
 }
 
 // That all budgets are known, is so for one generation of one maintenance.
 func TestCheckedMaintenances(t *testing.T) {
-	l := newLimits()
+	l := NewLimits()
 	of := func(uid types.UID, generation int64) *coordinationv1alpha1.NodeMaintenance {
 		return &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: uid, Generation: generation}}
 	}
-	l.check(of("m", 2))
+	l.MarkChecked(of("m", 2))
 	for _, test := range []struct {
 		m    *coordinationv1alpha1.NodeMaintenance
 		want bool
 	}{{of("m", 2), true}, {of("m", 3), false}, {of("m", 1), false}, {of("other", 2), false}} {
-		if got := l.isChecked(test.m); got != test.want {
+		if got := l.IsChecked(test.m); got != test.want {
 			t.Errorf("%s, generation %d: %t", test.m.UID, test.m.Generation, got)
 		}
 	}
-	l.forget("m")
-	if l.isChecked(of("m", 2)) {
+	l.Forget("m")
+	if l.IsChecked(of("m", 2)) {
 		t.Error("it is not forgotten")
 	}
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package progress
 
 import (
 	"slices"
@@ -27,33 +27,33 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// nodePhase is how far a maintenance in the stage Drain is with one node.
-type nodePhase int
+// Phase is how far a maintenance in the stage Drain is with one node.
+type Phase int
 
 const (
-	// phaseAdmitted: it may begin, or needs no admission.
-	phaseAdmitted nodePhase = iota
-	// phaseWaiting: it needs an admission. The node is announced, and nothing else is changed.
-	phaseWaiting
-	// phaseReturning: the work on the node is done. It stays unschedulable until it is healthy, but is
+	// PhaseAdmitted: it may begin, or needs no admission.
+	PhaseAdmitted Phase = iota
+	// PhaseWaiting: it needs an admission. The node is announced, and nothing else is changed.
+	PhaseWaiting
+	// PhaseReturning: the work on the node is done. It stays unschedulable until it is healthy, but is
 	// not drained.
-	phaseReturning
-	// phaseDone: the node was given back.
-	phaseDone
+	PhaseReturning
+	// PhaseDone: the node was given back.
+	PhaseDone
 )
 
-// limits says which nodes a maintenance may only drain with an admission. It is used by all workers.
-type limits struct {
+// Limits says which nodes a maintenance may only drain with an admission. It is used by all workers.
+type Limits struct {
 	lock sync.RWMutex
 	// budgets has the selectors of the NodeMaintenanceBudgets.
 	budgets map[string]limitingBudget
 	// checked has, by the names of maintenances, for which of their generations all budgets are known:
-	// see Controller.hasCurrentLimits.
+	// see hasCurrentLimits of the controller.
 	checked map[string]checkedMaintenance
-	// shutsDown reports whether the kubelet of a node has a maintenance of its own.
-	shutsDown func(node string) bool
-	// now is the clock.
-	now func() time.Time
+	// ShutsDown reports whether the kubelet of a node has a maintenance of its own.
+	ShutsDown func(node string) bool
+	// Now is the clock.
+	Now func() time.Time
 }
 
 type checkedMaintenance struct {
@@ -67,15 +67,16 @@ type limitingBudget struct {
 	selector   *maintenance.NodeMatcher
 }
 
-func newLimits() *limits {
-	return &limits{
+// NewLimits returns limits without budgets, for a cluster in which no kubelet shuts down.
+func NewLimits() *Limits {
+	return &Limits{
 		budgets: map[string]limitingBudget{}, checked: map[string]checkedMaintenance{},
-		shutsDown: func(string) bool { return false }, now: time.Now,
+		ShutsDown: func(string) bool { return false }, Now: time.Now,
 	}
 }
 
-// haveAll reports whether all of the budgets are known, or later generations of them.
-func (l *limits) haveAll(stored []coordinationv1alpha1.NodeMaintenanceBudget) bool {
+// HaveAll reports whether all of the budgets are known, or later generations of them.
+func (l *Limits) HaveAll(stored []coordinationv1alpha1.NodeMaintenanceBudget) bool {
 	l.lock.RLock()
 	defer l.lock.RUnlock()
 	return !slices.ContainsFunc(stored, func(b coordinationv1alpha1.NodeMaintenanceBudget) bool {
@@ -84,28 +85,29 @@ func (l *limits) haveAll(stored []coordinationv1alpha1.NodeMaintenanceBudget) bo
 	})
 }
 
-// check records that all budgets are known for this generation of a maintenance.
-func (l *limits) check(m *coordinationv1alpha1.NodeMaintenance) {
+// MarkChecked records that all budgets are known for this generation of a maintenance.
+func (l *Limits) MarkChecked(m *coordinationv1alpha1.NodeMaintenance) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	l.checked[m.Name] = checkedMaintenance{m.UID, m.Generation}
 }
 
-func (l *limits) isChecked(m *coordinationv1alpha1.NodeMaintenance) bool {
+// IsChecked reports whether all budgets are known for this generation of a maintenance.
+func (l *Limits) IsChecked(m *coordinationv1alpha1.NodeMaintenance) bool {
 	l.lock.RLock()
 	defer l.lock.RUnlock()
 	return l.checked[m.Name] == checkedMaintenance{m.UID, m.Generation}
 }
 
-// forget forgets a maintenance that is gone.
-func (l *limits) forget(name string) {
+// Forget forgets a maintenance that is gone.
+func (l *Limits) Forget(name string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	delete(l.checked, name)
 }
 
-// set adds a budget, and reports whether it may select other nodes than before.
-func (l *limits) set(b *coordinationv1alpha1.NodeMaintenanceBudget) (changed bool, err error) {
+// Set adds a budget, and reports whether it may select other nodes than before.
+func (l *Limits) Set(b *coordinationv1alpha1.NodeMaintenanceBudget) (changed bool, err error) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	known, found := l.budgets[b.Name]
@@ -120,15 +122,15 @@ func (l *limits) set(b *coordinationv1alpha1.NodeMaintenanceBudget) (changed boo
 	return true, err
 }
 
-// remove forgets a budget that is gone.
-func (l *limits) remove(name string) {
+// Remove forgets a budget that is gone.
+func (l *Limits) Remove(name string) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	delete(l.budgets, name)
 }
 
-// limit reports whether a budget selects the node.
-func (l *limits) limit(node *v1.Node) bool {
+// Selects reports whether a budget selects the node.
+func (l *Limits) Selects(node *v1.Node) bool {
 	l.lock.RLock()
 	defer l.lock.RUnlock()
 	for _, b := range l.budgets {
@@ -139,42 +141,42 @@ func (l *limits) limit(node *v1.Node) bool {
 	return false
 }
 
-// phaseOn returns how far the order is with a node that it selects. Without a rollout and without a
+// PhaseOn returns how far the spec is with a node that it selects. Without a rollout and without a
 // budget, nothing is recorded, and a drain that has begun without them goes on.
-func (l *limits) phaseOn(o *order, node *v1.Node) nodePhase {
-	if o.stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !o.effective {
-		return phaseAdmitted
+func (l *Limits) PhaseOn(o *Spec, node *v1.Node) Phase {
+	if o.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || !o.Effective {
+		return PhaseAdmitted
 	}
-	admission := maintenance.AdmissionOf(node, o.uid)
+	admission := maintenance.AdmissionOf(node, o.UID)
 	switch {
 	case admission != nil && admission.DoneTime != nil:
-		return phaseDone
+		return PhaseDone
 	case admission != nil && admission.ReturningTime != nil:
-		return phaseReturning
+		return PhaseReturning
 	case admission != nil && l.hasEnded(admission, node):
-		return phaseWaiting
-	case admission != nil, o.isShutdownOf(node.Name):
-		return phaseAdmitted
-	case o.rollout == nil && (l.hasBegun(o, node) || !l.limit(node)):
-		return phaseAdmitted
-	case isMarkedDone(node, o.uid) && (!maintenance.IsClaimed(node) || isStartedByAnother(node, o.uid)):
+		return PhaseWaiting
+	case admission != nil, o.IsShutdownOf(node.Name):
+		return PhaseAdmitted
+	case o.Rollout == nil && (l.DrainedBefore(o, node) || !l.Selects(node)):
+		return PhaseAdmitted
+	case IsMarkedDone(node, o.UID) && (!maintenance.IsClaimed(node) || isStartedByAnother(node, o.UID)):
 		// There is nothing to begin with. A node that is cordoned has to be given back, which another one does that
 		// has begun with it. Then this one is not waited for: a node has one mark, which that one needs as well.
-		return phaseDone
+		return PhaseDone
 	}
-	return phaseWaiting
+	return PhaseWaiting
 }
 
 // hasEnded reports whether an admission is over that was given at any number because the node was down: it is
 // Ready again, and no drain target is stored, so that no eviction was requested yet. If the nodes of an outage
 // are back before, they are decided on again: those that the budgets allow. That the node was down follows from
 // when it became Ready, for which a clock that is ahead does not count.
-func (l *limits) hasEnded(admission *v1.MaintenanceAdmission, node *v1.Node) bool {
+func (l *Limits) hasEnded(admission *v1.MaintenanceAdmission, node *v1.Node) bool {
 	if admission.DrainedTime != nil || admission.FailedTime != nil || hasTargets(node) {
 		return false
 	}
 	since := readySince(node)
-	return since.After(admission.AdmittedTime.Time) && !since.After(l.now()) && l.limit(node)
+	return since.After(admission.AdmittedTime.Time) && !since.After(l.Now()) && l.Selects(node)
 }
 
 // hasTargets reports whether the status of the node has drain targets.
@@ -194,13 +196,13 @@ func readySince(node *v1.Node) time.Time {
 
 // isSkipped reports whether a node in the phase Returning or Done was completed before it was drained: its pods
 // may run.
-func isSkipped(o *order, node *v1.Node) bool {
-	admission := maintenance.AdmissionOf(node, o.uid)
+func isSkipped(o *Spec, node *v1.Node) bool {
+	admission := maintenance.AdmissionOf(node, o.UID)
 	return admission == nil || admission.DrainedTime == nil
 }
 
-// isMarkedDone reports whether somebody has said that the work of the maintenance on the node is done.
-func isMarkedDone(node *v1.Node, uid types.UID) bool {
+// IsMarkedDone reports whether somebody has said that the work of the maintenance on the node is done.
+func IsMarkedDone(node *v1.Node, uid types.UID) bool {
 	return node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] == string(uid)
 }
 
@@ -211,8 +213,8 @@ func isStartedByAnother(node *v1.Node, uid types.UID) bool {
 	})
 }
 
-// hasBegun reports whether a maintenance without a rollout has begun with the node, and not another one or
+// DrainedBefore reports whether a maintenance without a rollout has begun with the node, and not another one or
 // its kubelet: when these end, budgets decide on what comes next.
-func (l *limits) hasBegun(o *order, node *v1.Node) bool {
-	return maintenance.IsDrainedFor(node, o.uid) && !l.shutsDown(node.Name)
+func (l *Limits) DrainedBefore(o *Spec, node *v1.Node) bool {
+	return maintenance.IsDrainedFor(node, o.UID) && !l.ShutsDown(node.Name)
 }

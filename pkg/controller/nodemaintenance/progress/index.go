@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package progress
 
 import (
 	"iter"
@@ -53,11 +53,11 @@ func (x index[K]) setAll(keys iter.Seq[K], name string, found bool) {
 // replace stores the progress of the maintenance with that name, or removes it if it is nil. It
 // returns the nodes of the earlier and of this progress. No other method changes the entries of
 // the store.
-func (s *progressStore) replace(name string, fresh *maintenanceProgress) sets.Set[string] {
+func (s *Store) replace(name string, fresh *maintenanceProgress) sets.Set[string] {
 	affected := sets.New[string]()
 	if known := s.maintenances[name]; known != nil {
 		affected = known.all()
-		s.bySelector.setAll(known.selector.Keys(), name, false)
+		s.bySelector.setAll(known.Selector.Keys(), name, false)
 		s.byNode.setAll(maps.Keys(affected), name, false)
 	}
 	if fresh == nil {
@@ -65,19 +65,19 @@ func (s *progressStore) replace(name string, fresh *maintenanceProgress) sets.Se
 		return affected
 	}
 	s.maintenances[name] = fresh
-	s.bySelector.setAll(fresh.selector.Keys(), name, true)
+	s.bySelector.setAll(fresh.Selector.Keys(), name, true)
 	s.byNode.setAll(maps.Keys(fresh.all()), name, true)
 	return affected.Union(fresh.all())
 }
 
 // reindex has to follow each change of the nodes of a progress, whether they are worked on, wait, are
 // done, or have to be released.
-func (s *progressStore) reindex(node string, p *maintenanceProgress) {
-	s.byNode.set(node, p.name, p.has(node))
+func (s *Store) reindex(node string, p *maintenanceProgress) {
+	s.byNode.set(node, p.Name, p.has(node))
 }
 
 // having returns the maintenances that have selected the node or have to release it.
-func (s *progressStore) having(node string) iter.Seq[*maintenanceProgress] {
+func (s *Store) having(node string) iter.Seq[*maintenanceProgress] {
 	return func(yield func(*maintenanceProgress) bool) {
 		for name := range s.byNode[node] {
 			if !yield(s.maintenances[name]) {
@@ -87,9 +87,9 @@ func (s *progressStore) having(node string) iter.Seq[*maintenanceProgress] {
 	}
 }
 
-// releasing returns the maintenances that have to release the node, and whose order is not newer
+// releasing returns the maintenances that have to release the node, and whose spec is not newer
 // than the revision.
-func (s *progressStore) releasing(node string, revision int) iter.Seq[*maintenanceProgress] {
+func (s *Store) releasing(node string, revision int) iter.Seq[*maintenanceProgress] {
 	return func(yield func(*maintenanceProgress) bool) {
 		for p := range s.having(node) {
 			if p.unreleased[node] != nil && p.revision <= revision && !yield(p) {
@@ -99,17 +99,17 @@ func (s *progressStore) releasing(node string, revision int) iter.Seq[*maintenan
 	}
 }
 
-// candidates returns the orders that may select the node, which include all that do.
-func (s *progressStore) candidates(node *v1.Node) []order {
+// candidates returns the specs that may select the node, which include all that do.
+func (s *Store) candidates(node *v1.Node) []Spec {
 	names := sets.New[string]()
 	for key := range maintenance.NodeKeysOf(node) {
 		for name := range s.bySelector[key] {
 			names.Insert(name)
 		}
 	}
-	orders := make([]order, 0, len(names))
+	specs := make([]Spec, 0, len(names))
 	for name := range names {
-		orders = append(orders, s.maintenances[name].order)
+		specs = append(specs, s.maintenances[name].Spec)
 	}
-	return orders
+	return specs
 }
