@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // Absence is that nobody runs an interceptor.
@@ -116,7 +117,7 @@ func (c *Controller) whyUnstopped(pod *v1.Pod) string {
 			return absence.Why
 		}
 		if node, err := c.nodeLister.Get(pod.Spec.NodeName); err == nil && !maintenance.StopsStaticPods(node) {
-			return kubeletAbsent
+			return status.KubeletAbsent
 		}
 	}
 	return ""

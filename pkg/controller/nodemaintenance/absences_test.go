@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 const gateOff = "feature gate NodeMaintenanceAwareDaemonSet of the kube-controller-manager is off"
@@ -49,13 +50,13 @@ func (f *fixture) expectCondition(when, want string, skipped int32, nodes ...str
 	if got := f.conditionOf("m", coordinationv1alpha1.NodeMaintenanceConditionDrained); got != want {
 		f.t.Errorf("%s: %q, want %q", when, got, want)
 	}
-	if status := m.Status.DrainStatus; status.SkippedPods != skipped || status.BlockedPods != 0 || isDrained(&m.Status) && len(status.Blockers) > 0 {
-		f.t.Errorf("%s: %d pods stay, want %d; blockers %+v", when, status.SkippedPods, skipped, status.Blockers)
+	if stored := m.Status.DrainStatus; stored.SkippedPods != skipped || stored.BlockedPods != 0 || status.IsDrained(&m.Status) && len(stored.Blockers) > 0 {
+		f.t.Errorf("%s: %d pods stay, want %d; blockers %+v", when, stored.SkippedPods, skipped, stored.Blockers)
 	}
 	for _, name := range nodes {
 		node := f.node(name)
 		for _, c := range node.Status.Conditions {
-			if c.Type == v1.NodeDrained && (c.Status == v1.ConditionTrue) != isDrained(&m.Status) {
+			if c.Type == v1.NodeDrained && (c.Status == v1.ConditionTrue) != status.IsDrained(&m.Status) {
 				f.t.Errorf("%s: node %s is drained: %s", when, name, c.Status)
 			}
 		}
@@ -113,7 +114,7 @@ func TestPartOfTheKubeletChanges(t *testing.T) {
 	f.expectCondition("off", staying, 1, "n")
 	f.declare("n", maintenance.KubeletFeature)
 	f.settle()
-	if !f.asksFor(static) || isDrained(&f.maintenance("m").Status) {
+	if !f.asksFor(static) || status.IsDrained(&f.maintenance("m").Status) {
 		t.Error("on: the static pod was not asked, or does not count")
 	}
 	f.declare("n")
@@ -147,7 +148,7 @@ func TestKubeletsMayNotReport(t *testing.T) {
 	f.expectCondition("denied", "True Drained: No pod is left on 1 node. 1 static pod stays, which nobody stops: "+why+".", 1, "n")
 	f.absences.Clear(coordinationv1alpha1.EvictionInterceptorKubelet)
 	f.settle()
-	if !f.asksFor(static) || isDrained(&f.maintenance("m").Status) {
+	if !f.asksFor(static) || status.IsDrained(&f.maintenance("m").Status) {
 		t.Error("allowed: the static pod was not asked, or does not count")
 	}
 }
@@ -173,7 +174,7 @@ func TestPartOfDaemonSetsChanges(t *testing.T) {
 	f.expectCondition("off", "True Drained: No pod is left on 1 node. 1 DaemonSet pod stays, which nobody stops: "+gateOff+".", 1, "n")
 	f.absences.Clear(coordinationv1alpha1.EvictionInterceptorDaemonSet)
 	f.settle()
-	if !f.asksFor(agent) || isDrained(&f.maintenance("m").Status) {
+	if !f.asksFor(agent) || status.IsDrained(&f.maintenance("m").Status) {
 		t.Error("on: the DaemonSet pod was not asked, or does not count")
 	}
 }

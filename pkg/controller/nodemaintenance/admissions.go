@@ -41,6 +41,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/clock"
 )
 
@@ -336,7 +337,7 @@ func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinat
 	before, now := *changed, s.clock.Now()
 	if sums, waiting, known := s.progress.Summarize(changed.Name); known {
 		s.enqueueNodes(waiting)
-		changed.Status = *computeStatus(&before, &sums, now)
+		changed.Status = *status.Compute(&before, &sums, now)
 	}
 	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
 	if err != nil {
@@ -426,12 +427,12 @@ func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.Maintenanc
 		if !inTime() {
 			return errTooLate
 		}
-		status := node.Status.MaintenanceStatus.DeepCopy()
-		if status == nil {
-			status = &v1.MaintenanceStatus{Unclaimed: true}
+		desired := node.Status.MaintenanceStatus.DeepCopy()
+		if desired == nil {
+			desired = &v1.MaintenanceStatus{Unclaimed: true}
 		}
-		status.Admissions = append(status.Admissions, added...)
-		err := w.patchNodeStatus(ctx, node, status, ownConditions(node.Status.Conditions))
+		desired.Admissions = append(desired.Admissions, added...)
+		err := w.patchNodeStatus(ctx, node, desired, status.OwnConditions(node.Status.Conditions))
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -38,6 +38,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -121,8 +122,8 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Second)
-	status := f.maintenance("m").Status
-	since := status.DrainStatus.Blockers[0].SinceTime
+	stored := f.maintenance("m").Status
+	since := stored.DrainStatus.Blockers[0].SinceTime
 	want := []coordinationv1alpha1.DrainBlocker{{
 		Cause: coordinationv1alpha1.DrainBlockerRequestFailed, Name: "default", Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Namespace", Name: "default"},
 		PodCount: 1, NodeCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: pods[0].Name}}, SinceTime: since,
@@ -130,15 +131,15 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 			pods[0].Name, pods[0].UID),
 	}, {
 		Cause: coordinationv1alpha1.DrainBlockerEvicting, PodCount: 1, NodeCount: 1, Pods: []coordinationv1alpha1.DrainBlockerPod{{Namespace: "default", Name: pods[1].Name}},
-		SinceTime: status.DrainStatus.Blockers[1].SinceTime, Message: "1 pod is being evicted",
+		SinceTime: stored.DrainStatus.Blockers[1].SinceTime, Message: "1 pod is being evicted",
 	}}
-	if diff := cmp.Diff(want, status.DrainStatus.Blockers); diff != "" {
+	if diff := cmp.Diff(want, stored.DrainStatus.Blockers); diff != "" {
 		t.Errorf("blockers (-want, +got):\n%s", diff)
 	}
-	drained := findDrained(&status)
-	if status.DrainStatus.BlockedPods != 1 || status.DrainStatus.BlockerCount != 2 || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked ||
+	drained := status.FindDrained(&stored)
+	if stored.DrainStatus.BlockedPods != 1 || stored.DrainStatus.BlockerCount != 2 || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked ||
 		!strings.Contains(drained.Message, "cannot get an EvictionRequest") {
-		t.Errorf("status %+v, condition %+v", status.DrainStatus, drained)
+		t.Errorf("status %+v, condition %+v", stored.DrainStatus, drained)
 	}
 	f.expectBlockedPods("n", 1)
 	if got := f.progress.Count(f.clock.Now()).BlockedPods; got[maintenance.HoldRequestFailed] != 1 {
@@ -156,9 +157,9 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	expectRetries(t, refused.attempts)
 	refused.err = allowed
 	f.run(pace.MaxRetry)
-	status = f.maintenance("m").Status
-	if status.DrainStatus.BlockedPods != 0 || status.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
-		t.Errorf("after the retry: status %+v, failures %v", status.DrainStatus, f.failures.nodes)
+	stored = f.maintenance("m").Status
+	if stored.DrainStatus.BlockedPods != 0 || stored.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
+		t.Errorf("after the retry: status %+v, failures %v", stored.DrainStatus, f.failures.nodes)
 	}
 	f.expectBlockedPods("n", 0)
 }
@@ -318,8 +319,8 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(5 * time.Minute)
-	status := f.maintenance("m").Status
-	since := status.DrainStatus.Blockers[0].SinceTime
+	stored := f.maintenance("m").Status
+	since := stored.DrainStatus.Blockers[0].SinceTime
 	message := "2 nodes cannot be cordoned (setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no)"
 	want := coordinationv1alpha1.DrainStatus{
 		PodsPendingEvictionRequest: 1, DrainMessage: "Draining", DrainPlanPosition: ptr.To[int32](0), DrainedNodes: 1, BlockerCount: 1,
@@ -328,10 +329,10 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 			Object: &coordinationv1alpha1.DrainBlockerObject{Kind: "Node", Name: "bad"},
 		}},
 	}
-	if diff := cmp.Diff(want, status.DrainStatus); diff != "" {
+	if diff := cmp.Diff(want, stored.DrainStatus); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	drained := findDrained(&status)
+	drained := status.FindDrained(&stored)
 	if drained.Status != metav1.ConditionFalse || drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.HasSuffix(drained.Message, strings.Replace(message, "(", fmt.Sprintf("(since %s, ", since.UTC().Format(time.RFC3339)), 1)+": bad, worse.") ||
 		!strings.Contains(drained.Message, "2 of 3 nodes not cordoned.") {
 		t.Errorf("condition %+v", drained)
@@ -443,7 +444,7 @@ func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.settle()
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Fatalf("not drained: %+v", m.Status)
 	}
 	refused := f.refuse("patch", "nodes", "", webhook)
@@ -452,7 +453,7 @@ func TestDrainedNodeThatCannotBeCordonedAgain(t *testing.T) {
 	f.update(node)
 	f.createPods(1, "n", 0)
 	f.run(time.Minute)
-	if m := f.maintenance("m"); isDrained(&m.Status) || m.Status.DrainStatus.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed {
+	if m := f.maintenance("m"); status.IsDrained(&m.Status) || m.Status.DrainStatus.Blockers[0].Cause != coordinationv1alpha1.DrainBlockerCordonFailed {
 		t.Errorf("maintenance %+v", m.Status)
 	}
 	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
@@ -481,11 +482,11 @@ func TestContestedNodeIsNotDrained(t *testing.T) {
 		f.run(2 * time.Second)
 	}
 	m := f.maintenance("m")
-	if isDrained(&m.Status) || !strings.HasPrefix(findDrained(&m.Status).Message, "1 of 1 node not cordoned. 1 node cannot be cordoned (since ") || m.Status.DrainStatus.DrainMessage != "Draining" {
+	if status.IsDrained(&m.Status) || !strings.HasPrefix(status.FindDrained(&m.Status).Message, "1 of 1 node not cordoned. 1 node cannot be cordoned (since ") || m.Status.DrainStatus.DrainMessage != "Draining" {
 		t.Errorf("status %+v", m.Status)
 	}
 	f.settle()
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("in the end: %+v", m.Status)
 	}
 }
@@ -547,13 +548,13 @@ func TestReplacedWhileItIsCompleted(t *testing.T) {
 	replace := func() { f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil }) }
 	replace()
 	f.run(time.Minute)
-	if m := f.maintenance("m"); !progress.HasFinalizer(m) || hasCompleted(&m.Status) {
+	if m := f.maintenance("m"); !progress.HasFinalizer(m) || status.HasCompleted(&m.Status) {
 		t.Errorf("finalizers %q, conditions %+v", m.Finalizers, m.Status.Conditions)
 	}
 	refused.err = allowed
 	f.settle()
 	m, node := f.maintenance("m"), f.node("n")
-	if progress.HasFinalizer(m) || !hasCompleted(&m.Status) || node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+	if progress.HasFinalizer(m) || !status.HasCompleted(&m.Status) || node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
 		t.Errorf("not completed: finalizers %q, conditions %+v, node %+v", m.Finalizers, m.Status.Conditions, node)
 	}
 	replace()

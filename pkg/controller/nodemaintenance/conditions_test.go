@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/test/utils/kstatus"
 	"k8s.io/utils/ptr"
 )
@@ -75,7 +76,7 @@ func (s *advanceStory) expect(moment, want, says string) {
 	if got != want || !strings.HasPrefix(told, says) {
 		s.t.Errorf("%s: %s, want %s %q: Reconciling is %q, Stalled %q", moment, got, want, says, reconciling, stalled)
 	}
-	if c := findCondition(&m.Status, conditionReconciling); c != nil && c.ObservedGeneration != m.Generation {
+	if c := status.FindCondition(&m.Status, conditionReconciling); c != nil && c.ObservedGeneration != m.Generation {
 		s.t.Errorf("%s: Reconciling is of generation %d, not %d", moment, c.ObservedGeneration, m.Generation)
 	}
 }
@@ -100,7 +101,7 @@ func testAdvanceOfADrain(t *testing.T, cases map[string]kstatus.Case) {
 	s.setStage("m", stageDrain)
 	s.run(10 * time.Second)
 	s.expect("frozen", "InProgress", "WaitingForAdmission: 0 of 3 nodes drained. 3 of 3 nodes waiting.")
-	if got := s.maintenance("m").Status.DrainStatus.DrainMessage; got != messageWaiting {
+	if got := s.maintenance("m").Status.DrainStatus.DrainMessage; got != status.MessageWaiting {
 		t.Errorf("a maintenance that has begun with no node says %q", got)
 	}
 	s.changeLimit("pool", func(b *coordinationv1alpha1.NodeMaintenanceBudgetSpec) {
@@ -157,11 +158,11 @@ func testAdvanceOfABlockedDrain(t *testing.T, cases map[string]kstatus.Case) {
 	s.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	s.run(time.Minute)
 	s.expect("blocked for a minute", "InProgress", "Blocked: 0 of 2 nodes drained. 2 pods left on 2 of 2 nodes.")
-	s.run(stalledAfter)
+	s.run(status.StalledAfter)
 	s.expect("blocked for long", "Failed", "Blocked: 2 pods in namespace default cannot get an EvictionRequest")
 	stalledSince := func() metav1.Time {
 		m := s.maintenance("m")
-		return findCondition(&m.Status, conditionStalled).LastTransitionTime
+		return status.FindCondition(&m.Status, conditionStalled).LastTransitionTime
 	}
 	since := stalledSince()
 	s.restart()
@@ -186,7 +187,7 @@ func testAdvanceOfABlockedEnd(t *testing.T, cases map[string]kstatus.Case) {
 	s.setStage("m", stageComplete)
 	s.run(time.Minute)
 	s.expect("releasing nodes", "InProgress", "ReleasingNodes: ")
-	s.run(stalledAfter)
+	s.run(status.StalledAfter)
 	s.expect("cannot release nodes", "Failed", "Blocked: 1 pod in namespace default still has an eviction request that cannot be withdrawn")
 	if got := s.conditionOf("m", conditionCompleted); got != "" {
 		t.Errorf("completed although a request is not withdrawn: %q", got)
@@ -203,7 +204,7 @@ func testAdvanceOfACordon(t *testing.T, cases map[string]kstatus.Case) {
 	s.createMaintenance("m", stageCordon, "a")
 	s.run(time.Minute)
 	s.expect("cordoning", "InProgress", "Cordoning: 2 of 2 nodes not cordoned.")
-	s.run(stalledAfter)
+	s.run(status.StalledAfter)
 	s.expect("cannot cordon", "Failed", "Blocked: 2 nodes cannot be cordoned")
 	refused.err = allowed
 	s.run(2 * pace.MaxRetry)

@@ -30,6 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // cordonWrite is a write of spec.unschedulable that a node needs.
@@ -45,9 +46,9 @@ type cordonWrite struct {
 func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.Duration) {
 	node := s.node
 	switch {
-	case s.view.claimed() && !node.Spec.Unschedulable:
+	case s.view.Claimed() && !node.Spec.Unschedulable:
 		// A node that could not be cordoned yet was not uncordoned by another client.
-		needed = &cordonWrite{writeKey{writeCordon, node.UID}, maintenance.IsClaimed(node) && !c.hasUncordoned(node) && !s.view.cordonRefused}
+		needed = &cordonWrite{writeKey{writeCordon, node.UID}, maintenance.IsClaimed(node) && !c.hasUncordoned(node) && !s.view.CordonRefused}
 	case c.mustUncordon(node, s.view):
 		needed = &cordonWrite{writeKey: writeKey{writeUncordon, node.UID}}
 	default:
@@ -80,8 +81,8 @@ func (c *Controller) noteDeselected(node *v1.Node, specs []progress.Spec, desele
 
 // reclaimWait returns the delay before a node may be claimed again that others select and deselect again and again; 0
 // if it is claimed already, or not to be.
-func (c *Controller) reclaimWait(node *v1.Node, view *nodeView, now time.Time) time.Duration {
-	if !view.claimed() || node.Spec.Unschedulable || maintenance.IsClaimed(node) && !c.hasUncordoned(node) {
+func (c *Controller) reclaimWait(node *v1.Node, view *status.View, now time.Time) time.Duration {
+	if !view.Claimed() || node.Spec.Unschedulable || maintenance.IsClaimed(node) && !c.hasUncordoned(node) {
 		return 0
 	}
 	return c.pacer.AfterRevert(pace.RevertedSelection, node.Name, now)
@@ -134,12 +135,12 @@ func (c *Controller) cordon(ctx context.Context, s *nodeSync, write *cordonWrite
 	c.enqueueAfterWrite(node)
 	c.failures.succeeded(node.Name, write.writeKey)
 	if !write.again {
-		c.events.cordoned(node, s.view.claiming)
+		c.events.cordoned(node, s.view.Claiming)
 		return nil
 	}
 	metrics.CountContestedCordon()
 	if c.pacer.Rewrote(pace.RevertedCordon, node.Name, c.earlierSince(node.Name, writeCordon, ""), s.now) {
-		c.events.contested(node, s.view.claiming)
+		c.events.contested(node, s.view.Claiming)
 	}
 	return nil
 }
@@ -242,8 +243,8 @@ func (c *Controller) isCordonRefused(node *v1.Node) bool {
 }
 
 // mustUncordon reports whether the node has to be made schedulable.
-func (c *Controller) mustUncordon(node *v1.Node, view *nodeView) bool {
-	return !view.claimed() && !view.keepsCordon && c.isOwnCordon(node)
+func (c *Controller) mustUncordon(node *v1.Node, view *status.View) bool {
+	return !view.Claimed() && !view.KeepsCordon && c.isOwnCordon(node)
 }
 
 // isOwnCordon reports whether the node may be unschedulable because of this controller: the status of
@@ -288,7 +289,7 @@ func (c *Controller) forgetOwnCordon(s *nodeSync) {
 	}
 	published := own.unschedulable == maintenance.IsClaimed(s.node)
 	reverted := own.unschedulable && !s.node.Spec.Unschedulable
-	claimedAgain := !own.unschedulable && s.view.claimed() && c.reclaimWait(s.node, s.view, s.now) == 0
+	claimedAgain := !own.unschedulable && s.view.Claimed() && c.reclaimWait(s.node, s.view, s.now) == 0
 	if published || reverted || claimedAgain {
 		c.ownCordons.Delete(s.node.Name)
 	}

@@ -108,9 +108,6 @@ limitations under the License.
 //     the cache has all writes. A write whose answer was lost is found by its watch event, and withdrawn.
 //
 // Result:
-//   - Drained is True only if no pod is left on any selected node, all of them are stored as unschedulable, and at
-//     least one is selected. It is about the generation that it names: while a drain has not counted all nodes of
-//     a new selector, the stored status stays, with its generation.
 //   - A node is uncordoned only when the last maintenance that claims it ends, and only if this controller has
 //     cordoned it. A claimed node that someone has uncordoned is cordoned again only as it was read: a controller
 //     that knows more may have released it.
@@ -120,8 +117,6 @@ limitations under the License.
 //     30 seconds. A completion also names what it waits for on nodes that it does not select any more, or that are
 //     gone. A node that cannot be cordoned keeps its targets, and no further eviction of its pods is requested. A
 //     taint delays only the end of its maintenance.
-//   - Messages change only when something happens: names are sorted and truncated, times are absolute. They name
-//     the maintenances that keep a node below what its oldest one allows.
 //
 // Cost:
 //   - Progress is current: neither the status of a maintenance nor the metrics wait for the writes that thousands
@@ -184,7 +179,7 @@ limitations under the License.
 //   - Pods that nobody stops are like skipped ones to each maintenance, as with kubectl drain --ignore-daemonsets
 //     (absences.go). Kubelets declare in status.declaredFeatures that they stop static pods; those of the fork on
 //     an older base cannot declare it, and are assumed to.
-//   - spec.drainedWhen waits for VolumeAttachments but those of pods that stay, since emptiedTime in the status of
+//   - spec.drainedWhen waits for VolumeAttachments but those of pods that stay, since EmptiedTime in the status of
 //     the node. The condition Drained of a node is True when it is drained for all of its maintenances.
 //
 // # Escalation
@@ -228,7 +223,7 @@ limitations under the License.
 //	event_handlers.go              which event enqueues which node or maintenance
 //	node_sync.go                   one node: its phases, in order, and the writes to it
 //	node_facts.go                  what the caches say about it and its pods
-//	node_view.go, node_status.go   what is decided, and the status that says so
+//	node_view.go                   what is decided
 //	node_admission.go              when a maintenance has begun with it, drained it, and is done
 //	cordon.go, taint.go            when it is cordoned and uncordoned, and has the taint planned
 //	request_sync.go                one pod: request its eviction, or withdraw
@@ -241,11 +236,8 @@ limitations under the License.
 //	request_queue.go               which of these writes is next, with shares for maintenances and
 //	                               namespaces
 //	maintenance_sync.go            one maintenance: finalizer, stage, status
-//	maintenance_status.go          its desired status; pure functions
+//	status/                        what the statuses of maintenances and nodes say; pure functions
 //	policies.go, absences.go       which pods stay: policies skip them, or nobody stops them
-//	conditions.go                  Reconciling, Stalled and Completed, for tools that know no maintenances
-//	rollout_status.go              the part of its status about a rollout
-//	status_text.go                 messages and sentences of statuses and events; pure functions
 //	progress/                      how far it is, and which pods of a node may leave
 //	current_limits.go              whether the cache has all budgets that keep it from beginning with nodes
 //	admissions.go, rollout/        with which nodes those begin next that may have to wait

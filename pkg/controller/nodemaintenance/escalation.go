@@ -32,6 +32,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -71,7 +72,7 @@ func namesOf(specs []*progress.Spec) string {
 	for _, o := range specs {
 		names = append(names, o.Name)
 	}
-	return joinNames(names)
+	return status.JoinNames(names)
 }
 
 // escalationOf returns what the escalations of the maintenances mean for a pod.
@@ -182,19 +183,19 @@ func hasBegun(a *v1.MaintenanceAdmission, actions []v1.MaintenanceEscalation, du
 // addEscalation adds what the escalations of the maintenances have come to on the node. Pods that are
 // deleted now are within the targets, wherever the plans have them: so their DaemonSets do not
 // replace them.
-func (s *nodeSync) addEscalation(view *nodeView) {
+func (s *nodeSync) addEscalation(view *status.View) {
 	for i := range s.facts.pods {
 		pod := &s.facts.pods[i]
 		if maintenance.IsEscalated(pod.Pod, pod.request) {
-			view.escalated++
+			view.Escalated++
 		}
 		if pod.escalation == "" {
 			continue
 		}
-		if view.escalation == "" || maintenance.EscalatesTo(pod.escalation, view.escalation) {
-			view.escalation = pod.escalation
+		if view.Escalation == "" || maintenance.EscalatesTo(pod.escalation, view.Escalation) {
+			view.Escalation = pod.escalation
 		}
-		if !maintenance.EscalatesTo(pod.escalation, v1.MaintenanceEscalationIgnoreBudgets) || view.targets.Take(pod.Pod) || !s.mayRaise(view) {
+		if !maintenance.EscalatesTo(pod.escalation, v1.MaintenanceEscalationIgnoreBudgets) || view.Targets.Take(pod.Pod) || !s.mayRaise(view) {
 			continue
 		}
 		var enough []maintenance.Targets
@@ -203,27 +204,27 @@ func (s *nodeSync) addEscalation(view *nodeView) {
 				enough = append(enough, o.Plan.TargetsAt(min(o.Plan.EntryFor(pod.Pod), o.Plan.Len()-1)))
 			}
 		}
-		view.targets = view.targets.RaisedTo(maintenance.LeastPowerful(enough...))
+		view.Targets = view.Targets.RaisedTo(maintenance.LeastPowerful(enough...))
 	}
 }
 
 // mayRaise reports whether further pods may be taken from the node.
-func (s *nodeSync) mayRaise(view *nodeView) bool {
-	return !view.cordonRefused && !s.facts.awaitsFinalizers
+func (s *nodeSync) mayRaise(view *status.View) bool {
+	return !view.CordonRefused && !s.facts.awaitsFinalizers
 }
 
 // escalate returns an admission with what the escalation of its maintenance has come to, and with its
 // clock: it stands still while pods are left of which none may leave, because other maintenances are
 // not as far.
-func (s *nodeSync) escalate(view *nodeView, o *progress.Spec, next *v1.MaintenanceAdmission) {
+func (s *nodeSync) escalate(view *status.View, o *progress.Spec, next *v1.MaintenanceAdmission) {
 	if o.Escalation.IsEmpty() || !o.Drains() {
 		return
 	}
 	now := metav1.NewTime(s.now.Truncate(time.Second))
-	if view.escalation != "" && (next.Escalation == "" || !maintenance.EscalatesTo(next.Escalation, view.escalation)) {
-		next.Escalation, next.EscalationTime = view.escalation, &now
+	if view.Escalation != "" && (next.Escalation == "" || !maintenance.EscalatesTo(next.Escalation, view.Escalation)) {
+		next.Escalation, next.EscalationTime = view.Escalation, &now
 	}
-	switch waits := view.drains() && s.facts.isLeftFor(o.Name) && !view.state.Draining && s.mayRaise(view); {
+	switch waits := view.Drains() && s.facts.isLeftFor(o.Name) && !view.State.Draining && s.mayRaise(view); {
 	case waits && next.WaitingTime == nil:
 		next.WaitingTime = &now
 	case !waits && next.WaitingTime != nil:
@@ -359,7 +360,7 @@ func escalationMessage(node *v1.Node, specs []progress.Spec, now time.Time) stri
 		}
 	}
 	return fmt.Sprintf("spec.escalation of NodeMaintenance %s, %v after it began with node %s",
-		joinNames(drainingNames(specs)), longest.Truncate(time.Second), node.Name)
+		status.JoinNames(drainingNames(specs)), longest.Truncate(time.Second), node.Name)
 }
 
 // skippedCondition is the condition of a request whose interceptors are passed over.

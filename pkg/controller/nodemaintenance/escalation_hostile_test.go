@@ -32,6 +32,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -263,7 +264,7 @@ func TestEscalationOnce(t *testing.T) {
 	f.restart()
 	f.run(time.Hour)
 	f.expectActs("after a restart", pod, want...)
-	if m := f.maintenance("m"); isDrained(&m.Status) || m.Status.DrainStatus.EscalatedPods != 1 {
+	if m := f.maintenance("m"); status.IsDrained(&m.Status) || m.Status.DrainStatus.EscalatedPods != 1 {
 		t.Errorf("unexpected status: %+v", m.Status)
 	}
 }

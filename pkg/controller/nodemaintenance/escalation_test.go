@@ -36,6 +36,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -437,27 +438,27 @@ func TestEscalate(t *testing.T) {
 	left, leaving := progress.DrainState{Left: true}, progress.DrainState{Left: true, Draining: true}
 	for name, test := range map[string]struct {
 		before v1.MaintenanceAdmission
-		view   nodeView
+		view   status.View
 		// finalizers is whether the maintenance waits until it has its finalizer.
 		finalizers bool
 		want       v1.MaintenanceAdmission
 	}{
-		"nothing":          {v1.MaintenanceAdmission{}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{}},
-		"the first action": {v1.MaintenanceAdmission{}, nodeView{state: leaving, escalation: skipInterceptors}, false, v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(0)}},
-		"a stronger one": {v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(9)}, nodeView{state: leaving, escalation: ignoreBudgets}, false,
+		"nothing":          {v1.MaintenanceAdmission{}, status.View{State: leaving}, false, v1.MaintenanceAdmission{}},
+		"the first action": {v1.MaintenanceAdmission{}, status.View{State: leaving, Escalation: skipInterceptors}, false, v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(0)}},
+		"a stronger one": {v1.MaintenanceAdmission{Escalation: skipInterceptors, EscalationTime: ago(9)}, status.View{State: leaving, Escalation: ignoreBudgets}, false,
 			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(0)}},
-		"the same": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, nodeView{state: leaving, escalation: ignoreBudgets}, false,
+		"the same": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, status.View{State: leaving, Escalation: ignoreBudgets}, false,
 			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}},
-		"a weaker one": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, nodeView{state: leaving, escalation: skipInterceptors}, false,
+		"a weaker one": {v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}, status.View{State: leaving, Escalation: skipInterceptors}, false,
 			v1.MaintenanceAdmission{Escalation: ignoreBudgets, EscalationTime: ago(9)}},
-		"it begins to wait":           {v1.MaintenanceAdmission{WaitedSeconds: 5}, nodeView{state: left}, false, v1.MaintenanceAdmission{WaitedSeconds: 5, WaitingTime: ago(0)}},
-		"it waits":                    {v1.MaintenanceAdmission{WaitingTime: ago(7)}, nodeView{state: left}, false, v1.MaintenanceAdmission{WaitingTime: ago(7)}},
-		"it has waited":               {v1.MaintenanceAdmission{WaitingTime: ago(7)}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
-		"it has waited twice":         {v1.MaintenanceAdmission{WaitingTime: ago(7), WaitedSeconds: 5}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 12}},
-		"the clock was set back":      {v1.MaintenanceAdmission{WaitingTime: ago(-7), WaitedSeconds: 5}, nodeView{state: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 5}},
-		"no pod is left":              {v1.MaintenanceAdmission{WaitingTime: ago(7)}, nodeView{}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
-		"the node cannot be cordoned": {v1.MaintenanceAdmission{}, nodeView{state: left, cordonRefused: true}, false, v1.MaintenanceAdmission{}},
-		"without its finalizer":       {v1.MaintenanceAdmission{}, nodeView{state: left}, true, v1.MaintenanceAdmission{}},
+		"it begins to wait":           {v1.MaintenanceAdmission{WaitedSeconds: 5}, status.View{State: left}, false, v1.MaintenanceAdmission{WaitedSeconds: 5, WaitingTime: ago(0)}},
+		"it waits":                    {v1.MaintenanceAdmission{WaitingTime: ago(7)}, status.View{State: left}, false, v1.MaintenanceAdmission{WaitingTime: ago(7)}},
+		"it has waited":               {v1.MaintenanceAdmission{WaitingTime: ago(7)}, status.View{State: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
+		"it has waited twice":         {v1.MaintenanceAdmission{WaitingTime: ago(7), WaitedSeconds: 5}, status.View{State: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 12}},
+		"the clock was set back":      {v1.MaintenanceAdmission{WaitingTime: ago(-7), WaitedSeconds: 5}, status.View{State: leaving}, false, v1.MaintenanceAdmission{WaitedSeconds: 5}},
+		"no pod is left":              {v1.MaintenanceAdmission{WaitingTime: ago(7)}, status.View{}, false, v1.MaintenanceAdmission{WaitedSeconds: 7}},
+		"the node cannot be cordoned": {v1.MaintenanceAdmission{}, status.View{State: left, CordonRefused: true}, false, v1.MaintenanceAdmission{}},
+		"without its finalizer":       {v1.MaintenanceAdmission{}, status.View{State: left}, true, v1.MaintenanceAdmission{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parsed, err := maintenance.NewEscalation([]coordinationv1alpha1.NodeMaintenanceEscalationStep{after(60, ignoreBudgets)})
@@ -466,10 +467,10 @@ func TestEscalate(t *testing.T) {
 			}
 			o := progress.Spec{Name: "m", Effective: true, Stage: stageDrain, Escalation: parsed}
 			s := &nodeSync{now: now, facts: &nodeFacts{awaitsFinalizers: test.finalizers}}
-			if test.view.state.Left {
+			if test.view.State.Left {
 				s.facts.pods = podsOf(0)
 			}
-			test.view.draining = []string{"m"}
+			test.view.Draining = []string{"m"}
 			got := test.before
 			s.escalate(&test.view, &o, &got)
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -539,7 +540,7 @@ func TestEscalationRefused(t *testing.T) {
 	if left := len(f.cluster().pods); left != 0 {
 		t.Errorf("%d pods are left after the webhook is gone", left)
 	}
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained: %+v", m.Status)
 	}
 }

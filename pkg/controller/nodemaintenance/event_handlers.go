@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
@@ -112,7 +113,7 @@ func (c *Controller) enqueueNodes(names []string) {
 // nodeNeedsSync reports whether a change of a node may change its maintenance. Heartbeats of the
 // kubelet do not.
 func nodeNeedsSync(old, node *v1.Node) bool {
-	return needsDecision(old, node) || changesAdmission(old, node) || !sameNodeStatus(old, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions))
+	return needsDecision(old, node) || changesAdmission(old, node) || !status.IsStored(old, node.Status.MaintenanceStatus, status.OwnConditions(node.Status.Conditions))
 }
 
 // needsDecision reports whether a node has changed in what decisions are based on. Its conditions

@@ -30,6 +30,7 @@ import (
 	ref "k8s.io/client-go/tools/reference"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 )
@@ -84,7 +85,7 @@ func newEventWriter(recorder events.EventRecorder, clock clock.PassiveClock) *ev
 // event, which counts: the recorder compares references, so these have no resourceVersion, which
 // each heartbeat of a node changes. One with another text is another event: see eventNotes.
 func (w *eventWriter) record(regarding, related runtime.Object, eventType, reason, action, text string) {
-	text = shorten(text)
+	text = status.Shorten(text)
 	about, other := referenceTo(regarding), referenceTo(related)
 	if reference, ok := about.(*v1.ObjectReference); ok {
 		reference.FieldPath = w.notes.part(eventKey{*reference, ptr.Deref(asReference(other), v1.ObjectReference{}), reason, action}, text)
@@ -156,7 +157,7 @@ func (w *eventWriter) invalidBudget(b *coordinationv1alpha1.NodeMaintenanceBudge
 }
 
 func (w *eventWriter) cordoned(node *v1.Node, claiming []string) {
-	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Cordoned the node for NodeMaintenance %s", joinNames(claiming)))
+	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Cordoned the node for NodeMaintenance %s", status.JoinNames(claiming)))
 }
 
 func (w *eventWriter) uncordoned(node *v1.Node) {
@@ -170,12 +171,12 @@ func (w *eventWriter) leftCordoned(node *v1.Node, manager string) {
 
 func (w *eventWriter) contested(node *v1.Node, claiming []string) {
 	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
-		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", joinNames(claiming)))
+		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", status.JoinNames(claiming)))
 }
 
 func (w *eventWriter) selectionContested(node *v1.Node, deselecting []string) {
 	w.node(node, v1.EventTypeWarning, reasonSelectContested, "Cordon", fmt.Sprintf(
-		"NodeMaintenance %s keeps selecting and deselecting the node, because another client changes the node or spec.nodeSelector; claiming it at most once a minute", joinNames(deselecting)))
+		"NodeMaintenance %s keeps selecting and deselecting the node, because another client changes the node or spec.nodeSelector; claiming it at most once a minute", status.JoinNames(deselecting)))
 }
 
 func (w *eventWriter) taintContested(node *v1.Node, wanted bool) {
@@ -200,7 +201,7 @@ func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, nod
 
 // nodeChanged emits an event for a node that has become drained.
 func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) {
-	if completesDrain(node.Status.Conditions, conditions) {
+	if status.CompletesDrain(node.Status.Conditions, conditions) {
 		w.node(node, v1.EventTypeNormal, reasonNodeDrained, "Drain", "Drained the node: no pod is left")
 	}
 }
@@ -271,53 +272,29 @@ func (w *eventWriter) withdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
 
 // maintenanceChanged emits events for stages that were started, and for drains and completions that
 // have ended or are blocked.
-func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) {
-	for _, started := range status.StageStatuses {
+func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, desired *coordinationv1alpha1.NodeMaintenanceStatus) {
+	for _, started := range desired.StageStatuses {
 		if !progress.HasStarted(&m.Status, started.Name) {
 			note := fmt.Sprintf("Started the stage %s", started.Name)
 			// Before the nodes of a drain are counted, the number is that of an earlier generation.
-			if status.ObservedGeneration == m.Generation {
-				note += " on " + count(int(status.SelectedNodes), "node")
+			if desired.ObservedGeneration == m.Generation {
+				note += " on " + status.Count(int(desired.SelectedNodes), "node")
 			}
 			w.record(m, nil, v1.EventTypeNormal, reasonStageStarted, string(started.Name), note)
 		}
 	}
-	if isDrained(status) && !isDrained(&m.Status) {
-		w.record(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", count(int(status.SelectedNodes), "node")))
+	if status.IsDrained(desired) && !status.IsDrained(&m.Status) {
+		w.record(m, nil, v1.EventTypeNormal, reasonDrained, "Drain", fmt.Sprintf("Drained %s: no pod is left", status.Count(int(desired.SelectedNodes), "node")))
 	}
-	if halted, before := isHalted(status), isHalted(&m.Status); halted && !before {
-		w.record(m, nil, v1.EventTypeWarning, reasonHalted, "Drain", meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted)).Message)
+	if halted, before := status.IsHalted(desired), status.IsHalted(&m.Status); halted && !before {
+		w.record(m, nil, v1.EventTypeWarning, reasonHalted, "Drain", meta.FindStatusCondition(desired.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted)).Message)
 	}
-	if isCompletionBlocked(status) && !isCompletionBlocked(&m.Status) {
-		w.record(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", status.DrainStatus.Blockers[0].Message)
+	if status.IsCompletionBlocked(desired) && !status.IsCompletionBlocked(&m.Status) {
+		w.record(m, nil, v1.EventTypeWarning, reasonCompleteBlocked, "Complete", desired.DrainStatus.Blockers[0].Message)
 	}
-	if isBlocked(status) && (!isBlocked(&m.Status) || hasNewCause(status, &m.Status)) {
-		w.record(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", findDrained(status).Message)
+	if status.IsBlocked(desired) && (!status.IsBlocked(&m.Status) || status.HasNewCause(desired, &m.Status)) {
+		w.record(m, nil, v1.EventTypeWarning, reasonDrainBlocked, "Drain", status.FindDrained(desired).Message)
 	}
-}
-
-// isHalted reports whether the rollout is halted.
-func isHalted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
-	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
-}
-
-// isCompletionBlocked reports whether the stage Complete has blockers.
-func isCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
-	return progress.HasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
-}
-
-// hasNewCause reports whether a blocker needs an intervention for a cause that none had before. The
-// event of the others is not about it.
-func hasNewCause(status, before *coordinationv1alpha1.NodeMaintenanceStatus) bool {
-	return slices.ContainsFunc(status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
-		return maintenance.HoldCause(b.Cause).Blocked() &&
-			!slices.ContainsFunc(before.DrainStatus.Blockers, func(known coordinationv1alpha1.DrainBlocker) bool { return known.Cause == b.Cause })
-	})
-}
-
-func isBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
-	condition := findDrained(status)
-	return condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked
 }
 
 func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {

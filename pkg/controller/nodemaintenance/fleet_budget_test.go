@@ -39,6 +39,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -1113,7 +1114,7 @@ func TestCountsWaitsWithoutEnd(t *testing.T) {
 
 	expectStalled := func(when string, want metav1.ConditionStatus, message string) {
 		t.Helper()
-		stalled := ptr.Deref(findCondition(&f.maintenance("m").Status, coordinationv1alpha1.NodeMaintenanceConditionStalled), metav1.Condition{})
+		stalled := ptr.Deref(status.FindCondition(&f.maintenance("m").Status, coordinationv1alpha1.NodeMaintenanceConditionStalled), metav1.Condition{})
 		if stalled.Status != want || !strings.Contains(stalled.Message, message) {
 			t.Errorf("%s: %+v", when, stalled)
 		}
@@ -1124,7 +1125,7 @@ func TestCountsWaitsWithoutEnd(t *testing.T) {
 	}
 	expectStalled("they have not met for ten seconds", "", "")
 	setEvenings("0 18 * * *")
-	f.run(stalledAfter - 10*time.Second)
+	f.run(status.StalledAfter - 10*time.Second)
 	expectStalled("they do not meet for less than five minutes", "", "")
 	f.run(20 * time.Second)
 	expectStalled("they have not met for five minutes", metav1.ConditionTrue, never)

@@ -18,7 +18,6 @@ package nodemaintenance
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -38,6 +37,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -245,41 +245,6 @@ func TestCordonAfterAnotherMaintenance(t *testing.T) {
 	}
 }
 
-// That the stage Cordon came first is known from times, which are stored in seconds.
-func TestCordonedUntil(t *testing.T) {
-	for name, test := range map[string]struct {
-		stages []coordinationv1alpha1.NodeMaintenanceStage
-		after  time.Duration
-		want   bool
-	}{
-		"skipped":           {[]coordinationv1alpha1.NodeMaintenanceStage{stageDrain}, 0, false},
-		"Idle came first":   {[]coordinationv1alpha1.NodeMaintenanceStage{stageIdle, stageDrain}, time.Minute, false},
-		"only Cordon":       {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon}, 0, true},
-		"at the same time":  {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, 0, true},
-		"a bit later":       {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, 600 * time.Millisecond, true},
-		"in another second": {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, 1100 * time.Millisecond, true},
-		"clocks differ":     {[]coordinationv1alpha1.NodeMaintenanceStage{stageCordon, stageDrain}, -time.Minute, true},
-	} {
-		m, now := &coordinationv1alpha1.NodeMaintenance{}, start.Add(100*time.Millisecond)
-		for _, stage := range test.stages {
-			m.Spec.Stage = stage
-			m.Status = *computeStatus(m, &progress.Summary{}, now)
-			stored, err := json.Marshal(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m = &coordinationv1alpha1.NodeMaintenance{}
-			if err := json.Unmarshal(stored, m); err != nil {
-				t.Fatal(err)
-			}
-			now = now.Add(test.after)
-		}
-		if got := progress.CordonedUntil(&m.Status) != nil; got != test.want {
-			t.Errorf("%s: %t, stages %v", name, got, m.Status.StageStatuses)
-		}
-	}
-}
-
 // Stages start in their order, whatever the clocks say of the processes that store them: kube-apiserver refuses others.
 func TestStagesStartInTheirOrder(t *testing.T) {
 	at := func(stage coordinationv1alpha1.NodeMaintenanceStage, after time.Duration) coordinationv1alpha1.StageStatus {
@@ -302,7 +267,7 @@ func TestStagesStartInTheirOrder(t *testing.T) {
 		"Drain was stored by another":       {stageDrain, stages{at(stageDrain, -time.Hour)}, false, stages{at(stageDrain, -time.Hour), at(stageCordon, -time.Hour)}},
 	} {
 		m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: test.reached}, Status: coordinationv1alpha1.NodeMaintenanceStatus{StageStatuses: test.stored}}
-		if diff := cmp.Diff(test.want, computeStatus(m, &progress.Summary{CordonedFirst: test.cordonedFirst}, start).StageStatuses); diff != "" {
+		if diff := cmp.Diff(test.want, status.Compute(m, &progress.Summary{CordonedFirst: test.cordonedFirst}, start).StageStatuses); diff != "" {
 			t.Errorf("%s: unexpected stages (-want, +got):\n%s", name, diff)
 		}
 	}

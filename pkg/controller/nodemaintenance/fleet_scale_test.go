@@ -36,6 +36,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 	"k8s.io/utils/ptr"
 )
@@ -88,7 +89,7 @@ func TestSimulationOfManyNodes(t *testing.T) {
 	}
 	began := time.Now()
 	f := newLargeFleet(t, size)
-	f.runUntil("the rollout to halt", func() bool { return f.status() != nil && isHalted(&f.maintenance("m").Status) })
+	f.runUntil("the rollout to halt", func() bool { return f.status() != nil && status.IsHalted(&f.maintenance("m").Status) })
 	if since := f.clock.Since(f.lostAll); since < scaleTimeout-time.Second || since > scaleTimeout+10*time.Second {
 		t.Errorf("halted %s after the third lost node was drained, not %s", since, scaleTimeout)
 	}

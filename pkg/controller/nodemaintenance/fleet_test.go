@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -593,7 +594,7 @@ func TestRolloutEndsInTheMiddle(t *testing.T) {
 				t.Errorf("%d requests are left", requested)
 			}
 			for _, node := range f.cluster().nodes {
-				if node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 {
+				if node.Status.MaintenanceStatus != nil || len(status.OwnConditions(node.Status.Conditions)) > 0 {
 					t.Errorf("node %s has a status: %+v", node.Name, node.Status)
 				}
 			}
@@ -681,12 +682,12 @@ func TestMendedByTheNextSync(t *testing.T) {
 	f.changeNamed("n1", setReady(false))
 	f.setDone("m", "n1")
 	f.run(2 * defaultReturnTimeout)
-	if m := f.maintenance("m"); !isHalted(&m.Status) {
+	if m := f.maintenance("m"); !status.IsHalted(&m.Status) {
 		t.Fatalf("not halted: %+v", m.Status.Conditions)
 	}
 	f.setStage("m", stageComplete)
 	f.run(10 * time.Second)
-	if m := f.maintenance("m"); isHalted(&m.Status) {
+	if m := f.maintenance("m"); status.IsHalted(&m.Status) {
 		t.Errorf("halted after the completion: %+v", m.Status.Conditions)
 	}
 }
@@ -840,7 +841,7 @@ func TestSkippedNodeIsNotDrained(t *testing.T) {
 		if status := m.Status.RolloutStatus; status == nil || status.SkippedNodes != 1 {
 			t.Errorf("%s: unexpected status %+v", when, status)
 		}
-		if isDrained(&m.Status) {
+		if status.IsDrained(&m.Status) {
 			t.Errorf("%s: drained, although pods run on n1: %+v", when, m.Status)
 		}
 	}
@@ -854,8 +855,8 @@ func TestSkippedNodeIsNotDrained(t *testing.T) {
 	f.run(time.Minute)
 	check("all are given back")
 	m := f.maintenance("m")
-	c := findDrained(&m.Status)
-	if c.Reason != coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.DrainMessage != messageSkipped {
+	c := status.FindDrained(&m.Status)
+	if c.Reason != coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.DrainMessage != status.MessageSkipped {
 		t.Errorf("unexpected end: %+v, %+v", c, m.Status.DrainStatus)
 	}
 }

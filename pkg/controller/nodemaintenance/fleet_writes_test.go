@@ -82,9 +82,9 @@ func (f *fixture) changeTracked(name string, change func(*v1.Node)) {
 }
 
 const (
-	status           = "status.maintenanceStatus"
-	conditions       = "status.conditions"
-	statusConditions = conditions + " " + status
+	maintenanceStatus = "status.maintenanceStatus"
+	conditionsField   = "status.conditions"
+	statusConditions  = conditionsField + " " + maintenanceStatus
 )
 
 // What a rollout writes to each of its nodes. Clusters have thousands of them.
@@ -109,15 +109,15 @@ func TestWritesToANodeOfARollout(t *testing.T) {
 	f.expectNode("completed", "n2", untouched)
 	want := []string{
 		"spec.taints",                    // It waits.
-		conditions,                       // It is planned.
-		status,                           // It is admitted.
+		conditionsField,                  // It is planned.
+		maintenanceStatus,                // It is admitted.
 		"spec.taints spec.unschedulable", // It is cordoned, and does not wait any more.
 		statusConditions,                 // It is claimed, with its targets.
 		statusConditions,                 // It is drained.
-		status,                           // It is done.
+		maintenanceStatus,                // It is done.
 		"spec.unschedulable",             // It is uncordoned.
 		statusConditions,                 // It is not claimed any more.
-		status,                           // The maintenance is completed.
+		maintenanceStatus,                // The maintenance is completed.
 	}
 	if diff := cmp.Diff(want, *patches); diff != "" {
 		t.Errorf("writes (-want, +got):\n%s", diff)

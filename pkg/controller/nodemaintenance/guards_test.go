@@ -39,6 +39,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -277,32 +278,6 @@ func TestStatusChangesWithinInterval(t *testing.T) {
 	}
 }
 
-func TestTimesOfNodeConditions(t *testing.T) {
-	view := &nodeView{planning: []string{"m"}}
-	first := computeConditions(view, nil, start)
-	later := start.Add(time.Hour)
-	for i, c := range computeConditions(view, first, later) {
-		if c != first[i] {
-			t.Errorf("unchanged: %+v", c)
-		}
-	}
-	view.planning = []string{"m", "n"}
-	if c := computeConditions(view, first, later)[0]; !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(start) {
-		t.Errorf("another message: %+v", c)
-	}
-	view.planning, view.claiming = nil, []string{"m"}
-	if c := computeConditions(view, first, later)[0]; c.Status != v1.ConditionFalse || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(later) {
-		t.Errorf("another status: %+v", c)
-	}
-	view = &nodeView{claiming: []string{"m"}, draining: []string{"m"}}
-	view.state.Left = true
-	first = computeConditions(view, nil, start)
-	view.state.Left, view.state.Detaching = false, true
-	if c := computeConditions(view, first, later)[2]; c.Reason != reasonVolumesAttached || !c.LastHeartbeatTime.Time.Equal(later) || !c.LastTransitionTime.Time.Equal(start) {
-		t.Errorf("another reason: %+v", c)
-	}
-}
-
 // Metrics count each write once.
 func TestMetricsOfADrain(t *testing.T) {
 	f := newFixture(t)
@@ -397,7 +372,7 @@ func TestForgedConditions(t *testing.T) {
 	for _, name := range []string{"n", "by hand"} {
 		node := f.node(name)
 		node.Spec.Unschedulable, node.Status.Conditions = true, nil
-		for _, conditionType := range nodeConditionTypes {
+		for _, conditionType := range status.NodeConditionTypes {
 			node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{Type: conditionType, Status: v1.ConditionTrue, Reason: "Forged"})
 		}
 		if _, err := f.client.CoreV1().Nodes().Update(f.ctx, node, metav1.UpdateOptions{}); err != nil {
@@ -408,10 +383,10 @@ func TestForgedConditions(t *testing.T) {
 	if c := nodeCondition(f.node("n"), v1.NodeDrained); c.Status != v1.ConditionFalse {
 		t.Errorf("the node with pod %s has the condition %+v", pod.Name, c)
 	}
-	if drained := findDrained(&f.maintenance("m").Status); drained == nil || drained.Status != metav1.ConditionFalse {
+	if drained := status.FindDrained(&f.maintenance("m").Status); drained == nil || drained.Status != metav1.ConditionFalse {
 		t.Errorf("the maintenance of the node with pod %s has the condition %+v", pod.Name, drained)
 	}
-	if node := f.node("by hand"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) != len(nodeConditionTypes) {
+	if node := f.node("by hand"); !node.Spec.Unschedulable || len(status.OwnConditions(node.Status.Conditions)) != len(status.NodeConditionTypes) {
 		t.Errorf("the node that no maintenance selects is unschedulable: %t, with conditions %+v", node.Spec.Unschedulable, node.Status.Conditions)
 	}
 }
@@ -771,26 +746,5 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	}
 	if attempts != maxStatusConflicts+1 {
 		t.Errorf("%d attempts", attempts)
-	}
-}
-
-// A pod type without entries is not done before the whole drain.
-func TestPodTypeWithoutEntries(t *testing.T) {
-	m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{DrainPlan: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1), entry(v1.PodTypeDefault, 2)}}}
-	if got := podTypesDone(m, &coordinationv1alpha1.NodeMaintenanceStatus{DrainStatus: coordinationv1alpha1.DrainStatus{DrainPlanPosition: ptr.To[int32](1)}}); len(got) > 0 {
-		t.Errorf("done: %v", got)
-	}
-}
-
-// A drain waits only while none of its pods may leave, and has no message without nodes.
-func TestTextsOfADrain(t *testing.T) {
-	if got := joinNames([]string{"e", "d", "c", "b", "a"}); got != "a, b, c, d, e" {
-		t.Errorf("got %q", got)
-	}
-	if reason := drainReason(&progress.Summary{State: progress.DrainState{Draining: true, WaitingFor: []string{"x"}}}); reason != coordinationv1alpha1.NodeMaintenanceReasonDraining {
-		t.Errorf("reason %s", reason)
-	}
-	if status := computeDrainStatus(&progress.Summary{}); status.DrainMessage != "" {
-		t.Errorf("message %q without nodes", status.DrainMessage)
 	}
 }

@@ -226,7 +226,7 @@ func TestEventsOfChangesAreEmittedOnce(t *testing.T) {
 		status := m.Status.DeepCopy()
 		status.SelectedNodes = selected
 		status.StageStatuses = []coordinationv1alpha1.StageStatus{{Name: stageCordon}}
-		setCondition(status, metav1.Condition{Status: drained, Reason: reason}, 1, start)
+		status.Conditions = []metav1.Condition{{Type: string(coordinationv1alpha1.NodeMaintenanceConditionDrained), Status: drained, Reason: reason}}
 		w.maintenanceChanged(m, status)
 		m.Status = *status
 	}

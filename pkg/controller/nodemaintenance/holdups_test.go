@@ -150,27 +150,6 @@ func TestHoldUpsOfTheNextController(t *testing.T) {
 	}
 }
 
-// TestOverdue verifies when the next blocker makes a maintenance stalled, and that those count at once which do not say
-// since when they are there.
-func TestOverdue(t *testing.T) {
-	group := func(cause maintenance.HoldCause, since time.Duration) maintenance.HoldGroup {
-		at := metav1.NewTime(start.Add(-since))
-		return maintenance.HoldGroup{Cause: cause, Since: &at}
-	}
-	sums := progress.Summary{Blockers: []maintenance.HoldGroup{
-		group(maintenance.HoldDisruptionBudget, 2*time.Minute), group(maintenance.HoldEvictionRefused, 4*time.Minute), group(maintenance.HoldStuckTerminating, 3*time.Minute),
-		group(maintenance.HoldEvicting, time.Hour),
-	}}
-	groups, _, next := overdue(&sums, &coordinationv1alpha1.NodeMaintenanceStatus{}, start)
-	if len(groups) != 0 || next != time.Minute {
-		t.Errorf("%d are overdue, the next one after %v", len(groups), next)
-	}
-	sums.ReleaseBlockers = []maintenance.HoldGroup{{Cause: maintenance.HoldRequestFailed}}
-	if groups, _, _ = overdue(&sums, &coordinationv1alpha1.NodeMaintenanceStatus{}, start); len(groups) != 1 {
-		t.Errorf("%d are overdue, of which one does not say since when", len(groups))
-	}
-}
-
 // TestRetries verifies that an escalation waits after a conflict, and so do a request that its drain does not want and
 // what the cache does not have yet, until the cache has it, and that no write waits longer because it has failed for long.
 func TestRetries(t *testing.T) {

@@ -33,6 +33,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // The pod of a request may be deleted before the cache has the request.
@@ -64,7 +65,7 @@ func TestPodIsDeletedBeforeItsRequestIsCached(t *testing.T) {
 		f.maintenanceQueue.release()
 	}
 	f.settle()
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("never drained: %+v", m.Status)
 	}
 }
@@ -99,7 +100,7 @@ func TestOldSyncDoesNotRelease(t *testing.T) {
 			}
 			sums, _, _ := f.progress.Summarize("m")
 			m = m.DeepCopy()
-			m.Status = *computeStatus(m, &sums, f.clock.Now())
+			m.Status = *status.Compute(m, &sums, f.clock.Now())
 			if err := f.tracker.Update(resource, m, ""); err != nil {
 				t.Error(err)
 			}
@@ -176,7 +177,7 @@ func TestNodeThatCannotBeCordoned(t *testing.T) {
 		f.maintenanceQueue.release()
 	}
 	m := f.maintenance("m")
-	if findDrained(&m.Status) == nil {
+	if status.FindDrained(&m.Status) == nil {
 		t.Errorf("no condition: %+v; events %q", m.Status, f.events)
 	}
 	f.expectEvent("Node bad: CordonFailed: setting spec.unschedulable of the node to true: nodes \"bad\" is forbidden: a webhook says no")
@@ -340,8 +341,8 @@ func TestPodThatCannotBeEvictedIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.settle()
-	status := f.maintenance("m").Status
-	if drained := findDrained(&status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by an EvictionRequest: default/"+pod.Name) {
+	stored := f.maintenance("m").Status
+	if drained := status.FindDrained(&stored); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || !strings.Contains(drained.Message, "1 pod cannot be evicted by an EvictionRequest: default/"+pod.Name) {
 		t.Errorf("condition %+v", drained)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 const (
@@ -192,8 +193,8 @@ func TestContradictingPlans(t *testing.T) {
 	})
 	f.deletePods(other...)
 	f.settle()
-	if status := f.maintenance("younger").Status; !isDrained(&status) {
-		t.Errorf("not drained: %+v", status)
+	if stored := f.maintenance("younger").Status; !status.IsDrained(&stored) {
+		t.Errorf("not drained: %+v", stored)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // A node is not drained while the API server has a pod there that the cache has not.
@@ -117,7 +118,7 @@ func TestDrainedMaintenanceIsConfirmed(t *testing.T) {
 				}
 				f.runOnCaches(time.Second)
 			}
-			if isDrained(&f.maintenance("m").Status) {
+			if status.IsDrained(&f.maintenance("m").Status) {
 				t.Fatal("it is drained already")
 			}
 			test.change(f)
@@ -138,14 +139,14 @@ func TestDrainedMaintenanceIsConfirmed(t *testing.T) {
 				}
 				f.runOnCaches(time.Second)
 			}
-			if got := isDrained(&f.maintenance("m").Status); got != test.want {
+			if got := status.IsDrained(&f.maintenance("m").Status); got != test.want {
 				t.Errorf("drained: %t, want %t", got, test.want)
 			}
 			if (lists > 0) != (test.nodes > maxSingleReads) || lists > 25 || (gets > 0) != (test.nodes <= maxSingleReads) || gets > 25*test.nodes {
 				t.Errorf("%d nodes were read, and %d times all", gets, lists)
 			}
 			f.run(20 * time.Second)
-			if !isDrained(&f.maintenance("m").Status) {
+			if !status.IsDrained(&f.maintenance("m").Status) {
 				t.Errorf("not drained when the cache has it, and the node is cordoned again: %+v", f.maintenance("m").Status)
 			}
 		})
@@ -163,7 +164,7 @@ func TestDrainedMaintenanceIsConfirmedAgain(t *testing.T) {
 		return answers == 1, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", Labels: map[string]string{"a": ""}}}, nil
 	})
 	f.run(20 * time.Second)
-	if !isDrained(&f.maintenance("m").Status) || answers != 2 {
+	if !status.IsDrained(&f.maintenance("m").Status) || answers != 2 {
 		t.Errorf("after %d answers: %+v", answers, f.maintenance("m").Status)
 	}
 }

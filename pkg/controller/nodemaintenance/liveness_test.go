@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // drainAll ends the pods whose eviction is requested, until there are none.
@@ -42,7 +43,7 @@ func (f *fixture) drainAll() {
 func (f *fixture) expectDrained(names ...string) {
 	f.t.Helper()
 	for _, name := range names {
-		if m := f.maintenance(name); !isDrained(&m.Status) {
+		if m := f.maintenance(name); !status.IsDrained(&m.Status) {
 			f.t.Errorf("%s is not drained: %+v", name, m.Status)
 		}
 	}
@@ -115,7 +116,7 @@ func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 		t.Errorf("old is not deleted: %v", err)
 	}
 	node := f.node("n")
-	if !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) > 0 || len(ownConditions(node.Status.Conditions)) > 0 {
+	if !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil || len(node.Status.MaintenanceStatus.DrainTargets) > 0 || len(status.OwnConditions(node.Status.Conditions)) > 0 {
 		t.Errorf("node %+v", node)
 	}
 	f.deleteMaintenance("new")
@@ -187,7 +188,7 @@ func TestIdleMaintenanceWithFinalizerIsDeleted(t *testing.T) {
 	if m, err := f.client.CoordinationV1alpha1().NodeMaintenances().Get(f.ctx, "m", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("not deleted: %+v %v", m, err)
 	}
-	if node := f.node("n"); !node.Spec.Unschedulable || len(ownConditions(node.Status.Conditions)) > 0 {
+	if node := f.node("n"); !node.Spec.Unschedulable || len(status.OwnConditions(node.Status.Conditions)) > 0 {
 		t.Errorf("node %+v", node)
 	}
 }
@@ -270,8 +271,8 @@ func TestStatusIsAboutOneGeneration(t *testing.T) {
 	}
 	f.settle()
 	m := f.maintenance("m")
-	if drained := findDrained(&m.Status); m.Status.ObservedGeneration != m.Generation || drained.ObservedGeneration != m.Generation ||
-		m.Status.SelectedNodes != 2 || isDrained(&m.Status) || m.Status.DrainStatus.ActiveEvictionRequests != 1 {
+	if drained := status.FindDrained(&m.Status); m.Status.ObservedGeneration != m.Generation || drained.ObservedGeneration != m.Generation ||
+		m.Status.SelectedNodes != 2 || status.IsDrained(&m.Status) || m.Status.DrainStatus.ActiveEvictionRequests != 1 {
 		t.Errorf("afterwards: %+v", m.Status)
 	}
 }
@@ -289,8 +290,8 @@ func TestConditionAfterTheDrain(t *testing.T) {
 		f.setStage("m", stageComplete)
 		f.settle()
 		m := f.maintenance("m")
-		condition := findDrained(&m.Status)
-		if m.Status.ObservedGeneration != m.Generation || isDrained(&m.Status) != drained || len(m.Status.DrainStatus.Blockers) > 0 || m.Status.DrainStatus.BlockerCount != 0 {
+		condition := status.FindDrained(&m.Status)
+		if m.Status.ObservedGeneration != m.Generation || status.IsDrained(&m.Status) != drained || len(m.Status.DrainStatus.Blockers) > 0 || m.Status.DrainStatus.BlockerCount != 0 {
 			t.Errorf("drained %t: %+v", drained, m.Status)
 		}
 		if drained == (condition.ObservedGeneration == m.Generation) {
@@ -309,7 +310,7 @@ func TestPositionStaysWithoutNodes(t *testing.T) {
 	f.relabel("n", nil)
 	f.settle()
 	m := f.maintenance("m")
-	if position := *m.Status.DrainStatus.DrainPlanPosition; position != 0 || findDrained(&m.Status).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
+	if position := *m.Status.DrainStatus.DrainPlanPosition; position != 0 || status.FindDrained(&m.Status).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
 		t.Errorf("position %d, status %+v", position, m.Status)
 	}
 }

@@ -28,11 +28,11 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // syncMaintenance reconciles one maintenance: its finalizer, its stage and its status. It writes
@@ -174,12 +174,12 @@ func nextStep(m *coordinationv1alpha1.NodeMaintenance) step {
 // hasEnded reports whether a maintenance without the finalizer has done what the stage Complete asks for. If its
 // conditions say that something is left, another client has removed the finalizer, such as one that replaces the object
 // by a manifest. A maintenance that an earlier version has completed has no such conditions.
-func hasEnded(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+func hasEnded(stored *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	isLeft := func(condition coordinationv1alpha1.NodeMaintenanceConditionType) bool {
-		return meta.IsStatusConditionTrue(status.Conditions, string(condition))
+		return meta.IsStatusConditionTrue(stored.Conditions, string(condition))
 	}
-	return progress.HasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) &&
-		(hasCompleted(status) || !isLeft(coordinationv1alpha1.NodeMaintenanceConditionReconciling) && !isLeft(coordinationv1alpha1.NodeMaintenanceConditionStalled))
+	return progress.HasStarted(stored, coordinationv1alpha1.NodeMaintenanceStageComplete) &&
+		(status.HasCompleted(stored) || !isLeft(coordinationv1alpha1.NodeMaintenanceConditionReconciling) && !isLeft(coordinationv1alpha1.NodeMaintenanceConditionStalled))
 }
 
 // observe stores the order of the maintenance and enqueues the nodes that it concerns.
@@ -232,14 +232,14 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		c.maintenances.AddAfter(m.Name, sums.Resumes)
 	}
 	sums.Requesting = sums.Released && c.requests.isRequestingFor(m.Name)
-	status := computeStatus(m, &sums, now)
-	if _, _, next := overdue(&sums, status, now); next > 0 {
+	desired := status.Compute(m, &sums, now)
+	if _, _, next := status.Overdue(&sums, desired, now); next > 0 {
 		c.maintenances.AddAfter(m.Name, next)
 	}
-	if hasCompleted(status) && !hasCompleted(&m.Status) {
+	if status.HasCompleted(desired) && !status.HasCompleted(&m.Status) {
 		wait = 0 // It is the last one.
 	}
-	switch unchanged := apiequality.Semantic.DeepEqual(&m.Status, status); {
+	switch unchanged := apiequality.Semantic.DeepEqual(&m.Status, desired); {
 	case unchanged && sums.Released:
 		return c.end(ctx, m)
 	case unchanged:
@@ -248,7 +248,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		c.maintenances.AddAfter(m.Name, wait)
 		return nil
 	}
-	if isDrained(status) && !isDrained(&m.Status) {
+	if status.IsDrained(desired) && !status.IsDrained(&m.Status) {
 		if err := c.confirmDrained(ctx, m); isUnseen(err) {
 			c.pacer.Wrote(pace.MaintenanceStatus, m.Name, now) // Nothing is written, but what it asks has the pace of writes.
 			c.maintenances.AddAfter(m.Name, pace.FirstRetry)
@@ -262,12 +262,12 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		return nil
 	}
 	defer c.writer.endStatus(m.Name)
-	written, err := c.writer.setStatus(ctx, m, status)
+	written, err := c.writer.setStatus(ctx, m, desired)
 	if err != nil || !written {
 		c.reportWrite(ctx, m, err)
 		return err
 	}
-	c.wroteStatus(m, status, now)
+	c.wroteStatus(m, desired, now)
 	return nil
 }
 
@@ -295,27 +295,21 @@ func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMainte
 }
 
 // measure updates the metrics after a new status of the maintenance was written.
-func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
-	for _, stage := range status.StageStatuses {
+func (c *Controller) measure(m *coordinationv1alpha1.NodeMaintenance, written *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
+	for _, stage := range written.StageStatuses {
 		if !progress.HasStarted(&m.Status, stage.Name) {
 			metrics.CountStageTransition(stage.Name)
 		}
 	}
-	started := progress.StartOf(status, coordinationv1alpha1.NodeMaintenanceStageDrain)
+	started := progress.StartOf(written, coordinationv1alpha1.NodeMaintenanceStageDrain)
 	if started == nil {
 		return
 	}
-	before := podTypesDone(m, &m.Status)
-	for _, podType := range podTypesDone(m, status) {
+	before := status.PodTypesDone(m, &m.Status)
+	for _, podType := range status.PodTypesDone(m, written) {
 		// A drain that ends again, because pods came back, is not measured again.
 		if !slices.Contains(before, podType) && c.progress.MeasureOnce(m.Name, podType) {
 			metrics.ObserveDrainDuration(podType, max(now.Sub(started.Time), 0))
 		}
 	}
-}
-
-// IsDrained reports whether the condition Drained is True.
-func isDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
-	condition := findDrained(status)
-	return condition != nil && condition.Status == metav1.ConditionTrue
 }

@@ -33,6 +33,7 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	daemonset "k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -57,7 +58,7 @@ const (
 
 // computeAdmissions returns how far the maintenances are that were admitted to the node. Each step is
 // stored before the next one follows from it.
-func (c *Controller) computeAdmissions(s *nodeSync, view *nodeView) []v1.MaintenanceAdmission {
+func (c *Controller) computeAdmissions(s *nodeSync, view *status.View) []v1.MaintenanceAdmission {
 	var admissions []v1.MaintenanceAdmission
 	if len(maintenance.Admissions(s.node)) == 0 {
 		c.boots.forget(s.node.Name)
@@ -85,7 +86,7 @@ const maxUnneeded = 50
 // begunNow returns admissions of maintenances that need none, because they have no rollout, and no budget has
 // selected the node when they began with it. They are stored with the drain targets: budgets that come later
 // decide on what comes after they have ended.
-func (c *Controller) begunNow(s *nodeSync, view *nodeView) []v1.MaintenanceAdmission {
+func (c *Controller) begunNow(s *nodeSync, view *status.View) []v1.MaintenanceAdmission {
 	if !c.recordsClaims(s) {
 		return nil
 	}
@@ -104,8 +105,8 @@ func (c *Controller) begunNow(s *nodeSync, view *nodeView) []v1.MaintenanceAdmis
 }
 
 // noteDrained records in an admission that the node is drained for its maintenance.
-func (s *nodeSync) noteDrained(view *nodeView, o *progress.Spec, admission *v1.MaintenanceAdmission) {
-	if admission.DrainedTime == nil && o.Drains() && view.drains() && view.isDrainedFor(o.Name, s.facts.isLeftFor(o.Name)) {
+func (s *nodeSync) noteDrained(view *status.View, o *progress.Spec, admission *v1.MaintenanceAdmission) {
+	if admission.DrainedTime == nil && o.Drains() && view.Drains() && view.IsDrainedFor(o.Name, s.facts.isLeftFor(o.Name)) {
 		admission.DrainedTime, admission.BootID = ptr.To(metav1.NewTime(s.now.Truncate(time.Second))), s.node.Status.NodeInfo.BootID
 	}
 }
@@ -164,7 +165,7 @@ func (c *Controller) mayComeBack(admission *v1.MaintenanceAdmission, now time.Ti
 }
 
 // nextAdmission returns how far a maintenance is with the node now.
-func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *progress.Spec, stored v1.MaintenanceAdmission) v1.MaintenanceAdmission {
+func (c *Controller) nextAdmission(s *nodeSync, view *status.View, o *progress.Spec, stored v1.MaintenanceAdmission) v1.MaintenanceAdmission {
 	next := stored
 	if next.DoneTime != nil {
 		return next
@@ -203,8 +204,8 @@ func (c *Controller) nextAdmission(s *nodeSync, view *nodeView, o *progress.Spec
 // healthy, no request has to be withdrawn, because no pod is left, no other maintenance decides at the
 // same time who of them sees to its health, and none waits: the drain targets go before the admission is
 // over, so that nobody takes them for those of another maintenance.
-func (c *Controller) canReturnAtOnce(s *nodeSync, view *nodeView, admission *v1.MaintenanceAdmission, o *progress.Spec) bool {
-	return admission.DrainedTime != nil && len(s.facts.pods) == 0 && len(view.claiming) == 1 && !view.waits && c.isHealthy(s, o)
+func (c *Controller) canReturnAtOnce(s *nodeSync, view *status.View, admission *v1.MaintenanceAdmission, o *progress.Spec) bool {
+	return admission.DrainedTime != nil && len(s.facts.pods) == 0 && len(view.Claiming) == 1 && !view.Waits && c.isHealthy(s, o)
 }
 
 // returnDeadline returns when the node has to be given back at the latest, and false if its time has
@@ -310,7 +311,7 @@ func (c *Controller) notBackReason(s *nodeSync, admission *v1.MaintenanceAdmissi
 		return "it has the taint " + s.node.Spec.Taints[at].Key
 	}
 	if missing := c.missingDaemonSets(s); len(missing) > 0 {
-		return "it has no ready pods of " + joinNames(missing) + " (DaemonSet)"
+		return "it has no ready pods of " + status.JoinNames(missing) + " (DaemonSet)"
 	}
 	return "it was not given back"
 }

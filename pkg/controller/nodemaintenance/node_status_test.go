@@ -36,6 +36,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // busyAgent simulates a client that updates the status of the node n before each write of the
@@ -141,7 +142,7 @@ func TestConflictOfAnOutdatedDecision(t *testing.T) {
 // conflict, stays. The conditions of a maintenance replace it.
 func TestConflictWithForeignConditions(t *testing.T) {
 	announced := v1.NodeCondition{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: "AnnouncedBySomebody"}
-	own := v1.NodeCondition{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: reasonPlanned}
+	own := v1.NodeCondition{Type: v1.NodeMaintenancePlanned, Status: v1.ConditionTrue, Reason: status.ReasonPlanned}
 	for name, test := range map[string]struct {
 		decided []v1.NodeCondition
 		want    v1.NodeCondition
@@ -159,7 +160,7 @@ func TestConflictWithForeignConditions(t *testing.T) {
 			if err := f.writer.setNodeStatus(f.ctx, decidedOn, &v1.MaintenanceStatus{DrainMessage: "x"}, test.decided); err != nil {
 				t.Fatal(err)
 			}
-			got := ownConditions(f.node("n").Status.Conditions)
+			got := status.OwnConditions(f.node("n").Status.Conditions)
 			if len(got) != 1 || got[0].Reason != test.want.Reason {
 				t.Errorf("conditions %+v, want %s", got, test.want.Reason)
 			}
@@ -210,7 +211,7 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 			if !slices.ContainsFunc(f.events, func(event string) bool { return strings.HasPrefix(event, "Node n: NodeStatusFailed: ") }) {
 				t.Errorf("events %q", f.events)
 			}
-			if drained := findDrained(&f.maintenance("m").Status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || f.requested() > 0 {
+			if drained := status.FindDrained(&f.maintenance("m").Status); drained.Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || f.requested() > 0 {
 				t.Errorf("condition %+v, %d evictions requested", drained, f.requested())
 			}
 			stop()
@@ -437,25 +438,6 @@ func TestRefusedCordonThatAnotherClientMakes(t *testing.T) {
 	}
 }
 
-// TestOwnConditions has conditions that this controller cannot have written.
-func TestOwnConditions(t *testing.T) {
-	for name, test := range map[string]struct {
-		reason string
-		since  metav1.Time
-		own    bool
-	}{
-		"own":              {reasonInProgress, metav1.NewTime(start.Add(-time.Hour)), true},
-		"of a clock ahead": {reasonPodsLeft, metav1.NewTime(start.Add(maintenance.MaxClockDifference)), true},
-		"in the future":    {reasonInProgress, metav1.NewTime(start.Add(maintenance.MaxClockDifference + time.Second)), false},
-		"another reason":   {"FirmwareUpgrade", metav1.NewTime(start.Add(-time.Hour)), false},
-		"without a time":   {reasonInProgress, metav1.Time{}, false},
-	} {
-		if got := isOwnCondition(&v1.NodeCondition{Reason: test.reason, LastTransitionTime: test.since}, start); got != test.own {
-			t.Errorf("%s: got %t", name, got)
-		}
-	}
-}
-
 // TestConditionsOfOthers: what another client says about a node is left alone where no maintenance has to do with it.
 func TestConditionsOfOthers(t *testing.T) {
 	f := newFixture(t)
@@ -471,7 +453,7 @@ func TestConditionsOfOthers(t *testing.T) {
 	expect := func(what string, want ...v1.NodeCondition) {
 		t.Helper()
 		f.run(time.Minute)
-		if diff := cmp.Diff(want, ownConditions(f.node("n").Status.Conditions)); diff != "" {
+		if diff := cmp.Diff(want, status.OwnConditions(f.node("n").Status.Conditions)); diff != "" {
 			t.Errorf("%s (-want, +got):\n%s", what, diff)
 		}
 	}
@@ -479,7 +461,7 @@ func TestConditionsOfOthers(t *testing.T) {
 	expect("without a maintenance", planned, foreign)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.run(time.Minute)
-	if conditions := ownConditions(f.node("n").Status.Conditions); len(conditions) != len(nodeConditionTypes) || conditions[3].Reason != "NoPodsLeft" {
+	if conditions := status.OwnConditions(f.node("n").Status.Conditions); len(conditions) != len(status.NodeConditionTypes) || conditions[3].Reason != "NoPodsLeft" {
 		t.Errorf("with a maintenance: %v", conditions)
 	}
 	f.setStage("m", stageComplete)

@@ -33,6 +33,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // syncNode counts the pods of one node, decides on it, and queues the writes that follow. It makes
@@ -207,7 +208,7 @@ type nodeSync struct {
 	node  *v1.Node
 	specs []progress.Spec
 	facts *nodeFacts
-	view  *nodeView
+	view  *status.View
 	now   time.Time
 	// published is whether the status of the node says what was decided. See neededStatus.
 	published bool
@@ -217,7 +218,7 @@ type nodeSync struct {
 
 // withdraw queues the withdrawals of requests on a node that no maintenance drains.
 func (c *Controller) withdraw(s *nodeSync) bool {
-	if !s.view.drains() {
+	if !s.view.Drains() {
 		c.setWrites(s.node.Name, writesFor(s.node.Name, s.facts.withdrawals(), true))
 	}
 	return true
@@ -239,22 +240,16 @@ func (c *Controller) queueCordon(s *nodeSync) bool {
 	return true
 }
 
-// nodeStatus is the desired status of a node.
-type nodeStatus struct {
-	maintenance *v1.MaintenanceStatus
-	conditions  []v1.NodeCondition
-}
-
 // neededStatus returns the status that has to be written, and after which delay; nil if the node has
 // it already. Until the node is schedulable, its status remembers that it has to be. The targets stay
 // as long as a request that follows from them may be written.
-func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Duration) {
-	if !s.view.drains() && (!s.facts.quiet || c.mustUncordon(s.node, s.view)) {
+func (c *Controller) neededStatus(s *nodeSync) (needed *status.Node, wait time.Duration) {
+	if !s.view.Drains() && (!s.facts.quiet || c.mustUncordon(s.node, s.view)) {
 		return nil, 0
 	}
 	node, write := s.node, writeKey{writeStatus, s.node.UID}
-	needed = &nodeStatus{computeMaintenanceStatus(s.view), computeConditions(s.view, node.Status.Conditions, s.now)}
-	if sameNodeStatus(node, needed.maintenance, needed.conditions) {
+	needed = &status.Node{status.ComputeNode(s.view), status.ComputeNodeConditions(s.view, node.Status.Conditions, s.now)}
+	if status.IsStored(node, needed.Maintenance, needed.Conditions) {
 		s.published = true
 		if c.failures.succeeded(node.Name, write) {
 			// Its blocker has to be removed.
@@ -263,7 +258,7 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *nodeStatus, wait time.Du
 		return nil, 0
 	}
 	interval := pace.StatusInterval
-	if s.view.rolls && differsInProgress(node, needed) {
+	if s.view.Rolls && status.DiffersInProgress(node, needed) {
 		interval = pace.ProgressInterval
 	}
 	wait = max(c.pacer.AfterWrite(pace.NodeStatus, node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
@@ -285,12 +280,12 @@ type writtenConditions struct {
 
 // isRestoration reports whether a status only has to be written because another client has changed the conditions
 // that were last written. The cache has that write.
-func (c *Controller) isRestoration(node *v1.Node, needed *nodeStatus) bool {
+func (c *Controller) isRestoration(node *v1.Node, needed *status.Node) bool {
 	found, written := c.ownConditions.Load(node.Name)
-	if !written || found.(writtenConditions).uid != node.UID || !apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, needed.maintenance) {
+	if !written || found.(writtenConditions).uid != node.UID || !apiequality.Semantic.DeepEqual(node.Status.MaintenanceStatus, needed.Maintenance) {
 		return false
 	}
-	return slices.EqualFunc(found.(writtenConditions).conditions, needed.conditions, func(a, b v1.NodeCondition) bool {
+	return slices.EqualFunc(found.(writtenConditions).conditions, needed.Conditions, func(a, b v1.NodeCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	})
 }
@@ -305,14 +300,14 @@ func (c *Controller) noteRewrite(node *v1.Node, now time.Time) {
 
 // noteConditions records which conditions were written, and reports that others keep changing them, or the rest of the
 // status, which is undone if they have before this write.
-func (c *Controller) noteConditions(s *nodeSync, needed *nodeStatus, undone bool) {
+func (c *Controller) noteConditions(s *nodeSync, needed *status.Node, undone bool) {
 	if undone {
 		c.noteRewrite(s.node, s.now)
 	}
 	if c.isRestoration(s.node, needed) && c.pacer.Rewrote(pace.RevertedConditions, s.node.Name, c.earlierSince(s.node.Name, writeStatus, ""), s.now) {
 		c.events.statusContested(s.node, "the conditions that maintenances have on the node")
 	}
-	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.conditions})
+	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.Conditions})
 }
 
 // queueStatus queues the node if its status has to be written, at most once per pace.StatusInterval. What
@@ -323,7 +318,7 @@ func (c *Controller) queueStatus(s *nodeSync) bool {
 	case needed == nil:
 	case wait > 0:
 		c.nodes.AddAfter(s.node.Name, wait)
-	case differsInCounts(s.node, needed):
+	case status.DiffersInCounts(s.node, needed):
 		c.refreshes.Add(s.node.Name)
 	default:
 		c.writes.Add(s.node.Name)
@@ -342,39 +337,33 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 		c.nodes.AddAfter(node.Name, wait)
 		return nil
 	}
-	if withdraws(node, s.view) || forgets(node, s.view.admissions) {
+	if withdraws(node, s.view) || forgets(node, s.view.Admissions) {
 		if err := c.confirmRelease(ctx, node, s.specs); err != nil {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
-	if completesDrain(node.Status.Conditions, needed.conditions) {
+	if status.CompletesDrain(node.Status.Conditions, needed.Conditions) {
 		if err := c.confirmEmpty(ctx, node); err != nil {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
 	undone := c.writer.isStatusUndone(node)
-	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.maintenance, needed.conditions)); err != nil {
+	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.Maintenance, needed.Conditions)); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
 	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
 	c.pacer.Wrote(pace.NodeStatus, node.Name, s.now)
 	c.noteConditions(s, needed, undone)
 	c.enqueueAfterWrite(node)
-	c.events.nodeChanged(node, needed.conditions)
-	c.events.admissionsChanged(node, needed.maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
+	c.events.nodeChanged(node, needed.Conditions)
+	c.events.admissionsChanged(node, needed.Maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
 	return nil
-}
-
-// completesDrain reports whether the condition Drained of a node becomes True.
-func completesDrain(before, after []v1.NodeCondition) bool {
-	isDrained := func(c v1.NodeCondition) bool { return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue }
-	return slices.ContainsFunc(after, isDrained) && !slices.ContainsFunc(before, isDrained)
 }
 
 // withdraws reports whether the stored status of a node says that it is claimed, or drained further, and the next one
 // does not.
-func withdraws(node *v1.Node, view *nodeView) bool {
-	return maintenance.IsClaimed(node) && !view.claimed() || !view.targets.Reaches(progress.StoredTargets(node))
+func withdraws(node *v1.Node, view *status.View) bool {
+	return maintenance.IsClaimed(node) && !view.Claimed() || !view.Targets.Reaches(progress.StoredTargets(node))
 }
 
 // forgets reports whether the next admissions of a node lack one that is stored and not over: its maintenance has begun
@@ -415,8 +404,8 @@ func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error)
 // escalations do to pods.
 func (c *Controller) request(s *nodeSync) bool {
 	switch {
-	case !s.view.drains():
-	case s.view.cordonRefused:
+	case !s.view.Drains():
+	case s.view.CordonRefused:
 		c.setWrites(s.node.Name, nil)
 	default:
 		// A pod that is acted on needs no request any more: there is one write for it at a time.
@@ -439,7 +428,7 @@ func (c *Controller) release(s *nodeSync) bool {
 	if hasTaint(s.node) && !wantsTaint(s.view) {
 		return false // The next sync follows the write.
 	}
-	if s.published && len(s.facts.unneeded) == 0 && (s.view.drains() || len(s.facts.withdrawals()) == 0) {
+	if s.published && len(s.facts.unneeded) == 0 && (s.view.Drains() || len(s.facts.withdrawals()) == 0) {
 		c.enqueueMaintenances(c.progress.Release(s.node.Name, s.facts.revision))
 	}
 	return true
@@ -451,29 +440,29 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 	if s.facts.nextEscalation > 0 {
 		c.nodes.AddAfter(node.Name, s.facts.nextEscalation)
 	}
-	for i := range view.podBlockers {
-		if recheckAt := view.podBlockers[i].RecheckAt; !recheckAt.IsZero() {
+	for i := range view.PodBlockers {
+		if recheckAt := view.PodBlockers[i].RecheckAt; !recheckAt.IsZero() {
 			c.nodes.AddAfter(node.Name, recheckAt.Sub(c.clock.Now()))
 		}
 	}
-	groups, floor := view.groupBlockers(view.podBlockers, ""), progress.StoredTargets(node)
+	groups, floor := view.GroupBlockers(view.PodBlockers, ""), progress.StoredTargets(node)
 	for _, p := range s.facts.Participants {
-		limiting := progress.LimitedBy(p, s.facts.Participants, view.targets)
-		_, detaching := view.volumeBlockers[p.Name]
+		limiting := progress.LimitedBy(p, s.facts.Participants, view.Targets)
+		_, detaching := view.VolumeBlockers[p.Name]
 		decision := progress.Decision{
-			Targets: view.targets, LimitedBy: limiting, LimitedByOlder: progress.OlderThan(p, s.facts.Participants, limiting),
-			Pending: view.pending, Active: view.active, Blocked: view.blocked,
-			Draining: view.state.Draining, Cordoned: view.state.Cordoned, Blockers: groups,
-			Detaching: detaching, Settling: view.state.Settling, Staying: s.facts.skipped[p.Name], Unstopped: s.facts.unstopped, Escalated: view.escalated,
+			Targets: view.Targets, LimitedBy: limiting, LimitedByOlder: progress.OlderThan(p, s.facts.Participants, limiting),
+			Pending: view.Pending, Active: view.Active, Blocked: view.Blocked,
+			Draining: view.State.Draining, Cordoned: view.State.Cordoned, Blockers: groups,
+			Detaching: detaching, Settling: view.State.Settling, Staying: s.facts.skipped[p.Name], Unstopped: s.facts.unstopped, Escalated: view.Escalated,
 		}
-		own, blockers := s.facts.leftFor(p.Name), view.podBlockers
+		own, blockers := s.facts.leftFor(p.Name), view.PodBlockers
 		if own != s.facts {
 			// What it keeps itself is neither left nor blocked for it.
 			decision.Pending, decision.Active = own.countRequests()
-			blockers, decision.Blocked = own.podBlockers(view.targets)
+			blockers, decision.Blocked = own.podBlockers(view.Targets)
 		}
 		if own != s.facts || detaching {
-			decision.Blockers = view.groupBlockers(blockers, p.Name)
+			decision.Blockers = view.GroupBlockers(blockers, p.Name)
 		}
 		joined := c.progress.Decide(node.Name, p.Name, decision)
 		if joined && !p.Allowed.Reaches(floor) {
@@ -483,14 +472,14 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 	for i := range s.specs {
 		if o := &s.specs[i]; o.Claims() && !o.Drains() {
 			// What blocks pods does not concern it.
-			c.progress.Decide(node.Name, o.Name, progress.Decision{Cordoned: node.Spec.Unschedulable, Blockers: view.groupBlockers(nil, "")})
+			c.progress.Decide(node.Name, o.Name, progress.Decision{Cordoned: node.Spec.Unschedulable, Blockers: view.GroupBlockers(nil, "")})
 		}
-		c.progress.SetFailed(node.Name, node.UID, s.specs[i].Name, hasFailed(view.admissions, s.specs[i].UID))
+		c.progress.SetFailed(node.Name, node.UID, s.specs[i].Name, hasFailed(view.Admissions, s.specs[i].UID))
 		// Delayed, because many nodes change at the same time.
 		c.maintenances.AddAfter(s.specs[i].Name, pace.SummaryDelay)
 	}
 	c.recordDelays(node.Name, c.releaseBlockers(s), s.facts.revision)
-	if view.waits {
+	if view.Waits {
 		c.admissions.changed()
 	}
 }
@@ -514,16 +503,16 @@ func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revi
 // ReleaseBlockers returns what delays the release of the node.
 func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 	var blockers []maintenance.Hold
-	if s.view.drains() {
+	if s.view.Drains() {
 		blockers = c.failedWithdrawals(s.node.Name, s.facts.unneeded)
 	} else {
 		blockers = c.failedWithdrawals(s.node.Name, s.facts.withdrawals())
 	}
-	if s.view.statusBlocker != nil {
-		blockers = append(blockers, *s.view.statusBlocker)
+	if s.view.StatusBlocker != nil {
+		blockers = append(blockers, *s.view.StatusBlocker)
 	}
-	if s.view.cordonBlocker != nil && c.mustUncordon(s.node, s.view) {
-		blockers = append(blockers, *s.view.cordonBlocker)
+	if s.view.CordonBlocker != nil && c.mustUncordon(s.node, s.view) {
+		blockers = append(blockers, *s.view.CordonBlocker)
 	}
 	if blocker := c.taintBlocker(s); blocker != nil {
 		blockers = append(blockers, *blocker)
@@ -550,7 +539,7 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 	switch uid := s.node.UID; {
 	case c.mustUncordon(s.node, s.view):
 		wanted = sets.New(writeKey{writeUncordon, uid})
-	case s.view.claimed() && !s.node.Spec.Unschedulable:
+	case s.view.Claimed() && !s.node.Spec.Unschedulable:
 		wanted = sets.New(writeKey{writeStatus, uid}, writeKey{writeCordon, uid})
 	default:
 		wanted = sets.New(writeKey{writeStatus, uid})
@@ -558,11 +547,11 @@ func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
 	if neededTaint(s) {
 		wanted.Insert(writeKey{writeTaint, s.node.UID})
 	}
-	if s.view.waits {
+	if s.view.Waits {
 		wanted.Insert(writeKey{writeAdmission, s.node.UID})
 	}
-	if s.view.drains() {
-		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.targets))).
+	if s.view.Drains() {
+		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.Targets))).
 			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.specs))).Union(writeKeys(writeWithdrawal, s.facts.unneeded))
 	}
 	return wanted.Union(writeKeys(writeWithdrawal, s.facts.withdrawals()))

@@ -22,125 +22,78 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
-// nodeView is what the status of a node is computed from.
-type nodeView struct {
-	// planning, claiming and draining name the maintenances in the stage Idle, in Cordon or Drain,
-	// and in Drain.
-	planning, claiming, draining []string
-	// keepsCordon is whether the node is unschedulable because of an earlier claim, and stays so
-	// because a maintenance that awaits its finalizer will claim it, or because it waits for its
-	// admission after the stage Cordon.
-	keepsCordon bool
-	// waits is whether a maintenance waits until it may begin with the node.
-	waits bool
-	// rolls is whether a maintenance that had to be admitted claims the node.
-	rolls bool
-	// admissions are how far the maintenances are that were admitted to the node.
-	admissions []v1.MaintenanceAdmission
-	// cordonRefused is whether the node could not be cordoned, and cordonBlocker says why, or why
-	// it cannot be uncordoned.
-	cordonRefused bool
-	cordonBlocker *maintenance.Hold
-	// returnBlockers say which pods keep coming back to a node that is empty at the moment.
-	returnBlockers []maintenance.Hold
-	// statusBlocker says why the status of the node cannot be written.
-	statusBlocker *maintenance.Hold
-	// volumeBlockers say which volumes keep a node without pods from being drained, by the names of the maintenances
-	// that wait for them.
-	volumeBlockers  map[string]maintenance.Hold
-	targets         maintenance.Targets
-	state           progress.DrainState
-	pending, active int
-	// initialPods is how many pods were left at most since the drain began, as it is stored.
-	initialPods int32
-	// podBlockers delay the eviction of pods, and blocked counts the pods that need an
-	// intervention. Both are empty unless a maintenance drains the node.
-	podBlockers []maintenance.Hold
-	blocked     int
-	// escalation is the strongest action that is due for a pod, and escalated counts the pods that are
-	// left although one was taken.
-	escalation v1.MaintenanceEscalation
-	escalated  int
-	// emptiedTime is since when no pod is left, if the node has to wait for its volumes.
-	emptiedTime *metav1.Time
-}
-
-func (v *nodeView) claimed() bool { return len(v.claiming) > 0 }
-
-func (v *nodeView) drains() bool { return len(v.draining) > 0 }
-
 // computeView computes the view of the node as it is now.
-func (c *Controller) computeView(s *nodeSync) *nodeView {
-	view, awaitsFinalizer, hasCordoned := &nodeView{}, false, false
+func (c *Controller) computeView(s *nodeSync) *status.View {
+	view, awaitsFinalizer, hasCordoned := &status.View{}, false, false
 	limited := c.progress.Limits.Selects(s.node)
 	for i := range s.specs {
 		o := &s.specs[i]
 		if o.Plans() {
-			view.planning = append(view.planning, o.Name)
+			view.Planning = append(view.Planning, o.Name)
 		}
 		if o.Claims() {
-			view.claiming = append(view.claiming, o.Name)
-			view.rolls = view.rolls || o.Rollout != nil || limited
+			view.Claiming = append(view.Claiming, o.Name)
+			view.Rolls = view.Rolls || o.Rollout != nil || limited
 		}
 		if o.Drains() {
-			view.draining = append(view.draining, o.Name)
+			view.Draining = append(view.Draining, o.Name)
 		}
 		awaitsFinalizer = awaitsFinalizer || o.AwaitsFinalizer()
-		view.waits = view.waits || o.Waits()
+		view.Waits = view.Waits || o.Waits()
 		hasCordoned = hasCordoned || o.Waits() && o.HasCordoned(s.node)
 	}
-	view.keepsCordon = (awaitsFinalizer || hasCordoned) && !view.claimed() && c.isOwnCordon(s.node)
+	view.KeepsCordon = (awaitsFinalizer || hasCordoned) && !view.Claimed() && c.isOwnCordon(s.node)
 	c.addNodeBlockers(view, s.node, s.now)
 	c.addContests(view, s)
-	if view.drains() && len(s.facts.Participants) > 0 {
+	if view.Drains() && len(s.facts.Participants) > 0 {
 		c.addDrain(view, s)
 		c.addVolumes(s, view)
 	}
-	view.admissions = c.computeAdmissions(s, view)
+	view.Admissions = c.computeAdmissions(s, view)
 	return view
 }
 
 // addNodeBlockers adds the failed writes to the node itself.
-func (c *Controller) addNodeBlockers(view *nodeView, node *v1.Node, now time.Time) {
-	view.cordonRefused = c.isCordonRefused(node) || c.reclaimWait(node, view, now) > 0
+func (c *Controller) addNodeBlockers(view *status.View, node *v1.Node, now time.Time) {
+	view.CordonRefused = c.isCordonRefused(node) || c.reclaimWait(node, view, now) > 0
 	mustUncordon, write := c.mustUncordon(node, view), writeKey{writeCordon, node.UID}
 	if mustUncordon {
 		write.kind = writeUncordon
 	}
-	if failed, _ := c.failures.get(node.Name, write); failed.blocks() && (view.cordonRefused || mustUncordon) {
-		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
+	if failed, _ := c.failures.get(node.Name, write); failed.blocks() && (view.CordonRefused || mustUncordon) {
+		view.CordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
 	}
 	// The status is not written before the node is schedulable.
 	if failed, _ := c.failures.get(node.Name, writeKey{writeStatus, node.UID}); failed.blocks() && !mustUncordon {
-		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
+		view.StatusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
 	}
 }
 
 // addContests adds what other clients keep undoing on the node: as long as they do, the maintenance does not end.
-func (c *Controller) addContests(view *nodeView, s *nodeSync) {
+func (c *Controller) addContests(view *status.View, s *nodeSync) {
 	node := s.node
-	if undone, is := c.pacer.Contested(pace.RevertedCordon, node.Name, !node.Spec.Unschedulable, s.now); is && view.claimed() && view.cordonBlocker == nil {
+	if undone, is := c.pacer.Contested(pace.RevertedCordon, node.Name, !node.Spec.Unschedulable, s.now); is && view.Claimed() && view.CordonBlocker == nil {
 		c.nodes.AddAfter(node.Name, max(undone.Over.Sub(s.now), pace.RevertSlack))
-		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, cordonContested, undone.Since))
+		view.CordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, cordonContested, undone.Since))
 	}
-	if wait := c.reclaimWait(node, view, s.now); wait > 0 && view.cordonBlocker == nil {
+	if wait := c.reclaimWait(node, view, s.now); wait > 0 && view.CordonBlocker == nil {
 		undone, _ := c.pacer.Contested(pace.RevertedSelection, node.Name, true, s.now)
-		view.cordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, selectionContested, undone.Since))
+		view.CordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, selectionContested, undone.Since))
 	}
-	if undone, is := c.pacer.Contested(pace.RevertedStatus, node.Name, false, s.now); is && view.statusBlocker == nil {
+	if undone, is := c.pacer.Contested(pace.RevertedStatus, node.Name, false, s.now); is && view.StatusBlocker == nil {
 		c.nodes.AddAfter(node.Name, undone.Over.Sub(s.now))
-		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, statusContested, undone.Since))
+		view.StatusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, statusContested, undone.Since))
 	}
-	if undone, is := c.pacer.Contested(pace.RevertedConditions, node.Name, false, s.now); is && view.statusBlocker == nil {
+	if undone, is := c.pacer.Contested(pace.RevertedConditions, node.Name, false, s.now); is && view.StatusBlocker == nil {
 		c.nodes.AddAfter(node.Name, undone.Over.Sub(s.now))
-		view.statusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.Since))
+		view.StatusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, conditionsContested, undone.Since))
 	}
 }
 
@@ -154,29 +107,29 @@ const (
 )
 
 // addDrain adds the targets and the state of the drain.
-func (c *Controller) addDrain(view *nodeView, s *nodeSync) {
+func (c *Controller) addDrain(view *status.View, s *nodeSync) {
 	node, facts := s.node, s.facts
-	view.targets = progress.NodeTargets(facts.Participants, progress.StoredTargets(node), facts.anyTaken)
-	if view.cordonRefused || facts.awaitsFinalizers {
+	view.Targets = progress.NodeTargets(facts.Participants, progress.StoredTargets(node), facts.anyTaken)
+	if view.CordonRefused || facts.awaitsFinalizers {
 		// No further eviction is requested on a node that takes new pods, or whose drain may not
 		// start yet.
-		view.targets = progress.StoredTargets(node)
+		view.Targets = progress.StoredTargets(node)
 	}
 	s.addEscalation(view)
-	view.state.Left, view.state.Cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
-	view.pending, view.active = facts.countRequests()
+	view.State.Left, view.State.Cordoned = len(facts.pods) > 0, node.Spec.Unschedulable
+	view.Pending, view.Active = facts.countRequests()
 	if stored := node.Status.MaintenanceStatus; stored != nil {
-		view.initialPods = stored.InitialPods
+		view.InitialPods = stored.InitialPods
 	}
-	view.podBlockers, view.blocked = facts.podBlockers(view.targets)
+	view.PodBlockers, view.Blocked = facts.podBlockers(view.Targets)
 	if wait := c.returns.settles(node.Name, s.now); wait > 0 {
-		view.state.Settling, view.returnBlockers = true, c.returns.unsettled(node.Name, s.now)
+		view.State.Settling, view.ReturnBlockers = true, c.returns.unsettled(node.Name, s.now)
 		c.nodes.AddAfter(node.Name, wait)
 	}
-	view.state.Draining = facts.anyTaken(view.targets)
-	view.state.LimitedBy = progress.LimitedBy(progress.Oldest(facts.Participants), facts.Participants, view.targets)
-	if !view.cordonRefused {
-		view.state.WaitingFor = c.progress.WaitingOn(progress.Satisfied(facts.Participants, view.targets))
+	view.State.Draining = facts.anyTaken(view.Targets)
+	view.State.LimitedBy = progress.LimitedBy(progress.Oldest(facts.Participants), facts.Participants, view.Targets)
+	if !view.CordonRefused {
+		view.State.WaitingFor = c.progress.WaitingOn(progress.Satisfied(facts.Participants, view.Targets))
 	}
 }
 
@@ -192,7 +145,7 @@ func (f *nodeFacts) countRequests() (pending, active int) {
 	return pending, active
 }
 
-// podBlockers returns what delays the eviction of pods, and counts those that need an intervention.
+// PodBlockers returns what delays the eviction of pods, and counts those that need an intervention.
 func (f *nodeFacts) podBlockers(targets maintenance.Targets) (blockers []maintenance.Hold, blocked int) {
 	for i := range f.pods {
 		pod := &f.pods[i]
@@ -217,26 +170,4 @@ func (f *nodeFacts) leftFor(maintenance string) *nodeFacts {
 	left := *f
 	left.pods = slices.DeleteFunc(slices.Clone(f.pods), func(pod podFacts) bool { return pod.IsKeptBy(maintenance) })
 	return &left
-}
-
-// isDrainedFor reports whether the node is drained for a maintenance, for which pods are left or not.
-func (v *nodeView) isDrainedFor(maintenance string, left bool) bool {
-	state := v.state
-	_, state.Detaching = v.volumeBlockers[maintenance]
-	return state.IsDrainedBut(left)
-}
-
-// groupBlockers groups what delays the eviction of pods, with what delays the writes to the node, and the
-// volumes for which the maintenance waits; none without a name.
-func (v *nodeView) groupBlockers(ofPods []maintenance.Hold, maintenanceName string) []maintenance.HoldGroup {
-	blockers := append(slices.Clip(ofPods), v.returnBlockers...)
-	for _, blocker := range []*maintenance.Hold{v.cordonBlocker, v.statusBlocker} {
-		if blocker != nil {
-			blockers = append(blockers, *blocker)
-		}
-	}
-	if blocker, waits := v.volumeBlockers[maintenanceName]; waits {
-		blockers = append(blockers, blocker)
-	}
-	return maintenance.GroupHolds(blockers)
 }

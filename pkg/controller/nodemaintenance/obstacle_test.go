@@ -30,6 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -439,7 +440,7 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 				deselect(f)
 				f.run(time.Minute)
 				expectBlocker("deselected")
-				if m := f.maintenance("m"); m.Status.SelectedNodes != 1 || stage == stageDrain && !isDrained(&m.Status) {
+				if m := f.maintenance("m"); m.Status.SelectedNodes != 1 || stage == stageDrain && !status.IsDrained(&m.Status) {
 					t.Errorf("%s: want one node, drained in the stage Drain: %+v", name, m.Status)
 				}
 				f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Generation++ })
@@ -469,12 +470,12 @@ func TestNodeThatLeftComesBack(t *testing.T) {
 	f.refuse("patch", "nodes", "", webhook)
 	f.relabel("n", nil)
 	f.run(time.Minute)
-	if status := f.maintenance("m").Status; status.DrainStatus.BlockerCount != 1 || findDrained(&status).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
-		t.Errorf("deselected: %+v", status)
+	if stored := f.maintenance("m").Status; stored.DrainStatus.BlockerCount != 1 || status.FindDrained(&stored).Reason != coordinationv1alpha1.NodeMaintenanceReasonNoNodes {
+		t.Errorf("deselected: %+v", stored)
 	}
 	f.relabel("n", map[string]string{"a": ""})
 	f.run(time.Minute)
-	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !isDrained(&m.Status) || len(f.progress.Unreleased("m")) > 0 {
+	if m := f.maintenance("m"); m.Status.DrainStatus.BlockerCount != 0 || !status.IsDrained(&m.Status) || len(f.progress.Unreleased("m")) > 0 {
 		t.Errorf("selected again: %+v", m.Status)
 	}
 }
@@ -494,36 +495,6 @@ func TestNodeThatIsBackIsCountedOnce(t *testing.T) {
 	if blockers := f.maintenance("m").Status.DrainStatus.Blockers; len(blockers) == 0 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerNodeStatusFailed || blockers[0].NodeCount != 1 {
 		t.Errorf("blockers %+v", blockers)
 	}
-}
-
-// Nodes that cannot be cordoned and deselected nodes that cannot be uncordoned are one blocker.
-func TestBlockersOfNodesThatLeft(t *testing.T) {
-	group := func(node string) []maintenance.HoldGroup {
-		return maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedCordon(node, "no", start)})
-	}
-	blockers, total := blockersOf(group("a"), group("b"))
-	const message = " (no)"
-	if want := "1 node cannot be cordoned" + message + "; 1 node cannot be uncordoned" + message; total != 1 || blockers[0].NodeCount != 2 || blockers[0].Message != want {
-		t.Errorf("%d blockers: %+v, want %q", total, blockers, want)
-	}
-}
-
-// Blockers of selected and of deselected nodes share a message only if it applies to both.
-func TestMessagesOfBlockersOfNodesThatLeft(t *testing.T) {
-	request := func(namespace string) maintenance.Hold {
-		return maintenance.FailedRequest(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}, "no", start)
-	}
-	blockers, _ := blockersOf(
-		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("a", "no", start), request("current")}),
-		maintenance.GroupHolds([]maintenance.Hold{maintenance.FailedNodeStatus("b", "no", start), request("left")}),
-	)
-	const message = " (no)"
-	var got []string
-	for _, blocker := range blockers {
-		got = append(got, blocker.Message)
-	}
-	expectNames(t, "messages", got, "1 pod in namespace current cannot get an EvictionRequest"+message,
-		"1 pod in namespace left still has an eviction request that cannot be withdrawn"+message, "2 nodes have a status that cannot be written"+message)
 }
 
 // After a restart, a maintenance in Complete still waits for nodes that it no longer selects or

@@ -33,6 +33,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -142,7 +143,7 @@ func (c *Controller) drainedSince(name string) *metav1.Time {
 		return nil // The only error of the lister of a cache is NotFound.
 	}
 	for i := range node.Status.Conditions {
-		if condition := &node.Status.Conditions[i]; condition.Type == v1.NodeDrainInProgress && condition.Status == v1.ConditionTrue && isOwnCondition(condition, c.clock.Now()) {
+		if condition := &node.Status.Conditions[i]; condition.Type == v1.NodeDrainInProgress && condition.Status == v1.ConditionTrue && status.IsOwnCondition(condition, c.clock.Now()) {
 			return &condition.LastTransitionTime
 		}
 	}
@@ -202,7 +203,7 @@ func waitsForCompletion(pod *v1.Pod) maintenance.Hold {
 
 // addVolumes adds which of the maintenances wait until the volumes of a node without pods are detached. Each of them
 // gives up after its own timeout.
-func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
+func (c *Controller) addVolumes(s *nodeSync, view *status.View) {
 	waiting := slices.ContainsFunc(s.specs, func(o progress.Spec) bool { return o.Drains() && o.AwaitsVolumes() })
 	if !waiting || slices.ContainsFunc(s.facts.pods, func(pod podFacts) bool { return !pod.IsKeptByNeighbors() }) {
 		return
@@ -215,18 +216,18 @@ func (c *Controller) addVolumes(s *nodeSync, view *nodeView) {
 	if len(attached) == 0 {
 		return
 	}
-	view.emptiedTime, view.volumeBlockers = &emptied, map[string]maintenance.Hold{}
+	view.EmptiedTime, view.VolumeBlockers = &emptied, map[string]maintenance.Hold{}
 	for i := range s.specs {
 		o := &s.specs[i]
 		if !o.Drains() || !o.AwaitsVolumes() {
 			continue
 		}
 		if deadline := emptied.Add(o.DetachTimeout()); s.now.Before(deadline) {
-			view.volumeBlockers[o.Name] = maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline)
+			view.VolumeBlockers[o.Name] = maintenance.AttachedVolumes(s.node.Name, attached, emptied, deadline)
 			c.nodes.AddAfter(s.node.Name, deadline.Sub(c.clock.Now()))
 		}
 	}
-	view.state.Detaching = len(view.volumeBlockers) > 0
+	view.State.Detaching = len(view.VolumeBlockers) > 0
 }
 
 // attachedVolumes names the volumes that are attached to the node but those of the pods that stay,

@@ -33,6 +33,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -78,13 +79,13 @@ func TestPodPolicies(t *testing.T) {
 			t.Errorf("pod of %s: requested %t, must be %t", pod.Labels["app"], got, want)
 		}
 	}
-	status := f.maintenance("m").Status.DrainStatus
-	if status.SkippedPods != 1 || len(status.Blockers) == 0 {
-		t.Errorf("unexpected status: %+v", status)
+	stored := f.maintenance("m").Status.DrainStatus
+	if stored.SkippedPods != 1 || len(stored.Blockers) == 0 {
+		t.Errorf("unexpected status: %+v", stored)
 	}
 	f.deletePods(drained, gpu)
 	f.settle()
-	if isDrained(&f.maintenance("m").Status) {
+	if status.IsDrained(&f.maintenance("m").Status) {
 		t.Errorf("drained, with a pod that has to complete")
 	}
 	job.Status.Phase = v1.PodSucceeded
@@ -92,7 +93,7 @@ func TestPodPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.settle()
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained: %+v", m.Status.Conditions)
 	}
 }
@@ -140,10 +141,10 @@ func TestKeptByNeighbor(t *testing.T) {
 		t.Errorf("requested the eviction of a pod that a maintenance keeps: %t, of the agent on its node: %t", f.asksFor(kept), f.asksFor(agent))
 	}
 	keeps, wants := f.maintenance("keeps").Status, f.maintenance("wants").Status
-	if !isDrained(&keeps) || keeps.DrainStatus.SkippedPods != 2 || keeps.DrainStatus.PodsPendingEvictionRequest != 0 || len(keeps.DrainStatus.Blockers) > 0 {
+	if !status.IsDrained(&keeps) || keeps.DrainStatus.SkippedPods != 2 || keeps.DrainStatus.PodsPendingEvictionRequest != 0 || len(keeps.DrainStatus.Blockers) > 0 {
 		t.Errorf("the maintenance that keeps them: %+v", keeps)
 	}
-	if isDrained(&wants) || wants.DrainStatus.SkippedPods != 0 || wants.DrainStatus.BlockedPods != 2 || wants.DrainStatus.PodsPendingEvictionRequest != 2 {
+	if status.IsDrained(&wants) || wants.DrainStatus.SkippedPods != 0 || wants.DrainStatus.BlockedPods != 2 || wants.DrainStatus.PodsPendingEvictionRequest != 2 {
 		t.Errorf("the maintenance that wants them: %+v", wants)
 	}
 	blockers := wants.DrainStatus.Blockers
@@ -176,7 +177,7 @@ func TestKeptByNeighbor(t *testing.T) {
 	f.settle()
 	f.deletePods(agent)
 	f.settle()
-	if wants := f.maintenance("wants").Status; !isDrained(&wants) {
+	if wants := f.maintenance("wants").Status; !status.IsDrained(&wants) {
 		t.Errorf("not drained in the end: %+v", wants)
 	}
 }
@@ -217,8 +218,8 @@ func TestTargetsBesideSkippedPods(t *testing.T) {
 		spec.DrainPlan = maintenance.StandardPlan()
 	})
 	f.settle()
-	if m := f.maintenance("keeps"); !isDrained(&m.Status) || progress.StoredTargets(f.node("n")).Take(agent) {
-		t.Errorf("drained %t, targets %s", isDrained(&m.Status), progress.StoredTargets(f.node("n")))
+	if m := f.maintenance("keeps"); !status.IsDrained(&m.Status) || progress.StoredTargets(f.node("n")).Take(agent) {
+		t.Errorf("drained %t, targets %s", status.IsDrained(&m.Status), progress.StoredTargets(f.node("n")))
 	}
 	f.deletePods(kept)
 	f.settle()
@@ -317,7 +318,7 @@ func TestShutdownDoesNotWaitForKeptPods(t *testing.T) {
 		f.deletePods(web)
 		f.settle()
 		m, node := f.maintenance(maintenance.ShutdownName("n")), f.node("n")
-		if !isDrained(&m.Status) || m.Status.DrainStatus.SkippedPods != 2 || m.Status.DrainStatus.BlockedPods != 0 {
+		if !status.IsDrained(&m.Status) || m.Status.DrainStatus.SkippedPods != 2 || m.Status.DrainStatus.BlockedPods != 0 {
 			t.Errorf("shutdown first %t: status %+v", shutdownFirst, m.Status)
 		}
 		if !slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeDrained && c.Status == v1.ConditionTrue }) {
@@ -442,7 +443,7 @@ func TestDetachedVolumes(t *testing.T) {
 	f.deletePods(pod)
 	f.run(10 * time.Second)
 	m := f.maintenance("m")
-	if blockers := m.Status.DrainStatus.Blockers; isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerVolumesAttached {
+	if blockers := m.Status.DrainStatus.Blockers; status.IsDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerVolumesAttached {
 		t.Fatalf("unexpected status while a volume is attached: %+v", m.Status)
 	} else if want := "1 node still has volumes attached (n: moved)"; blockers[0].Message != want {
 		t.Errorf("got the blocker %q, want %q", blockers[0].Message, want)
@@ -454,11 +455,11 @@ func TestDetachedVolumes(t *testing.T) {
 	f.attachments.Add(attachment("a", "kept"))
 	f.attachments.Add(left)
 	f.run(100 * time.Second)
-	if got := f.node("n").Status.MaintenanceStatus.EmptiedTime; !got.Equal(emptied) || isDrained(&f.maintenance("m").Status) {
+	if got := f.node("n").Status.MaintenanceStatus.EmptiedTime; !got.Equal(emptied) || status.IsDrained(&f.maintenance("m").Status) {
 		t.Errorf("the time begins anew after a restart: %v, was %v", got, emptied)
 	}
 	f.run(300 * time.Second)
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained after the timeout: %+v", m.Status)
 	}
 }
@@ -500,8 +501,8 @@ func TestEachHasItsDetachTimeout(t *testing.T) {
 				wantText = "1 node still has volumes attached (n: moved)"
 			}
 			admission := maintenance.AdmissionOf(f.node("n"), m.UID)
-			if isDrained(&m.Status) != want || text != wantText || admission == nil || (admission.DrainedTime != nil) != want {
-				t.Errorf("%s, drained %t, blockers %q, admission %+v; want %t, %q", name, isDrained(&m.Status), text, admission, want, wantText)
+			if status.IsDrained(&m.Status) != want || text != wantText || admission == nil || (admission.DrainedTime != nil) != want {
+				t.Errorf("%s, drained %t, blockers %q, admission %+v; want %t, %q", name, status.IsDrained(&m.Status), text, admission, want, wantText)
 			}
 		}
 		if blockers := f.maintenance("cordons").Status.DrainStatus.Blockers; len(blockers) > 0 {
@@ -770,9 +771,9 @@ func TestDrainedSince(t *testing.T) {
 		since  time.Time
 		known  bool
 	}{
-		"own":               {reasonPodsLeft, start.Add(-time.Hour), true},
+		"own":               {status.ReasonPodsLeft, start.Add(-time.Hour), true},
 		"of another client": {"FirmwareUpgrade", start.Add(-time.Hour), false},
-		"in the future":     {reasonPodsLeft, start.Add(time.Hour), false},
+		"in the future":     {status.ReasonPodsLeft, start.Add(time.Hour), false},
 	} {
 		f.changeNamed("n", func(node *v1.Node) {
 			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeDrainInProgress, Status: v1.ConditionTrue, Reason: test.reason, LastTransitionTime: metav1.NewTime(test.since)}}

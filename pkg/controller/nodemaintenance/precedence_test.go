@@ -31,6 +31,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -235,7 +236,7 @@ func TestNodeThatAwaitsAFinalizerIsNotDrained(t *testing.T) {
 		f.syncOnly("m")
 	}
 	m := f.maintenance("m")
-	if isDrained(&m.Status) || m.Status.SelectedNodes != 2 || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.PodsPendingEvictionRequest != 2 {
+	if status.IsDrained(&m.Status) || m.Status.SelectedNodes != 2 || m.Status.DrainStatus.DrainedNodes != 1 || m.Status.DrainStatus.PodsPendingEvictionRequest != 2 {
 		t.Errorf("status %+v", m.Status)
 	}
 	if node := f.node("joins"); !node.Spec.Unschedulable || !progress.StoredTargets(node).IsEmpty() || f.requested() > 0 {

@@ -29,6 +29,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // cluster has the objects of the API server, grouped by node.
@@ -227,7 +228,7 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 		f.t.Errorf("status of node %s (-recount, +got):\n%s", node.Name, diff)
 	}
 	left := len(c.pods[node.Name]) > 0
-	if (node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage == messageDrained) != (len(draining) > 0 && !left) {
+	if (node.Status.MaintenanceStatus != nil && node.Status.MaintenanceStatus.DrainMessage == status.MessageDrained) != (len(draining) > 0 && !left) {
 		f.t.Errorf("node %s has %d pods and the status %+v", node.Name, len(c.pods[node.Name]), node.Status.MaintenanceStatus)
 	}
 	wantConditions := map[v1.NodeConditionType]bool{}
@@ -238,7 +239,7 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 		}
 	}
 	gotConditions := map[v1.NodeConditionType]bool{}
-	for _, condition := range ownConditions(node.Status.Conditions) {
+	for _, condition := range status.OwnConditions(node.Status.Conditions) {
 		gotConditions[condition.Type] = condition.Status == v1.ConditionTrue
 	}
 	if diff := gocmp.Diff(wantConditions, gotConditions); diff != "" {
@@ -324,7 +325,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 	if position := got.DrainPlanPosition; nodes > waiting+given && m.Spec.Rollout == nil && (position == nil || int(*position) < first) {
 		f.t.Errorf("%s: the first pod left matches entry %d, but the status is %+v", m.Name, first, got)
 	}
-	drained := findDrained(&m.Status)
+	drained := status.FindDrained(&m.Status)
 	if m.Status.SelectedNodes != nodes || drained == nil || drained.ObservedGeneration != m.Generation ||
 		(drained.Status == metav1.ConditionTrue) != (nodes > 0 && want.DrainedNodes == nodes) {
 		f.t.Errorf("%s with %d nodes, %d of them drained: status %+v", m.Name, nodes, want.DrainedNodes, m.Status)
@@ -332,7 +333,7 @@ func (f *fixture) recountMaintenance(c *cluster, m *coordinationv1alpha1.NodeMai
 	if status := m.Status.RolloutStatus; skipped > 0 && (status == nil || status.SkippedNodes != skipped) {
 		f.t.Errorf("%s with %d skipped nodes: status %+v", m.Name, skipped, status)
 	}
-	if (got.DrainMessage == messageDrained) != (cmp.Compare(nodes, 0) > 0 && want.DrainedNodes == nodes) {
+	if (got.DrainMessage == status.MessageDrained) != (cmp.Compare(nodes, 0) > 0 && want.DrainedNodes == nodes) {
 		f.t.Errorf("%s with %d nodes, %d of them drained: message %q", m.Name, nodes, want.DrainedNodes, got.DrainMessage)
 	}
 }

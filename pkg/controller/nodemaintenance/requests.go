@@ -23,6 +23,7 @@ import (
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // isOver reports whether a finished request leaves nothing to request for its pod: it says that the pod is gone, which
@@ -42,7 +43,7 @@ func isOver(request *coordinationv1alpha1.EvictionRequest, pod *v1.Pod) bool {
 // obstacleMessage names the finalizers of a request that is being deleted.
 func obstacleMessage(request *coordinationv1alpha1.EvictionRequest) string {
 	return fmt.Sprintf("the EvictionRequest %s/%s of the pod is being deleted and waits for its finalizers %s: no new request is possible before it is canceled, or their owners remove them",
-		request.Namespace, request.Name, joinNames(request.Finalizers))
+		request.Namespace, request.Name, status.JoinNames(request.Finalizers))
 }
 
 // isRequested reports whether this controller is one of the requesters.

@@ -29,6 +29,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 const (
@@ -140,7 +141,7 @@ func (r *returns) resume(node *v1.Node, empty, drained bool, earlier func() map[
 	r.seen[node.Name] = node.UID
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]
-		if c.Type != v1.NodeDrainInProgress || c.Status != v1.ConditionTrue || !ownReasons.Has(c.Reason) {
+		if c.Type != v1.NodeDrainInProgress || c.Status != v1.ConditionTrue || !status.OwnReasons.Has(c.Reason) {
 			continue
 		}
 		found := &nodeReturns{
@@ -148,7 +149,7 @@ func (r *returns) resume(node *v1.Node, empty, drained bool, earlier func() map[
 		}
 		switch {
 		case !empty:
-		case c.Reason == reasonPodsMayComeBack || len(found.earlier) > 0:
+		case c.Reason == status.ReasonPodsMayComeBack || len(found.earlier) > 0:
 			found.emptied, found.settled = now, lateSettled
 		case !drained:
 			found.emptied, found.settled = now, returnSettled

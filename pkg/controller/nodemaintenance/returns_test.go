@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
@@ -78,7 +79,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 		f.deletePods(pods...)
 		f.run(19 * time.Second)
 		m := f.maintenance("m")
-		if isDrained(&m.Status) {
+		if status.IsDrained(&m.Status) {
 			t.Fatalf("drained, although pods come back")
 		}
 		blockers := m.Status.DrainStatus.Blockers
@@ -87,7 +88,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 		}
 	}
 	f.run(lateSettled)
-	if m := f.maintenance("m"); !isDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
 		t.Errorf("not drained in the end: %+v", m.Status)
 	}
 }
@@ -119,7 +120,7 @@ func TestPodsThatComeBack(t *testing.T) {
 			}
 			m := f.maintenance("m")
 			blockers := m.Status.DrainStatus.Blockers
-			if isDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack || blockers[0].Name != test.why {
+			if status.IsDrained(&m.Status) || len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack || blockers[0].Name != test.why {
 				t.Fatalf("unexpected status: %+v", m.Status)
 			}
 			if want := "pods come back: " + test.why; !strings.HasSuffix(blockers[0].Message, want) {
@@ -130,11 +131,11 @@ func TestPodsThatComeBack(t *testing.T) {
 				f.deletePods(object.(*v1.Pod))
 			}
 			f.run(lateSettled - 2*time.Second)
-			if m := f.maintenance("m"); isDrained(&m.Status) {
+			if m := f.maintenance("m"); status.IsDrained(&m.Status) {
 				t.Errorf("drained at once")
 			}
 			f.run(4 * time.Second)
-			if m := f.maintenance("m"); !isDrained(&m.Status) {
+			if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 				t.Errorf("not drained in the end: %+v", m.Status)
 			}
 		})
@@ -157,9 +158,9 @@ func TestClaimTimeOfOthers(t *testing.T) {
 		since, claimed time.Duration
 	}{
 		"of another client":        {"FirmwareUpgrade", -time.Hour, 0},
-		"in the future":            {reasonInProgress, time.Hour, 0},
-		"of a leader before":       {reasonInProgress, -time.Minute, -time.Minute},
-		"of a clock that is ahead": {reasonInProgress, 10 * time.Second, 10 * time.Second},
+		"in the future":            {status.ReasonInProgress, time.Hour, 0},
+		"of a leader before":       {status.ReasonInProgress, -time.Minute, -time.Minute},
+		"of a clock that is ahead": {status.ReasonInProgress, 10 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -173,7 +174,7 @@ func TestClaimTimeOfOthers(t *testing.T) {
 			}
 			f.deletePods(pods...)
 			f.run(2 * time.Second)
-			if m := f.maintenance("m"); !isDrained(&m.Status) {
+			if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 				t.Errorf("not drained: the pod counts as come back: %+v", m.Status)
 			}
 		})
@@ -183,8 +184,8 @@ func TestClaimTimeOfOthers(t *testing.T) {
 // Whoever writes the condition of the claim, again and again, does not have pods evicted as fast as they come back.
 func TestForgedClaimTimes(t *testing.T) {
 	for name, forge := range map[string]func(f *fixture){
-		"in the future":     func(f *fixture) { f.setClaimTime(reasonInProgress, f.clock.Now().Add(time.Hour)) },
-		"always now":        func(f *fixture) { f.setClaimTime(reasonInProgress, f.clock.Now()) },
+		"in the future":     func(f *fixture) { f.setClaimTime(status.ReasonInProgress, f.clock.Now().Add(time.Hour)) },
+		"always now":        func(f *fixture) { f.setClaimTime(status.ReasonInProgress, f.clock.Now()) },
 		"of another client": func(f *fixture) { f.setClaimTime("FirmwareUpgrade", start) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +227,7 @@ func TestClaimTimesAreRemembered(t *testing.T) {
 	} {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: step.uid}}
 		if !step.since.IsZero() {
-			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(step.since)}}
+			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(step.since)}}
 		}
 		if got := r.claimedSince(node, start.Add(time.Hour)); !got.Equal(step.want) {
 			t.Errorf("%s: got %v, want %v", step.name, got, step.want)
@@ -240,7 +241,7 @@ func TestPaceOfOwners(t *testing.T) {
 	node.Name = "n"
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	node.Status.Conditions = []v1.NodeCondition{{
-		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
 	}}
 	pod := func(uid, owner types.UID, options ...func(*v1.Pod)) *v1.Pod {
 		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(now)}}
@@ -315,7 +316,7 @@ func TestLateReplacements(t *testing.T) {
 		}
 		for range 10 {
 			f.run(time.Second)
-			if m := f.maintenance("m"); isDrained(&m.Status) {
+			if m := f.maintenance("m"); status.IsDrained(&m.Status) {
 				t.Fatal("drained, and the next pod comes")
 			}
 		}
@@ -373,7 +374,7 @@ func TestPinnedJobs(t *testing.T) {
 			}
 			pod := create()
 			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
-			drained := func() bool { m := f.maintenance("m"); return isDrained(&m.Status) }
+			drained := func() bool { m := f.maintenance("m"); return status.IsDrained(&m.Status) }
 			evictedAfter := func() (after time.Duration) {
 				for ; !f.asksFor(pod) && after < 20*time.Minute; after += time.Second {
 					f.run(time.Second)
@@ -489,12 +490,12 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 			f.deletePods(pods...)
 			if test.settles > 0 {
 				f.run(test.settles - 2*time.Second)
-				if m := f.maintenance("m"); isDrained(&m.Status) {
+				if m := f.maintenance("m"); status.IsDrained(&m.Status) {
 					t.Error("drained, and the next pod may come")
 				}
 			}
 			f.run(4 * time.Second)
-			if m := f.maintenance("m"); !isDrained(&m.Status) {
+			if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 				t.Errorf("not drained in the end: %+v", m.Status)
 			}
 		})
@@ -544,7 +545,7 @@ func TestLateBindings(t *testing.T) {
 	node.Name = "n"
 	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	node.Status.Conditions = []v1.NodeCondition{{
-		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
+		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
 	}}
 	pod := func(uid, owner types.UID, after time.Duration) *v1.Pod {
 		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(claimed.Add(after))}}
@@ -609,7 +610,7 @@ func TestSettling(t *testing.T) {
 			r, node := newReturns(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 			if !test.unclaimed {
 				node.Status.Conditions = []v1.NodeCondition{{
-					Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: reasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
+					Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
 				}}
 			}
 			emptied := claimed.Add(bindingDelay + unsettledAfter + 2*time.Second)
@@ -665,7 +666,7 @@ func TestReturnsAcrossRestart(t *testing.T) {
 	}
 	f.restart()
 	f.run(20 * time.Second)
-	if m := f.maintenance("m"); isDrained(&m.Status) {
+	if m := f.maintenance("m"); status.IsDrained(&m.Status) {
 		t.Error("drained while pods may come back")
 	}
 	for range 3 {
@@ -683,12 +684,12 @@ func TestReturnsAcrossRestart(t *testing.T) {
 		f.deletePods(object.(*v1.Pod))
 	}
 	f.run(lateSettled + time.Second)
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained in the end: %+v", m.Status)
 	}
 	f.restart()
 	f.run(time.Second)
-	if m := f.maintenance("m"); !isDrained(&m.Status) || nodeCondition(f.node("n"), v1.NodeDrained).Status != v1.ConditionTrue {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) || nodeCondition(f.node("n"), v1.NodeDrained).Status != v1.ConditionTrue {
 		t.Error("it was drained before the restart")
 	}
 }
@@ -703,11 +704,11 @@ func TestRestartWhileNodeIsEmpty(t *testing.T) {
 	f.deletePods(pod)
 	f.restart()
 	f.run(returnSettled - time.Second)
-	if m := f.maintenance("m"); isDrained(&m.Status) || !strings.Contains(findDrained(&m.Status).Message, "it waits some seconds whether others come back") {
+	if m := f.maintenance("m"); status.IsDrained(&m.Status) || !strings.Contains(status.FindDrained(&m.Status).Message, "it waits some seconds whether others come back") {
 		t.Errorf("drained at once, or not said why not: %+v", m.Status)
 	}
 	f.run(3 * time.Second)
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained in the end: %+v", m.Status)
 	}
 }

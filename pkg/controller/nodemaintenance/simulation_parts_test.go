@@ -36,6 +36,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 	"k8s.io/utils/ptr"
 )
@@ -506,8 +507,8 @@ func (s *partsSimulation) checkLeft() {
 	}
 	for i := range c.maintenances {
 		m := &c.maintenances[i]
-		if m.DeletionTimestamp == nil && isDrained(&m.Status) == left.Has(m.Name) {
-			s.t.Errorf("%s is Drained: %t, although pods are left for it: %t", m.Name, isDrained(&m.Status), left.Has(m.Name))
+		if m.DeletionTimestamp == nil && status.IsDrained(&m.Status) == left.Has(m.Name) {
+			s.t.Errorf("%s is Drained: %t, although pods are left for it: %t", m.Name, status.IsDrained(&m.Status), left.Has(m.Name))
 		}
 	}
 }

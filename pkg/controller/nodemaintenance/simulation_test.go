@@ -37,6 +37,7 @@ import (
 
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
@@ -538,7 +539,7 @@ func (s *simulation) checkCause(pod types.UID) {
 // checkMaintenance checks that a maintenance is Drained only if no pod in the cache is left on its
 // nodes.
 func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
-	if m.Spec.Stage != stageDrain || !isDrained(&m.Status) || s.isReservation(m) {
+	if m.Spec.Stage != stageDrain || !status.IsDrained(&m.Status) || s.isReservation(m) {
 		return
 	}
 	o, err := progress.NewSpec(m)
@@ -632,7 +633,7 @@ func (s *simulation) finish() {
 	for i := range list.Items {
 		m := &list.Items[i]
 		skips := m.Status.RolloutStatus != nil && m.Status.RolloutStatus.SkippedNodes > 0
-		if m.Spec.Stage == stageDrain && isDrained(&m.Status) == skips && m.Status.SelectedNodes > 0 {
+		if m.Spec.Stage == stageDrain && status.IsDrained(&m.Status) == skips && m.Status.SelectedNodes > 0 {
 			s.t.Errorf("%s is not drained: %+v", m.Name, m.Status)
 		}
 		s.deleteMaintenance(m.Name)
@@ -640,7 +641,7 @@ func (s *simulation) finish() {
 	s.rest()
 	s.run(2 * progress.UnknownAdmission) // An admission may have been written when its maintenance was over.
 	for _, name := range simulatedNodes {
-		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(ownConditions(node.Status.Conditions)) > 0 || hasTaint(node) {
+		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(status.OwnConditions(node.Status.Conditions)) > 0 || hasTaint(node) {
 			s.t.Errorf("node %s was not released: %+v", name, node.Status)
 		}
 	}
@@ -668,7 +669,7 @@ func (s *simulation) statuses() map[string]any {
 	statuses := map[string]any{"requested": sets.List(c.requested)}
 	for i := range c.nodes {
 		node := &c.nodes[i]
-		statuses["node "+node.Name] = []any{node.Spec.Unschedulable, node.Spec.Taints, node.Status.MaintenanceStatus, ownConditions(node.Status.Conditions)}
+		statuses["node "+node.Name] = []any{node.Spec.Unschedulable, node.Spec.Taints, node.Status.MaintenanceStatus, status.OwnConditions(node.Status.Conditions)}
 	}
 	for i := range c.maintenances {
 		m := &c.maintenances[i]

@@ -38,6 +38,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/ptr"
 )
@@ -164,9 +165,9 @@ func TestCount(t *testing.T) {
 	if diff := cmp.Diff(want, f.count()); diff != "" {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
-	status := f.maintenance("m1").Status
-	if findDrained(&status).Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || status.DrainStatus.BlockedPods != 1 {
-		t.Errorf("status %+v", status)
+	stored := f.maintenance("m1").Status
+	if status.FindDrained(&stored).Reason != coordinationv1alpha1.NodeMaintenanceReasonBlocked || stored.DrainStatus.BlockedPods != 1 {
+		t.Errorf("status %+v", stored)
 	}
 }
 
@@ -239,16 +240,6 @@ func TestCountOldest(t *testing.T) {
 	f.clock.Step(time.Hour)
 	if counts = f.count(); len(counts.OldestMaintenance) > 0 || len(counts.OldestBlocker) > 0 || counts.BlockingBudgets != 0 {
 		t.Errorf("after the completion: %+v", counts)
-	}
-}
-
-func TestShorten(t *testing.T) {
-	short, long := strings.Repeat("x", maxNote), strings.Repeat("ä", maxNote)
-	if got := shorten(short); got != short {
-		t.Errorf("shortened to %d bytes", len(got))
-	}
-	if got := shorten(long); len(got) > maxNote || !strings.HasSuffix(got, "ä...") {
-		t.Errorf("got %d bytes: %q", len(got), got)
 	}
 }
 
@@ -569,87 +560,11 @@ func TestPodsThatAreNotAskedAgain(t *testing.T) {
 			if slices.Contains(f.writes(), "patch evictionrequests") {
 				t.Error("the eviction was requested")
 			}
-			status := f.maintenance("m").Status
-			if isDrained(&status) || status.DrainStatus.PodsPendingEvictionRequest != 1 {
-				t.Errorf("status %+v", status)
+			stored := f.maintenance("m").Status
+			if status.IsDrained(&stored) || stored.DrainStatus.PodsPendingEvictionRequest != 1 {
+				t.Errorf("status %+v", stored)
 			}
 		})
-	}
-}
-
-func TestDrainedCondition(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		sums progress.Summary
-		want metav1.Condition
-	}{
-		{
-			"no nodes", progress.Summary{Ready: true},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "NoNodesSelected", Message: "spec.nodeSelector matches no node."},
-		},
-		{
-			"drained", progress.Summary{Ready: true, Nodes: 2, Drained: 2, State: progress.DrainState{Cordoned: true}},
-			metav1.Condition{Status: metav1.ConditionTrue, Reason: "Drained", Message: "No pod is left on 2 nodes."},
-		},
-		{
-			"draining", progress.Summary{Ready: true, Nodes: 2, Drained: 1, Left: 1, State: progress.DrainState{Left: true, Draining: true}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 2 nodes."},
-		},
-		{
-			"limited", progress.Summary{Ready: true, Nodes: 2, Left: 3, State: progress.DrainState{Left: true, Draining: true, LimitedBy: []string{"x"}}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "3 pods left on 2 of 2 nodes. Draining (limited by x)."},
-		},
-		{
-			"waiting", progress.Summary{Ready: true, Nodes: 1, Left: 3, State: progress.DrainState{Left: true, WaitingFor: []string{"y", "x"}}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "WaitingForOtherMaintenances", Message: "3 pods left on 1 of 1 node. Waiting for x, y."},
-		},
-		{
-			"blocked", progress.Summary{Ready: true, Nodes: 1, Left: 1, Blocked: 1, State: progress.DrainState{Left: true, Draining: true}, Blockers: []maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Blocked", Message: "1 pod left on 1 of 1 node. " + maintenance.HoldMessage([]maintenance.HoldGroup{{Cause: maintenance.HoldEvictionRefused, Pods: 1}})},
-		},
-		{
-			"not in the plan", progress.Summary{Ready: true, Nodes: 1, Unplanned: 1, Left: 1, State: progress.DrainState{Left: true}},
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: "Draining", Message: "1 pod left on 1 of 1 node. 1 pod without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation."},
-		},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, drainedCondition(&tc.sums)); diff != "" {
-				t.Errorf("(-want, +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestJoinNames(t *testing.T) {
-	if got := joinNames([]string{"c", "a", "b", "a"}); got != "a, b, c" {
-		t.Errorf("got %q", got)
-	}
-	if got := joinNames([]string{"g", "f", "e", "d", "c", "b", "a"}); got != "a, b, c, d, e and 2 more" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestPodTypesDone(t *testing.T) {
-	m := &coordinationv1alpha1.NodeMaintenance{Spec: coordinationv1alpha1.NodeMaintenanceSpec{DrainPlan: maintenance.StandardPlan()}}
-	at := func(position int32, drained metav1.ConditionStatus) *coordinationv1alpha1.NodeMaintenanceStatus {
-		status := &coordinationv1alpha1.NodeMaintenanceStatus{DrainStatus: coordinationv1alpha1.DrainStatus{DrainPlanPosition: &position}}
-		setCondition(status, metav1.Condition{Status: drained}, 1, time.Time{})
-		return status
-	}
-	for _, tc := range []struct {
-		name   string
-		status *coordinationv1alpha1.NodeMaintenanceStatus
-		want   []v1.PodType
-	}{
-		{"not begun", &coordinationv1alpha1.NodeMaintenanceStatus{}, nil},
-		{"default pods", at(3, metav1.ConditionFalse), nil},
-		{"daemon sets", at(4, metav1.ConditionFalse), []v1.PodType{v1.PodTypeDefault}},
-		{"static pods", at(11, metav1.ConditionFalse), []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet}},
-		{"all", at(11, metav1.ConditionTrue), []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet, v1.PodTypeStatic}},
-	} {
-		if diff := cmp.Diff(tc.want, podTypesDone(m, tc.status)); diff != "" {
-			t.Errorf("%s (-want, +got):\n%s", tc.name, diff)
-		}
 	}
 }
 

@@ -27,12 +27,15 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
 
 // wantsTaint reports whether the node should get no new pods because it comes next. One that is
 // claimed gets none anyway.
-func wantsTaint(view *nodeView) bool { return view.waits && !view.claimed() && !view.keepsCordon }
+func wantsTaint(view *status.View) bool {
+	return view.Waits && !view.Claimed() && !view.KeepsCordon
+}
 
 // neededTaint reports whether the taint has to be added, removed, or corrected.
 func neededTaint(s *nodeSync) bool {

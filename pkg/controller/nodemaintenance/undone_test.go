@@ -32,6 +32,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // countNodeWrites counts the writes of the node by the controller whose patch has the text.
@@ -143,7 +144,7 @@ func TestCordonThatOthersRemove(t *testing.T) {
 		t.Errorf("since %v after a restart, was %v", again, since)
 	}
 	f.run(2*pace.RevertPause + pace.RevertSlack)
-	if m := f.maintenance("m"); !isDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
 		t.Errorf("they have stopped: %+v", m.Status)
 	}
 }
@@ -433,7 +434,7 @@ func TestFinalizerThatOthersRemove(t *testing.T) {
 	}
 	f.endAllPods()
 	f.run(lateSettled)
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("the drain does not go on without the finalizer: %+v", m.Status)
 	}
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })

@@ -33,6 +33,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
 // wakeUps are the keys that are enqueued because of an event.
@@ -171,12 +172,12 @@ func TestDetachedVolumeWakesUp(t *testing.T) {
 		spec.DrainedWhen = &coordinationv1alpha1.NodeMaintenanceDrainedWhen{Volumes: coordinationv1alpha1.NodeMaintenanceVolumesDetached, TimeoutSeconds: &timeout}
 	})
 	f.drainNodes()
-	if m := f.maintenance("m"); isDrained(&m.Status) {
+	if m := f.maintenance("m"); status.IsDrained(&m.Status) {
 		t.Fatalf("drained with a volume: %+v", m.Status)
 	}
 	deliver(f, f.attachmentInformer, []*storagev1.VolumeAttachment{}, nil)
 	f.run(2 * pace.StatusInterval)
-	if m := f.maintenance("m"); !isDrained(&m.Status) {
+	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained without a volume: %+v", m.Status)
 	}
 }

@@ -45,6 +45,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/util/consistency"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -311,13 +312,13 @@ func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (wri
 // setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
 // the resourceVersion excludes targets that are based on old ones. If no maintenance concerns the node, its conditions are
 // those of other clients, who may have written some since the decision.
-func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
-	isOwn := slices.ContainsFunc(conditions, func(c v1.NodeCondition) bool { return ownReasons.Has(c.Reason) })
+func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, desired *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
+	isOwn := slices.ContainsFunc(conditions, func(c v1.NodeCondition) bool { return status.OwnReasons.Has(c.Reason) })
 	return w.asDecided(ctx, node, func(node *v1.Node) error {
 		if !isOwn {
-			conditions = foreignConditions(node.Status.Conditions)
+			conditions = status.ForeignConditions(node.Status.Conditions)
 		}
-		return w.patchNodeStatus(ctx, node, status, conditions)
+		return w.patchNodeStatus(ctx, node, desired, conditions)
 	})
 }
 
@@ -371,9 +372,9 @@ func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.
 }
 
 // nodeStatusPatch changes only the parts of the status that this controller owns.
-func nodeStatusPatch(node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) ([]byte, error) {
+func nodeStatusPatch(node *v1.Node, desired *v1.MaintenanceStatus, conditions []v1.NodeCondition) ([]byte, error) {
 	// Conditions of others are on both sides: a patch from some to none would delete all.
-	foreign := slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return slices.Contains(nodeConditionTypes, c.Type) })
+	foreign := slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c v1.NodeCondition) bool { return slices.Contains(status.NodeConditionTypes, c.Type) })
 	before, err := json.Marshal(&v1.Node{Status: v1.NodeStatus{
 		Conditions: node.Status.Conditions, MaintenanceStatus: node.Status.MaintenanceStatus,
 	}})
@@ -382,7 +383,7 @@ func nodeStatusPatch(node *v1.Node, status *v1.MaintenanceStatus, conditions []v
 	}
 	after, err := json.Marshal(&v1.Node{
 		ObjectMeta: metav1.ObjectMeta{UID: node.UID, ResourceVersion: node.ResourceVersion},
-		Status:     v1.NodeStatus{Conditions: slices.Concat(foreign, conditions), MaintenanceStatus: status},
+		Status:     v1.NodeStatus{Conditions: slices.Concat(foreign, conditions), MaintenanceStatus: desired},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the node: %w", err)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package status
 
 import (
 	"cmp"
@@ -30,10 +30,10 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
-// stalledAfter is for how long a blocker has to need an intervention before the maintenance is stalled. A
+// StalledAfter is for how long a blocker has to need an intervention before the maintenance is stalled. A
 // PodDisruptionBudget that refuses an eviction until a replacement is ready is part of many drains, and tools that
 // follow kstatus give up at once when something is stalled.
-const stalledAfter = 5 * time.Minute
+const StalledAfter = 5 * time.Minute
 
 // advance is how far a maintenance is with what its stage asks for, in terms of kstatus: done, if conditionType is
 // empty, or the condition that is True.
@@ -82,18 +82,19 @@ func setAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinat
 
 // clearStalled sets Stalled to False if it was True before.
 func clearStalled(status *coordinationv1alpha1.NodeMaintenanceStatus, set func(coordinationv1alpha1.NodeMaintenanceConditionType, metav1.ConditionStatus, string, string)) {
-	if findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled) != nil {
+	if FindCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled) != nil {
 		set(coordinationv1alpha1.NodeMaintenanceConditionStalled, metav1.ConditionFalse, coordinationv1alpha1.NodeMaintenanceReasonNotStalled, "")
 	}
 }
 
 // isOfGeneration reports whether Reconciling was computed for that generation, by a controller.
 func isOfGeneration(status *coordinationv1alpha1.NodeMaintenanceStatus, generation int64) bool {
-	known := findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionReconciling)
+	known := FindCondition(status, coordinationv1alpha1.NodeMaintenanceConditionReconciling)
 	return known != nil && known.ObservedGeneration == generation && known.Reason != coordinationv1alpha1.NodeMaintenanceReasonNotObserved
 }
 
-func findCondition(status *coordinationv1alpha1.NodeMaintenanceStatus, conditionType coordinationv1alpha1.NodeMaintenanceConditionType) *metav1.Condition {
+// FindCondition returns a condition of a maintenance, or nil.
+func FindCondition(status *coordinationv1alpha1.NodeMaintenanceStatus, conditionType coordinationv1alpha1.NodeMaintenanceConditionType) *metav1.Condition {
 	return meta.FindStatusCondition(status.Conditions, string(conditionType))
 }
 
@@ -103,8 +104,8 @@ func isCompleted(sums *progress.Summary, stage coordinationv1alpha1.NodeMaintena
 	return stage == coordinationv1alpha1.NodeMaintenanceStageComplete && sums.Released && !sums.Requesting
 }
 
-// hasCompleted reports whether the condition Completed is True.
-func hasCompleted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+// HasCompleted reports whether the condition Completed is True.
+func HasCompleted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionCompleted))
 }
 
@@ -138,25 +139,25 @@ func advanceOf(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinati
 
 // drainAdvance returns how far a drain is. What needs people who know of it comes first, also if other nodes go on.
 func drainAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) advance {
-	if isHalted(status) {
-		halted := findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionHalted)
+	if IsHalted(status) {
+		halted := FindCondition(status, coordinationv1alpha1.NodeMaintenanceConditionHalted)
 		return stalls(halted.Reason, halted.Message)
 	}
 	if stalled, is := blockedAdvance(status, sums, now); is {
 		return stalled
 	}
-	drained := findDrained(status)
+	drained := FindDrained(status)
 	switch rollout := m.Spec.Rollout != nil; {
 	case drained.Reason == coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped:
 		return stalls(drained.Reason, drained.Message)
 	case drained.Reason == coordinationv1alpha1.NodeMaintenanceReasonNoNodes:
 		return reconciles(drained.Reason, drained.Message)
 	case drained.Status != metav1.ConditionTrue:
-		drainedNodes := fmt.Sprintf("%d of %s drained.", sums.Drained, count(sums.Nodes, "node"))
+		drainedNodes := fmt.Sprintf("%d of %s drained.", sums.Drained, Count(sums.Nodes, "node"))
 		return reconciles(drained.Reason, strings.Join(append([]string{drainedNodes}, progressSentences(sums)...), " "))
 	case rollout && sums.Done < sums.Nodes:
 		return reconciles(coordinationv1alpha1.NodeMaintenanceReasonNodesNotReturned,
-			fmt.Sprintf("%d of %s not given back yet.", sums.Nodes-sums.Done, count(sums.Nodes, "node")))
+			fmt.Sprintf("%d of %s not given back yet.", sums.Nodes-sums.Done, Count(sums.Nodes, "node")))
 	}
 	return advance{}
 }
@@ -165,12 +166,12 @@ func cordonMessage(sums *progress.Summary) string {
 	if !sums.Ready {
 		return "The nodes are being cordoned."
 	}
-	return fmt.Sprintf("%d of %s not cordoned.", sums.Uncordoned, count(sums.Nodes, "node"))
+	return fmt.Sprintf("%d of %s not cordoned.", sums.Uncordoned, Count(sums.Nodes, "node"))
 }
 
 // blockedAdvance returns that the maintenance is stalled because of its blockers, if it is.
 func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *progress.Summary, now time.Time) (stalled advance, is bool) {
-	groups, waits, _ := overdue(sums, status, now)
+	groups, waits, _ := Overdue(sums, status, now)
 	if len(groups)+len(waits) == 0 {
 		return advance{}, false
 	}
@@ -183,15 +184,15 @@ func blockedAdvance(status *coordinationv1alpha1.NodeMaintenanceStatus, sums *pr
 			messages = append(messages, blocker.Message)
 		}
 	}
-	return stalls(coordinationv1alpha1.NodeMaintenanceReasonBlocked, shorten(strings.Join(messages, "; "))), true
+	return stalls(coordinationv1alpha1.NodeMaintenanceReasonBlocked, Shorten(strings.Join(messages, "; "))), true
 }
 
-// overdue returns the blockers, and what nodes wait for, that have needed an intervention for so long that the maintenance
+// Overdue returns the blockers, and what nodes wait for, that have needed an intervention for so long that the maintenance
 // is stalled, and how long it takes until another one does; zero if none will. Once it is stalled, it is until nothing is
 // left that needs one: since when there is something is not known after each restart.
-func overdue(sums *progress.Summary, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
-	patience := stalledAfter
-	if known := findCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled); known != nil && known.Status == metav1.ConditionTrue &&
+func Overdue(sums *progress.Summary, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) (groups []maintenance.HoldGroup, waits []coordinationv1alpha1.NodeMaintenanceWait, next time.Duration) {
+	patience := StalledAfter
+	if known := FindCondition(status, coordinationv1alpha1.NodeMaintenanceConditionStalled); known != nil && known.Status == metav1.ConditionTrue &&
 		known.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked {
 		patience = 0
 	}
@@ -216,4 +217,35 @@ func overdue(sums *progress.Summary, status *coordinationv1alpha1.NodeMaintenanc
 	}
 	sortWaits(waits)
 	return groups, waits, next
+}
+
+// IsDrained reports whether the condition Drained is True.
+func IsDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	condition := FindDrained(status)
+	return condition != nil && condition.Status == metav1.ConditionTrue
+}
+
+// IsHalted reports whether the rollout is halted.
+func IsHalted(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
+}
+
+// IsCompletionBlocked reports whether the stage Complete has blockers.
+func IsCompletionBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	return progress.HasStarted(status, coordinationv1alpha1.NodeMaintenanceStageComplete) && status.DrainStatus.BlockerCount > 0
+}
+
+// HasNewCause reports whether a blocker needs an intervention for a cause that none had before. The
+// event of the others is not about it.
+func HasNewCause(status, before *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	return slices.ContainsFunc(status.DrainStatus.Blockers, func(b coordinationv1alpha1.DrainBlocker) bool {
+		return maintenance.HoldCause(b.Cause).Blocked() &&
+			!slices.ContainsFunc(before.DrainStatus.Blockers, func(known coordinationv1alpha1.DrainBlocker) bool { return known.Cause == b.Cause })
+	})
+}
+
+// IsBlocked reports whether the condition Drained names blockers that need an intervention.
+func IsBlocked(status *coordinationv1alpha1.NodeMaintenanceStatus) bool {
+	condition := FindDrained(status)
+	return condition != nil && condition.Reason == coordinationv1alpha1.NodeMaintenanceReasonBlocked
 }

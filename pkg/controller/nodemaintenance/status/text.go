@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package status
 
 import (
 	"cmp"
@@ -28,8 +28,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
-// joinNames lists names, sorted, so that a message changes only when the names do.
-func joinNames(names []string) string {
+// JoinNames lists names, sorted, so that a message changes only when the names do.
+func JoinNames(names []string) string {
 	sorted := sets.List(sets.New(names...))
 	if len(sorted) > maxNamesShown {
 		return fmt.Sprintf("%s and %d more", strings.Join(sorted[:maxNamesShown], ", "), len(sorted)-maxNamesShown)
@@ -37,16 +37,17 @@ func joinNames(names []string) string {
 	return strings.Join(sorted, ", ")
 }
 
-func count(n int, what string) string {
+// Count returns a number of things in words, such as "2 nodes".
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// shorten truncates a text for an event; the condition has all of it. The text may contain the
+// Shorten truncates a text for an event; the condition has all of it. The text may contain the
 // message of a webhook, therefore it is also made safe for terminals.
-func shorten(text string) string { return maintenance.Printable(text, maxNote) }
+func Shorten(text string) string { return maintenance.Printable(text, maxNote) }
 
 // maxNote is how many bytes the note of an event may have.
 const maxNote = 1024
@@ -54,16 +55,16 @@ const maxNote = 1024
 // maxNamesShown bounds the names in a message.
 const maxNamesShown = 5
 
-// kubeletAbsent is why static pods stay on a node whose kubelet does not stop them.
-const kubeletAbsent = "feature gate " + maintenance.KubeletFeature + " of the kubelet is off"
+// KubeletAbsent is why static pods stay on a node whose kubelet does not stop them.
+const KubeletAbsent = "feature gate " + maintenance.KubeletFeature + " of the kubelet is off"
 
-const messageDrained = "Drained"
-
-const messageDraining = "Draining"
-
-const messageSkipped = "Drained, except for skipped nodes"
-
-const messageWaiting = "Waiting for admission"
+// Messages of drains: see drainMessage.
+const (
+	MessageDrained  = "Drained"
+	MessageDraining = "Draining"
+	MessageSkipped  = "Drained, except for skipped nodes"
+	MessageWaiting  = "Waiting for admission"
+)
 
 // unstoppedSentences say how many pods of each kind stay, and what is off where. Kubelets are named by their nodes.
 func unstoppedSentences(u progress.UnstoppedPods) []string {
@@ -73,8 +74,8 @@ func unstoppedSentences(u progress.UnstoppedPods) []string {
 	var sentences []string
 	for _, key := range keys {
 		why := key.Why
-		if key.Why == kubeletAbsent {
-			why += " on " + joinNames(u[key].Nodes)
+		if key.Why == KubeletAbsent {
+			why += " on " + JoinNames(u[key].Nodes)
 		}
 		sentences = append(sentences, maintenance.UnstoppedSentence(u[key].Pods, key.PodType, why))
 	}
@@ -85,17 +86,17 @@ func unstoppedSentences(u progress.UnstoppedPods) []string {
 func drainMessage(s progress.DrainState) string {
 	switch {
 	case s.IsDrained() && s.Skipped:
-		return messageSkipped
+		return MessageSkipped
 	case s.IsDrained():
-		return messageDrained
+		return MessageDrained
 	case !s.Left && s.Waiting:
-		return messageWaiting
+		return MessageWaiting
 	case !s.Left:
-		return messageDraining
+		return MessageDraining
 	case s.Draining && len(s.LimitedBy) > 0:
-		return fmt.Sprintf("%s (limited by %s)", messageDraining, joinNames(s.LimitedBy))
+		return fmt.Sprintf("%s (limited by %s)", MessageDraining, JoinNames(s.LimitedBy))
 	case s.Draining || len(s.WaitingFor) == 0:
-		return messageDraining
+		return MessageDraining
 	}
-	return fmt.Sprintf("Waiting for %s.", joinNames(s.WaitingFor))
+	return fmt.Sprintf("Waiting for %s.", JoinNames(s.WaitingFor))
 }

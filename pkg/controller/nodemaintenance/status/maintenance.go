@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package status
 
 import (
 	"fmt"
@@ -45,10 +45,10 @@ var stagesInOrder = []coordinationv1alpha1.NodeMaintenanceStage{
 	coordinationv1alpha1.NodeMaintenanceStageDrain, coordinationv1alpha1.NodeMaintenanceStageComplete,
 }
 
-// computeStatus returns the desired status of a maintenance. Until a drain has counted all of its
+// Compute returns the desired status of a maintenance. Until a drain has counted all of its
 // nodes, the stored status stays, with its generation: with a new generation beside an old Drained,
 // a client would consider nodes drained that are not.
-func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
+func Compute(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summary, now time.Time) *coordinationv1alpha1.NodeMaintenanceStatus {
 	status := m.Status.DeepCopy()
 	cordonedFirst := sums.CordonedFirst || progress.StartOf(&m.Status, coordinationv1alpha1.NodeMaintenanceStageCordon) != nil
 	for _, stage := range stagesOf[m.Spec.Stage] {
@@ -80,14 +80,14 @@ func computeStatus(m *coordinationv1alpha1.NodeMaintenance, sums *progress.Summa
 		} else if !progress.HasStarted(&m.Status, m.Spec.Stage) {
 			status.DrainStatus.Blockers, status.DrainStatus.BlockerCount = nil, 0
 		}
-		if isHalted(status) {
+		if IsHalted(status) {
 			meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 				Type: string(coordinationv1alpha1.NodeMaintenanceConditionHalted), Status: metav1.ConditionFalse,
 				Reason: coordinationv1alpha1.NodeMaintenanceReasonNotHalted, Message: "The maintenance is completed.",
 				ObservedGeneration: m.Generation, LastTransitionTime: metav1.NewTime(now),
 			})
 		}
-		if drained := findDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
+		if drained := FindDrained(status); drained != nil && drained.Status != metav1.ConditionTrue {
 			setCondition(status, metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNotDraining,
 				Message: "The maintenance was completed before its nodes were drained.",
@@ -113,10 +113,10 @@ func blockersOf(claimed, unreleased []maintenance.HoldGroup) ([]coordinationv1al
 		if !ok {
 			continue
 		}
-		b.Message = shorten(text)
+		b.Message = Shorten(text)
 		if work := findGroup(claimed, b); work != nil {
 			alone, _ := maintenance.Blockers([]maintenance.HoldGroup{*work})
-			b.Message = shorten(alone[0].Message + "; " + text)
+			b.Message = Shorten(alone[0].Message + "; " + text)
 		}
 	}
 	return blockers, total
@@ -139,7 +139,7 @@ func releaseText(g *maintenance.HoldGroup) (string, bool) {
 	text := ""
 	switch {
 	case g.Cause == maintenance.HoldCordonFailed:
-		text = count(g.Nodes, "node") + " cannot be uncordoned"
+		text = Count(g.Nodes, "node") + " cannot be uncordoned"
 	case g.Cause != maintenance.HoldRequestFailed:
 		return "", false
 	case g.Pods == 1:
@@ -206,7 +206,7 @@ func drainedCondition(sums *progress.Summary) metav1.Condition {
 	if sums.State.IsDrained() && sums.SkippedNodes > 0 {
 		return metav1.Condition{
 			Status: metav1.ConditionFalse, Reason: coordinationv1alpha1.NodeMaintenanceReasonNodesSkipped,
-			Message: fmt.Sprintf("%s completed before the drain was over: pods may still run there. No pod is left on the others.", count(sums.SkippedNodes, "node")),
+			Message: fmt.Sprintf("%s completed before the drain was over: pods may still run there. No pod is left on the others.", Count(sums.SkippedNodes, "node")),
 		}
 	}
 	if sums.State.IsDrained() {
@@ -219,13 +219,13 @@ func drainedCondition(sums *progress.Summary) metav1.Condition {
 }
 
 func drainedMessage(sums *progress.Summary) string {
-	message := fmt.Sprintf("No pod is left on %s.", count(sums.Nodes, "node"))
+	message := fmt.Sprintf("No pod is left on %s.", Count(sums.Nodes, "node"))
 	switch others := sums.Nodes - sums.Done; {
 	case sums.Done == 0:
 	case others == 0:
-		message = fmt.Sprintf("%s given back.", count(sums.Done, "node"))
+		message = fmt.Sprintf("%s given back.", Count(sums.Done, "node"))
 	default:
-		message = fmt.Sprintf("%s given back. No pod is left on %s.", count(sums.Done, "node"), count(others, "other"))
+		message = fmt.Sprintf("%s given back. No pod is left on %s.", Count(sums.Done, "node"), Count(others, "other"))
 	}
 	if skipped := sums.Skipped - sums.Unstopped.Count(); skipped > 0 {
 		message += " " + maintenance.SkippedSentence(skipped)
@@ -258,13 +258,13 @@ func drainSentences(sums *progress.Summary) []string {
 func progressSentences(sums *progress.Summary) []string {
 	var sentences []string
 	if sums.State.Left {
-		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", count(sums.Left, "pod"), sums.Nodes-sums.Drained-sums.SkippedNodes-sums.Waiting, count(sums.Nodes, "node")))
+		sentences = append(sentences, fmt.Sprintf("%s left on %d of %s.", Count(sums.Left, "pod"), sums.Nodes-sums.Drained-sums.SkippedNodes-sums.Waiting, Count(sums.Nodes, "node")))
 	}
 	if sums.SkippedNodes > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s completed before the drain was over.", count(sums.SkippedNodes, "node")))
+		sentences = append(sentences, fmt.Sprintf("%s completed before the drain was over.", Count(sums.SkippedNodes, "node")))
 	}
 	if sums.Uncordoned > 0 {
-		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.Uncordoned, count(sums.Nodes, "node")))
+		sentences = append(sentences, fmt.Sprintf("%d of %s not cordoned.", sums.Uncordoned, Count(sums.Nodes, "node")))
 	}
 	if waits := waitSentence(sums); waits != "" {
 		sentences = append(sentences, waits)
@@ -272,17 +272,18 @@ func progressSentences(sums *progress.Summary) []string {
 	if sums.State.Settling && !sums.State.Left {
 		sentences = append(sentences, "The last pods have left: it waits some seconds whether others come back.")
 	}
-	if message := drainMessage(sums.State); message != messageDraining && message != messageWaiting {
+	if message := drainMessage(sums.State); message != MessageDraining && message != MessageWaiting {
 		sentences = append(sentences, strings.TrimSuffix(message, ".")+".")
 	}
 	if sums.Unplanned > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", count(sums.Unplanned, "pod")))
+		sentences = append(sentences, fmt.Sprintf("%s without a matching entry in spec.drainPlan: the admission plugin NodeMaintenance adds the standard entries on creation.", Count(sums.Unplanned, "pod")))
 	}
 	sentences = append(sentences, unstoppedSentences(sums.Unstopped)...)
 	return sentences
 }
 
-func findDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) *metav1.Condition {
+// FindDrained returns the condition Drained, or nil.
+func FindDrained(status *coordinationv1alpha1.NodeMaintenanceStatus) *metav1.Condition {
 	return meta.FindStatusCondition(status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionDrained))
 }
 
@@ -293,13 +294,13 @@ func setCondition(status *coordinationv1alpha1.NodeMaintenanceStatus, condition 
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// podTypesDone returns the pod types of which no pod was left when this status was written: the
+// PodTypesDone returns the pod types of which no pod was left when this status was written: the
 // position is after all of their entries.
-func podTypesDone(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) []v1.PodType {
+func PodTypesDone(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) []v1.PodType {
 	if status.DrainStatus.DrainPlanPosition == nil {
 		return nil
 	}
-	drained := findDrained(status)
+	drained := FindDrained(status)
 	all := drained != nil && drained.Status == metav1.ConditionTrue
 	var done []v1.PodType
 	for _, podType := range []v1.PodType{v1.PodTypeDefault, v1.PodTypeDaemonSet, v1.PodTypeStatic} {

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package status
 
 import (
 	"cmp"
@@ -98,10 +98,10 @@ func haltedCondition(limits *coordinationv1alpha1.NodeMaintenanceRollout, failed
 	}
 	var sentences []string
 	if len(unknown) > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s did not come back in time: %s.", count(len(unknown), "node"), joinNames(unknown)))
+		sentences = append(sentences, fmt.Sprintf("%s did not come back in time: %s.", Count(len(unknown), "node"), JoinNames(unknown)))
 	}
 	if len(acknowledged) > 0 {
-		sentences = append(sentences, fmt.Sprintf("%s acknowledged: %s.", count(len(acknowledged), "failed node"), joinNames(acknowledged)))
+		sentences = append(sentences, fmt.Sprintf("%s acknowledged: %s.", Count(len(acknowledged), "failed node"), JoinNames(acknowledged)))
 	}
 	condition.Message = strings.Join(sentences, " ")
 	if !rollout.IsHalted(limits, sets.New(slices.Collect(maps.Values(failed))...)) {
@@ -117,7 +117,7 @@ func waitSentence(sums *progress.Summary) string {
 	if sums.Waiting == 0 {
 		return ""
 	}
-	sentences := []string{fmt.Sprintf("%d of %s waiting.", sums.Waiting, count(sums.Nodes, "node"))}
+	sentences := []string{fmt.Sprintf("%d of %s waiting.", sums.Waiting, Count(sums.Nodes, "node"))}
 	for _, wait := range waitingFor(sums) {
 		sentences = append(sentences, maintenance.WaitSentence(&wait))
 	}
