@@ -42,6 +42,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/clock"
 )
 
@@ -149,7 +150,7 @@ func (c *Controller) budgetChanged(logger klog.Logger, b *coordinationv1alpha1.N
 
 func (c *Controller) budgetGone(b *coordinationv1alpha1.NodeMaintenanceBudget) {
 	c.progress.Limits.Remove(b.Name)
-	c.writer.forgetBudget(b.Name)
+	c.writer.ForgetBudget(b.Name)
 	c.budgetsChanged(true)
 }
 
@@ -196,7 +197,7 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 		}
 	}
 	for _, b := range budgets {
-		if !c.writer.isCurrentBudget(b.Name) {
+		if !c.writer.IsCurrentBudget(b.Name) {
 			return nil, nil, false
 		}
 	}
@@ -216,12 +217,12 @@ func (c *Controller) readLimits(nodes []*v1.Node, now time.Time) (budgets []*coo
 		if !found || len(waiting) == 0 && !pending {
 			continue // Its sync causes another decision.
 		}
-		if !c.writer.isCurrentMaintenance(m.Name) {
+		if !c.writer.IsCurrentMaintenance(m.Name) {
 			return nil, nil, false
 		}
 		limited := rollout.Maintenance{
 			NodeMaintenance: m, Rank: queueRankOf(m), Selected: selected, Waiting: waiting,
-			Disabled: c.fleet == nil, Unwritable: c.writer.isStatusSlow(m.Name, now), Unreleased: unreleased()[m.UID],
+			Disabled: c.fleet == nil, Unwritable: c.writer.IsStatusSlow(m.Name, now), Unreleased: unreleased()[m.UID],
 		}
 		if len(waiting) > 0 {
 			limited.SettlingUntil = c.settlingUntil(m, drained, now, newestUnready)
@@ -272,7 +273,7 @@ func (c *Controller) countUnreleased(nodes []*v1.Node) map[types.UID]int {
 // updateNodes brings the nodes of the fleet up to date with the cache, and returns them.
 func (c *Controller) updateNodes() []*v1.Node {
 	// Read before the list: the fleet has at least this version. Event handlers may be behind the cache.
-	c.admissions.version = c.writer.nodeStore.LastStoreSyncResourceVersion()
+	c.admissions.version = c.writer.NodeStore.LastStoreSyncResourceVersion()
 	nodes := c.listNodes()
 	c.admissions.admitter.SetNodes(nodes)
 	return nodes
@@ -286,7 +287,7 @@ func (c *Controller) updateBudgets(ctx context.Context, budgets []*coordinationv
 		known.Insert(b.Name)
 		if err := fleet.SetBudget(b); err != nil {
 			klog.FromContext(ctx).Error(err, "The budget is not completely valid", "nodeMaintenanceBudget", klog.KObj(b))
-			c.events.invalidBudget(b, err)
+			c.events.InvalidBudget(b, err)
 		}
 	}
 	for _, name := range fleet.BudgetNames() {
@@ -303,7 +304,7 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 	if s.fleet == nil {
 		return nil, nil
 	}
-	list, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
+	list, err := s.writer.Client.CoordinationV1alpha1().NodeMaintenanceBudgets().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		// This API server does not serve them: it has another release, or its gate is off. A maintenance
@@ -316,47 +317,43 @@ func (s admissionStore) ListBudgets(ctx context.Context) ([]coordinationv1alpha1
 }
 
 func (s admissionStore) WriteBudget(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenanceBudget) error {
-	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenanceBudgets().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-	if err != nil {
+	if err := s.writer.SetBudgetStatus(ctx, changed); err != nil {
 		if isRefusal(ctx, err) {
-			s.events.budgetFailed(changed, err)
+			s.events.BudgetFailed(changed, err)
 		}
 		return fmt.Errorf("writing the status of node maintenance budget %s: %w", changed.Name, err)
 	}
-	s.writer.budgets.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, budgetResource, written.ResourceVersion)
 	return nil
 }
 
 // WriteMaintenance also writes the rest of the status: otherwise that would be another write, and often
 // one that conflicts with this one.
 func (s admissionStore) WriteMaintenance(ctx context.Context, changed *coordinationv1alpha1.NodeMaintenance) error {
-	if !s.writer.beginStatus(changed, s.maintenanceLister) {
-		return apierrors.NewConflict(maintenanceResource, changed.Name, errors.New("the status is written by another worker"))
+	if !s.writer.BeginStatus(changed, s.maintenanceLister) {
+		return apierrors.NewConflict(write.MaintenanceResource, changed.Name, errors.New("the status is written by another worker"))
 	}
-	defer s.writer.endStatus(changed.Name)
+	defer s.writer.EndStatus(changed.Name)
 	before, now := *changed, s.clock.Now()
 	if sums, waiting, known := s.progress.Summarize(changed.Name); known {
 		s.enqueueNodes(waiting)
 		changed.Status = *status.Compute(&before, &sums, now)
 	}
-	written, err := s.writer.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
-	if err != nil {
+	if err := s.writer.ReplaceStatus(ctx, changed); err != nil {
 		s.reportWrite(ctx, changed, err)
 		return fmt.Errorf("writing the status of node maintenance %s: %w", changed.Name, err)
 	}
-	s.writer.maintenances.WroteAt(types.NamespacedName{Name: changed.Name}, changed.UID, maintenanceResource, written.ResourceVersion)
 	s.wroteStatus(&before, &changed.Status, now)
 	return nil
 }
 
 func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, before time.Time) (bool, error) {
 	current, err := s.nodeLister.Get(node.Name)
-	if err != nil || !s.writer.isCurrentNode(node.Name) || needsDecision(node, current) {
+	if err != nil || !s.writer.IsCurrentNode(node.Name) || write.NeedsDecision(node, current) {
 		// Usually the decision before has admitted it. The event of that write causes the next one.
-		return false, apierrors.NewConflict(nodeResource, node.Name, errors.New("the node has changed since the decision"))
+		return false, apierrors.NewConflict(write.NodeResource, node.Name, errors.New("the node has changed since the decision"))
 	}
-	write := writeKey{writeAdmission, node.UID}
-	wait, undone := s.failures.wait(node.Name, write, s.clock.Now()), s.writer.isStatusUndone(current)
+	key := write.Admission.Of(node.UID)
+	wait, undone := s.failures.Wait(node.Name, key, s.clock.Now()), s.writer.IsStatusUndone(current)
 	if undone {
 		// Whoever removes admissions again and again has those of a node waited for as well.
 		wait = max(wait, s.pacer.AfterRevert(pace.RevertedStatus, node.Name, s.clock.Now()))
@@ -368,13 +365,13 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	// A node whose write hangs does not take the time of the others.
 	limited, cancel := context.WithTimeout(ctx, admissionTimeout)
 	defer cancel()
-	err = s.writer.admit(limited, node, added, func() bool { return s.clock.Now().Before(before) })
+	err = s.writer.Admit(limited, node, added, func() bool { return s.clock.Now().Before(before) })
 	switch {
-	case errors.Is(err, errTooLate):
+	case errors.Is(err, write.ErrTooLate):
 		s.admissions.queue.AddAfter(admissionsKey, pace.StaleInterval)
-		return false, apierrors.NewConflict(nodeResource, node.Name, err)
+		return false, apierrors.NewConflict(write.NodeResource, node.Name, err)
 	case err == nil:
-		s.failures.succeeded(node.Name, write)
+		s.failures.Succeeded(node.Name, key)
 		if undone {
 			s.noteRewrite(current, s.clock.Now())
 		}
@@ -386,91 +383,31 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	return false, nil
 }
 
-// admissionFailed records that a node could not be admitted, like cordonFailed. Other nodes do not wait
+// AdmissionFailed records that a node could not be admitted, like CordonFailed. Other nodes do not wait
 // for it.
 func (c *Controller) admissionFailed(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, err error) {
-	write := writeKey{writeAdmission, node.UID}
-	if c.failures.failed(node.Name, write, err, time.Time{}, c.clock.Now()) {
+	write := write.Admission.Of(node.UID)
+	if c.failures.Failed(node.Name, write, err, time.Time{}, c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to admit the node, will retry", "node", klog.KObj(node))
 	}
 	for i := range added {
 		if m, err := c.maintenanceLister.Get(added[i].MaintenanceName); err == nil && m.UID == added[i].MaintenanceUID {
-			failed, _ := c.failures.get(node.Name, write)
-			c.events.admissionFailed(node, m, failed.message)
+			failed, _ := c.failures.Get(node.Name, write)
+			c.events.AdmissionFailed(node, m, failed.Message)
 		}
 	}
-	c.admissions.queue.AddAfter(admissionsKey, c.failures.wait(node.Name, write, c.clock.Now()))
+	c.admissions.queue.AddAfter(admissionsKey, c.failures.Wait(node.Name, write, c.clock.Now()))
 }
 
 func (s admissionStore) NodesVersion() string { return s.admissions.version }
 
 func (s admissionStore) GetNode(ctx context.Context, name string) (*v1.Node, error) {
-	return s.writer.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	return s.writer.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 }
 
 // admitted handles an admission that was written.
 func (c *Controller) admitted(a rollout.Admission) {
 	metrics.CountAdmission()
-	c.events.admitted(a.Node, a.Maintenance)
+	c.events.Admitted(a.Node, a.Maintenance)
 	c.nodes.AddAfter(a.Node.Name, pace.StaleInterval)
-}
-
-// errTooLate says that what an admission was based on is too old.
-var errTooLate = errors.New("the reservation, or the list of budgets, is too old: it is decided again")
-
-// admit adds admissions to the status of a node. After a conflict it is repeated on the latest
-// version, unless the node has changed in what the decision was based on. Each attempt is made only in
-// time: timeouts do not count while a process is suspended, and its reservation may be over since.
-func (w *writer) admit(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, inTime func() bool) error {
-	decided := node
-	for range maxStatusConflicts {
-		if !inTime() {
-			return errTooLate
-		}
-		desired := node.Status.MaintenanceStatus.DeepCopy()
-		if desired == nil {
-			desired = &v1.MaintenanceStatus{Unclaimed: true}
-		}
-		desired.Admissions = append(desired.Admissions, added...)
-		err := w.patchNodeStatus(ctx, node, desired, status.OwnConditions(node.Status.Conditions))
-		if !apierrors.IsConflict(err) {
-			return err
-		}
-		latest, getErr := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
-		if getErr != nil {
-			return fmt.Errorf("reading the node after a conflict: %w", getErr)
-		}
-		if needsDecision(decided, latest) || changesAdmission(decided, latest) {
-			return err
-		}
-		node = latest
-	}
-	// This is no conflict that a retry resolves, but a failure to report.
-	return fmt.Errorf("other clients write node %s so often that %d attempts in a row to admit it failed", node.Name, maxStatusConflicts)
-}
-
-// hasStored returns an error if an API server has dropped one of the admissions of a node. Nothing may
-// begin without them, so it is tried again: another API server may answer.
-func hasStored(written *v1.Node, added []v1.MaintenanceAdmission) error {
-	dropped := sets.New[types.UID]()
-	for i := range added {
-		if maintenance.AdmissionOf(written, added[i].MaintenanceUID) == nil {
-			dropped.Insert(added[i].MaintenanceUID)
-		}
-	}
-	if dropped.Len() == 0 {
-		return nil
-	}
-	return &unrecordedError{written.Name, dropped}
-}
-
-// unrecordedError says that an API server has dropped the admissions of maintenances.
-type unrecordedError struct {
-	node string
-	uids sets.Set[types.UID]
-}
-
-func (e *unrecordedError) Error() string {
-	return fmt.Sprintf("an API server has not stored status.maintenanceStatus.admissions of node %s: "+
-		"enable the feature gate NodeMaintenanceBudgets in every kube-apiserver", e.node)
 }

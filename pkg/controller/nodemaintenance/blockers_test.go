@@ -17,7 +17,6 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,6 +38,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -76,7 +76,7 @@ func quota(name string) error {
 }
 
 func webhook(name string) error {
-	return apierrors.NewForbidden(nodeResource, name, errors.New("a webhook says no"))
+	return apierrors.NewForbidden(write.NodeResource, name, errors.New("a webhook says no"))
 }
 
 func allowed(string) error { return nil }
@@ -158,8 +158,8 @@ func TestRefusedRequestIsABlocker(t *testing.T) {
 	refused.err = allowed
 	f.run(pace.MaxRetry)
 	stored = f.maintenance("m").Status
-	if stored.DrainStatus.BlockedPods != 0 || stored.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.nodes) > 0 {
-		t.Errorf("after the retry: status %+v, failures %v", stored.DrainStatus, f.failures.nodes)
+	if stored.DrainStatus.BlockedPods != 0 || stored.DrainStatus.ActiveEvictionRequests != 2 || len(f.failures.Nodes()) > 0 {
+		t.Errorf("after the retry: status %+v, failures %v", stored.DrainStatus, f.failures.Nodes())
 	}
 	f.expectBlockedPods("n", 0)
 }
@@ -199,8 +199,8 @@ func TestRefusedRequestOutsideTheTargetsIsNoBlocker(t *testing.T) {
 		t.Errorf("want only the other pod as a blocker, got %+v", got)
 	}
 	f.expectBlockedPods("n", 0)
-	if len(f.failures.nodes) > 0 {
-		t.Errorf("failures are left: %v", f.failures.nodes)
+	if len(f.failures.Nodes()) > 0 {
+		t.Errorf("failures are left: %v", f.failures.Nodes())
 	}
 }
 
@@ -231,76 +231,6 @@ func TestTransientFailureOfARequest(t *testing.T) {
 	f.run(5 * time.Second)
 	if got := f.maintenance("m").Status.DrainStatus; got.BlockedPods != 1 {
 		t.Errorf("after three attempts: %+v", got)
-	}
-}
-
-func TestIsTransient(t *testing.T) {
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{webhook("n"), false},
-		{apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("Node").GroupKind(), "n", nil), false},
-		{apierrors.NewInternalError(errors.New("failed calling webhook")), false},
-		{apierrors.NewConflict(nodeResource, "n", errors.New("changed")), true},
-		{apierrors.NewAlreadyExists(nodeResource, "n"), true},
-		{apierrors.NewNotFound(nodeResource, "n"), true},
-		{apierrors.NewTimeoutError("slow", 1), true},
-		{apierrors.NewServerTimeout(nodeResource, "patch", 1), true},
-		{apierrors.NewTooManyRequests("busy", 1), true},
-		{apierrors.NewServiceUnavailable("away"), true},
-		{errors.New("connection refused"), true},
-		{fmt.Errorf("%w: %w", webhook("n"), context.DeadlineExceeded), true},
-		{fmt.Errorf("requesting: %w", webhook("n")), false},
-	} {
-		if got := isTransient(tc.err); got != tc.want {
-			t.Errorf("%v: got %t", tc.err, got)
-		}
-	}
-}
-
-func TestFailures(t *testing.T) {
-	f := newFailures()
-	one, two := writeKey{writeRequest, "1"}, writeKey{writeRequest, "2"}
-	now := start.Add(500 * time.Millisecond)
-	f.failed("n", one, errors.New("away"), time.Time{}, now)
-	first, _ := f.get("n", one)
-	if want := (failure{message: "away", since: start, attempts: 1, retryAt: now.Add(time.Second)}); first != want || first.blocks() {
-		t.Errorf("got %+v", first)
-	}
-	f.failed("n", one, webhook("n"), time.Time{}, now.Add(time.Second))
-	f.failed("n", one, errors.New("away again"), time.Time{}, now.Add(3*time.Second))
-	f.failed("n", two, errors.New("away"), time.Time{}, now)
-	f.failed("o", one, errors.New("away"), time.Time{}, now)
-	third, _ := f.get("n", one)
-	if want := (failure{message: "away again", since: start, attempts: 3, retryAt: now.Add(7 * time.Second), refused: true}); third != want || !third.blocks() {
-		t.Errorf("got %+v", third)
-	}
-	if got := f.wait("n", one, now.Add(6*time.Second)); got != time.Second {
-		t.Errorf("wait %v", got)
-	}
-	if got := f.wait("n", one, now.Add(8*time.Second)); got != 0 {
-		t.Errorf("wait %v", got)
-	}
-	f.failed("o", two, apierrors.NewConflict(nodeResource, "o", errors.New(strings.Repeat("long\n", 1000))), time.Time{}, now)
-	if conflict, _ := f.get("o", two); conflict.blocks() || !conflict.retryAt.Equal(now) || len(conflict.message) > maxMessage || strings.Contains(conflict.message, "\n") {
-		t.Errorf("got %+v", conflict)
-	}
-	if !f.succeeded("n", one) || f.succeeded("n", two) {
-		t.Error("succeeded does not report which failure was a blocker")
-	}
-	f.failed("n", two, errors.New("away"), time.Time{}, now)
-	if _, ok := f.get("n", one); ok || f.wait("n", one, now) != 0 {
-		t.Error("the failure of a write that succeeded is kept")
-	}
-	f.keep("n", sets.New(two))
-	if _, ok := f.get("n", two); !ok {
-		t.Error("keep drops a failure that it should keep")
-	}
-	f.keep("n", nil)
-	f.keep("o", nil)
-	if len(f.nodes) > 0 {
-		t.Errorf("failures are left: %v", f.nodes)
 	}
 }
 
@@ -352,14 +282,14 @@ func TestRefusedCordonIsABlocker(t *testing.T) {
 	if targets := progress.StoredTargets(f.node("worse")); !targets.IsEmpty() {
 		t.Errorf("targets %s", targets)
 	}
-	f.expectNoEvent(reasonCordonContested)
+	f.expectNoEvent("CordonContested")
 	// Both nodes are tried at the same times.
 	expectRetries(t, slices.Compact(refused.attempts))
 	refused.err = allowed
 	f.run(pace.MaxRetry)
 	f.expectDrains("afterwards", map[string]string{"worse": "0/1 Draining Default<=1000000000"})
-	if len(f.failures.nodes) > 0 || len(f.pacer.Names(pace.RevertedCordon)) > 0 {
-		t.Errorf("failures %v and re-cordons %v are left", f.failures.nodes, f.pacer.Names(pace.RevertedCordon))
+	if len(f.failures.Nodes()) > 0 || len(f.pacer.Names(pace.RevertedCordon)) > 0 {
+		t.Errorf("failures %v and re-cordons %v are left", f.failures.Nodes(), f.pacer.Names(pace.RevertedCordon))
 	}
 }
 
@@ -821,7 +751,7 @@ func (f *fixture) failStatus(pod *v1.Pod) {
 	}
 }
 
-// requestFailed returns the blockers of the maintenance m because of requests that fail.
+// RequestFailed returns the blockers of the maintenance m because of requests that fail.
 func (f *fixture) requestFailed() (found []coordinationv1alpha1.DrainBlocker) {
 	f.t.Helper()
 	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {

@@ -31,11 +31,12 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // cordonWrite is a write of spec.unschedulable that a node needs.
 type cordonWrite struct {
-	writeKey
+	write.Key
 	// again is whether another client has uncordoned the node.
 	again bool
 }
@@ -48,13 +49,13 @@ func (c *Controller) neededCordon(s *nodeSync) (needed *cordonWrite, wait time.D
 	switch {
 	case s.view.Claimed() && !node.Spec.Unschedulable:
 		// A node that could not be cordoned yet was not uncordoned by another client.
-		needed = &cordonWrite{writeKey{writeCordon, node.UID}, maintenance.IsClaimed(node) && !c.hasUncordoned(node) && !s.view.CordonRefused}
+		needed = &cordonWrite{write.Cordon.Of(node.UID), maintenance.IsClaimed(node) && !c.hasUncordoned(node) && !s.view.CordonRefused}
 	case c.mustUncordon(node, s.view):
-		needed = &cordonWrite{writeKey: writeKey{writeUncordon, node.UID}}
+		needed = &cordonWrite{Key: write.Uncordon.Of(node.UID)}
 	default:
 		return nil, 0
 	}
-	wait = c.failures.wait(node.Name, needed.writeKey, s.now)
+	wait = c.failures.Wait(node.Name, needed.Key, s.now)
 	if needed.again {
 		wait = max(wait, c.pacer.AfterRevert(pace.RevertedCordon, node.Name, s.now))
 	}
@@ -74,8 +75,8 @@ func (c *Controller) noteDeselected(node *v1.Node, specs []progress.Spec, desele
 	if len(ended) == 0 || stays || !maintenance.IsClaimed(node) && !c.isOwnCordon(node) {
 		return
 	}
-	if c.pacer.Rewrote(pace.RevertedSelection, node.Name, c.earlierSince(node.Name, writeCordon, ""), now) {
-		c.events.selectionContested(node, ended)
+	if c.pacer.Rewrote(pace.RevertedSelection, node.Name, c.earlierSince(node.Name, write.Cordon, ""), now) {
+		c.events.SelectionContested(node, ended)
 	}
 }
 
@@ -109,7 +110,7 @@ func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) (err erro
 	case wait > 0:
 		c.nodes.AddAfter(s.node.Name, wait)
 		return nil
-	case needed.kind == writeUncordon:
+	case needed.Kind == write.Uncordon:
 		err = c.uncordon(ctx, s, needed)
 	default:
 		err = c.cordon(ctx, s, needed)
@@ -124,59 +125,59 @@ func (c *Controller) reconcileCordon(ctx context.Context, s *nodeSync) (err erro
 
 // cordon makes the node unschedulable. If another client keeps uncordoning it, this emits an event
 // and slows down.
-func (c *Controller) cordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
+func (c *Controller) cordon(ctx context.Context, s *nodeSync, key *cordonWrite) error {
 	node := s.node
-	written, err := c.writeCordon(ctx, node, write)
+	written, err := c.writeCordon(ctx, node, key)
 	if err != nil {
-		return c.cordonFailed(ctx, node, write.writeKey, err)
+		return c.cordonFailed(ctx, node, key.Key, err)
 	}
 	s.node = written
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, true})
 	c.enqueueAfterWrite(node)
-	c.failures.succeeded(node.Name, write.writeKey)
-	if !write.again {
-		c.events.cordoned(node, s.view.Claiming)
+	c.failures.Succeeded(node.Name, key.Key)
+	if !key.again {
+		c.events.Cordoned(node, s.view.Claiming)
 		return nil
 	}
 	metrics.CountContestedCordon()
-	if c.pacer.Rewrote(pace.RevertedCordon, node.Name, c.earlierSince(node.Name, writeCordon, ""), s.now) {
-		c.events.contested(node, s.view.Claiming)
+	if c.pacer.Rewrote(pace.RevertedCordon, node.Name, c.earlierSince(node.Name, write.Cordon, ""), s.now) {
+		c.events.Contested(node, s.view.Claiming)
 	}
 	return nil
 }
 
 // writeCordon writes that the node is unschedulable, and returns it as it is then.
-func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, write *cordonWrite) (*v1.Node, error) {
-	if !write.again && hasTaint(node) {
+func (c *Controller) writeCordon(ctx context.Context, node *v1.Node, key *cordonWrite) (*v1.Node, error) {
+	if !key.again && write.HasTaint(node) {
 		// In one write, because every node of a rollout that has waited comes here.
-		written, err := c.writer.cordonPlanned(ctx, node)
+		written, err := c.writer.CordonPlanned(ctx, node)
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return written, err
 		}
 		// What refuses the change of a taint must not keep the node from being cordoned.
 		klog.FromContext(ctx).V(2).Info("Will cordon the node without removing its taint", "node", klog.KObj(node), "err", err)
 	}
-	return c.writer.cordon(ctx, node)
+	return c.writer.Cordon(ctx, node)
 }
 
 // uncordon makes the node schedulable, unless another client has cordoned it.
 func (c *Controller) uncordon(ctx context.Context, s *nodeSync, write *cordonWrite) error {
 	node := s.node
 	if err := c.confirmRelease(ctx, node, s.specs); err != nil {
-		return c.cordonFailed(ctx, node, write.writeKey, err)
+		return c.cordonFailed(ctx, node, write.Key, err)
 	}
-	written, manager, err := c.writer.uncordon(ctx, node, c.cordonedBefore)
+	written, manager, err := c.writer.Uncordon(ctx, node, c.cordonedBefore)
 	if err != nil {
-		return c.cordonFailed(ctx, node, write.writeKey, err)
+		return c.cordonFailed(ctx, node, write.Key, err)
 	}
 	if manager != "" {
 		c.leaveCordoned(s, write, manager)
 		return nil
 	}
 	s.node = written
-	c.failures.succeeded(node.Name, write.writeKey)
+	c.failures.Succeeded(node.Name, write.Key)
 	c.ownCordons.Store(node.Name, ownCordon{node.UID, false})
-	c.events.uncordoned(node)
+	c.events.Uncordoned(node)
 	return nil
 }
 
@@ -212,33 +213,33 @@ func (c *Controller) mayBeCordonedSince(node *v1.Node) time.Time {
 // leaveCordoned records that the node is released as it is: somebody has cordoned it before or during its
 // maintenance, and wants it to stay so.
 func (c *Controller) leaveCordoned(s *nodeSync, write *cordonWrite, manager string) {
-	c.failures.succeeded(s.node.Name, write.writeKey)
+	c.failures.Succeeded(s.node.Name, write.Key)
 	c.ownCordons.Store(s.node.Name, ownCordon{s.node.UID, false})
 	c.progress.Uncordoned(s.node.Name, s.facts.revision)
-	c.events.leftCordoned(s.node, manager)
+	c.events.LeftCordoned(s.node, manager)
 }
 
-// cordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
+// CordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
 // returns errors that say nothing about that: the node has changed or is gone, or the controller
 // stops. The log gets the error once. What the cache does not have yet is no blocker before that has
 // gone on for a while.
-func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, write writeKey, err error) error {
-	if ctx.Err() != nil || isOutdated(err) && !isUnseen(err) {
+func (c *Controller) cordonFailed(ctx context.Context, node *v1.Node, key write.Key, err error) error {
+	if ctx.Err() != nil || isOutdated(err) && !write.IsUnseen(err) {
 		return err
 	}
-	if c.failures.failed(node.Name, write, err, c.earlierSince(node.Name, write.kind, ""), c.clock.Now()) {
+	if c.failures.Failed(node.Name, key, err, c.earlierSince(node.Name, key.Kind, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to cordon or uncordon the node, will retry", "node", klog.KObj(node))
 	}
-	if failed, _ := c.failures.get(node.Name, write); !isUnseen(err) || failed.blocks() {
-		c.events.cordonFailed(node, err)
+	if failed, _ := c.failures.Get(node.Name, key); !write.IsUnseen(err) || failed.Blocks() {
+		c.events.CordonFailed(node, err)
 	}
-	c.nodes.AddAfter(node.Name, c.failures.wait(node.Name, write, c.clock.Now()))
+	c.nodes.AddAfter(node.Name, c.failures.Wait(node.Name, key, c.clock.Now()))
 	return nil
 }
 
 // isCordonRefused reports whether the node could not be cordoned.
 func (c *Controller) isCordonRefused(node *v1.Node) bool {
-	_, failed := c.failures.get(node.Name, writeKey{writeCordon, node.UID})
+	_, failed := c.failures.Get(node.Name, write.Cordon.Of(node.UID))
 	return failed && !node.Spec.Unschedulable
 }
 

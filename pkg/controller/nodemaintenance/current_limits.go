@@ -26,6 +26,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // awaitLimits returns all maintenances when this process knows all budgets that were stored before one
@@ -78,7 +79,7 @@ func (c *Controller) hasCurrentLimits(ctx context.Context, m *coordinationv1alph
 
 // hasStoredLimits reports whether this process knows all budgets that the API server has.
 func (c *Controller) hasStoredLimits(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
 	defer cancel()
 	stored, err := admissionStore{c}.ListBudgets(ctx)
 	if err != nil {

@@ -96,10 +96,6 @@ limitations under the License.
 //   - Nothing is changed before the finalizer is stored, so a maintenance that is deleted leaves nothing behind.
 //     One without it only keeps nodes from being uncordoned, and delays drains until its first attempt to store it
 //     has ended.
-//   - The targets of a node are stored in it, and written with its resourceVersion as a precondition. After a
-//     conflict they are only written again if the API server has what the decision was based on. The same is true
-//     of cordons and uncordons, unless ten attempts in a row end with a conflict: a process that has lost its lease
-//     does not cordon a node that was released since.
 //   - The eviction of a pod is requested only if the stored targets of its node include it, and never because of a
 //     maintenance whose finalizer is removed.
 //   - A request is never withdrawn while a maintenance that drains the node wants the pod to leave, or if its
@@ -130,7 +126,7 @@ limitations under the License.
 //   - The status of an object is written at most once a second, and only if it has changed; the start of a stage
 //     and the condition Completed do not wait. Where only counts of pods change on a node that was admitted, and
 //     none is blocked, it is every ten seconds. While nodes wait, syncMaintenance writes every two seconds,
-//     because syncAdmissions writes the same status (beginStatus lets one go after the other).
+//     because syncAdmissions writes the same status (BeginStatus lets one go after the other).
 //
 // # What the API server is asked before
 //
@@ -242,15 +238,12 @@ limitations under the License.
 //	current_limits.go              whether the cache has all budgets that keep it from beginning with nodes
 //	admissions.go, rollout/        with which nodes those begin next that may have to wait
 //	requests.go                    what the controller reads from an EvictionRequest
-//	writer.go                      all writes
+//	write/                         all writes, which of them have failed, and events
 //	pace/                          the minimum time between writes, and the pace of what others revert
-//	failures.go                    which writes have failed, and when they are retried
-//	resume.go                      what a process takes over that another one has found about them
+//	resume.go                      what a process takes over that another one has found about writes that fail
 //	escalation.go                  when the drain of a node stops waiting, and for which pods
 //	escalation_holdups.go          which maintenances hold that up, and notice when they have ended
-//	escalation_writer.go           what it does then
-//	events.go, metrics/            events and metrics
-//	event_notes.go                 which events with the same reason are not the same
+//	metrics/                       metrics
 //
 // k8s.io/component-helpers/node/maintenance has what the controller shares with others: the standard plan, which
 // entry includes a pod, node selectors, targets, and blockers.

@@ -23,7 +23,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +32,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -50,7 +50,7 @@ type podEscalation struct {
 	action v1.MaintenanceEscalation
 	// next is after which time there may be another one, or somebody holds up one; 0 if never.
 	next time.Duration
-	// heldUp is a stronger one that some have come to, and would do something; nil if there is none.
+	// HeldUp is a stronger one that some have come to, and would do something; nil if there is none.
 	heldUp *heldUpEscalation
 	// holders hold up what others have come to, whether it would do something now or later.
 	holders []*progress.Spec
@@ -64,15 +64,15 @@ type heldUpEscalation struct {
 
 // String names all of them.
 func (h *heldUpEscalation) String() string {
-	return fmt.Sprintf("spec.escalation of NodeMaintenance %s has come to %s, held up by NodeMaintenance %s", namesOf(h.come), h.action, namesOf(h.holders))
+	return fmt.Sprintf("spec.escalation of NodeMaintenance %s has come to %s, held up by NodeMaintenance %s", status.JoinNames(namesOf(h.come)), h.action, status.JoinNames(namesOf(h.holders)))
 }
 
-func namesOf(specs []*progress.Spec) string {
+func namesOf(specs []*progress.Spec) []string {
 	var names []string
 	for _, o := range specs {
 		names = append(names, o.Name)
 	}
-	return status.JoinNames(names)
+	return names
 }
 
 // escalationOf returns what the escalations of the maintenances mean for a pod.
@@ -299,10 +299,10 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, specs [
 		if err := confirm(ctx); err != nil {
 			return err
 		}
-		if err := c.writer.escalate(ctx, facts.Pod, facts.request, w.act, message, confirm); err != nil {
+		if err := c.writer.Escalate(ctx, facts.Pod, facts.request, w.act, message, confirm); err != nil {
 			return err
 		}
-		c.events.escalated(facts.Pod, w.act, message)
+		c.events.Escalated(facts.Pod, w.act, message)
 		c.reportAct(node, specs, w.act)
 		return nil
 	}
@@ -313,9 +313,9 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, specs [
 // given the node back, and others may have requested the eviction of the pod as well, whose interceptors are not to be
 // passed over then. If a node is back that was out of service, it runs pods that their owners would start a second time.
 func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, pod *podFacts, node *v1.Node, specs []progress.Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
 	defer cancel()
-	stored, err := c.writer.requestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	stored, err := c.writer.RequestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the node: %w", err)
 	}
@@ -325,7 +325,7 @@ func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalatio
 	}
 	if stored.UID != node.UID || !mayAct(stored, specs, act) || slices.ContainsFunc(maintenance.Admissions(stored), waits) ||
 		slices.ContainsFunc(specs, isGivenBack) || act != v1.MaintenanceEscalationSkipInterceptors && !progress.StoredTargets(stored).Take(pod.Pod) {
-		return apierrors.NewConflict(nodeResource, node.Name, errors.New("spec.escalation does not apply to the node any more"))
+		return apierrors.NewConflict(write.NodeResource, node.Name, errors.New("spec.escalation does not apply to the node any more"))
 	}
 	if act == v1.MaintenanceEscalationForceDelete && !maintenance.IsOutOfService(stored) {
 		return fmt.Errorf("removing the pod, as spec.escalation says: node %s is Ready, or no longer has the taint %s", node.Name, v1.TaintNodeOutOfService)
@@ -335,17 +335,17 @@ func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalatio
 		if !o.Drains() {
 			continue
 		}
-		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.Name, metav1.GetOptions{})
+		m, err := c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("reading the NodeMaintenance: %w", err)
 		}
 		if m.UID != o.UID || m.Generation != o.Generation {
-			return apierrors.NewConflict(maintenanceResource, o.Name, errors.New("the NodeMaintenance has changed since the decision"))
+			return apierrors.NewConflict(write.MaintenanceResource, o.Name, errors.New("the NodeMaintenance has changed since the decision"))
 		}
 	}
 	// The answers say what time it is.
 	if due := c.escalationOf(pod, node, specs, c.clock.Now()).action; due == "" || !maintenance.EscalatesTo(due, act) {
-		return apierrors.NewConflict(nodeResource, node.Name, errors.New("by the clock of the API server, spec.escalation has not come to that yet"))
+		return apierrors.NewConflict(write.NodeResource, node.Name, errors.New("by the clock of the API server, spec.escalation has not come to that yet"))
 	}
 	return nil
 }
@@ -363,20 +363,11 @@ func escalationMessage(node *v1.Node, specs []progress.Spec, now time.Time) stri
 		status.JoinNames(drainingNames(specs)), longest.Truncate(time.Second), node.Name)
 }
 
-// skippedCondition is the condition of a request whose interceptors are passed over.
-func skippedCondition(request *coordinationv1alpha1.EvictionRequest, message string, now time.Time) metav1.Condition {
-	return metav1.Condition{
-		Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped), Status: metav1.ConditionTrue,
-		ObservedGeneration: request.Generation, LastTransitionTime: metav1.NewTime(now),
-		Reason: coordinationv1alpha1.EvictionRequestReasonMaintenanceEscalation, Message: message,
-	}
-}
-
 // reportHeldUp emits an event for each maintenance whose escalation others hold up on a node.
 func (c *Controller) reportHeldUp(node *v1.Node, held *heldUpEscalation) {
 	for _, o := range held.come {
 		if m, err := c.maintenanceLister.Get(o.Name); err == nil && m.UID == o.UID {
-			c.events.heldUp(m, node, held)
+			c.events.HeldUp(m, node, held.action, namesOf(held.holders))
 		}
 	}
 }
@@ -390,7 +381,7 @@ func (c *Controller) reportAct(node *v1.Node, specs []progress.Spec, action v1.M
 			continue
 		}
 		if m, err := c.maintenanceLister.Get(o.Name); err == nil && m.UID == o.UID {
-			c.events.escalates(m, node, action)
+			c.events.Escalates(m, node, action)
 		}
 	}
 }

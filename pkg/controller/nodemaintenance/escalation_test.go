@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -532,7 +533,7 @@ func TestEscalationRefused(t *testing.T) {
 			marks++
 		}
 	}
-	if limit := int(5*time.Minute/markRenewal) + 1; marks > limit {
+	if limit := int(5*time.Minute/write.MarkRenewal) + 1; marks > limit {
 		t.Errorf("the condition is written %d times, more than %d: %q", marks, limit, acts)
 	}
 	refuse = false

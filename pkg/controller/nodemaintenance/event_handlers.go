@@ -31,6 +31,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/tombstone"
 )
 
@@ -113,17 +114,7 @@ func (c *Controller) enqueueNodes(names []string) {
 // nodeNeedsSync reports whether a change of a node may change its maintenance. Heartbeats of the
 // kubelet do not.
 func nodeNeedsSync(old, node *v1.Node) bool {
-	return needsDecision(old, node) || changesAdmission(old, node) || !status.IsStored(old, node.Status.MaintenanceStatus, status.OwnConditions(node.Status.Conditions))
-}
-
-// needsDecision reports whether a node has changed in what decisions are based on. Its conditions
-// only follow from decisions.
-func needsDecision(old, node *v1.Node) bool {
-	return old.UID != node.UID ||
-		old.Spec.Unschedulable != node.Spec.Unschedulable ||
-		maintenance.StopsStaticPods(old) != maintenance.StopsStaticPods(node) ||
-		!maps.Equal(old.Labels, node.Labels) ||
-		!apiequality.Semantic.DeepEqual(old.Status.MaintenanceStatus, node.Status.MaintenanceStatus)
+	return write.NeedsDecision(old, node) || write.ChangesAdmission(old, node) || !status.IsStored(old, node.Status.MaintenanceStatus, status.OwnConditions(node.Status.Conditions))
 }
 
 // enqueueNodeOfPod enqueues the node of a pod if it is being drained. A drain that starts later

@@ -224,7 +224,7 @@ func (s *successor) expectHandedOver(ctx context.Context, h *handover) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if !slices.ContainsFunc(recorded.Items, func(e eventsv1.Event) bool { return e.Reason == reasonNodeUncordoned && e.Regarding.Name == "n4" }) {
+	if !slices.ContainsFunc(recorded.Items, func(e eventsv1.Event) bool { return e.Reason == "NodeUncordoned" && e.Regarding.Name == "n4" }) {
 		s.t.Errorf("events: %+v", recorded.Items)
 	}
 	if err := testutil.GatherAndCompare(legacyregistry.DefaultGatherer, strings.NewReader(`

@@ -48,6 +48,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -162,7 +163,7 @@ func (f *fixture) restart() {
 		f.t.Fatalf("creating the controller: %v", err)
 	}
 	c.broadcaster.Shutdown()
-	c.events.recorder = f
+	c.events = write.NewEvents(f, c.clock)
 	// The real queues run in the background.
 	for queue, recorded := range map[*workqueue.TypedRateLimitingInterface[string]]**recordedQueue{
 		&c.nodes: &f.nodeQueue, &c.maintenances: &f.maintenanceQueue, &c.writes: &f.writeQueue, &c.refreshes: &f.refreshQueue,
@@ -480,14 +481,15 @@ func (f *fixture) endRequest(i int, how outcome) {
 	if w.write != nil {
 		err := error(context.DeadlineExceeded)
 		if how != timedOut {
-			// The controller must not know of a write without a response.
-			unseen := maps.Clone(f.writer.unseen.nodes[w.node])
 			if w.confirmed != nil {
 				w.confirmed.at = f.clock.Now()
 				f.liveDrains.nodes[w.node] = w.confirmed
 			}
-			if err = w.write(f.ctx); how == late {
-				f.writer.unseen.nodes[w.node], err = unseen, context.DeadlineExceeded
+			if how == late {
+				// The controller must not know of a write without a response.
+				_ = f.writer.Unanswered(w.node, func() error { return w.write(f.ctx) })
+			} else {
+				err = w.write(f.ctx)
 			}
 		}
 		f.recordOutcome(f.ctx, w.requestWrite, err)
@@ -762,13 +764,6 @@ func (q *recordedQueue) next() (string, bool) {
 // shuffle changes the order of the keys.
 func (q *recordedQueue) shuffle(random *rand.Rand) {
 	random.Shuffle(len(q.keys), func(i, j int) { q.keys[i], q.keys[j] = q.keys[j], q.keys[i] })
-}
-
-func expectNames(t *testing.T, what string, got []string, want ...string) {
-	t.Helper()
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("%s: got %q, want %q", what, got, want)
-	}
 }
 
 // termFor selects a node by its name (even i, like kubectl) or by its hostname label (like users).

@@ -40,6 +40,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -129,7 +130,7 @@ func TestBudgetEnds(t *testing.T) {
 			end(f)
 			f.drainNodes()
 			for _, node := range f.cluster().nodes {
-				if !maintenance.IsClaimed(&node) || !node.Spec.Unschedulable || hasTaint(&node) {
+				if !maintenance.IsClaimed(&node) || !node.Spec.Unschedulable || write.HasTaint(&node) {
 					t.Errorf("node %s: %q", node.Name, describeNode(&node))
 				}
 			}
@@ -588,7 +589,7 @@ func TestAdmissionAfterTheEnd(t *testing.T) {
 	f.deleteMaintenance("m")
 	f.run(10 * time.Second)
 	admit := func() {
-		if err := f.writer.admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}, func() bool { return true }); err != nil {
+		if err := f.writer.Admit(f.ctx, f.node("n1"), []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID, AdmittedTime: metav1.NewTime(f.clock.Now())}}, func() bool { return true }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -709,7 +710,7 @@ func TestStartWaitsForBudgets(t *testing.T) {
 	if !current || len(all) != 1 || !f.progress.Limits.IsChecked(all[0]) {
 		t.Errorf("current %t, maintenances %v", current, all)
 	}
-	refused = apierrors.NewNotFound(budgetResource, "")
+	refused = apierrors.NewNotFound(write.BudgetResource, "")
 	if _, current := f.awaitLimits(ctx); !current {
 		t.Error("an API server that does not serve budgets is waited for")
 	}
@@ -906,7 +907,7 @@ func TestAdmissionIsDropped(t *testing.T) {
 func TestRefusedNodeIsLast(t *testing.T) {
 	for name, result := range map[string]error{
 		"refused": errors.New("refused"),
-		"changed": apierrors.NewConflict(nodeResource, "n1", errors.New("changed")),
+		"changed": apierrors.NewConflict(write.NodeResource, "n1", errors.New("changed")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, "n1", "n2", "n3")
@@ -944,13 +945,13 @@ func TestAdmissionConflicts(t *testing.T) {
 	f := newFleet(t, "n1")
 	contested := true
 	attempts := f.interceptAdmissions(func(runtime.Object) (bool, runtime.Object, error) {
-		return contested, nil, apierrors.NewConflict(nodeResource, "n1", errors.New("changed"))
+		return contested, nil, apierrors.NewConflict(write.NodeResource, "n1", errors.New("changed"))
 	})
 	f.createRollout("m", atOnce(1))
 	f.run(time.Minute)
 	f.expectNode("contested", "n1", waiting)
 	f.expectEvent("Node n1: NodeAdmissionFailed: NodeMaintenance m cannot begin with the node: other clients write node n1 so often that 10 attempts in a row to admit it failed")
-	if *attempts < 2*maxStatusConflicts || *attempts > 20*maxStatusConflicts {
+	if *attempts < 2*write.MaxStatusConflicts || *attempts > 20*write.MaxStatusConflicts {
 		t.Errorf("%d attempts in a minute", *attempts)
 	}
 	contested = false
@@ -996,7 +997,7 @@ func TestAdmissionOfAChangedNode(t *testing.T) {
 				if err := f.tracker.Update(v1.SchemeGroupVersion.WithResource("nodes"), latest, ""); err != nil {
 					t.Errorf("changing the node: %v", err)
 				}
-				return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("changed"))
+				return true, nil, apierrors.NewConflict(write.NodeResource, "n", errors.New("changed"))
 			})
 			got, err := admissionStore{f.Controller}.Admit(f.ctx, decided, []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID}}, f.clock.Now().Add(time.Minute))
 			wanted := 1
@@ -1033,7 +1034,7 @@ func TestOutageEndsBeforeTheFirstRequest(t *testing.T) {
 			f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				patch := action.(clienttesting.PatchAction)
 				if refuse && action.GetSubresource() == "" && strings.Contains(string(patch.GetPatch()), "unschedulable") {
-					return true, nil, apierrors.NewForbidden(nodeResource, patch.GetName(), errors.New("a webhook says no"))
+					return true, nil, apierrors.NewForbidden(write.NodeResource, patch.GetName(), errors.New("a webhook says no"))
 				}
 				return false, nil, nil
 			})
@@ -1080,7 +1081,7 @@ func TestForgivesOnlyUnneededAdmissions(t *testing.T) {
 		for _, uid := range test.dropped {
 			added = append(added, v1.MaintenanceAdmission{MaintenanceUID: uid})
 		}
-		if err := f.forgiveUnrecorded(s, hasStored(s.node, added)); (err == nil) != test.forgiven {
+		if err := f.forgiveUnrecorded(s, write.HasStored(s.node, added)); (err == nil) != test.forgiven {
 			t.Errorf("without %v: %v", test.dropped, err)
 		}
 	}

@@ -38,6 +38,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -102,7 +103,7 @@ func TestOneStatusWriteAtATime(t *testing.T) {
 	f.createRollout("m", atOnce(1))
 	f.drainNodes()
 	cached := f.cachedMaintenance("m")
-	if !f.writer.beginStatus(cached, f.maintenanceLister) || f.writer.beginStatus(cached, f.maintenanceLister) {
+	if !f.writer.BeginStatus(cached, f.maintenanceLister) || f.writer.BeginStatus(cached, f.maintenanceLister) {
 		t.Fatal("two writes at a time")
 	}
 	f.setDone("m", "n1")
@@ -111,7 +112,7 @@ func TestOneStatusWriteAtATime(t *testing.T) {
 	if got := f.countWrites("update nodemaintenances/status"); got > 0 {
 		t.Errorf("%d writes beside the one that is in flight", got)
 	}
-	f.writer.endStatus("m")
+	f.writer.EndStatus("m")
 	f.run(5 * time.Second)
 	f.expectNodes("afterwards", map[string]string{"n1": done, "n2": admitted})
 	if status := f.maintenance("m").Status.RolloutStatus; status.DoneNodes != 1 || status.AdmittedNodes != 1 {
@@ -127,11 +128,11 @@ func TestStatusWriteOfAnOldVersion(t *testing.T) {
 	before := f.cachedMaintenance("m")
 	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Reason = "changed" })
 	f.run(5 * time.Second)
-	if f.writer.beginStatus(before, f.maintenanceLister) {
+	if f.writer.BeginStatus(before, f.maintenanceLister) {
 		t.Error("the cache has a later version")
 	}
-	f.writer.maintenances.WroteAt(types.NamespacedName{Name: "m"}, before.UID, maintenanceResource, "1000000")
-	if f.writer.beginStatus(f.cachedMaintenance("m"), f.maintenanceLister) {
+	f.writer.Maintenances.WroteAt(types.NamespacedName{Name: "m"}, before.UID, write.MaintenanceResource, "1000000")
+	if f.writer.BeginStatus(f.cachedMaintenance("m"), f.maintenanceLister) {
 		t.Error("the cache has an earlier version")
 	}
 }
@@ -145,7 +146,10 @@ func TestSlowStatusWrite(t *testing.T) {
 	rollout := atOnce(1)
 	f.createMaintenance("old", stageDrain, "b", maintenance.StandardPlan()...)
 	f.change("old", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Rollout = &rollout })
-	f.writer.statuses["old"] = f.clock.Now()
+	f.deliverMaintenances()
+	if !f.writer.BeginStatus(f.cachedMaintenance("old"), f.maintenanceLister) {
+		t.Fatal("another write is in flight")
+	}
 	f.clock.Step(time.Second)
 	f.createRollout("young", atOnce(2))
 	f.run(5 * time.Second)
@@ -153,7 +157,7 @@ func TestSlowStatusWrite(t *testing.T) {
 	if attempts := f.countWrites("update nodemaintenances/status"); attempts > 10 {
 		t.Errorf("%d writes", attempts)
 	}
-	f.writer.endStatus("old")
+	f.writer.EndStatus("old")
 }
 
 func (f *fixture) cachedMaintenance(name string) *coordinationv1alpha1.NodeMaintenance {
@@ -305,7 +309,7 @@ func TestStageThatWasNotStored(t *testing.T) {
 	f.client.PrependReactor("update", "nodemaintenances", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		m, isUpdate := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1alpha1.NodeMaintenance)
 		if isUpdate && action.GetSubresource() == "status" && refuse {
-			return true, nil, apierrors.NewForbidden(maintenanceResource, m.Name, errors.New("denied by a webhook"))
+			return true, nil, apierrors.NewForbidden(write.MaintenanceResource, m.Name, errors.New("denied by a webhook"))
 		}
 		return false, nil, nil
 	})
@@ -493,7 +497,7 @@ func TestListThatTakesLong(t *testing.T) {
 // An API server that does not serve budgets has none, as at the start of the controller.
 func TestListOfBudgetsThatAreNotServed(t *testing.T) {
 	f := newFixture(t)
-	var refused error = apierrors.NewNotFound(budgetResource, "")
+	var refused error = apierrors.NewNotFound(write.BudgetResource, "")
 	f.client.PrependReactor("list", "nodemaintenancebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, refused
 	})
@@ -501,7 +505,7 @@ func TestListOfBudgetsThatAreNotServed(t *testing.T) {
 	if list, err := store.ListBudgets(t.Context()); err != nil || len(list) > 0 {
 		t.Errorf("not served: %v, error %v", list, err)
 	}
-	refused = apierrors.NewForbidden(budgetResource, "", errors.New("no rights"))
+	refused = apierrors.NewForbidden(write.BudgetResource, "", errors.New("no rights"))
 	if _, err := store.ListBudgets(t.Context()); !apierrors.IsForbidden(err) {
 		t.Errorf("not allowed: error %v", err)
 	}
@@ -541,7 +545,7 @@ func TestRefusedUncordonKeepsThePlace(t *testing.T) {
 	refuse := true
 	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if refuse && strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"unschedulable":false`) {
-			return true, nil, apierrors.NewForbidden(nodeResource, "n1", errors.New("a policy says no"))
+			return true, nil, apierrors.NewForbidden(write.NodeResource, "n1", errors.New("a policy says no"))
 		}
 		return false, nil, nil
 	})
@@ -601,9 +605,9 @@ func TestIsRefusal(t *testing.T) {
 		want bool
 	}{
 		"none":       {t.Context(), nil, false},
-		"a policy":   {t.Context(), apierrors.NewForbidden(maintenanceResource, "m", nil), true},
-		"a conflict": {t.Context(), apierrors.NewConflict(maintenanceResource, "m", nil), false},
-		"gone":       {t.Context(), apierrors.NewNotFound(maintenanceResource, "m"), false},
+		"a policy":   {t.Context(), apierrors.NewForbidden(write.MaintenanceResource, "m", nil), true},
+		"a conflict": {t.Context(), apierrors.NewConflict(write.MaintenanceResource, "m", nil), false},
+		"gone":       {t.Context(), apierrors.NewNotFound(write.MaintenanceResource, "m"), false},
 		"no answer":  {late, context.DeadlineExceeded, true},
 		"the end":    {canceled, context.Canceled, false},
 	} {
@@ -652,7 +656,7 @@ func TestRefusedStatusOfAMaintenance(t *testing.T) {
 	f := newFleet(t, "n1")
 	refuse := func(resource string) {
 		f.client.PrependReactor("update", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return isByController(action), nil, apierrors.NewForbidden(maintenanceResource, "m", errors.New("a policy says no"))
+			return isByController(action), nil, apierrors.NewForbidden(write.MaintenanceResource, "m", errors.New("a policy says no"))
 		})
 	}
 	refuse("nodemaintenances")
@@ -699,7 +703,7 @@ func TestContestedTaint(t *testing.T) {
 	})
 	for range 5 * 60 {
 		f.run(time.Second)
-		if hasTaint(f.node("n1")) {
+		if write.HasTaint(f.node("n1")) {
 			f.changeNamed("n1", func(node *v1.Node) { node.Spec.Taints = nil })
 		}
 	}

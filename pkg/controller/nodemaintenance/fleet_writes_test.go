@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // nodePatches collects the writes of the controller to a node: which fields they have.
@@ -145,9 +146,9 @@ func TestCordonRemovesTheTaint(t *testing.T) {
 			meanwhile: func(f *fixture) { f.changeTracked("n", addTaint("other")) },
 			want:      []v1.Taint{other},
 		},
-		"other clients write the node": {err: apierrors.NewConflict(nodeResource, "n", errors.New("changed"))},
+		"other clients write the node": {err: apierrors.NewConflict(write.NodeResource, "n", errors.New("changed"))},
 		"the taint must stay": {
-			err:     apierrors.NewForbidden(nodeResource, "n", errors.New("taints are ours")),
+			err:     apierrors.NewForbidden(write.NodeResource, "n", errors.New("taints are ours")),
 			refuses: func(patch string) bool { return strings.Contains(patch, `"taints"`) },
 			want:    []v1.Taint{planned},
 		},

@@ -40,6 +40,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -114,15 +115,15 @@ func TestFailuresOfADeletedNode(t *testing.T) {
 	f.refuse("patch", "nodes", "", webhook)
 	f.createMaintenance("m", stageCordon, "a")
 	f.run(time.Second)
-	if len(f.failures.nodes) != 1 {
-		t.Errorf("failures %v", f.failures.nodes)
+	if len(f.failures.Nodes()) != 1 {
+		t.Errorf("failures %v", f.failures.Nodes())
 	}
 	if err := f.client.CoreV1().Nodes().Delete(f.ctx, "n", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	f.run(time.Minute)
-	if len(f.failures.nodes) > 0 {
-		t.Errorf("failures %v", f.failures.nodes)
+	if len(f.failures.Nodes()) > 0 {
+		t.Errorf("failures %v", f.failures.Nodes())
 	}
 	f.deleteMaintenance("m")
 	f.settle()
@@ -147,29 +148,10 @@ func TestReplacedNodeIsNotCordoned(t *testing.T) {
 		f.step()
 		f.clock.Step(pace.SummaryDelay)
 	}
-	if f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
-		t.Errorf("node %+v, failures %v", f.node("n").Spec, f.failures.nodes)
+	if f.node("n").Spec.Unschedulable || len(f.failures.Nodes()) > 0 {
+		t.Errorf("node %+v, failures %v", f.node("n").Spec, f.failures.Nodes())
 	}
-	f.expectNoEvent(reasonCordonFailed)
-}
-
-// The patch that removes the last condition of this controller keeps those of the kubelet.
-func TestNodeStatusPatchLeavesOtherConditions(t *testing.T) {
-	node := &v1.Node{Status: v1.NodeStatus{Conditions: []v1.NodeCondition{
-		{Type: v1.NodeReady, Status: v1.ConditionTrue}, {Type: v1.NodeDrained, Status: v1.ConditionTrue},
-	}}}
-	patch, err := nodeStatusPatch(node, nil, nil)
-	if err != nil || strings.Contains(string(patch), `"conditions":null`) || !strings.Contains(string(patch), `{"$patch":"delete","type":"`+string(v1.NodeDrained)+`"}`) {
-		t.Errorf("patch %s, %v", patch, err)
-	}
-}
-
-func TestNodeStatusPatchHasPreconditions(t *testing.T) {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "7"}}
-	patch, err := nodeStatusPatch(node, &v1.MaintenanceStatus{}, nil)
-	if want := `"metadata":{"resourceVersion":"7","uid":"u"}`; err != nil || !strings.Contains(string(patch), want) {
-		t.Errorf("patch %s, %v", patch, err)
-	}
+	f.expectNoEvent("CordonFailed")
 }
 
 // Nothing else is written until the caches have the last write.
@@ -256,7 +238,7 @@ func TestLeftoverRequestIsWithdrawn(t *testing.T) {
 	f.createNode("n", nil)
 	pod := f.createPods(1, "n", 0)[0]
 	f.settle()
-	if err := f.writer.request(f.ctx, pod); err != nil {
+	if err := f.writer.Request(f.ctx, pod); err != nil {
 		t.Fatal(err)
 	}
 	f.settle()
@@ -337,7 +319,7 @@ func TestRetriesOfKeys(t *testing.T) {
 	if got := limiter.When("b"); got != minBackoff {
 		t.Errorf("wait of another key %v", got)
 	}
-	for _, failed := range []error{errors.New("no"), apierrors.NewConflict(nodeResource, "n", errors.New("changed"))} {
+	for _, failed := range []error{errors.New("no"), apierrors.NewConflict(write.NodeResource, "n", errors.New("changed"))} {
 		clock := testingclock.NewFakeClock(start)
 		queue := workqueue.NewTypedRateLimitingQueueWithConfig(newRateLimiter(), workqueue.TypedRateLimitingQueueConfig[string]{Clock: clock})
 		queue.Add("n")
@@ -619,7 +601,7 @@ func TestStatusThatLosesAConflict(t *testing.T) {
 		}
 		lost++
 		f.maintenanceQueue.Add("m") // The event of the other write.
-		return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))
+		return true, nil, apierrors.NewConflict(write.MaintenanceResource, "m", errors.New("changed"))
 	})
 	before := metricValues(t)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
@@ -635,19 +617,19 @@ func TestStatusThatLosesAConflict(t *testing.T) {
 	}
 	started := 0
 	for _, event := range f.events {
-		if strings.Contains(event, reasonStageStarted) {
+		if strings.Contains(event, "StageStarted") {
 			started++
 		}
 	}
 	if started != 2 || lost != 3 {
 		t.Errorf("%d events about stages after %d conflicts: %q", started, lost, f.events)
 	}
-	if _, err := f.writer.setStatus(f.ctx, &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, &coordinationv1alpha1.NodeMaintenanceStatus{}); err != nil {
+	if _, err := f.writer.SetStatus(f.ctx, &coordinationv1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}, &coordinationv1alpha1.NodeMaintenanceStatus{}); err != nil {
 		t.Errorf("a maintenance that is gone: %v", err)
 	}
 	old := f.maintenance("m")
 	old.ResourceVersion = "1"
-	if written, err := f.writer.setStatus(f.ctx, old, &old.Status); written || err != nil {
+	if written, err := f.writer.SetStatus(f.ctx, old, &old.Status); written || err != nil {
 		t.Errorf("a conflict: %t, %v", written, err)
 	}
 }
@@ -658,7 +640,7 @@ func TestEvictedPodIsNotCounted(t *testing.T) {
 	f.createNode("n", nil)
 	pod := f.createPods(1, "n", 0)[0]
 	before := metricValues(t)["evictionrequests_created_total"]
-	if err := f.writer.request(f.ctx, pod); err != nil {
+	if err := f.writer.Request(f.ctx, pod); err != nil {
 		t.Fatal(err)
 	}
 	request := f.request1(pod)
@@ -668,7 +650,7 @@ func TestEvictedPodIsNotCounted(t *testing.T) {
 	if _, err := f.client.CoordinationV1alpha1().EvictionRequests("default").UpdateStatus(f.ctx, request, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.writer.request(f.ctx, pod); err != nil {
+	if err := f.writer.Request(f.ctx, pod); err != nil {
 		t.Fatal(err)
 	}
 	if got := metricValues(t)["evictionrequests_created_total"] - before; got != 1 {
@@ -681,20 +663,20 @@ func TestEachWriteIsRemembered(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
-	if _, err := f.writer.cordon(f.ctx, f.node("n")); err != nil {
+	if _, err := f.writer.Cordon(f.ctx, f.node("n")); err != nil {
 		t.Fatal(err)
 	}
-	if f.writer.isCurrentNode("n") {
+	if f.writer.IsCurrentNode("n") {
 		t.Error("current without the cordon")
 	}
 	f.deliverAll()
-	if !f.writer.isCurrentNode("n") {
+	if !f.writer.IsCurrentNode("n") {
 		t.Error("not current with the cordon")
 	}
-	if err := f.writer.setNodeStatus(f.ctx, f.node("n"), &v1.MaintenanceStatus{}, nil); err != nil {
+	if err := f.writer.SetNodeStatus(f.ctx, f.node("n"), &v1.MaintenanceStatus{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if f.writer.isCurrentNode("n") {
+	if f.writer.IsCurrentNode("n") {
 		t.Error("current without the status")
 	}
 	f.deliverAll()
@@ -713,17 +695,17 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.deliverAll()
 	read := f.node("n")
-	write := func(node *v1.Node) (*v1.Node, error) {
+	done := func(node *v1.Node) (*v1.Node, error) {
 		if unschedulable {
-			return f.writer.cordon(f.ctx, node)
+			return f.writer.Cordon(f.ctx, node)
 		}
-		written, _, err := f.writer.uncordon(f.ctx, node, f.cordonedBefore)
+		written, _, err := f.writer.Uncordon(f.ctx, node, f.cordonedBefore)
 		return written, err
 	}
-	if err := f.writer.setNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {
+	if err := f.writer.SetNodeStatus(f.ctx, read, &v1.MaintenanceStatus{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := write(read); !apierrors.IsConflict(err) {
+	if _, err := done(read); !apierrors.IsConflict(err) {
 		t.Errorf("written, though it has changed: %v", err)
 	}
 	read = f.node("n")
@@ -731,7 +713,7 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 	changed := f.node("n")
 	changed.Annotations = map[string]string{"agent": "1"}
 	f.update(changed)
-	if written, err := write(read); err != nil || written.Spec.Unschedulable != unschedulable {
+	if written, err := done(read); err != nil || written.Spec.Unschedulable != unschedulable {
 		t.Errorf("not written after the change of an agent: %v", err)
 	}
 	attempts := 0
@@ -739,12 +721,12 @@ func testCordonNeedsNodeAsRead(t *testing.T, unschedulable bool) {
 		if attempts++; !strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), "resourceVersion") {
 			return false, nil, nil
 		}
-		return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("an agent was faster"))
+		return true, nil, apierrors.NewConflict(write.NodeResource, "n", errors.New("an agent was faster"))
 	})
-	if written, err := write(f.node("n")); err != nil || written.Spec.Unschedulable != unschedulable {
+	if written, err := done(f.node("n")); err != nil || written.Spec.Unschedulable != unschedulable {
 		t.Errorf("not written while an agent writes all the time: %v", err)
 	}
-	if attempts != maxStatusConflicts+1 {
+	if attempts != write.MaxStatusConflicts+1 {
 		t.Errorf("%d attempts", attempts)
 	}
 }

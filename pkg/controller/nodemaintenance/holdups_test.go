@@ -17,19 +17,15 @@ limitations under the License.
 package nodemaintenance
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 )
 
@@ -147,39 +143,6 @@ func TestHoldUpsOfTheNextController(t *testing.T) {
 				t.Errorf("ended at %v", ended)
 			}
 		})
-	}
-}
-
-// TestRetries verifies that an escalation waits after a conflict, and so do a request that its drain does not want and
-// what the cache does not have yet, until the cache has it, and that no write waits longer because it has failed for long.
-func TestRetries(t *testing.T) {
-	f, conflict := newFailures(), apierrors.NewConflict(nodeResource, "n", errors.New("changed"))
-	f.failed("n", writeKey{writeStatus, "a"}, conflict, time.Time{}, start)
-	f.failed("n", writeKey{writeEscalation, "a"}, conflict, time.Time{}, start)
-	if wait := f.wait("n", writeKey{writeStatus, "a"}, start); wait != 0 {
-		t.Errorf("the status waits %v", wait)
-	}
-	if wait := f.wait("n", writeKey{writeEscalation, "a"}, start); wait != pace.FirstRetry {
-		t.Errorf("the escalation waits %v", wait)
-	}
-	f.failed("n", writeKey{writeRequest, "a"}, conflict, time.Time{}, start)
-	if wait := f.wait("n", writeKey{writeRequest, "a"}, start); wait != 0 {
-		t.Errorf("the request waits %v", wait)
-	}
-	unwanted := apierrors.NewConflict(coordinationv1alpha1.Resource("evictionrequests"), "b", errors.New("kept"))
-	unwanted.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: coordinationv1alpha1.EvictionNotDrainedCause}}
-	f.failed("n", writeKey{writeRequest, "b"}, fmt.Errorf("requesting: %w", unwanted), time.Time{}, start)
-	if wait := f.wait("n", writeKey{writeRequest, "b"}, start); wait != pace.FirstRetry {
-		t.Errorf("the request that is not wanted waits %v", wait)
-	}
-	f.failed("n", writeKey{writeUncordon, "a"}, fmt.Errorf("releasing: %w", newUnseen(maintenanceResource, "m", errors.New("claims"))), time.Time{}, start)
-	if wait := f.wait("n", writeKey{writeUncordon, "a"}, start); wait != pace.FirstRetry {
-		t.Errorf("the release that contradicts an unknown claim waits %v", wait)
-	}
-	for _, earlier := range []int{10, 100} {
-		if wait := pace.RetryAfter(earlier); wait != pace.MaxRetry {
-			t.Errorf("after %d failures: %v", earlier, wait)
-		}
 	}
 }
 

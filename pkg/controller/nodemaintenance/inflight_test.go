@@ -77,7 +77,7 @@ func TestCordonInFlight(t *testing.T) {
 			f := newFixture(t)
 			f.createNode("n", map[string]string{"a": ""})
 			first := true
-			f.writer.client = &slowNodes{Interface: f.client, patch: func(_, _, _ string, write func() (*v1.Node, error)) (*v1.Node, error) {
+			f.writer.Client = &slowNodes{Interface: f.client, patch: func(_, _, _ string, write func() (*v1.Node, error)) (*v1.Node, error) {
 				if !first {
 					return write()
 				}
@@ -131,7 +131,7 @@ func TestLostCordonAfterAnUncordon(t *testing.T) {
 	if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
 		t.Fatalf("not uncordoned with a status: %+v", node)
 	}
-	f.writer.client = &slowNodes{Interface: f.client, patch: func(_, subresource, _ string, write func() (*v1.Node, error)) (*v1.Node, error) {
+	f.writer.Client = &slowNodes{Interface: f.client, patch: func(_, subresource, _ string, write func() (*v1.Node, error)) (*v1.Node, error) {
 		node, err := write()
 		if err == nil && subresource == "" {
 			return nil, errors.New("connection reset by peer")
@@ -143,7 +143,7 @@ func TestLostCordonAfterAnUncordon(t *testing.T) {
 	if node := f.node("n"); !node.Spec.Unschedulable || node.Status.MaintenanceStatus == nil {
 		t.Fatalf("not cordoned again with a status: %+v", node)
 	}
-	f.writer.client = f.client
+	f.writer.Client = f.client
 	f.setStage("m2", stageComplete)
 	f.run(time.Minute)
 	if f.node("n").Spec.Unschedulable {

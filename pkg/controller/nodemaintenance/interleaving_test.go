@@ -34,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // The pod of a request may be deleted before the cache has the request.
@@ -42,7 +43,7 @@ func TestPodIsDeletedBeforeItsRequestIsCached(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	pod := f.createPods(1, "n", 0)[0]
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	for len(f.writer.unseen.nodes) == 0 {
+	for len(f.writer.UnseenNodes()) == 0 {
 		f.deliverNodes()
 		f.deliverMaintenances()
 		f.deliverPods()
@@ -162,7 +163,7 @@ func TestNodeThatCannotBeCordoned(t *testing.T) {
 	f.createPods(1, "good", 0)
 	f.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.(clienttesting.PatchAction).GetName() == "bad" {
-			return true, nil, apierrors.NewForbidden(nodeResource, "bad", errors.New("a webhook says no"))
+			return true, nil, apierrors.NewForbidden(write.NodeResource, "bad", errors.New("a webhook says no"))
 		}
 		return false, nil, nil
 	})
@@ -287,7 +288,7 @@ func TestCompletionEmitsOneEvent(t *testing.T) {
 		if strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), `"finalizers":[]`) && lost < 3 {
 			lost++
 			f.maintenanceQueue.Add("m") // The event of the other write.
-			return true, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("changed"))
+			return true, nil, apierrors.NewConflict(write.MaintenanceResource, "m", errors.New("changed"))
 		}
 		return false, nil, nil
 	})
@@ -295,7 +296,7 @@ func TestCompletionEmitsOneEvent(t *testing.T) {
 	f.settle()
 	completed := 0
 	for _, e := range f.events {
-		if strings.Contains(e, reasonCompleted) {
+		if strings.Contains(e, "MaintenanceCompleted") {
 			completed++
 		}
 	}

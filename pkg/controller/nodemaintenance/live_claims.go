@@ -28,9 +28,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // liveClaimsAge is how old what was read of the maintenances may be when a node is released. All nodes share it.
@@ -70,21 +70,11 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, specs []
 		}
 		// An invalid one is ignored, and never among the specs.
 		if _, err := progress.NewSpec(m); err == nil {
-			return newUnseen(maintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
+			return write.NewUnseen(write.MaintenanceResource, m.Name, errors.New("it claims the node, and was not known as it is now when it was decided to release it"))
 		}
 	}
 	return nil
 }
-
-// unseen is a conflict with what the API server has, and the cache has not. Another attempt finds the same until the
-// cache has it, or until that is read again.
-type unseen struct{ *apierrors.StatusError }
-
-func newUnseen(resource schema.GroupResource, name string, err error) error {
-	return unseen{apierrors.NewConflict(resource, name, err)}
-}
-
-func isUnseen(err error) bool { return errors.As(err, new(unseen)) }
 
 func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain
@@ -98,10 +88,10 @@ func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.Nod
 	if isCurrent(c.clock.Now(), l.at, liveClaimsAge) {
 		return l.maintenances, l.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
 	defer cancel()
 	began := c.clock.Now()
-	list, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
+	list, err := c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})
 	l.at, l.err, l.maintenances = began, err, nil
 	if err != nil {
 		l.at = c.clock.Now() // Others have waited for it, and do not wait for one after the other.

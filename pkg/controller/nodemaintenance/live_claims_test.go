@@ -30,6 +30,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -105,7 +106,7 @@ func TestNoCordonWhileMaintenancesAreNotServed(t *testing.T) {
 		answer error
 		want   bool
 	}{
-		"not served": {apierrors.NewGenericServerResponse(404, "get", maintenanceResource, "", "", 0, true), false},
+		"not served": {apierrors.NewGenericServerResponse(404, "get", write.MaintenanceResource, "", "", 0, true), false},
 		"no answer":  {apierrors.NewServiceUnavailable("busy"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestAdmissionsAreKept(t *testing.T) {
 			// As for all that is older than what is stored.
 			isOld := true
 			f.client.PrependReactor("update", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return isOld, nil, apierrors.NewConflict(maintenanceResource, "m", errors.New("it has changed"))
+				return isOld, nil, apierrors.NewConflict(write.MaintenanceResource, "m", errors.New("it has changed"))
 			})
 			old := f.maintenance("m").DeepCopy()
 			old.Generation = 1
@@ -226,7 +227,7 @@ func TestLiveClaims(t *testing.T) {
 		if !broken {
 			return false, nil, nil
 		}
-		f.clock.Step(requestTimeout)
+		f.clock.Step(write.RequestTimeout)
 		return true, nil, apierrors.NewTimeoutError("too slow", 1)
 	})
 	for _, step := range []struct {

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // maxSingleReads is up to how many nodes are read one by one. For more, the schedulable nodes of the cluster are listed.
@@ -42,10 +43,10 @@ const drainedTimeout = 30 * time.Second
 // confirmEmpty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
 // Drained of the node, for which machines are switched off: the watch of a cache may have been interrupted for minutes.
 func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
 	defer cancel()
 	selector := fields.OneTermEqualSelector("spec.nodeName", node.Name).String()
-	pods, err := c.writer.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	pods, err := c.writer.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
 		return fmt.Errorf("reading the pods of the node before it is drained: %w", err)
 	}
@@ -55,7 +56,7 @@ func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
 			continue
 		}
 		if cached, err := c.podLister.Pods(pod.Namespace).Get(pod.Name); err != nil || cached.UID != pod.UID || cached.Spec.NodeName != node.Name {
-			return newUnseen(nodeResource, node.Name, fmt.Errorf("it has pod %s/%s, which was not known when it was found to be drained", pod.Namespace, pod.Name))
+			return write.NewUnseen(write.NodeResource, node.Name, fmt.Errorf("it has pod %s/%s, which was not known when it was found to be drained", pod.Namespace, pod.Name))
 		}
 	}
 	return nil
@@ -73,7 +74,7 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 			return nil
 		}
 		if cached, err := c.nodeLister.Get(node.Name); err != nil || cached.UID != node.UID || cached.Spec.Unschedulable || !o.Selector.Matches(cached) {
-			return newUnseen(maintenanceResource, m.Name, fmt.Errorf("node %s is schedulable, which was not known when its pods were found to have left", node.Name))
+			return write.NewUnseen(write.MaintenanceResource, m.Name, fmt.Errorf("node %s is schedulable, which was not known when its pods were found to have left", node.Name))
 		}
 		return nil // It was given back, for example.
 	}
@@ -89,11 +90,11 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 		return c.checkNodes(ctx, selected, check)
 	}
 	nodes := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
-		return c.writer.client.CoreV1().Nodes().List(ctx, options)
+		return c.writer.Client.CoreV1().Nodes().List(ctx, options)
 	}))
 	schedulable := fields.OneTermEqualSelector("spec.unschedulable", "false").String()
 	err = nodes.EachListItem(ctx, metav1.ListOptions{FieldSelector: schedulable}, func(object runtime.Object) error { return check(object.(*v1.Node)) })
-	if err != nil && !isUnseen(err) {
+	if err != nil && !write.IsUnseen(err) {
 		return fmt.Errorf("reading the nodes before they are drained: %w", err)
 	}
 	return err
@@ -102,7 +103,7 @@ func (c *Controller) confirmDrained(ctx context.Context, m *coordinationv1alpha1
 // checkNodes reads nodes one by one. It returns the first error.
 func (c *Controller) checkNodes(ctx context.Context, names []string, check func(*v1.Node) error) error {
 	for _, name := range names {
-		node, err := c.writer.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		node, err := c.writer.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue // It is not waited for.
 		}

@@ -27,6 +27,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // A node is not drained while the API server has a pod there that the cache has not.
@@ -182,7 +183,7 @@ func TestReplacedNodeIsNotDrained(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.createNode("n", map[string]string{"a": ""})
-	if err := f.confirmDrained(f.ctx, f.maintenance("m")); !isUnseen(err) {
+	if err := f.confirmDrained(f.ctx, f.maintenance("m")); !write.IsUnseen(err) {
 		t.Errorf("got error %v for another node", err)
 	}
 }

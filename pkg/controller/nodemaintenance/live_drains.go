@@ -30,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // liveDrainAge is how old what was read of a node may be when the eviction of one of its pods is requested. The pods of
@@ -88,7 +89,7 @@ func (c *Controller) confirmDrain(ctx context.Context, pod *v1.Pod, node *v1.Nod
 		return known.err
 	}
 	if !known.targets.Take(pod) {
-		return apierrors.NewConflict(nodeResource, node.Name, errors.New("the drain targets of the node do not take the pod any more"))
+		return apierrors.NewConflict(write.NodeResource, node.Name, errors.New("the drain targets of the node do not take the pod any more"))
 	}
 	return nil
 }
@@ -107,31 +108,31 @@ func drainOf(node *v1.Node, specs []progress.Spec) string {
 // readDrain returns the targets of the node as the API server has them, and an error unless all these maintenances are
 // there and drain.
 func (c *Controller) readDrain(ctx context.Context, node *v1.Node, specs []progress.Spec) (maintenance.Targets, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
 	defer cancel()
 	for i := range specs {
 		o := &specs[i]
 		if !o.Drains() {
 			continue
 		}
-		m, err := c.writer.requestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.Name, metav1.GetOptions{})
+		m, err := c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, o.Name, metav1.GetOptions{})
 		if err != nil {
 			return maintenance.Targets{}, fmt.Errorf("reading the NodeMaintenance: %w", err)
 		}
 		if m.UID != o.UID || m.DeletionTimestamp != nil || m.Spec.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
-			return maintenance.Targets{}, apierrors.NewConflict(maintenanceResource, o.Name, errors.New("the NodeMaintenance does not drain any more"))
+			return maintenance.Targets{}, apierrors.NewConflict(write.MaintenanceResource, o.Name, errors.New("the NodeMaintenance does not drain any more"))
 		}
 	}
-	stored, err := c.writer.requestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+	stored, err := c.writer.RequestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {
 		return maintenance.Targets{}, fmt.Errorf("reading the node: %w", err)
 	}
 	if stored.UID != node.UID {
-		return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, errors.New("it is another node"))
+		return maintenance.Targets{}, apierrors.NewConflict(write.NodeResource, node.Name, errors.New("it is another node"))
 	}
 	for i := range specs {
 		if o := &specs[i]; o.Drains() && maintenance.IsGivenBack(stored, o.UID) {
-			return maintenance.Targets{}, apierrors.NewConflict(nodeResource, node.Name, fmt.Errorf("NodeMaintenance %s has given the node back", o.Name))
+			return maintenance.Targets{}, apierrors.NewConflict(write.NodeResource, node.Name, fmt.Errorf("NodeMaintenance %s has given the node back", o.Name))
 		}
 	}
 	return progress.StoredTargets(stored), nil

@@ -27,6 +27,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // What was read of a node serves for its other pods for a second, and for nothing else.
@@ -45,7 +46,7 @@ func TestConfirmedDrain(t *testing.T) {
 		if !broken {
 			return false, nil, nil
 		}
-		f.clock.Step(requestTimeout)
+		f.clock.Step(write.RequestTimeout)
 		return true, nil, apierrors.NewTimeoutError("too slow", 1)
 	})
 	anotherOrder, anotherCordon := slices.Clone(specs), slices.Clone(specs)
@@ -58,7 +59,7 @@ func TestConfirmedDrain(t *testing.T) {
 	}
 	gone := false
 	f.client.PrependReactor("get", "nodemaintenances", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return gone, nil, apierrors.NewNotFound(maintenanceResource, "m")
+		return gone, nil, apierrors.NewNotFound(write.MaintenanceResource, "m")
 	})
 	anotherNode := node.DeepCopy()
 	anotherNode.UID = "other"

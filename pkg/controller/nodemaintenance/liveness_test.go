@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // drainAll ends the pods whose eviction is requested, until there are none.
@@ -101,7 +102,7 @@ func TestClaimKeepsOnlyTheCordon(t *testing.T) {
 	f.settle()
 	f.refuse("patch", "nodemaintenances", "", func(name string) error {
 		if name == "new" {
-			return apierrors.NewForbidden(maintenanceResource, "new", nil)
+			return apierrors.NewForbidden(write.MaintenanceResource, "new", nil)
 		}
 		return nil
 	})
@@ -136,7 +137,7 @@ func TestClaimKeepsTheCordonOfACompletion(t *testing.T) {
 	f.update(node)
 	f.refuse("patch", "nodemaintenances", "", func(name string) error {
 		if name == "new" {
-			return apierrors.NewForbidden(maintenanceResource, "new", nil)
+			return apierrors.NewForbidden(write.MaintenanceResource, "new", nil)
 		}
 		return nil
 	})
@@ -159,7 +160,7 @@ func TestClaimWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
-	f.refuse("patch", "nodemaintenances", "", func(name string) error { return apierrors.NewForbidden(maintenanceResource, name, nil) })
+	f.refuse("patch", "nodemaintenances", "", func(name string) error { return apierrors.NewForbidden(write.MaintenanceResource, name, nil) })
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
 	f.client.ClearActions()
 	f.run(time.Minute)

@@ -33,12 +33,13 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // syncMaintenance reconciles one maintenance: its finalizer, its stage and its status. It writes
 // nothing to nodes: see syncNode.
 func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
-	if !c.writer.isCurrentMaintenance(name) {
+	if !c.writer.IsCurrentMaintenance(name) {
 		c.maintenances.AddAfter(name, c.pacer.AfterStale(pace.MaintenanceCache, name))
 		return nil
 	}
@@ -46,7 +47,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	m, err := c.maintenanceLister.Get(name)
 	if apierrors.IsNotFound(err) {
 		c.enqueueNodes(c.progress.Remove(name))
-		c.writer.forgetMaintenance(name)
+		c.writer.ForgetMaintenance(name)
 		c.pacer.ForgetMaintenance(name)
 		c.progress.Limits.Forget(name)
 		return nil
@@ -56,17 +57,17 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	}
 	switch c.pacedStep(m) {
 	case stepComplete:
-		return c.noteFinalizerFailed(ctx, m, c.writer.complete(ctx, m))
+		return c.noteFinalizerFailed(ctx, m, c.writer.Complete(ctx, m))
 	case stepAddFinalizer:
 		// Before the finalizer is stored: its nodes are not uncordoned meanwhile, if another
 		// maintenance completes.
 		if err := c.observe(m); err != nil {
-			c.events.invalid(m, err)
+			c.events.Invalid(m, err)
 			return nil
 		}
 		return c.addFinalizer(ctx, m)
 	case stepRemoveFinalizer:
-		_, err := c.writer.removeFinalizer(ctx, m)
+		_, err := c.writer.RemoveFinalizer(ctx, m)
 		c.reportWrite(ctx, m, err)
 		return err
 	case stepNothing:
@@ -83,7 +84,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 	c.pacer.Current(pace.BudgetCache, name)
 	if err := c.observe(m); err != nil {
 		// A retry would not help. The API server validates both fields.
-		c.events.invalid(m, err)
+		c.events.Invalid(m, err)
 		return nil
 	}
 	return c.syncStatus(ctx, m, c.clock.Now())
@@ -103,11 +104,11 @@ func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	return next
 }
 
-// addFinalizer adds the finalizer, for the first time or again.
+// AddFinalizer adds the finalizer, for the first time or again.
 func (c *Controller) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
-	err := c.noteFinalizerFailed(ctx, m, c.writer.addFinalizer(ctx, m))
+	err := c.noteFinalizerFailed(ctx, m, c.writer.AddFinalizer(ctx, m))
 	if err == nil && progress.IsEffective(m) && c.pacer.Rewrote(pace.RevertedFinalizer, m.Name, time.Time{}, c.clock.Now()) {
-		c.events.finalizerContested(m)
+		c.events.FinalizerContested(m)
 	}
 	return err
 }
@@ -127,7 +128,7 @@ func (c *Controller) noteFinalizerFailed(ctx context.Context, m *coordinationv1a
 // that.
 func (c *Controller) reportWrite(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, err error) {
 	if isRefusal(ctx, err) {
-		c.events.maintenanceFailed(m, err)
+		c.events.MaintenanceFailed(m, err)
 	}
 }
 
@@ -249,7 +250,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 		return nil
 	}
 	if status.IsDrained(desired) && !status.IsDrained(&m.Status) {
-		if err := c.confirmDrained(ctx, m); isUnseen(err) {
+		if err := c.confirmDrained(ctx, m); write.IsUnseen(err) {
 			c.pacer.Wrote(pace.MaintenanceStatus, m.Name, now) // Nothing is written, but what it asks has the pace of writes.
 			c.maintenances.AddAfter(m.Name, pace.FirstRetry)
 			return nil
@@ -257,12 +258,12 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 			return err
 		}
 	}
-	if !c.writer.beginStatus(m, c.maintenanceLister) {
+	if !c.writer.BeginStatus(m, c.maintenanceLister) {
 		c.maintenances.AddAfter(m.Name, pace.StaleInterval)
 		return nil
 	}
-	defer c.writer.endStatus(m.Name)
-	written, err := c.writer.setStatus(ctx, m, desired)
+	defer c.writer.EndStatus(m.Name)
+	written, err := c.writer.SetStatus(ctx, m, desired)
 	if err != nil || !written {
 		c.reportWrite(ctx, m, err)
 		return err
@@ -274,7 +275,7 @@ func (c *Controller) syncStatus(ctx context.Context, m *coordinationv1alpha1.Nod
 // wroteStatus records that a status was written.
 func (c *Controller) wroteStatus(m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus, now time.Time) {
 	c.pacer.Wrote(pace.MaintenanceStatus, m.Name, now)
-	c.events.maintenanceChanged(m, status)
+	c.events.MaintenanceChanged(m, status)
 	c.measure(m, status, now)
 }
 
@@ -285,12 +286,12 @@ func (c *Controller) end(ctx context.Context, m *coordinationv1alpha1.NodeMainte
 		c.maintenances.AddAfter(m.Name, pace.SummaryDelay)
 		return nil
 	}
-	written, err := c.writer.removeFinalizer(ctx, m)
+	written, err := c.writer.RemoveFinalizer(ctx, m)
 	if err != nil || !written {
 		c.reportWrite(ctx, m, err)
 		return err
 	}
-	c.events.completed(m)
+	c.events.Completed(m)
 	return nil
 }
 

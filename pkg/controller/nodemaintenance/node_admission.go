@@ -34,6 +34,7 @@ import (
 	daemonset "k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -126,7 +127,7 @@ func (c *Controller) recordsClaims(s *nodeSync) bool {
 // forgiveUnrecorded returns the error of a write of the status of a node, but nil if an API server has only
 // dropped admissions that were not needed: its gate is off, and it knows no budgets.
 func (c *Controller) forgiveUnrecorded(s *nodeSync, err error) error {
-	var dropped *unrecordedError
+	var dropped *write.UnrecordedError
 	if !errors.As(err, &dropped) {
 		return err
 	}
@@ -135,7 +136,7 @@ func (c *Controller) forgiveUnrecorded(s *nodeSync, err error) error {
 			return o.UID == uid && o.Rollout == nil && maintenance.AdmissionOf(s.node, o.UID) == nil && !c.progress.Limits.Selects(s.node)
 		})
 	}
-	for uid := range dropped.uids {
+	for uid := range dropped.UIDs {
 		if !unneeded(uid) {
 			return err
 		}
@@ -323,15 +324,6 @@ func hasFailed(admissions []v1.MaintenanceAdmission, uid types.UID) bool {
 	return slices.ContainsFunc(admissions, func(a v1.MaintenanceAdmission) bool {
 		return a.MaintenanceUID == uid && a.FailedTime != nil && a.DoneTime == nil
 	})
-}
-
-// changesAdmission reports whether a node has changed in what its admissions are decided on, besides
-// what other decisions are based on.
-func changesAdmission(old, node *v1.Node) bool {
-	return maintenance.IsReady(old) != maintenance.IsReady(node) || maintenance.IsBeingRemoved(old) != maintenance.IsBeingRemoved(node) ||
-		old.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID ||
-		old.Annotations[coordinationv1alpha1.NodeDoneAnnotation] != node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] ||
-		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect && a.Value == b.Value })
 }
 
 // boots has since when nodes are Ready in another boot than at their drain, as far as this process has

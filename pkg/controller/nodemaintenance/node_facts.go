@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // nodeFacts is what the caches and the progress of the maintenances say about a node.
@@ -180,7 +181,7 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 	}
 	facts.excuseSilence(c.contests.last(pod.Spec.NodeName, pod.UID), now)
 	contest, contestedSince, contested := c.contests.message(pod.Spec.NodeName, pod.UID, now)
-	escalation, escalates := c.failures.get(pod.Spec.NodeName, writeKey{writeEscalation, pod.UID})
+	escalation, escalates := c.failures.Get(pod.Spec.NodeName, write.Escalation.Of(pod.UID))
 	var held heldReturn
 	held, facts.held = c.returns.held(pod.Spec.NodeName, pod.UID)
 	switch {
@@ -188,8 +189,8 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.KeptBy, c.drainedSince(pod.Spec.NodeName)), true
 	case facts.held && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
 		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.why, held.since, held.next), true
-	case escalates && escalation.blocks():
-		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.message, escalation.since), true
+	case escalates && escalation.Blocks():
+		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.Message, escalation.Since), true
 	case contested && !isRequested(facts.request) && !facts.over:
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, contest, contestedSince), true
 	case facts.request != nil && c.isRequestRefused(&facts): // What the request of others waits for is not what this drain does.
@@ -211,14 +212,14 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 // isRequestRefused reports whether a drain that has to request the eviction of the pod, or to join the request of others,
 // cannot.
 func (c *Controller) isRequestRefused(p *podFacts) bool {
-	failed, fails := c.failures.get(p.Spec.NodeName, writeKey{writeRequest, p.UID})
-	return fails && failed.blocks() && !isRequested(p.request) && !p.over && !p.completes && p.DeletionTimestamp == nil
+	failed, fails := c.failures.Get(p.Spec.NodeName, write.Request.Of(p.UID))
+	return fails && failed.Blocks() && !isRequested(p.request) && !p.over && !p.completes && p.DeletionTimestamp == nil
 }
 
 // refusedRequest returns the blocker of a pod for which isRequestRefused is true.
 func (c *Controller) refusedRequest(pod *v1.Pod) maintenance.Hold {
-	failed, _ := c.failures.get(pod.Spec.NodeName, writeKey{writeRequest, pod.UID})
-	return maintenance.FailedRequest(pod, failed.message, failed.since)
+	failed, _ := c.failures.Get(pod.Spec.NodeName, write.Request.Of(pod.UID))
+	return maintenance.FailedRequest(pod, failed.Message, failed.Since)
 }
 
 // isUnrecorded reports whether the status of the request cannot be written, so that no interceptor follows the active
@@ -241,7 +242,7 @@ func mayBeOver(blocker *maintenance.Hold, named bool) bool {
 // unrecordedRequest returns the blocker of a pod for which isUnrecorded is true.
 func (c *Controller) unrecordedRequest(p *podFacts) maintenance.Hold {
 	key := requestKey(p.request)
-	if earlier := c.earlierSince(p.Spec.NodeName, writeRequest, p.Namespace); !earlier.IsZero() {
+	if earlier := c.earlierSince(p.Spec.NodeName, write.Request, p.Namespace); !earlier.IsZero() {
 		c.statusFailures.Resume(key, earlier)
 	}
 	failed, _ := c.statusFailures.Get(key)

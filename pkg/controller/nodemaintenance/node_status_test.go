@@ -131,7 +131,7 @@ func TestConflictOfAnOutdatedDecision(t *testing.T) {
 			f.update(changed)
 			changed = f.node("n")
 			status := &v1.MaintenanceStatus{DrainTargets: []v1.DrainPlanEntry{entry(v1.PodTypeDefault, 1)}}
-			if err := f.writer.setNodeStatus(f.ctx, node, status, nil); !apierrors.IsConflict(err) || f.node("n").ResourceVersion != changed.ResourceVersion {
+			if err := f.writer.SetNodeStatus(f.ctx, node, status, nil); !apierrors.IsConflict(err) || f.node("n").ResourceVersion != changed.ResourceVersion {
 				t.Errorf("error %v, status %+v", err, f.node("n").Status)
 			}
 		})
@@ -157,7 +157,7 @@ func TestConflictWithForeignConditions(t *testing.T) {
 			changed := f.node("n")
 			changed.Status.Conditions = append(changed.Status.Conditions, announced)
 			f.update(changed)
-			if err := f.writer.setNodeStatus(f.ctx, decidedOn, &v1.MaintenanceStatus{DrainMessage: "x"}, test.decided); err != nil {
+			if err := f.writer.SetNodeStatus(f.ctx, decidedOn, &v1.MaintenanceStatus{DrainMessage: "x"}, test.decided); err != nil {
 				t.Fatal(err)
 			}
 			got := status.OwnConditions(f.node("n").Status.Conditions)
@@ -227,8 +227,8 @@ func TestNodeStatusThatCannotBeWritten(t *testing.T) {
 			}
 			stop()
 			f.run(pace.MaxRetry)
-			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || len(f.failures.nodes) > 0 {
-				t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.nodes)
+			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || len(f.failures.Nodes()) > 0 {
+				t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.Nodes())
 			}
 		})
 	}
@@ -273,8 +273,8 @@ func TestNodeStatusThatIsKept(t *testing.T) {
 	}
 	controls = true
 	f.run(pace.MaxRetry)
-	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(f.failures.nodes) > 0 {
-		t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.nodes)
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(f.failures.Nodes()) > 0 {
+		t.Errorf("at the end: %+v, recorded failures %v", m, f.failures.Nodes())
 	}
 }
 
@@ -387,17 +387,17 @@ func TestConflictWaitsForTheCache(t *testing.T) {
 	if _, err := f.client.CoreV1().Nodes().Update(f.ctx, changed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if !f.writer.isCurrentNode("n") {
+	if !f.writer.IsCurrentNode("n") {
 		t.Fatal("waits although the cache has all own writes")
 	}
-	if err := f.writer.setNodeStatus(f.ctx, cached, &v1.MaintenanceStatus{}, nil); !apierrors.IsConflict(err) {
+	if err := f.writer.SetNodeStatus(f.ctx, cached, &v1.MaintenanceStatus{}, nil); !apierrors.IsConflict(err) {
 		t.Fatalf("got %v, want a conflict", err)
 	}
-	if f.writer.isCurrentNode("n") {
+	if f.writer.IsCurrentNode("n") {
 		t.Error("does not wait for the cache")
 	}
 	f.deliverNodes()
-	if !f.writer.isCurrentNode("n") {
+	if !f.writer.IsCurrentNode("n") {
 		t.Error("still waits although the cache has the change")
 	}
 }

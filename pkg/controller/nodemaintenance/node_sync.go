@@ -34,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // syncNode counts the pods of one node, decides on it, and queues the writes that follow. It makes
@@ -86,7 +87,7 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if s == nil || err != nil {
 		return err
 	}
-	if needed, wait := c.neededCordon(s); needed != nil && needed.kind == writeCordon && wait <= 0 && c.areUnserved(ctx) {
+	if needed, wait := c.neededCordon(s); needed != nil && needed.Kind == write.Cordon && wait <= 0 && c.areUnserved(ctx) {
 		klog.FromContext(ctx).V(2).Info("Not cordoning the node, because kube-apiserver does not serve NodeMaintenances", "node", klog.KObj(s.node))
 		c.nodes.AddAfter(name, unservedInterval)
 		return nil
@@ -124,7 +125,7 @@ func (c *Controller) unlock(node string) {
 // nothing to do before the next event or delayed sync. The caller has locked the node: otherwise an
 // older count could replace a newer one.
 func (c *Controller) decide(name string) (*nodeSync, error) {
-	if !c.writer.isCurrentNode(name) {
+	if !c.writer.IsCurrentNode(name) {
 		// The event of our last write need not enqueue this node: the pod that was written about
 		// may be gone by then.
 		c.nodes.AddAfter(name, c.pacer.AfterStale(pace.NodeCache, name))
@@ -156,7 +157,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 	facts.awaitsFinalizers = progress.AwaitsFinalizers(node, specs)
 	s := &nodeSync{node: node, specs: specs, facts: facts, now: now}
 	s.view = c.computeView(s)
-	c.failures.keep(node.Name, c.wantedWrites(s))
+	c.failures.Keep(node.Name, c.wantedWrites(s))
 	c.forgetOwnCordon(s)
 	if !facts.Ready {
 		// No decision is possible before all nodes are counted. In particular no cordon: if the
@@ -174,7 +175,7 @@ func (c *Controller) decide(name string) (*nodeSync, error) {
 func (c *Controller) dropRequests(name string, specs []progress.Spec) (quiet bool) {
 	running := !progress.IsDraining(specs) && c.requests.dropRequests(name)
 	// This order matters: a write that has just ended is among the unseen ones.
-	if len(c.writer.unseen.of(name)) > 0 {
+	if len(c.writer.Unseen(name)) > 0 {
 		c.nodes.AddAfter(name, c.pacer.AfterStale(pace.NodeCache, name))
 		return false
 	}
@@ -182,16 +183,16 @@ func (c *Controller) dropRequests(name string, specs []progress.Spec) (quiet boo
 	return !running
 }
 
-// forgetNode withdraws the requests for the pods of a node that is gone, and forgets the node.
+// ForgetNode withdraws the requests for the pods of a node that is gone, and forgets the node.
 func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	withdrawals := facts.withdrawals()
-	c.failures.keep(name, writeKeys(writeWithdrawal, withdrawals))
+	c.failures.Keep(name, write.KeysOf(write.Withdrawal, withdrawals))
 	c.recordDelays(name, c.failedWithdrawals(name, withdrawals), facts.revision)
 	c.setWrites(name, writesFor(name, withdrawals, true))
 	if len(withdrawals) > 0 || !facts.quiet {
 		return
 	}
-	c.writer.forgetNode(name)
+	c.writer.ForgetNode(name)
 	c.pacer.ForgetNode(name)
 	c.ownConditions.Delete(name)
 	c.ownCordons.Delete(name)
@@ -247,11 +248,11 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *status.Node, wait time.D
 	if !s.view.Drains() && (!s.facts.quiet || c.mustUncordon(s.node, s.view)) {
 		return nil, 0
 	}
-	node, write := s.node, writeKey{writeStatus, s.node.UID}
-	needed = &status.Node{status.ComputeNode(s.view), status.ComputeNodeConditions(s.view, node.Status.Conditions, s.now)}
+	node, write := s.node, write.Status.Of(s.node.UID)
+	needed = &status.Node{Maintenance: status.ComputeNode(s.view), Conditions: status.ComputeNodeConditions(s.view, node.Status.Conditions, s.now)}
 	if status.IsStored(node, needed.Maintenance, needed.Conditions) {
 		s.published = true
-		if c.failures.succeeded(node.Name, write) {
+		if c.failures.Succeeded(node.Name, write) {
 			// Its blocker has to be removed.
 			c.nodes.Add(node.Name)
 		}
@@ -261,11 +262,11 @@ func (c *Controller) neededStatus(s *nodeSync) (needed *status.Node, wait time.D
 	if s.view.Rolls && status.DiffersInProgress(node, needed) {
 		interval = pace.ProgressInterval
 	}
-	wait = max(c.pacer.AfterWrite(pace.NodeStatus, node.Name, s.now, interval), c.failures.wait(node.Name, write, s.now))
+	wait = max(c.pacer.AfterWrite(pace.NodeStatus, node.Name, s.now, interval), c.failures.Wait(node.Name, write, s.now))
 	if c.isRestoration(node, needed) {
 		wait = max(wait, c.pacer.AfterRevert(pace.RevertedConditions, node.Name, s.now))
 	}
-	if c.writer.isStatusUndone(node) {
+	if c.writer.IsStatusUndone(node) {
 		wait = max(wait, c.pacer.AfterRevert(pace.RevertedStatus, node.Name, s.now))
 	}
 	// Nothing says that a node is claimed before it may be.
@@ -293,8 +294,8 @@ func (c *Controller) isRestoration(node *v1.Node, needed *status.Node) bool {
 // noteRewrite records that status.maintenanceStatus was written because another client has changed it, and reports that
 // others keep doing so.
 func (c *Controller) noteRewrite(node *v1.Node, now time.Time) {
-	if c.pacer.Rewrote(pace.RevertedStatus, node.Name, c.earlierSince(node.Name, writeStatus, ""), now) {
-		c.events.statusContested(node, "status.maintenanceStatus")
+	if c.pacer.Rewrote(pace.RevertedStatus, node.Name, c.earlierSince(node.Name, write.Status, ""), now) {
+		c.events.StatusContested(node, "status.maintenanceStatus")
 	}
 }
 
@@ -304,8 +305,8 @@ func (c *Controller) noteConditions(s *nodeSync, needed *status.Node, undone boo
 	if undone {
 		c.noteRewrite(s.node, s.now)
 	}
-	if c.isRestoration(s.node, needed) && c.pacer.Rewrote(pace.RevertedConditions, s.node.Name, c.earlierSince(s.node.Name, writeStatus, ""), s.now) {
-		c.events.statusContested(s.node, "the conditions that maintenances have on the node")
+	if c.isRestoration(s.node, needed) && c.pacer.Rewrote(pace.RevertedConditions, s.node.Name, c.earlierSince(s.node.Name, write.Status, ""), s.now) {
+		c.events.StatusContested(s.node, "the conditions that maintenances have on the node")
 	}
 	c.ownConditions.Store(s.node.Name, writtenConditions{s.node.UID, needed.Conditions})
 }
@@ -347,16 +348,16 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 			return c.statusFailed(ctx, node, err)
 		}
 	}
-	undone := c.writer.isStatusUndone(node)
-	if err := c.forgiveUnrecorded(s, c.writer.setNodeStatus(ctx, node, needed.Maintenance, needed.Conditions)); err != nil {
+	undone := c.writer.IsStatusUndone(node)
+	if err := c.forgiveUnrecorded(s, c.writer.SetNodeStatus(ctx, node, needed.Maintenance, needed.Conditions)); err != nil {
 		return c.statusFailed(ctx, node, err)
 	}
-	c.failures.succeeded(node.Name, writeKey{writeStatus, node.UID})
+	c.failures.Succeeded(node.Name, write.Status.Of(node.UID))
 	c.pacer.Wrote(pace.NodeStatus, node.Name, s.now)
 	c.noteConditions(s, needed, undone)
 	c.enqueueAfterWrite(node)
-	c.events.nodeChanged(node, needed.Conditions)
-	c.events.admissionsChanged(node, needed.Maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
+	c.events.NodeChanged(node, needed.Conditions)
+	c.events.AdmissionsChanged(node, needed.Maintenance, func(admission *v1.MaintenanceAdmission) string { return c.notBackReason(s, admission) })
 	return nil
 }
 
@@ -381,20 +382,20 @@ func (c *Controller) enqueueAfterWrite(node *v1.Node) {
 	c.nodes.AddAfter(node.Name, pace.StaleInterval)
 }
 
-// statusFailed records that the status of the node could not be written, like cordonFailed. A
+// StatusFailed records that the status of the node could not be written, like CordonFailed. A
 // conflict, which means that the decision is outdated, counts once it has happened repeatedly.
 func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error) error {
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return err
 	}
-	write := writeKey{writeStatus, node.UID}
-	if c.failures.failed(node.Name, write, err, c.earlierSince(node.Name, write.kind, ""), c.clock.Now()) {
+	write := write.Status.Of(node.UID)
+	if c.failures.Failed(node.Name, write, err, c.earlierSince(node.Name, write.Kind, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to write the status of the node, will retry", "node", klog.KObj(node))
 	}
-	if failed, _ := c.failures.get(node.Name, write); apierrors.IsConflict(err) && !failed.blocks() {
+	if failed, _ := c.failures.Get(node.Name, write); apierrors.IsConflict(err) && !failed.Blocks() {
 		return err
 	}
-	c.events.statusFailed(node, err)
+	c.events.StatusFailed(node, err)
 	// At once, to publish the blocker.
 	c.nodes.Add(node.Name)
 	return nil
@@ -425,7 +426,7 @@ func (c *Controller) release(s *nodeSync) bool {
 		c.nodes.AddAfter(s.node.Name, pace.StaleInterval)
 		return false
 	}
-	if hasTaint(s.node) && !wantsTaint(s.view) {
+	if write.HasTaint(s.node) && !wantsTaint(s.view) {
 		return false // The next sync follows the write.
 	}
 	if s.published && len(s.facts.unneeded) == 0 && (s.view.Drains() || len(s.facts.withdrawals()) == 0) {
@@ -488,7 +489,7 @@ func (c *Controller) recordDecisions(s *nodeSync) {
 // than the maintenance allows.
 func (c *Controller) reportFastForward(name string, node *v1.Node, floor maintenance.Targets) {
 	if m, err := c.maintenanceLister.Get(name); err == nil {
-		c.events.fastForwarded(m, node, floor)
+		c.events.FastForwarded(m, node, floor)
 	}
 }
 
@@ -525,8 +526,8 @@ func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 func (c *Controller) failedWithdrawals(node string, pods []*v1.Pod) []maintenance.Hold {
 	var blockers []maintenance.Hold
 	for _, pod := range pods {
-		if failed, ok := c.failures.get(node, writeKey{writeWithdrawal, pod.UID}); ok && failed.blocks() {
-			blockers = append(blockers, maintenance.FailedRequest(pod, failed.message, failed.since))
+		if failed, ok := c.failures.Get(node, write.Withdrawal.Of(pod.UID)); ok && failed.Blocks() {
+			blockers = append(blockers, maintenance.FailedRequest(pod, failed.Message, failed.Since))
 		}
 	}
 	return blockers
@@ -534,37 +535,37 @@ func (c *Controller) failedWithdrawals(node string, pods []*v1.Pod) []maintenanc
 
 // wantedWrites returns the writes for the node that are still wanted. The failures of others do
 // not matter any more.
-func (c *Controller) wantedWrites(s *nodeSync) sets.Set[writeKey] {
-	var wanted sets.Set[writeKey]
+func (c *Controller) wantedWrites(s *nodeSync) sets.Set[write.Key] {
+	var wanted sets.Set[write.Key]
 	switch uid := s.node.UID; {
 	case c.mustUncordon(s.node, s.view):
-		wanted = sets.New(writeKey{writeUncordon, uid})
+		wanted = sets.New(write.Uncordon.Of(uid))
 	case s.view.Claimed() && !s.node.Spec.Unschedulable:
-		wanted = sets.New(writeKey{writeStatus, uid}, writeKey{writeCordon, uid})
+		wanted = sets.New(write.Status.Of(uid), write.Cordon.Of(uid))
 	default:
-		wanted = sets.New(writeKey{writeStatus, uid})
+		wanted = sets.New(write.Status.Of(uid))
 	}
 	if neededTaint(s) {
-		wanted.Insert(writeKey{writeTaint, s.node.UID})
+		wanted.Insert(write.Taint.Of(s.node.UID))
 	}
 	if s.view.Waits {
-		wanted.Insert(writeKey{writeAdmission, s.node.UID})
+		wanted.Insert(write.Admission.Of(s.node.UID))
 	}
 	if s.view.Drains() {
-		return wanted.Union(writeKeys(writeRequest, s.facts.requests(s.view.Targets))).
-			Union(writeKeys(writeEscalation, s.facts.acts(s.node, s.specs))).Union(writeKeys(writeWithdrawal, s.facts.unneeded))
+		return wanted.Union(write.KeysOf(write.Request, s.facts.requests(s.view.Targets))).
+			Union(write.KeysOf(write.Escalation, s.facts.acts(s.node, s.specs))).Union(write.KeysOf(write.Withdrawal, s.facts.unneeded))
 	}
-	return wanted.Union(writeKeys(writeWithdrawal, s.facts.withdrawals()))
+	return wanted.Union(write.KeysOf(write.Withdrawal, s.facts.withdrawals()))
 }
 
 // setWrites makes these writes, of which there is at most one for a pod, the ones that wait for the
 // node. One that has failed is left out until its next attempt is due, and delays no other.
 func (c *Controller) setWrites(node string, writes []requestWrite) {
-	now, unseen := c.clock.Now(), c.writer.unseen.of(node)
+	now, unseen := c.clock.Now(), c.writer.Unseen(node)
 	var due []requestWrite
 	for _, w := range writes {
-		wait := c.failures.wait(node, w.key(), now)
-		if w.key().kind == writeRequest {
+		wait := c.failures.Wait(node, w.key(), now)
+		if w.key().Kind == write.Request {
 			wait = max(wait, c.contests.wait(node, w.uid, now))
 		}
 		if wait > 0 {

@@ -26,6 +26,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -63,16 +64,16 @@ func (c *Controller) computeView(s *nodeSync) *status.View {
 // addNodeBlockers adds the failed writes to the node itself.
 func (c *Controller) addNodeBlockers(view *status.View, node *v1.Node, now time.Time) {
 	view.CordonRefused = c.isCordonRefused(node) || c.reclaimWait(node, view, now) > 0
-	mustUncordon, write := c.mustUncordon(node, view), writeKey{writeCordon, node.UID}
+	mustUncordon, key := c.mustUncordon(node, view), write.Cordon.Of(node.UID)
 	if mustUncordon {
-		write.kind = writeUncordon
+		key.Kind = write.Uncordon
 	}
-	if failed, _ := c.failures.get(node.Name, write); failed.blocks() && (view.CordonRefused || mustUncordon) {
-		view.CordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, failed.message, failed.since))
+	if failed, _ := c.failures.Get(node.Name, key); failed.Blocks() && (view.CordonRefused || mustUncordon) {
+		view.CordonBlocker = ptr.To(maintenance.FailedCordon(node.Name, failed.Message, failed.Since))
 	}
 	// The status is not written before the node is schedulable.
-	if failed, _ := c.failures.get(node.Name, writeKey{writeStatus, node.UID}); failed.blocks() && !mustUncordon {
-		view.StatusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.message, failed.since))
+	if failed, _ := c.failures.Get(node.Name, write.Status.Of(node.UID)); failed.Blocks() && !mustUncordon {
+		view.StatusBlocker = ptr.To(maintenance.FailedNodeStatus(node.Name, failed.Message, failed.Since))
 	}
 }
 

@@ -52,6 +52,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/keymutex"
@@ -68,8 +69,8 @@ type Controller struct {
 	podBudgets        *poddisruptionbudget.Index
 
 	progress *progress.Store
-	writer   *writer
-	events   *eventWriter
+	writer   *write.Writer
+	events   *write.Events
 	// deciding is locked for a node while its pods are counted and decided on, and writing has the
 	// nodes that are being written.
 	deciding keymutex.KeyMutex
@@ -91,7 +92,7 @@ type Controller struct {
 	// ownConditions has, by node name, the writtenConditions: see isRestoration.
 	ownConditions sync.Map
 	// failures are the failed writes of nodes and requests, which are retried.
-	failures *failures
+	failures *write.Failures
 	// requests are the writes of requests that are due.
 	requests *requestQueue
 	// admissions is what decides on admissions, and boots since when nodes are Ready.
@@ -134,11 +135,11 @@ type FleetInformers struct {
 }
 
 // New returns a controller that reads from the informers, writes nodes and maintenances through
-// client and requests through requestClient, and records events through eventClient. The clients need
+// client and requests through RequestClient, and records events through eventClient. The clients need
 // separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
 // for the requests of 100,000 pods nor for events. absences has the interceptors that nobody runs, whose
 // pods are left; it may be nil. owners have those whose pods may come back; nil if they are not known. fleet is nil while the gate NodeMaintenanceBudgets is off. clock learns the time
-// of kube-apiserver from the answers to client and requestClient: see serverclock.Clock.Transport.
+// of kube-apiserver from the answers to client and RequestClient: see serverclock.Clock.Transport.
 func New(
 	ctx context.Context,
 	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
@@ -172,7 +173,7 @@ func New(
 		}
 		budgetStore = fleet.Budgets.Informer().GetStore()
 	}
-	writer, err := newWriter(client, requestClient, nodeInformer.Informer().GetStore(), podInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore, clock)
+	writer, err := write.New(client, requestClient, nodeInformer.Informer().GetStore(), podInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore, clock)
 	if err != nil {
 		return nil, err
 	}
@@ -186,14 +187,14 @@ func New(
 		podBudgets:        podBudgets,
 		progress:          progress.NewStore(progress.NewLimits()),
 		writer:            writer,
-		events:            newEventWriter(broadcaster.NewRecorder(scheme.Scheme, fieldManager), clock),
+		events:            write.NewEvents(broadcaster.NewRecorder(scheme.Scheme, write.FieldManager), clock),
 		deciding:          keymutex.NewHashed(0),
 		pacer:             pace.New(),
 		contests:          newContests(),
 		liveDrains:        newLiveDrains(),
 		returns:           newReturns(),
 		holdUps:           newHoldUps(),
-		failures:          newFailures(),
+		failures:          write.NewFailures(),
 		requests:          newRequestQueue(requestWorkers, local),
 		admissions:        newAdmissions(local),
 		boots:             newBoots(),

@@ -155,8 +155,8 @@ func TestRefusedWithdrawalIsABlocker(t *testing.T) {
 	}
 	refused.err = allowed
 	f.run(pace.MaxRetry + 5*time.Second)
-	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
-		t.Errorf("maintenance %+v, recorded failures %v", m, f.failures.nodes)
+	if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.Nodes()) > 0 {
+		t.Errorf("maintenance %+v, recorded failures %v", m, f.failures.Nodes())
 	}
 }
 
@@ -294,8 +294,8 @@ func TestRefusedWithdrawalOfALostNodeIsABlocker(t *testing.T) {
 			}
 			refused.err = allowed
 			f.run(pace.MaxRetry + 5*time.Second)
-			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.nodes) > 0 {
-				t.Errorf("%s, %s the refusal: at the end %+v, recorded failures %v", name, when, m, f.failures.nodes)
+			if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.requested() > 0 || len(f.failures.Nodes()) > 0 {
+				t.Errorf("%s, %s the refusal: at the end %+v, recorded failures %v", name, when, m, f.failures.Nodes())
 			}
 		}
 	}
@@ -328,8 +328,8 @@ func TestRefusedUncordonIsABlocker(t *testing.T) {
 		f.expectEvent("NodeMaintenance m: CompletionBlocked: " + m.Status.DrainStatus.Blockers[0].Message)
 		refused.err = allowed
 		f.run(pace.MaxRetry + 5*time.Second)
-		if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.node("n").Spec.Unschedulable || len(f.failures.nodes) > 0 {
-			t.Errorf("%s: at the end %+v, recorded failures %v", name, m, f.failures.nodes)
+		if m := f.maintenance("m"); len(m.Finalizers) > 0 || len(m.Status.DrainStatus.Blockers) > 0 || f.node("n").Spec.Unschedulable || len(f.failures.Nodes()) > 0 {
+			t.Errorf("%s: at the end %+v, recorded failures %v", name, m, f.failures.Nodes())
 		}
 	}
 }
@@ -453,7 +453,7 @@ func TestDeselectedNodeThatCannotBeReleased(t *testing.T) {
 				}
 				refused.err = allowed
 				f.run(pace.MaxRetry + 5*time.Second)
-				if m, n := f.maintenance("m"), f.node("n"); len(m.Finalizers) > 0 || m.Status.DrainStatus.BlockerCount > 0 || n.Spec.Unschedulable || n.Status.MaintenanceStatus != nil || len(f.failures.nodes) > 0 {
+				if m, n := f.maintenance("m"), f.node("n"); len(m.Finalizers) > 0 || m.Status.DrainStatus.BlockerCount > 0 || n.Spec.Unschedulable || n.Status.MaintenanceStatus != nil || len(f.failures.Nodes()) > 0 {
 					t.Errorf("%s: at the end %+v, node %+v", name, m, n)
 				}
 			}

@@ -32,6 +32,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // reselect changes the label by which the maintenance selects nodes.
@@ -295,24 +296,24 @@ func TestCordonOfOthersStays(t *testing.T) {
 		taint         *v1.Taint
 	}{
 		"nobody knows":             {fields: nil, before: true},
-		"by this controller":       {fields: []metav1.ManagedFieldsEntry{entry("kubectl", "", taints), entry(fieldManager, "", unschedulable)}},
-		"by kubectl before":        {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", taints), entry("kubectl-cordon", "", unschedulable)}, before: true, stays: true},
+		"by this controller":       {fields: []metav1.ManagedFieldsEntry{entry("kubectl", "", taints), entry(write.FieldManager, "", unschedulable)}},
+		"by kubectl before":        {fields: []metav1.ManagedFieldsEntry{entry(write.FieldManager, "", taints), entry("kubectl-cordon", "", unschedulable)}, before: true, stays: true},
 		"by kubectl during":        {fields: []metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable)}, stays: true},
-		"by both":                  {fields: []metav1.ManagedFieldsEntry{entry("other", "", unschedulable), entry(fieldManager, "", unschedulable)}},
-		"by both, as with apply":   {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", unschedulable), applied("gitops", unschedulable)}, stays: true},
-		"of others, as with apply": {fields: []metav1.ManagedFieldsEntry{entry(fieldManager, "", unschedulable), applied("gitops", taints)}},
+		"by both":                  {fields: []metav1.ManagedFieldsEntry{entry("other", "", unschedulable), entry(write.FieldManager, "", unschedulable)}},
+		"by both, as with apply":   {fields: []metav1.ManagedFieldsEntry{entry(write.FieldManager, "", unschedulable), applied("gitops", unschedulable)}, stays: true},
+		"of others, as with apply": {fields: []metav1.ManagedFieldsEntry{entry(write.FieldManager, "", unschedulable), applied("gitops", taints)}},
 		"applied, and merged":      {fields: []metav1.ManagedFieldsEntry{merged, applied("gitops", unschedulable)}, stays: true},
 		"in a subresource":         {fields: []metav1.ManagedFieldsEntry{entry("kubelet", "status", unschedulable)}, before: true},
 		"what cannot be read":      {fields: []metav1.ManagedFieldsEntry{entry("other", "", `{"f:spec":[]}`)}, before: true},
 		"by a client with no name": {fields: []metav1.ManagedFieldsEntry{entry("", "", unschedulable)}, before: true, stays: true},
 		// kube-apiserver keeps ten managers, and merges the oldest ones into one that has no other name.
-		"merged, nobody knows":                 {fields: []metav1.ManagedFieldsEntry{merged, entry(fieldManager, "", taints)}},
+		"merged, nobody knows":                 {fields: []metav1.ManagedFieldsEntry{merged, entry(write.FieldManager, "", taints)}},
 		"merged, tainted during":               {fields: []metav1.ManagedFieldsEntry{merged}, taint: tainted(time.Second)},
 		"merged, tainted by a clock behind":    {fields: []metav1.ManagedFieldsEntry{merged}, taint: tainted(-30 * time.Second)},
 		"merged, tainted before":               {fields: []metav1.ManagedFieldsEntry{merged}, before: true, taint: tainted(-time.Hour), stays: true},
 		"merged, another taint before":         {fields: []metav1.ManagedFieldsEntry{merged}, taint: &v1.Taint{Key: "other", TimeAdded: &metav1.Time{Time: start.Add(-time.Hour)}}},
 		"merged, a taint without time":         {fields: []metav1.ManagedFieldsEntry{merged}, taint: &v1.Taint{Key: v1.TaintNodeUnschedulable}},
-		"merged before, by this controller":    {fields: []metav1.ManagedFieldsEntry{entry("ancient-changes", "", taints), entry(fieldManager, "", unschedulable)}, taint: tainted(-time.Hour)},
+		"merged before, by this controller":    {fields: []metav1.ManagedFieldsEntry{entry("ancient-changes", "", taints), entry(write.FieldManager, "", unschedulable)}, taint: tainted(-time.Hour)},
 		"merged, and by kubectl without taint": {fields: []metav1.ManagedFieldsEntry{merged, entry("kubectl-cordon", "", unschedulable)}, stays: true},
 		"by kubectl without taint, and merged": {fields: []metav1.ManagedFieldsEntry{entry("kubectl-cordon", "", unschedulable), merged}, stays: true},
 	} {
@@ -363,7 +364,7 @@ func TestMergedCordonOfANodeThatWaited(t *testing.T) {
 	})
 	f.run(time.Minute)
 	f.changeNamed("n", func(node *v1.Node) {
-		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mergedManagers, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "ancient-changes", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start}}}
 		for i := range node.Status.Conditions {
 			node.Status.Conditions[i].LastTransitionTime = metav1.NewTime(f.clock.Now())
@@ -386,7 +387,7 @@ func TestMergedCordonOfANodeThatJoinedLate(t *testing.T) {
 	f.changeNamed("n", func(node *v1.Node) {
 		node.Spec.Unschedulable = true
 		node.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: start.Add(time.Hour)}}}
-		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: mergedManagers, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "ancient-changes", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 	})
 	f.run(time.Minute)
 	f.complete("m")
@@ -519,7 +520,7 @@ func TestCordonAppliedBeforeTheUncordon(t *testing.T) {
 			return false, nil, nil
 		}
 		attempts++
-		return true, nil, apierrors.NewConflict(nodeResource, "n", errors.New("it was applied"))
+		return true, nil, apierrors.NewConflict(write.NodeResource, "n", errors.New("it was applied"))
 	})
 	f.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return attempts > 0, node, nil
@@ -538,12 +539,12 @@ func TestCordonOfAnotherNode(t *testing.T) {
 	f.changeNamed("n", func(node *v1.Node) {
 		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 	})
-	if _, manager, err := f.writer.uncordon(f.ctx, f.node("n"), nil); manager != "kubelet" || err != nil {
+	if _, manager, err := f.writer.Uncordon(f.ctx, f.node("n"), nil); manager != "kubelet" || err != nil {
 		t.Errorf("the same node: got %q, %v", manager, err)
 	}
 	before := f.node("n").DeepCopy()
 	before.UID = "before"
-	if _, manager, err := f.writer.uncordon(f.ctx, before, nil); manager != "" || !apierrors.IsConflict(err) {
+	if _, manager, err := f.writer.Uncordon(f.ctx, before, nil); manager != "" || !apierrors.IsConflict(err) {
 		t.Errorf("the node before it: got %q, %v", manager, err)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -120,7 +121,7 @@ func (f *fixture) workInAnyOrder(random *rand.Rand) {
 
 // A maintenance whose finalizer cannot be stored does not delay others, whatever the reason.
 func TestFailedFinalizerDelaysNoDrain(t *testing.T) {
-	refused := apierrors.NewForbidden(maintenanceResource, "a", errors.New("denied by a policy"))
+	refused := apierrors.NewForbidden(write.MaintenanceResource, "a", errors.New("denied by a policy"))
 	for _, tc := range []struct {
 		name  string
 		err   error
@@ -175,7 +176,7 @@ func TestFinalizerThatIsStoredLate(t *testing.T) {
 	f.createPods(1, "n", 0, ofApp("db"))
 	refused := f.refuse("patch", "nodemaintenances", "", func(name string) error {
 		if name == "a" {
-			return apierrors.NewForbidden(maintenanceResource, "a", errors.New("denied by a policy"))
+			return apierrors.NewForbidden(write.MaintenanceResource, "a", errors.New("denied by a policy"))
 		}
 		return nil
 	})

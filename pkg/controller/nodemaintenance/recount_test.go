@@ -30,6 +30,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // cluster has the objects of the API server, grouped by node.
@@ -194,7 +195,7 @@ func (f *fixture) recountNode(c *cluster, node *v1.Node) {
 		}
 		want.Admissions = got.Admissions
 	}
-	if wantTaint := waits && (want == nil || want.Unclaimed); wantTaint != hasTaint(node) {
+	if wantTaint := waits && (want == nil || want.Unclaimed); wantTaint != write.HasTaint(node) {
 		f.t.Errorf("node %s, which waits %t, has the taints %v", node.Name, waits, node.Spec.Taints)
 	}
 	targets := maintenance.Targets{}

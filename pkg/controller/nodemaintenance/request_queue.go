@@ -23,6 +23,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/fairshare"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/clock"
 )
 
@@ -75,14 +76,14 @@ type runningWrite struct {
 }
 
 // key identifies the write among the failures.
-func (w requestWrite) key() writeKey {
+func (w requestWrite) key() write.Key {
 	switch {
 	case w.withdraw:
-		return writeKey{writeWithdrawal, w.uid}
+		return write.Withdrawal.Of(w.uid)
 	case w.act != "":
-		return writeKey{writeEscalation, w.uid}
+		return write.Escalation.Of(w.uid)
 	}
-	return writeKey{writeRequest, w.uid}
+	return write.Request.Of(w.uid)
 }
 
 func newRequestQueue(workers int, clock clock.PassiveClock) *requestQueue {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // writeRequests makes the writes of the queue until it shuts down. They are no part of the syncs of
@@ -80,7 +81,7 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 					return err
 				}
 			}
-			return c.writer.withdraw(ctx, pod, facts.request)
+			return c.writer.Withdraw(ctx, pod, facts.request)
 		}
 	case w.act != "" && len(verdict.KeptBy) == 0:
 		return c.act(w, &facts, node, specs)
@@ -92,7 +93,7 @@ func (c *Controller) nextWrite(w requestWrite) func(context.Context) error {
 			if err := c.confirmDrain(ctx, pod, node, specs); err != nil {
 				return err
 			}
-			return c.writer.request(ctx, pod)
+			return c.writer.Request(ctx, pod)
 		}
 	}
 	return nil
@@ -105,12 +106,6 @@ func (c *Controller) withdrawnBy(pod *v1.Pod) string {
 		return "" // The only error of a lister of a cache is NotFound.
 	}
 	return request.Annotations[coordinationv1alpha1.EvictionWithdrawnByAnnotation]
-}
-
-// draining names the maintenances that drain the node now; none if it is nil.
-func (c *Controller) draining(node *v1.Node) []string {
-	specs, _ := c.progress.Selecting(node)
-	return drainingNames(specs)
 }
 
 // drainingNames names the maintenances that drain a node.
@@ -128,19 +123,19 @@ func drainingNames(specs []progress.Spec) []string {
 func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err error) {
 	switch {
 	case err == nil:
-		c.failures.succeeded(w.node, w.key())
-		switch w.key().kind {
-		case writeRequest:
-			c.contests.wrote(w.node, w.uid, c.earlierSince(w.node, writeRequest, w.namespace), c.clock.Now())
-		case writeWithdrawal:
+		c.failures.Succeeded(w.node, w.key())
+		switch w.key().Kind {
+		case write.Request:
+			c.contests.wrote(w.node, w.uid, c.earlierSince(w.node, write.Request, w.namespace), c.clock.Now())
+		case write.Withdrawal:
 			c.contests.withdrew(w.node, w.uid)
 		}
 		return
 	case ctx.Err() != nil:
 		return // The controller stops.
 	}
-	c.failures.failed(w.node, w.key(), err, c.earlierSince(w.node, w.key().kind, w.namespace), c.clock.Now())
-	if failed, _ := c.failures.get(w.node, w.key()); isOutdated(err) && (w.act != "" || !failed.blocks()) {
+	c.failures.Failed(w.node, w.key(), err, c.earlierSince(w.node, w.key().Kind, w.namespace), c.clock.Now())
+	if failed, _ := c.failures.Get(w.node, w.key()); isOutdated(err) && (w.act != "" || !failed.Blocks()) {
 		return // The decision is old, and nobody has refused anything. If that goes on, a blocker says so.
 	}
 	pod, missing := c.podLister.Pods(w.namespace).Get(w.pod)
@@ -149,14 +144,14 @@ func (c *Controller) recordOutcome(ctx context.Context, w requestWrite, err erro
 	}
 	switch {
 	case w.act != "":
-		c.events.escalationFailed(pod, err)
+		c.events.EscalationFailed(pod, err)
 		return
 	case !w.withdraw:
-		c.events.requestFailed(pod, err)
+		c.events.RequestFailed(pod, err)
 		return
 	}
 	if node, missing := c.nodeLister.Get(w.node); missing == nil {
-		c.events.withdrawalFailed(node, pod, err)
+		c.events.WithdrawalFailed(node, pod, err)
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -209,14 +210,14 @@ func TestWritesAreCheckedAgain(t *testing.T) {
 			node.Spec.Unschedulable = false
 			f.update(node)
 			f.deliverAll()
-			f.failures.failed("n", writeKey{writeCordon, node.UID}, webhook("n"), time.Time{}, f.clock.Now())
+			f.failures.Failed("n", write.Cordon.Of(node.UID), webhook("n"), time.Time{}, f.clock.Now())
 		},
 		"already requested": func(f *fixture) {
 			for _, pod := range f.cluster().pods["n"] {
 				if _, waiting := f.requests.nodes["n"].waiting[pod.UID]; !waiting {
 					continue
 				}
-				if err := f.writer.request(f.ctx, pod); err != nil {
+				if err := f.writer.Request(f.ctx, pod); err != nil {
 					f.t.Fatal(err)
 				}
 			}
@@ -323,10 +324,10 @@ func TestStoppedWriteIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	cancel()
 	f.recordOutcome(ctx, f.running[0].requestWrite, context.Canceled)
-	if len(f.failures.nodes) > 0 {
-		t.Errorf("recorded failures %v", f.failures.nodes)
+	if len(f.failures.Nodes()) > 0 {
+		t.Errorf("recorded failures %v", f.failures.Nodes())
 	}
-	f.expectNoEvent(reasonRequestFailed)
+	f.expectNoEvent("EvictionRequestFailed")
 }
 
 // When the retry of a failed write succeeds, the failure is removed at once, before the next sync
@@ -335,12 +336,12 @@ func TestFailureEndsWithTheWrite(t *testing.T) {
 	f := hang(t)
 	f.endRequest(0, timedOut)
 	f.run(10 * time.Second)
-	if len(f.running) != 1 || len(f.failures.nodes) != 1 {
-		t.Fatalf("running: %+v, failures: %v", f.running, f.failures.nodes)
+	if len(f.running) != 1 || len(f.failures.Nodes()) != 1 {
+		t.Fatalf("running: %+v, failures: %v", f.running, f.failures.Nodes())
 	}
 	f.endRequest(0, answered)
-	if len(f.failures.nodes) > 0 {
-		t.Errorf("recorded failures %v", f.failures.nodes)
+	if len(f.failures.Nodes()) > 0 {
+		t.Errorf("recorded failures %v", f.failures.Nodes())
 	}
 }
 
@@ -350,22 +351,7 @@ func TestFailureForAPodThatIsGone(t *testing.T) {
 	f.endAllPods()
 	f.deliverAll()
 	f.endRequest(0, timedOut)
-	f.expectNoEvent(reasonRequestFailed)
-}
-
-func TestSeenWritesAreForgotten(t *testing.T) {
-	f := newFixture(t)
-	pods := f.createPods(2, "n", 0)
-	seen := false
-	f.writer.unseen.wrote(pods[0], func() bool { return seen })
-	f.writer.unseen.wrote(pods[1], func() bool { return false })
-	if got := f.writer.unseen.of("n"); !got.Equal(sets.New(pods[0].UID, pods[1].UID)) {
-		t.Errorf("unseen: %v", got)
-	}
-	seen = true
-	if got := f.writer.unseen.of("n"); !got.Equal(sets.New(pods[1].UID)) || len(f.writer.unseen.nodes["n"]) != 1 {
-		t.Errorf("unseen: %v, stored %v", got, f.writer.unseen.nodes)
-	}
+	f.expectNoEvent("EvictionRequestFailed")
 }
 
 // An eviction is requested once, even if the cache lags behind for a long time.
@@ -387,8 +373,8 @@ func TestRequestIsNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 		t.Errorf("%d requests, want 2; %d syncs of the node", patches, syncs)
 	}
 	f.settle()
-	if len(f.writer.unseen.nodes)+len(f.pacer.Names(pace.NodeCache)) > 0 {
-		t.Errorf("unseen writes %v, delays %v", f.writer.unseen.nodes, f.pacer.Names(pace.NodeCache))
+	if len(f.writer.UnseenNodes())+len(f.pacer.Names(pace.NodeCache)) > 0 {
+		t.Errorf("unseen writes %v, delays %v", f.writer.UnseenNodes(), f.pacer.Names(pace.NodeCache))
 	}
 }
 

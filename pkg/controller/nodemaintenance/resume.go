@@ -21,19 +21,20 @@ import (
 
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // failureCauses are the causes of blockers that nothing but the status of a maintenance remembers, by the writes that
 // fail, or that others undo again and again.
-var failureCauses = map[writeKind]maintenance.HoldCause{
-	writeCordon: maintenance.HoldCordonFailed, writeUncordon: maintenance.HoldCordonFailed, writeTaint: maintenance.HoldCordonFailed,
-	writeStatus:  maintenance.HoldNodeStatusFailed,
-	writeRequest: maintenance.HoldRequestFailed, writeWithdrawal: maintenance.HoldRequestFailed, writeEscalation: maintenance.HoldRequestFailed,
+var failureCauses = map[write.Kind]maintenance.HoldCause{
+	write.Cordon: maintenance.HoldCordonFailed, write.Uncordon: maintenance.HoldCordonFailed, write.Taint: maintenance.HoldCordonFailed,
+	write.Status:  maintenance.HoldNodeStatusFailed,
+	write.Request: maintenance.HoldRequestFailed, write.Withdrawal: maintenance.HoldRequestFailed, write.Escalation: maintenance.HoldRequestFailed,
 }
 
 // earlierSince returns since when a write fails for the node, or for a pod of that namespace, as a process before has
 // found; zero if it has not, or if this one began too long ago.
-func (c *Controller) earlierSince(node string, write writeKind, namespace string) (earliest time.Time) {
+func (c *Controller) earlierSince(node string, write write.Kind, namespace string) (earliest time.Time) {
 	if c.clock.Now().Sub(c.begun) > progress.ResumeTime {
 		return time.Time{}
 	}

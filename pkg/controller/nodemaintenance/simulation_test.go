@@ -38,6 +38,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	testsimulation "k8s.io/kubernetes/test/utils/simulation"
 )
 
@@ -222,7 +223,7 @@ func (s *simulation) restart() {
 		s.endRequest(0, []outcome{late, timedOut}[s.random.IntN(2)])
 	}
 	s.fixture.restart()
-	s.writer.client = &slowNodes{Interface: s.client, patch: s.patchNode}
+	s.writer.Client = &slowNodes{Interface: s.client, patch: s.patchNode}
 	s.admissions.admitter.Parallel, s.admitting = 1, false
 	s.requests.line.Limit(simulatedWorkers, simulatedWorkers/namespaceShare)
 }
@@ -563,7 +564,7 @@ func (s *simulation) checkMaintenance(m *coordinationv1alpha1.NodeMaintenance) {
 			// Pods that came after the last sync of the node are found by the next one. It is queued,
 			// or waits until the cache has the last write of the node.
 			_, delayed := s.nodeQueue.later[node.Name]
-			due := slices.Contains(s.nodeQueue.keys, node.Name) || !s.writer.isCurrentNode(node.Name) || s.fleet && delayed
+			due := slices.Contains(s.nodeQueue.keys, node.Name) || !s.writer.IsCurrentNode(node.Name) || s.fleet && delayed
 			if pod := object.(*v1.Pod); pod.Spec.NodeName == node.Name && maintenance.IsLeft(pod) && !due {
 				s.t.Errorf("%s is Drained, but pod %s is left on node %s", m.Name, pod.Name, node.Name)
 			}
@@ -641,7 +642,7 @@ func (s *simulation) finish() {
 	s.rest()
 	s.run(2 * progress.UnknownAdmission) // An admission may have been written when its maintenance was over.
 	for _, name := range simulatedNodes {
-		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(status.OwnConditions(node.Status.Conditions)) > 0 || hasTaint(node) {
+		if node := s.node(name); node.Status.MaintenanceStatus != nil || len(status.OwnConditions(node.Status.Conditions)) > 0 || write.HasTaint(node) {
 			s.t.Errorf("node %s was not released: %+v", name, node.Status)
 		}
 	}

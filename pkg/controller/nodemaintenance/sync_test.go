@@ -586,7 +586,7 @@ func TestFastForwardIsToldOnce(t *testing.T) {
 	f.settle()
 	var got []string
 	for _, event := range f.events {
-		if strings.Contains(event, reasonFastForwarded) {
+		if strings.Contains(event, "DrainFastForwarded") {
 			got = append(got, event)
 		}
 	}
@@ -617,8 +617,8 @@ func TestStaleCachesAreWaitedFor(t *testing.T) {
 	f.createNode("n", map[string]string{"a": ""})
 	f.createPods(1, "n", 0)
 	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
-	nodes, maintenances := &behind{f.writer.nodes, true}, &behind{f.writer.maintenances, true}
-	f.writer.nodes, f.writer.maintenances = nodes, maintenances
+	nodes, maintenances := &behind{f.writer.Nodes, true}, &behind{f.writer.Maintenances, true}
+	f.writer.Nodes, f.writer.Maintenances = nodes, maintenances
 	f.client.ClearActions()
 	f.deliverAll()
 	for f.step() {

@@ -21,13 +21,13 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/utils/ptr"
 )
 
@@ -40,16 +40,12 @@ func wantsTaint(view *status.View) bool {
 // neededTaint reports whether the taint has to be added, removed, or corrected.
 func neededTaint(s *nodeSync) bool {
 	if !wantsTaint(s.view) {
-		return hasTaint(s.node)
+		return write.HasTaint(s.node)
 	}
 	return !slices.ContainsFunc(s.node.Spec.Taints, func(t v1.Taint) bool {
-		return isPlannedTaint(t) && t.Effect == v1.TaintEffectPreferNoSchedule && t.Value == ""
+		return write.IsPlannedTaint(t) && t.Effect == v1.TaintEffectPreferNoSchedule && t.Value == ""
 	})
 }
-
-func hasTaint(node *v1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isPlannedTaint) }
-
-func isPlannedTaint(taint v1.Taint) bool { return taint.Key == coordinationv1alpha1.NodePlannedTaint }
 
 // queueTaint queues the node if its taint has to be written now. What follows does not wait for it.
 func (c *Controller) queueTaint(s *nodeSync) bool {
@@ -72,7 +68,7 @@ func (c *Controller) queueTaint(s *nodeSync) bool {
 // taintWait returns the delay before the next attempt to write the taint. If another client keeps removing,
 // changing or adding it, it has the pace of contested cordons.
 func (c *Controller) taintWait(s *nodeSync) time.Duration {
-	return max(c.failures.wait(s.node.Name, writeKey{writeTaint, s.node.UID}, s.now), c.pacer.AfterRevert(revertedTaint(s), s.node.Name, s.now))
+	return max(c.failures.Wait(s.node.Name, write.Taint.Of(s.node.UID), s.now), c.pacer.AfterRevert(revertedTaint(s), s.node.Name, s.now))
 }
 
 // revertedTaint is what others do if the taint is not as it has to be now.
@@ -92,28 +88,28 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 		c.nodes.AddAfter(s.node.Name, wait)
 		return nil
 	}
-	written, err := c.writer.setTaint(ctx, s.node, wantsTaint(s.view))
+	written, err := c.writer.SetTaint(ctx, s.node, wantsTaint(s.view))
 	if err != nil {
 		return c.taintFailed(ctx, s.node, err)
 	}
-	c.failures.succeeded(s.node.Name, writeKey{writeTaint, s.node.UID})
-	if c.pacer.Rewrote(revertedTaint(s), s.node.Name, c.earlierSince(s.node.Name, writeTaint, ""), s.now) {
-		c.events.taintContested(written, wantsTaint(s.view))
+	c.failures.Succeeded(s.node.Name, write.Taint.Of(s.node.UID))
+	if c.pacer.Rewrote(revertedTaint(s), s.node.Name, c.earlierSince(s.node.Name, write.Taint, ""), s.now) {
+		c.events.TaintContested(written, wantsTaint(s.view))
 	}
 	s.node = written
 	c.enqueueAfterWrite(written)
 	return nil
 }
 
-// taintFailed records that the taint could not be written, like cordonFailed.
+// TaintFailed records that the taint could not be written, like CordonFailed.
 func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) error {
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err
 	}
-	if c.failures.failed(node.Name, writeKey{writeTaint, node.UID}, err, c.earlierSince(node.Name, writeTaint, ""), c.clock.Now()) {
+	if c.failures.Failed(node.Name, write.Taint.Of(node.UID), err, c.earlierSince(node.Name, write.Taint, ""), c.clock.Now()) {
 		klog.FromContext(ctx).Error(err, "Failed to write the taint of the node, will retry", "node", klog.KObj(node))
 	}
-	c.events.taintFailed(node, err)
+	c.events.TaintFailed(node, err)
 	// At once, to publish the blocker.
 	c.nodes.Add(node.Name)
 	return nil
@@ -121,24 +117,14 @@ func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) 
 
 // taintBlocker returns what keeps the taint of a node that is to be released, or nil.
 func (c *Controller) taintBlocker(s *nodeSync) *maintenance.Hold {
-	if wantsTaint(s.view) || !hasTaint(s.node) {
+	if wantsTaint(s.view) || !write.HasTaint(s.node) {
 		return nil
 	}
-	if failed, _ := c.failures.get(s.node.Name, writeKey{writeTaint, s.node.UID}); failed.blocks() {
-		return ptr.To(maintenance.FailedCordon(s.node.Name, failed.message, failed.since))
+	if failed, _ := c.failures.Get(s.node.Name, write.Taint.Of(s.node.UID)); failed.Blocks() {
+		return ptr.To(maintenance.FailedCordon(s.node.Name, failed.Message, failed.Since))
 	}
 	if undone, is := c.pacer.Contested(pace.RevertedUntaint, s.node.Name, true, s.now); is {
 		return ptr.To(maintenance.FailedCordon(s.node.Name, taintContested, undone.Since))
 	}
 	return nil
-}
-
-// taintsWith returns the taints with that of planned nodes, or without it. Another value or effect,
-// which another client has given it, is corrected.
-func taintsWith(taints []v1.Taint, planned bool) []v1.Taint {
-	others := slices.DeleteFunc(slices.Clone(taints), isPlannedTaint)
-	if !planned {
-		return others
-	}
-	return append(others, v1.Taint{Key: coordinationv1alpha1.NodePlannedTaint, Effect: v1.TaintEffectPreferNoSchedule})
 }

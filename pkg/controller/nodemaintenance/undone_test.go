@@ -25,14 +25,13 @@ import (
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 // countNodeWrites counts the writes of the node by the controller whose patch has the text.
@@ -88,7 +87,7 @@ func TestTaintThatOthersAdd(t *testing.T) {
 	// A removal of the only taint is a patch that names no taint.
 	removals := f.countNodeWrites("", `"taints"`)
 	add := func(node *v1.Node) bool {
-		if hasTaint(node) {
+		if write.HasTaint(node) {
 			return false
 		}
 		node.Spec.Taints = append(node.Spec.Taints, v1.Taint{Key: coordinationv1alpha1.NodePlannedTaint, Effect: v1.TaintEffectPreferNoSchedule})
@@ -109,7 +108,7 @@ func TestTaintThatOthersAdd(t *testing.T) {
 	f.undo(10*time.Second, add)
 	f.expectBlocker("at the end", coordinationv1alpha1.DrainBlockerCordonFailed, "another client adds the taint")
 	f.run(2 * pace.RevertPause)
-	if hasTaint(f.node("n")) || len(f.maintenance("m").Finalizers) > 0 {
+	if write.HasTaint(f.node("n")) || len(f.maintenance("m").Finalizers) > 0 {
 		t.Error("they have stopped: the taint stays, or the maintenance does not end")
 	}
 }
@@ -382,33 +381,6 @@ func TestStatusThatOthersRemove(t *testing.T) {
 					t.Errorf("the node is not released: %+v", node)
 				}
 			})
-		}
-	}
-}
-
-// TestStatusIsUndone: what another client has changed is what differs from the last write, unless that was to another
-// node of this name.
-func TestStatusIsUndone(t *testing.T) {
-	written := &v1.MaintenanceStatus{DrainMessage: "written"}
-	node := func(uid types.UID, status *v1.MaintenanceStatus) *v1.Node {
-		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: uid}, Status: v1.NodeStatus{MaintenanceStatus: status}}
-	}
-	w := &writer{}
-	if w.isStatusUndone(node("a", nil)) {
-		t.Error("undone before anything was written")
-	}
-	w.ownStatuses.Store("n", ownStatus{"a", written})
-	for name, test := range map[string]struct {
-		node *v1.Node
-		want bool
-	}{
-		"as written":   {node("a", written.DeepCopy()), false},
-		"changed":      {node("a", &v1.MaintenanceStatus{DrainMessage: "changed"}), true},
-		"removed":      {node("a", nil), true},
-		"another node": {node("b", nil), false},
-	} {
-		if got := w.isStatusUndone(test.node); got != test.want {
-			t.Errorf("%s: undone %t", name, got)
 		}
 	}
 }

@@ -301,16 +301,16 @@ func (f *fixture) memoryOf(name string) []string {
 	_, ownCordon := f.ownCordons.Load(name)
 	_, unrecorded := f.unrecorded.Load(name)
 	_, conditions := f.ownConditions.Load(name)
-	_, status := f.writer.ownStatuses.Load(name)
+	ownStatus, unseen := f.writer.Remembers(name)
 	var found []string
 	for what, has := range map[string]bool{
-		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": f.failures.nodes[name] != nil,
+		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": slices.Contains(f.failures.Nodes(), name),
 		"claim times": f.returns.claims[name] != nodeClaim{}, "hold-ups": f.holdUps.nodes[name] != nil,
 		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.Concerning(name)) > 0,
 		"conditions":   conditions,
 		"returns":      f.returns.nodes[name] != nil,
-		"own statuses": status,
-		"unrecorded":   unrecorded, "unseen writes": f.writer.unseen.nodes[name] != nil,
+		"own statuses": ownStatus,
+		"unrecorded":   unrecorded, "unseen writes": unseen,
 	} {
 		if has {
 			found = append(found, what)

@@ -23,76 +23,36 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-helpers/node/maintenance"
-	"k8s.io/utils/clock"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// A webhook that does not answer blocks a worker only until the timeout.
-func TestWritesOfRequestsEnd(t *testing.T) {
-	noAnswer := errors.New("no answer")
-	var deadlines []time.Time
+// So does what the API server is asked before an eviction is requested.
+func TestConfirmationsEnd(t *testing.T) {
+	f := newFixture(t)
+	var left time.Duration
 	client, err := kubernetes.NewForConfig(&restclient.Config{Host: "https://127.0.0.1:1", Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
 		if deadline, ok := request.Context().Deadline(); ok {
-			deadlines = append(deadlines, deadline)
+			left = time.Until(deadline)
 		}
-		return nil, noAnswer
+		return nil, errors.New("no answer")
 	})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	w, err := newWriter(client, client, store, store, store, store, nil, clock.RealClock{})
-	if err != nil {
-		t.Fatal(err)
+	f.writer.RequestClient = client
+	if _, err := f.readDrain(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, nil); err == nil {
+		t.Error("no error")
 	}
-	meta := metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"}
-	escalated := &v1.Pod{ObjectMeta: meta, Status: v1.PodStatus{Conditions: []v1.PodCondition{{
-		Type: v1.DisruptionTarget, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: maintenance.PodReasonDeletionByNodeMaintenance,
-	}}}}
-	escalate := func(pod *v1.Pod, action v1.MaintenanceEscalation) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return w.escalate(ctx, pod, &coordinationv1alpha1.EvictionRequest{ObjectMeta: meta}, action, "", func(context.Context) error { return nil })
-		}
-	}
-	for name, test := range map[string]struct {
-		write   func(context.Context) error
-		timeout time.Duration
-	}{
-		"request": {func(ctx context.Context) error { return w.request(ctx, &v1.Pod{ObjectMeta: meta}) }, requestTimeout},
-		"withdrawal": {func(ctx context.Context) error {
-			return w.withdraw(ctx, &v1.Pod{ObjectMeta: meta}, &coordinationv1alpha1.EvictionRequest{ObjectMeta: meta})
-		}, requestTimeout},
-		"confirmation": {func(ctx context.Context) error {
-			_, err := (&Controller{writer: w}).readDrain(ctx, &v1.Node{ObjectMeta: meta}, nil)
-			return err
-		}, requestTimeout},
-		"passing over interceptors": {escalate(escalated, v1.MaintenanceEscalationSkipInterceptors), requestTimeout},
-		"mark":                      {escalate(&v1.Pod{ObjectMeta: meta}, v1.MaintenanceEscalationIgnoreBudgets), requestTimeout},
-		// Webhooks see it, which may take half a minute.
-		"deletion": {escalate(escalated, v1.MaintenanceEscalationIgnoreBudgets), 35 * time.Second},
-		"removal":  {escalate(escalated, v1.MaintenanceEscalationForceDelete), 35 * time.Second},
-	} {
-		deadlines = nil
-		if err := test.write(t.Context()); !errors.Is(err, noAnswer) {
-			t.Errorf("%s: error %v", name, err)
-		}
-		left := time.Duration(0)
-		if len(deadlines) == 1 {
-			left = time.Until(deadlines[0])
-		}
-		if left > test.timeout || left < test.timeout-5*time.Second+time.Millisecond {
-			t.Errorf("%s: deadlines %v", name, deadlines)
-		}
+	if left <= 0 || left > write.RequestTimeout {
+		t.Errorf("ends in %v", left)
 	}
 }
 
@@ -110,7 +70,7 @@ func TestAdmissionsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.writer.client = client
+	f.writer.Client = client
 	m, node := f.maintenance("m"), f.node("n1")
 	admitted, err := admissionStore{f.Controller}.Admit(t.Context(), node, []v1.MaintenanceAdmission{{MaintenanceName: m.Name, MaintenanceUID: m.UID}}, f.clock.Now().Add(time.Minute))
 	if admitted || err != nil {
@@ -119,7 +79,7 @@ func TestAdmissionsEnd(t *testing.T) {
 	if deadline.IsZero() || deadline.After(time.Now().Add(admissionTimeout)) {
 		t.Errorf("deadline %v", deadline)
 	}
-	if _, failed := f.failures.get("n1", writeKey{writeAdmission, node.UID}); !failed {
+	if _, failed := f.failures.Get("n1", write.Admission.Of(node.UID)); !failed {
 		t.Error("the timeout is not recorded, so that it is tried again at once")
 	}
 }
@@ -139,26 +99,15 @@ func TestWithdrawalIsUnseen(t *testing.T) {
 		if err := f.running[0].write(f.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if unseen := f.writer.unseen.of("n"); len(unseen) != 1 {
+		if unseen := f.writer.Unseen("n"); len(unseen) != 1 {
 			t.Errorf("%s: unseen: %v", name, unseen)
 		}
 		if err := change(f); err != nil {
 			t.Fatal(err)
 		}
 		f.deliverAll()
-		if unseen := f.writer.unseen.of("n"); len(unseen) > 0 {
+		if unseen := f.writer.Unseen("n"); len(unseen) > 0 {
 			t.Errorf("%s: unseen afterwards: %v", name, unseen)
 		}
-	}
-}
-
-// A cache without a version counts as up to date: otherwise, syncs would wait forever.
-func TestCacheWithoutVersion(t *testing.T) {
-	w := &writer{requests: cache.NewStore(cache.MetaNamespaceKeyFunc)}
-	if version := w.requests.LastStoreSyncResourceVersion(); version != "" {
-		t.Fatalf("has version %q", version)
-	}
-	if !w.hasRequestsOf("5") {
-		t.Error("waits")
 	}
 }

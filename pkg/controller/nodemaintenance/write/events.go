@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package write
 
 import (
 	"fmt"
@@ -71,20 +71,21 @@ const (
 	reasonInvalidBudget    = "InvalidBudget"
 )
 
-// eventWriter has one method for each kind of event.
-type eventWriter struct {
+// Events has one method for each kind of event.
+type Events struct {
 	recorder events.EventRecorder
 	notes    *eventNotes
 }
 
-func newEventWriter(recorder events.EventRecorder, clock clock.PassiveClock) *eventWriter {
-	return &eventWriter{recorder: recorder, notes: newEventNotes(clock)}
+// NewEvents returns events that the recorder records.
+func NewEvents(recorder events.EventRecorder, clock clock.PassiveClock) *Events {
+	return &Events{recorder: recorder, notes: newEventNotes(clock)}
 }
 
 // record records an event, with a text that is truncated to what fits. A failure that repeats is one
 // event, which counts: the recorder compares references, so these have no resourceVersion, which
 // each heartbeat of a node changes. One with another text is another event: see eventNotes.
-func (w *eventWriter) record(regarding, related runtime.Object, eventType, reason, action, text string) {
+func (w *Events) record(regarding, related runtime.Object, eventType, reason, action, text string) {
 	text = status.Shorten(text)
 	about, other := referenceTo(regarding), referenceTo(related)
 	if reference, ok := about.(*v1.ObjectReference); ok {
@@ -112,74 +113,83 @@ func referenceTo(object runtime.Object) runtime.Object {
 	return reference
 }
 
-func (w *eventWriter) node(node *v1.Node, eventType, reason, action, text string) {
+func (w *Events) node(node *v1.Node, eventType, reason, action, text string) {
 	w.record(node, nil, eventType, reason, action, text)
 }
 
 // nodeFor records an event about a node for which a maintenance is the reason. The recorder counts events
 // that differ in their texts only: without the maintenance, the next one would be a repetition.
-func (w *eventWriter) nodeFor(node *v1.Node, maintenance string, uid types.UID, eventType, reason, action, text string) {
+func (w *Events) nodeFor(node *v1.Node, maintenance string, uid types.UID, eventType, reason, action, text string) {
 	related := &v1.ObjectReference{APIVersion: coordinationv1alpha1.SchemeGroupVersion.String(), Kind: "NodeMaintenance", Name: maintenance, UID: uid}
 	w.record(node, related, eventType, reason, action, text)
 }
 
-func (w *eventWriter) cordonFailed(node *v1.Node, err error) {
+// CordonFailed emits an event for a node that cannot be cordoned or uncordoned.
+func (w *Events) CordonFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonCordonFailed, "Cordon", err.Error())
 }
 
-func (w *eventWriter) taintFailed(node *v1.Node, err error) {
+// TaintFailed emits an event for a node whose taint cannot be written.
+func (w *Events) TaintFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonTaintFailed, "Taint", err.Error())
 }
 
-func (w *eventWriter) statusFailed(node *v1.Node, err error) {
+// StatusFailed emits an event for a node whose status cannot be written.
+func (w *Events) StatusFailed(node *v1.Node, err error) {
 	w.node(node, v1.EventTypeWarning, reasonStatusFailed, "Report", err.Error())
 }
 
-// maintenanceFailed emits an event for a maintenance whose status or finalizer the API server does not store.
-func (w *eventWriter) maintenanceFailed(m *coordinationv1alpha1.NodeMaintenance, err error) {
+// MaintenanceFailed emits an event for a maintenance whose status or finalizer the API server does not store.
+func (w *Events) MaintenanceFailed(m *coordinationv1alpha1.NodeMaintenance, err error) {
 	w.record(m, nil, v1.EventTypeWarning, reasonWriteFailed, "Report", err.Error())
 }
 
-// finalizerContested emits an event for a maintenance whose finalizer others remove again and again.
-func (w *eventWriter) finalizerContested(m *coordinationv1alpha1.NodeMaintenance) {
+// FinalizerContested emits an event for a maintenance whose finalizer others remove again and again.
+func (w *Events) FinalizerContested(m *coordinationv1alpha1.NodeMaintenance) {
 	w.record(m, nil, v1.EventTypeWarning, reasonRefinalized, "Observe", fmt.Sprintf(
 		"Another client keeps removing the finalizer %s; adding it at most once a minute", coordinationv1alpha1.NodeMaintenanceFinalizer))
 }
 
-// budgetFailed emits an event for a budget whose status the API server does not store.
-func (w *eventWriter) budgetFailed(b *coordinationv1alpha1.NodeMaintenanceBudget, err error) {
+// BudgetFailed emits an event for a budget whose status the API server does not store.
+func (w *Events) BudgetFailed(b *coordinationv1alpha1.NodeMaintenanceBudget, err error) {
 	w.record(b, nil, v1.EventTypeWarning, reasonBudgetFailed, "Report", err.Error())
 }
 
-// invalidBudget emits an event for a budget of which this process does not understand all.
-func (w *eventWriter) invalidBudget(b *coordinationv1alpha1.NodeMaintenanceBudget, err error) {
+// InvalidBudget emits an event for a budget of which this process does not understand all.
+func (w *Events) InvalidBudget(b *coordinationv1alpha1.NodeMaintenanceBudget, err error) {
 	w.record(b, nil, v1.EventTypeWarning, reasonInvalidBudget, "Admit", "Ignoring what is not understood: "+err.Error())
 }
 
-func (w *eventWriter) cordoned(node *v1.Node, claiming []string) {
+// Cordoned emits an event for a node that was cordoned for these maintenances.
+func (w *Events) Cordoned(node *v1.Node, claiming []string) {
 	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeNormal, reasonNodeCordoned, "Cordon", fmt.Sprintf("Cordoned the node for NodeMaintenance %s", status.JoinNames(claiming)))
 }
 
-func (w *eventWriter) uncordoned(node *v1.Node) {
+// Uncordoned emits an event for a node that is schedulable again.
+func (w *Events) Uncordoned(node *v1.Node) {
 	w.node(node, v1.EventTypeNormal, reasonNodeUncordoned, "Uncordon", "Uncordoned the node: no NodeMaintenance claims it any more")
 }
 
-func (w *eventWriter) leftCordoned(node *v1.Node, manager string) {
+// LeftCordoned emits an event for a node that is released as that field manager has cordoned it.
+func (w *Events) LeftCordoned(node *v1.Node, manager string) {
 	w.node(node, v1.EventTypeNormal, reasonNodeLeftCordoned, "Uncordon", fmt.Sprintf(
 		"Left the node cordoned: no NodeMaintenance claims it any more, but %s has cordoned it", manager))
 }
 
-func (w *eventWriter) contested(node *v1.Node, claiming []string) {
+// Contested emits an event for a node that others uncordon again and again.
+func (w *Events) Contested(node *v1.Node, claiming []string) {
 	w.nodeFor(node, slices.Min(claiming), "", v1.EventTypeWarning, reasonCordonContested, "Cordon", fmt.Sprintf(
 		"Node keeps being uncordoned while NodeMaintenance %s claims it; re-cordoning at most once a minute", status.JoinNames(claiming)))
 }
 
-func (w *eventWriter) selectionContested(node *v1.Node, deselecting []string) {
+// SelectionContested emits an event for a node that these maintenances select and deselect again and again.
+func (w *Events) SelectionContested(node *v1.Node, deselecting []string) {
 	w.node(node, v1.EventTypeWarning, reasonSelectContested, "Cordon", fmt.Sprintf(
 		"NodeMaintenance %s keeps selecting and deselecting the node, because another client changes the node or spec.nodeSelector; claiming it at most once a minute", status.JoinNames(deselecting)))
 }
 
-func (w *eventWriter) taintContested(node *v1.Node, wanted bool) {
+// TaintContested emits an event for a node whose taint others remove again and again, or add if it is not wanted.
+func (w *Events) TaintContested(node *v1.Node, wanted bool) {
 	if !wanted {
 		w.node(node, v1.EventTypeWarning, reasonTaintContested, "Taint", fmt.Sprintf(
 			"Another client keeps adding the taint %s to the node, which does not wait for a maintenance; removing it at most once a minute", coordinationv1alpha1.NodePlannedTaint))
@@ -189,36 +199,38 @@ func (w *eventWriter) taintContested(node *v1.Node, wanted bool) {
 		"Another client keeps removing or changing the taint %s of the node, which waits for its maintenance; adding it at most once a minute", coordinationv1alpha1.NodePlannedTaint))
 }
 
-func (w *eventWriter) statusContested(node *v1.Node, what string) {
+// StatusContested emits an event for a node of whose status others change that part again and again.
+func (w *Events) StatusContested(node *v1.Node, what string) {
 	w.node(node, v1.EventTypeWarning, reasonStatusContested, "Report",
 		fmt.Sprintf("Another client keeps changing %s; restoring that at most once a minute", what))
 }
 
-func (w *eventWriter) fastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {
+// FastForwarded emits an event for a maintenance that has got a node which another one has drained further than it allows.
+func (w *Events) FastForwarded(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, floor maintenance.Targets) {
 	w.record(m, node, v1.EventTypeWarning, reasonFastForwarded, "Drain",
 		fmt.Sprintf("Fast-forwarded on node %s: another maintenance has already drained it up to %s, and drain targets do not step back", node.Name, floor))
 }
 
-// nodeChanged emits an event for a node that has become drained.
-func (w *eventWriter) nodeChanged(node *v1.Node, conditions []v1.NodeCondition) {
+// NodeChanged emits an event for a node that has become drained.
+func (w *Events) NodeChanged(node *v1.Node, conditions []v1.NodeCondition) {
 	if status.CompletesDrain(node.Status.Conditions, conditions) {
 		w.node(node, v1.EventTypeNormal, reasonNodeDrained, "Drain", "Drained the node: no pod is left")
 	}
 }
 
-// admitted emits an event for a node with which a maintenance begins.
-func (w *eventWriter) admitted(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance) {
+// Admitted emits an event for a node with which a maintenance begins.
+func (w *Events) Admitted(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance) {
 	w.record(node, m, v1.EventTypeNormal, reasonAdmitted, "Admit", fmt.Sprintf("NodeMaintenance %s begins with the node", m.Name))
 }
 
-// admissionFailed emits an event on the node and one on the maintenance that waits for it.
-func (w *eventWriter) admissionFailed(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance, why string) {
+// AdmissionFailed emits an event on the node and one on the maintenance that waits for it.
+func (w *Events) AdmissionFailed(node *v1.Node, m *coordinationv1alpha1.NodeMaintenance, why string) {
 	w.record(node, m, v1.EventTypeWarning, reasonAdmissionFailed, "Admit", fmt.Sprintf("NodeMaintenance %s cannot begin with the node: %s", m.Name, why))
 	w.record(m, node, v1.EventTypeWarning, reasonAdmissionFailed, "Admit", fmt.Sprintf("Cannot begin with a node: %s", why))
 }
 
-// admissionsChanged emits events for a node that was given back, or has not come back in time, for a reason.
-func (w *eventWriter) admissionsChanged(node *v1.Node, status *v1.MaintenanceStatus, reason func(*v1.MaintenanceAdmission) string) {
+// AdmissionsChanged emits events for a node that was given back, or has not come back in time, for a reason.
+func (w *Events) AdmissionsChanged(node *v1.Node, status *v1.MaintenanceStatus, reason func(*v1.MaintenanceAdmission) string) {
 	if status == nil {
 		return
 	}
@@ -242,37 +254,41 @@ var escalationTexts = map[v1.MaintenanceEscalation]string{
 	v1.MaintenanceEscalationForceDelete:      "Removing from the API, because the node is out of service",
 }
 
-// escalated emits an event for a pod on which an escalation has acted.
-func (w *eventWriter) escalated(pod *v1.Pod, action v1.MaintenanceEscalation, message string) {
+// Escalated emits an event for a pod on which an escalation has acted.
+func (w *Events) Escalated(pod *v1.Pod, action v1.MaintenanceEscalation, message string) {
 	w.record(pod, nil, v1.EventTypeWarning, reasonEscalated, string(action), fmt.Sprintf("%s: %s", escalationTexts[action], message))
 }
 
-// escalates emits an event for a maintenance on whose behalf a pod of a node was acted on.
-func (w *eventWriter) escalates(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation) {
+// Escalates emits an event for a maintenance on whose behalf a pod of a node was acted on.
+func (w *Events) Escalates(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation) {
 	w.record(m, node, v1.EventTypeWarning, reasonEscalated, string(action), fmt.Sprintf("%s, on pods of node %s: its drain has come to %s of spec.escalation", escalationTexts[action], node.Name, action))
 }
 
-// heldUp emits an event for a maintenance whose escalation others hold up on a node.
-func (w *eventWriter) heldUp(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, held *heldUpEscalation) {
-	w.record(m, node, v1.EventTypeWarning, reasonHeldUp, string(held.action), fmt.Sprintf(
-		"The drain of node %s has come to %s of spec.escalation, which NodeMaintenance %s holds up: it drains the node as well, and has not come to that, or keeps pods", node.Name, held.action, namesOf(held.holders)))
+// HeldUp emits an event for a maintenance whose escalation others hold up on a node: it has come to
+// that action, and the holders have not.
+func (w *Events) HeldUp(m *coordinationv1alpha1.NodeMaintenance, node *v1.Node, action v1.MaintenanceEscalation, holders []string) {
+	w.record(m, node, v1.EventTypeWarning, reasonHeldUp, string(action), fmt.Sprintf(
+		"The drain of node %s has come to %s of spec.escalation, which NodeMaintenance %s holds up: it drains the node as well, and has not come to that, or keeps pods", node.Name, action, status.JoinNames(holders)))
 }
 
-func (w *eventWriter) escalationFailed(pod *v1.Pod, err error) {
+// EscalationFailed emits an event for a pod for which an act of an escalation has failed.
+func (w *Events) EscalationFailed(pod *v1.Pod, err error) {
 	w.record(pod, nil, v1.EventTypeWarning, reasonEscalateFailed, "Drain", fmt.Sprintf("Failed to stop waiting for the pod: %v", err))
 }
 
-func (w *eventWriter) requestFailed(pod *v1.Pod, err error) {
+// RequestFailed emits an event for a pod whose eviction cannot be requested.
+func (w *Events) RequestFailed(pod *v1.Pod, err error) {
 	w.record(pod, nil, v1.EventTypeWarning, reasonRequestFailed, "Drain", fmt.Sprintf("Failed to request the eviction of the pod: %v", err))
 }
 
-func (w *eventWriter) withdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
+// WithdrawalFailed emits an event for a node of whose pod the request cannot be withdrawn.
+func (w *Events) WithdrawalFailed(node *v1.Node, pod *v1.Pod, err error) {
 	w.record(node, pod, v1.EventTypeWarning, reasonWithdrawFailed, "Complete", fmt.Sprintf("Failed to withdraw the eviction request for pod %s/%s: %v", pod.Namespace, pod.Name, err))
 }
 
-// maintenanceChanged emits events for stages that were started, and for drains and completions that
+// MaintenanceChanged emits events for stages that were started, and for drains and completions that
 // have ended or are blocked.
-func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, desired *coordinationv1alpha1.NodeMaintenanceStatus) {
+func (w *Events) MaintenanceChanged(m *coordinationv1alpha1.NodeMaintenance, desired *coordinationv1alpha1.NodeMaintenanceStatus) {
 	for _, started := range desired.StageStatuses {
 		if !progress.HasStarted(&m.Status, started.Name) {
 			note := fmt.Sprintf("Started the stage %s", started.Name)
@@ -297,10 +313,12 @@ func (w *eventWriter) maintenanceChanged(m *coordinationv1alpha1.NodeMaintenance
 	}
 }
 
-func (w *eventWriter) completed(m *coordinationv1alpha1.NodeMaintenance) {
+// Completed emits an event for a maintenance that is over.
+func (w *Events) Completed(m *coordinationv1alpha1.NodeMaintenance) {
 	w.record(m, nil, v1.EventTypeNormal, reasonCompleted, "Complete", "Completed: its nodes are released, and schedulable unless another maintenance claims them")
 }
 
-func (w *eventWriter) invalid(m *coordinationv1alpha1.NodeMaintenance, err error) {
+// Invalid emits an event for a maintenance whose spec cannot be parsed.
+func (w *Events) Invalid(m *coordinationv1alpha1.NodeMaintenance, err error) {
 	w.record(m, nil, v1.EventTypeWarning, reasonInvalid, "Observe", fmt.Sprintf("The maintenance is ignored: %v", err))
 }

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package write
 
 import (
 	"cmp"
@@ -52,42 +52,45 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of all writes except those of requests.
-	fieldManager = "nodemaintenance-controller"
+	// FieldManager is the field manager of all writes except those of requests.
+	FieldManager = "nodemaintenance-controller"
 
 	// heartbeatDeadlineSeconds is how long an interceptor may send no heartbeat before the next one
 	// becomes active, if this controller is the first requester: half an hour, so that it can
 	// recover from a disruption (KEP-4212, section Drain).
 	heartbeatDeadlineSeconds = 1800
 
-	// maxStatusConflicts is how many attempts to write the status of a node follow each other. If
+	// MaxStatusConflicts is how many attempts to write the status of a node follow each other. If
 	// another client writes every 10 ms, about every second attempt succeeds.
-	maxStatusConflicts = 10
+	MaxStatusConflicts = 10
 
-	// requestTimeout bounds the wait for a webhook, or for the deletion of a canceled request that
+	// RequestTimeout bounds the wait for a webhook, or for the deletion of a canceled request that
 	// prevents a new one. The write is retried later.
-	requestTimeout = 5 * time.Second
+	RequestTimeout = 5 * time.Second
 )
 
+// The resources that are written, for conflicts and for the versions that caches lack.
 var (
-	maintenanceResource = coordinationv1alpha1.Resource("nodemaintenances")
-	nodeResource        = v1.Resource("nodes")
-	budgetResource      = coordinationv1alpha1.Resource("nodemaintenancebudgets")
+	MaintenanceResource = coordinationv1alpha1.Resource("nodemaintenances")
+	NodeResource        = v1.Resource("nodes")
+	BudgetResource      = coordinationv1alpha1.Resource("nodemaintenancebudgets")
 )
 
-// writer makes all writes of this package. Each of its methods takes the object that a decision was
+// Writer makes all writes of the controller. Each of its methods takes the object that a decision was
 // based on. If that is outdated, nothing is written, and the next sync decides again.
-type writer struct {
-	client    kubernetes.Interface
+type Writer struct {
+	// Client writes all but requests, and has their rate limit.
+	Client    kubernetes.Interface
 	requester *evictionrequest.Requester
-	// requestClient has the rate limits of requests, and pods is the cache of pods.
-	requestClient kubernetes.Interface
+	// RequestClient has the rate limits of requests, and pods is the cache of pods.
+	RequestClient kubernetes.Interface
 	pods          cache.Store
 	clock         clock.PassiveClock
-	// nodes and maintenances have the last own write of each object until the caches have it: a
+	// Nodes, Maintenances and budgets have the last own write of each object until the caches have it: a
 	// decision on older data would cause a conflict, or the same write again.
-	nodes, maintenances, budgets consistency.ConsistencyStore
-	nodeStore                    cache.Store
+	Nodes, Maintenances, budgets consistency.ConsistencyStore
+	// NodeStore is the cache of nodes.
+	NodeStore cache.Store
 	// ownStatuses has, by node name, the status.maintenanceStatus that was last written.
 	ownStatuses sync.Map
 	// statuses are the maintenances of which a write of the status is in flight, and since when, under the
@@ -99,9 +102,9 @@ type writer struct {
 	unseen   *unseenWrites
 }
 
-// newWriter returns a writer for objects in these caches; that of budgets is nil while their gate is
+// New returns a writer for objects in these caches; that of budgets is nil while their gate is
 // off.
-func newWriter(client, requestClient kubernetes.Interface, nodes, pods, requests, maintenances, budgets cache.Store, clock clock.PassiveClock) (*writer, error) {
+func New(client, requestClient kubernetes.Interface, nodes, pods, requests, maintenances, budgets cache.Store, clock clock.PassiveClock) (*Writer, error) {
 	requester, err := evictionrequest.NewRequester(requestClient, coordinationv1alpha1.NodeMaintenanceRequester,
 		evictionrequest.RequesterOptions{HeartbeatDeadlineSeconds: heartbeatDeadlineSeconds})
 	if err != nil {
@@ -109,21 +112,21 @@ func newWriter(client, requestClient kubernetes.Interface, nodes, pods, requests
 	}
 	budgetGetters := map[schema.GroupResource]consistency.LastSyncRVGetter{}
 	if budgets != nil {
-		budgetGetters[budgetResource] = budgets
+		budgetGetters[BudgetResource] = budgets
 	}
-	return &writer{
-		client:        client,
-		requestClient: requestClient,
+	return &Writer{
+		Client:        client,
+		RequestClient: requestClient,
 		pods:          pods,
 		clock:         clock,
-		nodeStore:     nodes,
+		NodeStore:     nodes,
 		budgets:       consistency.NewConsistencyStore(budgetGetters),
 		requester:     requester,
-		nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
-			nodeResource: nodes,
+		Nodes: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
+			NodeResource: nodes,
 		}),
-		maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
-			maintenanceResource: maintenances,
+		Maintenances: consistency.NewConsistencyStore(map[schema.GroupResource]consistency.LastSyncRVGetter{
+			MaintenanceResource: maintenances,
 		}),
 		statuses: map[string]time.Time{},
 		requests: requests,
@@ -131,23 +134,27 @@ func newWriter(client, requestClient kubernetes.Interface, nodes, pods, requests
 	}, nil
 }
 
-// isCurrentNode reports whether the cache has all own writes of the node.
-func (w *writer) isCurrentNode(name string) bool {
-	return w.nodes.EnsureReady(types.NamespacedName{Name: name}) == nil
+// IsCurrentNode reports whether the cache has all own writes of the node.
+func (w *Writer) IsCurrentNode(name string) bool {
+	return w.Nodes.EnsureReady(types.NamespacedName{Name: name}) == nil
 }
 
-func (w *writer) isCurrentMaintenance(name string) bool {
-	return w.maintenances.EnsureReady(types.NamespacedName{Name: name}) == nil
+// IsCurrentMaintenance reports whether the cache has all own writes of the maintenance.
+func (w *Writer) IsCurrentMaintenance(name string) bool {
+	return w.Maintenances.EnsureReady(types.NamespacedName{Name: name}) == nil
 }
 
-func (w *writer) isCurrentBudget(name string) bool {
+// IsCurrentBudget reports whether the cache has all own writes of the budget.
+func (w *Writer) IsCurrentBudget(name string) bool {
 	return w.budgets.EnsureReady(types.NamespacedName{Name: name}) == nil
 }
 
-func (w *writer) forgetBudget(name string) { w.budgets.Clear(types.NamespacedName{Name: name}, "") }
+// ForgetBudget forgets the writes of a budget that is gone.
+func (w *Writer) ForgetBudget(name string) { w.budgets.Clear(types.NamespacedName{Name: name}, "") }
 
-func (w *writer) forgetNode(name string) {
-	w.nodes.Clear(types.NamespacedName{Name: name}, "")
+// ForgetNode forgets the writes of a node that is gone.
+func (w *Writer) ForgetNode(name string) {
+	w.Nodes.Clear(types.NamespacedName{Name: name}, "")
 	w.ownStatuses.Delete(name)
 }
 
@@ -157,22 +164,23 @@ type ownStatus struct {
 	maintenance *v1.MaintenanceStatus
 }
 
-// isStatusUndone reports whether another client has changed status.maintenanceStatus since it was last written. The cache
+// IsStatusUndone reports whether another client has changed status.maintenanceStatus since it was last written. The cache
 // has that write.
-func (w *writer) isStatusUndone(node *v1.Node) bool {
+func (w *Writer) IsStatusUndone(node *v1.Node) bool {
 	found, written := w.ownStatuses.Load(node.Name)
 	return written && found.(ownStatus).uid == node.UID &&
 		!apiequality.Semantic.DeepEqual(found.(ownStatus).maintenance, node.Status.MaintenanceStatus)
 }
 
-func (w *writer) forgetMaintenance(name string) {
-	w.maintenances.Clear(types.NamespacedName{Name: name}, "")
+// ForgetMaintenance forgets the writes of a maintenance that is gone.
+func (w *Writer) ForgetMaintenance(name string) {
+	w.Maintenances.Clear(types.NamespacedName{Name: name}, "")
 }
 
-// cordon makes the node unschedulable, unless it has changed in what the decision was based on, and returns it as it is
+// Cordon makes the node unschedulable, unless it has changed in what the decision was based on, and returns it as it is
 // then: a controller that continues after it has lost its lease must not cordon a node that was released since, which nobody
 // would uncordon.
-func (w *writer) cordon(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
+func (w *Writer) Cordon(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
 	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
 		written, err = w.patchUnschedulable(ctx, node, true, true)
 		return err
@@ -187,21 +195,21 @@ func (w *writer) cordon(ctx context.Context, node *v1.Node) (written *v1.Node, e
 	return written, nil
 }
 
-// uncordon makes the node schedulable, unless it has changed in what the decision was based on, and returns it as it is
+// Uncordon makes the node schedulable, unless it has changed in what the decision was based on, and returns it as it is
 // then; or, if another client wants it to be unschedulable, that field manager. ofMerged says who has cordoned it if the
 // managed fields do not, and "" if that is this controller. The managed fields are read from the API server, because the
 // cache does not have them, and that version is the precondition: who applies a cordon to a cordoned node changes nothing
 // else.
-func (w *writer) uncordon(ctx context.Context, node *v1.Node, ofMerged func(*v1.Node) string) (written *v1.Node, manager string, err error) {
-	latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+func (w *Writer) Uncordon(ctx context.Context, node *v1.Node, ofMerged func(*v1.Node) string) (written *v1.Node, manager string, err error) {
+	latest, err := w.Client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading who has cordoned the node: %w", err)
 	case latest.UID != node.UID:
-		return nil, "", apierrors.NewConflict(nodeResource, node.Name, errors.New("another node has its name now"))
-	case needsDecision(node, latest):
+		return nil, "", apierrors.NewConflict(NodeResource, node.Name, errors.New("another node has its name now"))
+	case NeedsDecision(node, latest):
 		w.wroteNode(node, latest.ResourceVersion) // The next decision waits until the cache has it.
-		return nil, "", apierrors.NewConflict(nodeResource, node.Name, errors.New("the cache does not have its latest version"))
+		return nil, "", apierrors.NewConflict(NodeResource, node.Name, errors.New("the cache does not have its latest version"))
 	}
 	err = w.asDecided(ctx, latest, func(node *v1.Node) (err error) {
 		if manager = cordonedBy(node); manager == mergedManagers {
@@ -221,7 +229,7 @@ func (w *writer) uncordon(ctx context.Context, node *v1.Node, ofMerged func(*v1.
 	return written, manager, nil
 }
 
-func (w *writer) patchUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
+func (w *Writer) patchUnschedulable(ctx context.Context, node *v1.Node, unschedulable, asRead bool) (*v1.Node, error) {
 	return w.patchSpec(ctx, node, map[string]any{"unschedulable": unschedulable}, asRead)
 }
 
@@ -248,7 +256,7 @@ func cordonedBy(node *v1.Node) (manager string) {
 			continue
 		}
 		switch name := cmp.Or(entry.Manager, "a client without a name"); {
-		case name == fieldManager:
+		case name == FieldManager:
 			own = true
 		case entry.Operation == metav1.ManagedFieldsOperationApply:
 			return name
@@ -264,10 +272,10 @@ func cordonedBy(node *v1.Node) (manager string) {
 	return cmp.Or(manager, mergedManagers)
 }
 
-// cordonPlanned cordons a node, removes the taint of planned nodes, and returns it as it is then. The
+// CordonPlanned cordons a node, removes the taint of planned nodes, and returns it as it is then. The
 // taints are written as a whole: those that another client has added meanwhile would be lost, unless
 // the node is as it was read.
-func (w *writer) cordonPlanned(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
+func (w *Writer) CordonPlanned(ctx context.Context, node *v1.Node) (written *v1.Node, err error) {
 	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
 		written, err = w.patchSpec(ctx, node, map[string]any{"unschedulable": true, "taints": taintsWith(node.Spec.Taints, false)}, true)
 		return err
@@ -280,7 +288,7 @@ func (w *writer) cordonPlanned(ctx context.Context, node *v1.Node) (written *v1.
 
 // patchSpec changes fields of the spec of the node and returns it as it is then. If asRead, the
 // resourceVersion of the node is a precondition.
-func (w *writer) patchSpec(ctx context.Context, node *v1.Node, spec map[string]any, asRead bool) (*v1.Node, error) {
+func (w *Writer) patchSpec(ctx context.Context, node *v1.Node, spec map[string]any, asRead bool) (*v1.Node, error) {
 	metadata := map[string]any{"uid": node.UID}
 	if asRead {
 		metadata["resourceVersion"] = node.ResourceVersion
@@ -289,7 +297,7 @@ func (w *writer) patchSpec(ctx context.Context, node *v1.Node, spec map[string]a
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch: %w", err)
 	}
-	written, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	written, err := w.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
 		return nil, err
 	}
@@ -297,8 +305,8 @@ func (w *writer) patchSpec(ctx context.Context, node *v1.Node, spec map[string]a
 	return written, nil
 }
 
-// setTaint adds the taint of planned nodes, or removes it, and returns the node as it is then.
-func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (written *v1.Node, err error) {
+// SetTaint adds the taint of planned nodes, or removes it, and returns the node as it is then.
+func (w *Writer) SetTaint(ctx context.Context, node *v1.Node, planned bool) (written *v1.Node, err error) {
 	err = w.asDecided(ctx, node, func(node *v1.Node) (err error) {
 		written, err = w.patchSpec(ctx, node, map[string]any{"taints": taintsWith(node.Spec.Taints, planned)}, true)
 		return err
@@ -309,10 +317,10 @@ func (w *writer) setTaint(ctx context.Context, node *v1.Node, planned bool) (wri
 	return written, nil
 }
 
-// setNodeStatus writes the parts of the node's status that this controller owns. The precondition on
+// SetNodeStatus writes the parts of the node's status that this controller owns. The precondition on
 // the resourceVersion excludes targets that are based on old ones. If no maintenance concerns the node, its conditions are
 // those of other clients, who may have written some since the decision.
-func (w *writer) setNodeStatus(ctx context.Context, node *v1.Node, desired *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
+func (w *Writer) SetNodeStatus(ctx context.Context, node *v1.Node, desired *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
 	isOwn := slices.ContainsFunc(conditions, func(c v1.NodeCondition) bool { return status.OwnReasons.Has(c.Reason) })
 	return w.asDecided(ctx, node, func(node *v1.Node) error {
 		if !isOwn {
@@ -328,33 +336,33 @@ var errContended = errors.New("other clients write the node so often")
 // write other parts of the status so often that the version in the cache is never the latest.
 // Therefore, after a conflict, the write is repeated at once on the latest version, unless the node
 // has changed in what the decision was based on.
-func (w *writer) asDecided(ctx context.Context, node *v1.Node, write func(node *v1.Node) error) error {
+func (w *Writer) asDecided(ctx context.Context, node *v1.Node, write func(node *v1.Node) error) error {
 	var conflict error
-	for range maxStatusConflicts {
+	for range MaxStatusConflicts {
 		conflict = write(node)
 		if !apierrors.IsConflict(conflict) {
 			return conflict
 		}
-		latest, err := w.client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
+		latest, err := w.Client.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("reading the node after a conflict: %w", err)
 		}
-		if needsDecision(node, latest) || node.Status.NodeInfo.BootID != latest.Status.NodeInfo.BootID {
+		if NeedsDecision(node, latest) || node.Status.NodeInfo.BootID != latest.Status.NodeInfo.BootID {
 			w.wroteNode(node, latest.ResourceVersion) // The next decision waits until the cache has it.
 			return conflict
 		}
 		node = latest
 	}
 	// This is no conflict that a retry resolves, but a failure to report.
-	return fmt.Errorf("%w that %d attempts in a row failed: %v", errContended, maxStatusConflicts, conflict) //nolint:errorlint // See above.
+	return fmt.Errorf("%w that %d attempts in a row failed: %v", errContended, MaxStatusConflicts, conflict) //nolint:errorlint // See above.
 }
 
-func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
+func (w *Writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.MaintenanceStatus, conditions []v1.NodeCondition) error {
 	patch, err := nodeStatusPatch(node, status, conditions)
 	if err != nil {
 		return err
 	}
-	written, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	written, err := w.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
 	if err != nil {
 		return fmt.Errorf("writing the status of the node: %w", err)
 	}
@@ -362,11 +370,11 @@ func (w *writer) patchNodeStatus(ctx context.Context, node *v1.Node, status *v1.
 	w.wroteNode(node, written.ResourceVersion)
 	if status == nil && written.Status.MaintenanceStatus != nil {
 		// The API server has restored it, and returned a warning.
-		return apierrors.NewForbidden(nodeResource, node.Name, fmt.Errorf(
+		return apierrors.NewForbidden(NodeResource, node.Name, fmt.Errorf(
 			"the API server has kept status.maintenanceStatus, whose removal needs the verb %q on the resource %q", maintenance.ControlVerb, "nodes/status"))
 	}
 	if status != nil {
-		return hasStored(written, status.Admissions)
+		return HasStored(written, status.Admissions)
 	}
 	return nil
 }
@@ -395,13 +403,13 @@ func nodeStatusPatch(node *v1.Node, desired *v1.MaintenanceStatus, conditions []
 	return patch, nil
 }
 
-func (w *writer) wroteNode(node *v1.Node, version string) {
-	w.nodes.WroteAt(types.NamespacedName{Name: node.Name}, node.UID, nodeResource, version)
+func (w *Writer) wroteNode(node *v1.Node, version string) {
+	w.Nodes.WroteAt(types.NamespacedName{Name: node.Name}, node.UID, NodeResource, version)
 }
 
-// request requests the eviction of the pod.
-func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+// Request requests the eviction of the pod.
+func (w *Writer) Request(ctx context.Context, pod *v1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	result, err := w.requester.Request(ctx, pod)
 	if err != nil {
@@ -417,9 +425,9 @@ func (w *writer) request(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
-// withdraw withdraws from the request for the pod, which is the one that the cache has.
-func (w *writer) withdraw(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+// Withdraw withdraws from the request for the pod, which is the one that the cache has.
+func (w *Writer) Withdraw(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	if err := w.requester.WithdrawRequest(ctx, request); err != nil {
 		return err
@@ -431,7 +439,7 @@ func (w *writer) withdraw(ctx context.Context, pod *v1.Pod, request *coordinatio
 }
 
 // hasRequestsOf reports whether the cache of requests has reached that version.
-func (w *writer) hasRequestsOf(version string) bool {
+func (w *Writer) hasRequestsOf(version string) bool {
 	cached := w.requests.LastStoreSyncResourceVersion()
 	if cached == "" {
 		return true // The cache does not know its version.
@@ -441,14 +449,14 @@ func (w *writer) hasRequestsOf(version string) bool {
 }
 
 // hasOther reports whether the cache has another version of the request, or none.
-func (w *writer) hasOther(request *coordinationv1alpha1.EvictionRequest) bool {
+func (w *Writer) hasOther(request *coordinationv1alpha1.EvictionRequest) bool {
 	cached, ok, err := w.requests.Get(request)
 	return err != nil || !ok || cached.(*coordinationv1alpha1.EvictionRequest).ResourceVersion != request.ResourceVersion
 }
 
 // patch changes fields of the maintenance, unless it has changed since it was read, and reports whether
 // they were written. It leaves fields of a later release alone, which a whole object would not have.
-func (w *writer) patch(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, metadata, spec map[string]any) (bool, error) {
+func (w *Writer) patch(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, metadata, spec map[string]any) (bool, error) {
 	preconditions := map[string]any{"uid": m.UID, "resourceVersion": m.ResourceVersion}
 	maps.Copy(preconditions, metadata)
 	fields := map[string]any{"metadata": preconditions}
@@ -459,37 +467,37 @@ func (w *writer) patch(ctx context.Context, m *coordinationv1alpha1.NodeMaintena
 	if err != nil {
 		return false, fmt.Errorf("encoding the patch: %w", err)
 	}
-	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	written, err := w.Client.CoordinationV1alpha1().NodeMaintenances().Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	return err == nil, w.wrote(ctx, m, written, err)
 }
 
-// addFinalizer keeps the maintenance from being removed before it is completed.
-func (w *writer) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+// AddFinalizer keeps the maintenance from being removed before it is completed.
+func (w *Writer) AddFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	finalizers := append(slices.Clone(m.Finalizers), coordinationv1alpha1.NodeMaintenanceFinalizer)
 	_, err := w.patch(ctx, m, map[string]any{"finalizers": finalizers}, nil)
 	return err
 }
 
-// removeFinalizer ends the maintenance, and reports whether it did.
-func (w *writer) removeFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
+// RemoveFinalizer ends the maintenance, and reports whether it did.
+func (w *Writer) RemoveFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) (bool, error) {
 	finalizers := slices.DeleteFunc(slices.Clone(m.Finalizers), func(name string) bool { return name == coordinationv1alpha1.NodeMaintenanceFinalizer })
 	return w.patch(ctx, m, map[string]any{"finalizers": finalizers}, nil)
 }
 
-// complete moves a maintenance that is being deleted to the stage Complete.
-func (w *writer) complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
+// Complete moves a maintenance that is being deleted to the stage Complete.
+func (w *Writer) Complete(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	_, err := w.patch(ctx, m, nil, map[string]any{"stage": coordinationv1alpha1.NodeMaintenanceStageComplete})
 	return err
 }
 
-// beginStatus reports whether the caller may write the status of this version of a maintenance, and has
-// to call endStatus then: no other write is in flight, none is missing in the cache, and the cache has no
+// BeginStatus reports whether the caller may write the status of this version of a maintenance, and has
+// to call EndStatus then: no other write is in flight, none is missing in the cache, and the cache has no
 // other version. Two workers write it: without this, one of them would often lose a conflict.
-func (w *writer) beginStatus(m *coordinationv1alpha1.NodeMaintenance, lister coordinationlisters.NodeMaintenanceLister) bool {
+func (w *Writer) BeginStatus(m *coordinationv1alpha1.NodeMaintenance, lister coordinationlisters.NodeMaintenanceLister) bool {
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
 	// While no other write is in flight, the last one is known.
-	if _, inFlight := w.statuses[m.Name]; inFlight || !w.isCurrentMaintenance(m.Name) {
+	if _, inFlight := w.statuses[m.Name]; inFlight || !w.IsCurrentMaintenance(m.Name) {
 		return false
 	}
 	if cached, err := lister.Get(m.Name); err != nil || cached.ResourceVersion != m.ResourceVersion {
@@ -499,31 +507,32 @@ func (w *writer) beginStatus(m *coordinationv1alpha1.NodeMaintenance, lister coo
 	return true
 }
 
-// isStatusSlow reports whether a write of the status has been in flight for longer than pace.StatusInterval.
-func (w *writer) isStatusSlow(name string, now time.Time) bool {
+// IsStatusSlow reports whether a write of the status has been in flight for longer than pace.StatusInterval.
+func (w *Writer) IsStatusSlow(name string, now time.Time) bool {
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
 	begun, inFlight := w.statuses[name]
 	return inFlight && now.Sub(begun) > pace.StatusInterval
 }
 
-func (w *writer) endStatus(name string) {
+// EndStatus ends what BeginStatus has begun.
+func (w *Writer) EndStatus(name string) {
 	w.statusLock.Lock()
 	defer w.statusLock.Unlock()
 	delete(w.statuses, name)
 }
 
-// setStatus writes the status of a maintenance.
-func (w *writer) setStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) (bool, error) {
+// SetStatus writes the status of a maintenance.
+func (w *Writer) SetStatus(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance, status *coordinationv1alpha1.NodeMaintenanceStatus) (bool, error) {
 	changed := m.DeepCopy()
 	changed.Status = *status
-	written, err := w.client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager})
+	written, err := w.Client.CoordinationV1alpha1().NodeMaintenances().UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: FieldManager})
 	return err == nil, w.wrote(ctx, changed, written, err)
 }
 
 // wrote records a write of a maintenance. That the maintenance has changed or is gone is no error:
 // the event of the change causes the next sync.
-func (w *writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.NodeMaintenance, err error) error {
+func (w *Writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.NodeMaintenance, err error) error {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		klog.FromContext(ctx).V(4).Info("The maintenance has changed since it was read", "nodeMaintenance", klog.KObj(m))
@@ -531,7 +540,7 @@ func (w *writer) wrote(ctx context.Context, m, written *coordinationv1alpha1.Nod
 	case err != nil:
 		return fmt.Errorf("writing the maintenance: %w", err)
 	}
-	w.maintenances.WroteAt(types.NamespacedName{Name: m.Name}, m.UID, maintenanceResource, written.ResourceVersion)
+	w.Maintenances.WroteAt(types.NamespacedName{Name: m.Name}, m.UID, MaintenanceResource, written.ResourceVersion)
 	return nil
 }
 
@@ -572,4 +581,39 @@ func (u *unseenWrites) of(node string) sets.Set[types.UID] {
 		delete(u.nodes, node)
 	}
 	return unseen
+}
+
+// NeedsDecision reports whether a node has changed in what decisions are based on. Its conditions
+// only follow from decisions.
+func NeedsDecision(old, node *v1.Node) bool {
+	return old.UID != node.UID ||
+		old.Spec.Unschedulable != node.Spec.Unschedulable ||
+		maintenance.StopsStaticPods(old) != maintenance.StopsStaticPods(node) ||
+		!maps.Equal(old.Labels, node.Labels) ||
+		!apiequality.Semantic.DeepEqual(old.Status.MaintenanceStatus, node.Status.MaintenanceStatus)
+}
+
+// ChangesAdmission reports whether a node has changed in what its admissions are decided on, besides
+// what other decisions are based on.
+func ChangesAdmission(old, node *v1.Node) bool {
+	return maintenance.IsReady(old) != maintenance.IsReady(node) || maintenance.IsBeingRemoved(old) != maintenance.IsBeingRemoved(node) ||
+		old.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID ||
+		old.Annotations[coordinationv1alpha1.NodeDoneAnnotation] != node.Annotations[coordinationv1alpha1.NodeDoneAnnotation] ||
+		!slices.EqualFunc(old.Spec.Taints, node.Spec.Taints, func(a, b v1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect && a.Value == b.Value })
+}
+
+// HasTaint reports whether the node has the taint of planned nodes.
+func HasTaint(node *v1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, IsPlannedTaint) }
+
+// IsPlannedTaint reports whether a taint is that of planned nodes, with any value and effect.
+func IsPlannedTaint(taint v1.Taint) bool { return taint.Key == coordinationv1alpha1.NodePlannedTaint }
+
+// taintsWith returns the taints with that of planned nodes, or without it. Another value or effect,
+// which another client has given it, is corrected.
+func taintsWith(taints []v1.Taint, planned bool) []v1.Taint {
+	others := slices.DeleteFunc(slices.Clone(taints), IsPlannedTaint)
+	if !planned {
+		return others
+	}
+	return append(others, v1.Taint{Key: coordinationv1alpha1.NodePlannedTaint, Effect: v1.TaintEffectPreferNoSchedule})
 }

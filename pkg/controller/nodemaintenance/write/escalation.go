@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package write
 
 import (
 	"context"
@@ -33,16 +33,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// markRenewal is after what time the mark of a pod is renewed before its deletion is attempted again: what is left of
+// MarkRenewal is after what time the mark of a pod is renewed before its deletion is attempted again: what is left of
 // the two minutes for which a mark stays is longer than a call may take.
-const markRenewal = 30 * time.Second
+const MarkRenewal = 30 * time.Second
 
 // deletionTimeout bounds the wait for the deletion of a pod, as that for an eviction: more than webhooks may take.
 const deletionTimeout = 35 * time.Second
 
-// escalate does an act of an escalation to the pod. request is the EvictionRequest that the cache
+// Escalate does an act of an escalation to the pod. request is the EvictionRequest that the cache
 // has. confirm returns an error if the act is not due any more.
-func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, action v1.MaintenanceEscalation, message string, confirm func(context.Context) error) error {
+func (w *Writer) Escalate(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, action v1.MaintenanceEscalation, message string, confirm func(context.Context) error) error {
 	var err error
 	switch action {
 	case v1.MaintenanceEscalationSkipInterceptors:
@@ -60,7 +60,7 @@ func (w *writer) escalate(ctx context.Context, pod *v1.Pod, request *coordinatio
 }
 
 // skipInterceptors marks the request, so that its remaining interceptors are passed over.
-func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, message string) error {
+func (w *Writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coordinationv1alpha1.EvictionRequest, message string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": request.UID},
 		"status":   map[string]any{"conditions": []metav1.Condition{skippedCondition(request, message, w.clock.Now())}},
@@ -68,10 +68,10 @@ func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coo
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	written, err := w.requestClient.CoordinationV1alpha1().EvictionRequests(request.Namespace).
-		Patch(ctx, request.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	written, err := w.RequestClient.CoordinationV1alpha1().EvictionRequests(request.Namespace).
+		Patch(ctx, request.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
 	if err != nil {
 		return fmt.Errorf("passing over the interceptors of the EvictionRequest: %w", err)
 	}
@@ -84,7 +84,7 @@ func (w *writer) skipInterceptors(ctx context.Context, pod *v1.Pod, request *coo
 // as for every disruption, so that the owner of the pod can tell it from a failure. It is a mark, too: the
 // evictionrequest-controller does not say of a marked pod that it stays. So the act is confirmed after it: who
 // withdraws the request meanwhile has either ended the maintenance before that, or finds the mark.
-func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64, message string, confirm func(context.Context) error) error {
+func (w *Writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64, message string, confirm func(context.Context) error) error {
 	err := w.announceDeletion(ctx, pod, message)
 	if err == nil {
 		if err := confirm(ctx); err != nil {
@@ -92,7 +92,7 @@ func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64,
 		}
 		ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 		defer cancel()
-		err = w.requestClient.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+		err = w.RequestClient.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 			metav1.DeleteOptions{GracePeriodSeconds: gracePeriod, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -105,7 +105,7 @@ func (w *writer) deletePod(ctx context.Context, pod *v1.Pod, gracePeriod *int64,
 // announceDeletion adds the condition DisruptionTarget, or renews that of an earlier attempt. The disruption controller
 // takes it back if the pod does not terminate within two minutes, which must not happen while the deletion is in
 // flight.
-func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message string) error {
+func (w *Writer) announceDeletion(ctx context.Context, pod *v1.Pod, message string) error {
 	if maintenance.IsEscalated(pod, nil) && (pod.DeletionTimestamp != nil || w.isFresh(pod)) {
 		return nil
 	}
@@ -119,27 +119,36 @@ func (w *writer) announceDeletion(ctx context.Context, pod *v1.Pod, message stri
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	_, err = w.requestClient.CoreV1().Pods(pod.Namespace).
-		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	_, err = w.RequestClient.CoreV1().Pods(pod.Namespace).
+		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
 	return err
 }
 
 // isFresh reports whether the mark of the pod, as the cache has it, counts for as long as a deletion may take that is
 // sent now. An older one may be taken back already: the cache may be behind.
-func (w *writer) isFresh(pod *v1.Pod) bool {
+func (w *Writer) isFresh(pod *v1.Pod) bool {
 	_, mark := podutil.GetPodCondition(&pod.Status, v1.DisruptionTarget)
 	age := w.clock.Now().Sub(mark.LastTransitionTime.Time)
-	return age >= 0 && age < markRenewal
+	return age >= 0 && age < MarkRenewal
 }
 
 // hasDeleted reports whether the cache of pods has the deletion.
-func (w *writer) hasDeleted(pod *v1.Pod, gracePeriod *int64) bool {
+func (w *Writer) hasDeleted(pod *v1.Pod, gracePeriod *int64) bool {
 	object, found, err := w.pods.GetByKey(pod.Namespace + "/" + pod.Name)
 	if err != nil || !found {
 		return true
 	}
 	cached := object.(*v1.Pod)
 	return cached.UID != pod.UID || cached.DeletionTimestamp != nil && (gracePeriod == nil || ptr.Deref(cached.DeletionGracePeriodSeconds, -1) == *gracePeriod)
+}
+
+// skippedCondition is the condition of a request whose interceptors are passed over.
+func skippedCondition(request *coordinationv1alpha1.EvictionRequest, message string, now time.Time) metav1.Condition {
+	return metav1.Condition{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionInterceptorsSkipped), Status: metav1.ConditionTrue,
+		ObservedGeneration: request.Generation, LastTransitionTime: metav1.NewTime(now),
+		Reason: coordinationv1alpha1.EvictionRequestReasonMaintenanceEscalation, Message: message,
+	}
 }
