@@ -251,7 +251,7 @@ func (c *Controller) mustUncordon(node *v1.Node, view *status.View) bool {
 // isOwnCordon reports whether the node may be unschedulable because of this controller: the status of
 // the node says that it is or was claimed, or a maintenance that completes may have cordoned it.
 // After this controller has uncordoned it, or has left it cordoned, only another client can have done
-// that. Who has, the API server says when the node is released: see uncordon of the writer.
+// that. Who has, the API server says when the node is released: see Uncordon of the writer.
 func (c *Controller) isOwnCordon(node *v1.Node) bool {
 	if own, written := c.ownCordon(node); written {
 		return node.Spec.Unschedulable && own.unschedulable

@@ -27,21 +27,6 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 )
 
-// Phase is how far a maintenance in the stage Drain is with one node.
-type Phase int
-
-const (
-	// PhaseAdmitted: it may begin, or needs no admission.
-	PhaseAdmitted Phase = iota
-	// PhaseWaiting: it needs an admission. The node is announced, and nothing else is changed.
-	PhaseWaiting
-	// PhaseReturning: the work on the node is done. It stays unschedulable until it is healthy, but is
-	// not drained.
-	PhaseReturning
-	// PhaseDone: the node was given back.
-	PhaseDone
-)
-
 // Limits says which nodes a maintenance may only drain with an admission. It is used by all workers.
 type Limits struct {
 	lock sync.RWMutex

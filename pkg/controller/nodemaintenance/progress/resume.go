@@ -19,7 +19,6 @@ package progress
 import (
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 )
@@ -27,29 +26,6 @@ import (
 // ResumeTime is for how long after its start a process takes over what another one has found before about writes that
 // fail: the longest time between two attempts.
 const ResumeTime = pace.MaxRetry
-
-// FailureKey identifies a blocker of a write that fails.
-type FailureKey struct {
-	// Cause is CordonFailed, NodeStatusFailed or RequestFailed.
-	Cause maintenance.HoldCause
-	// Name is the namespace of requests, and empty for the other causes.
-	Name string
-}
-
-// FailuresOf returns since when writes fail, as a status says.
-func FailuresOf(status *coordinationv1alpha1.NodeMaintenanceStatus) map[FailureKey]time.Time {
-	found := map[FailureKey]time.Time{}
-	for i := range status.DrainStatus.Blockers {
-		b := &status.DrainStatus.Blockers[i]
-		switch cause := maintenance.HoldCause(b.Cause); cause {
-		case maintenance.HoldCordonFailed, maintenance.HoldNodeStatusFailed, maintenance.HoldRequestFailed:
-			if b.SinceTime != nil {
-				found[FailureKey{cause, b.Name}] = b.SinceTime.Time
-			}
-		}
-	}
-	return found
-}
 
 // resume returns for how long a status has to wait because writes that have failed before the process began were not
 // tried again yet; 0 if it need not. Otherwise their blockers would disappear for a moment, and with them since when

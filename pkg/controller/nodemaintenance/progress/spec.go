@@ -76,6 +76,21 @@ type Spec struct {
 	finalizerFailed bool
 }
 
+// Phase is how far a maintenance in the stage Drain is with one node.
+type Phase int
+
+const (
+	// PhaseAdmitted: it may begin, or needs no admission.
+	PhaseAdmitted Phase = iota
+	// PhaseWaiting: it needs an admission. The node is announced, and nothing else is changed.
+	PhaseWaiting
+	// PhaseReturning: the work on the node is done. It stays unschedulable until it is healthy, but is
+	// not drained.
+	PhaseReturning
+	// PhaseDone: the node was given back.
+	PhaseDone
+)
+
 // NewSpec parses a maintenance.
 func NewSpec(m *coordinationv1alpha1.NodeMaintenance) (Spec, error) {
 	selector, err := maintenance.NewNodeMatcher(m.Spec.NodeSelector)
@@ -235,3 +250,26 @@ func (o *Spec) DetachTimeout() time.Duration {
 
 // defaultDetachTimeout is the default of the API, for objects that were stored without it.
 const defaultDetachTimeout = 10 * time.Minute
+
+// FailureKey identifies a blocker of a write that fails.
+type FailureKey struct {
+	// Cause is CordonFailed, NodeStatusFailed or RequestFailed.
+	Cause maintenance.HoldCause
+	// Name is the namespace of requests, and empty for the other causes.
+	Name string
+}
+
+// FailuresOf returns since when writes fail, as a status says.
+func FailuresOf(status *coordinationv1alpha1.NodeMaintenanceStatus) map[FailureKey]time.Time {
+	found := map[FailureKey]time.Time{}
+	for i := range status.DrainStatus.Blockers {
+		b := &status.DrainStatus.Blockers[i]
+		switch cause := maintenance.HoldCause(b.Cause); cause {
+		case maintenance.HoldCordonFailed, maintenance.HoldNodeStatusFailed, maintenance.HoldRequestFailed:
+			if b.SinceTime != nil {
+				found[FailureKey{cause, b.Name}] = b.SinceTime.Time
+			}
+		}
+	}
+	return found
+}

@@ -151,7 +151,7 @@ func releaseText(g *maintenance.HoldGroup) (string, bool) {
 }
 
 // startAfter returns when a stage starts that has not yet: now, but the stage Drain later than a stage
-// Cordon that came before, in seconds, as they are stored. See cordonedUntil. It is never before the start of an earlier
+// Cordon that came before, in seconds, as they are stored. See progress.CordonedUntil. It is never before the start of an earlier
 // stage, or after that of a later one, which kube-apiserver refuses: the clock of another process may have been ahead.
 func startAfter(status *coordinationv1alpha1.NodeMaintenanceStatus, stage coordinationv1alpha1.NodeMaintenanceStage, cordonedFirst bool, reached coordinationv1alpha1.NodeMaintenanceStage, now time.Time) time.Time {
 	start := now

@@ -100,7 +100,7 @@ func KeysOf(kind Kind, pods []*v1.Pod) sets.Set[Key] {
 }
 
 // Failures remembers the failed writes for each node. They delay the next attempts, and are
-// published as blockers. After a restart the next attempts add them again: see resume.go.
+// published as blockers. After a restart the next attempts add them again: see resume.go of the controller.
 type Failures struct {
 	lock  sync.Mutex
 	nodes map[string]map[Key]Failure
