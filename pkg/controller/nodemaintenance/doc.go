@@ -138,7 +138,7 @@ limitations under the License.
 //	                  whether the cache has the maintenances that claim the node; once a second for all
 //	                  nodes (live_claims.go)
 //	a cordon          whether it serves maintenances at all: their gate may have been turned off
-//	an uncordon       which field manager has set spec.unschedulable: cordons of others stay (cordon.go)
+//	an uncordon       which field manager has set spec.unschedulable: cordons of others stay (write/writer.go)
 //	Drained           whether the cache has the pods and nodes, because machines are switched off then
 //	                  (live_drained.go)
 //	an escalation     whether node and maintenances are as decided, and what time it is (escalation.go)
@@ -222,6 +222,7 @@ limitations under the License.
 //	node_view.go                   what is decided
 //	node_admission.go              when a maintenance has begun with it, drained it, and is done
 //	cordon.go, taint.go            when it is cordoned and uncordoned, and has the taint planned
+//	node_memories.go               what this process remembers of it
 //	request_sync.go                one pod: request its eviction, or withdraw
 //	live_claims.go                 whether the API server agrees that the node is released
 //	live_drains.go                 whether the API server agrees that it is to leave

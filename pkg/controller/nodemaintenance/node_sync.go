@@ -194,12 +194,7 @@ func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	}
 	c.writer.ForgetNode(name)
 	c.pacer.ForgetNode(name)
-	c.ownConditions.Delete(name)
-	c.ownCordons.Delete(name)
-	c.holdUps.forget(name)
-	c.contests.forget(name)
-	c.boots.forget(name)
-	c.unrecorded.Delete(name)
+	c.nodeMemories.forget(name)
 	c.enqueueMaintenances(c.progress.Release(name, facts.revision))
 }
 

@@ -61,64 +61,61 @@ import (
 // Controller drains nodes as NodeMaintenances specify. An administrator specifies once which nodes,
 // in which order and how far, and finds all blockers in one status.
 type Controller struct {
+	caches
+	queues
+	nodeMemories
+
+	progress *progress.Store
+	writer   *write.Writer
+	events   *write.Events
+	// pacer delays writes of nodes and maintenances, and their syncs while the caches are behind.
+	pacer *pace.Pacer
+	// failures are the failed writes of nodes and requests, which are retried.
+	failures *write.Failures
+	// deciding is locked for a node while its pods are counted and decided on, and writing has the
+	// nodes that are being written.
+	deciding   keymutex.KeyMutex
+	writing    sync.Map
+	liveClaims liveClaims
+	// requests are the writes of requests that are due.
+	requests *requestQueue
+	// admissions is what decides on admissions.
+	admissions *admissions
+	// departed has the nodes that were deleted in the middle of a rollout.
+	departed departedNodes
+
+	broadcaster events.EventBroadcaster
+	// clock is that of kube-apiserver: what one process stores, the next one compares with it.
+	clock *serverclock.Clock
+	// begun is when this process has begun to reconcile.
+	begun time.Time
+}
+
+// caches are what decisions are based on.
+type caches struct {
 	maintenanceLister coordinationlisters.NodeMaintenanceLister
 	requestLister     coordinationlisters.EvictionRequestLister
 	nodeLister        corelisters.NodeLister
 	podLister         corelisters.PodLister
 	podIndexer        cache.Indexer
 	podBudgets        *poddisruptionbudget.Index
-
-	progress *progress.Store
-	writer   *write.Writer
-	events   *write.Events
-	// deciding is locked for a node while its pods are counted and decided on, and writing has the
-	// nodes that are being written.
-	deciding keymutex.KeyMutex
-	writing  sync.Map
-	// pacer delays writes of nodes and maintenances, and their syncs while the caches are behind.
-	pacer      *pace.Pacer
-	contests   *contests
-	liveDrains *liveDrains
-	liveClaims liveClaims
-	returns    *returns
-	holdUps    *holdUps
-	// ownCordons has, by node name, each ownCordon that the status of the node does not say yet: see
-	// isOwnCordon. After a restart it is empty. If the status could not be written before, a cordon
-	// by hand is then mistaken for one of this controller, and that of a deselected node stays.
-	ownCordons sync.Map
-	// unrecorded has, by node name, until when no admission is recorded that is not needed: see
-	// forgiveUnrecorded.
-	unrecorded sync.Map
-	// ownConditions has, by node name, the writtenConditions: see isRestoration.
-	ownConditions sync.Map
-	// failures are the failed writes of nodes and requests, which are retried.
-	failures *write.Failures
-	// requests are the writes of requests that are due.
-	requests *requestQueue
-	// admissions is what decides on admissions, and boots since when nodes are Ready.
-	admissions *admissions
-	boots      *boots
-	// departed has the nodes that were deleted in the middle of a rollout.
-	departed departedNodes
 	// fleet is nil while the gate NodeMaintenanceBudgets is off: then no node is admitted.
 	fleet *FleetInformers
 	// absences has the interceptors of DaemonSets that nobody runs.
 	absences *Absences
 	// statusFailures has the requests whose status the evictionrequest-controller cannot write, if this process runs it.
 	statusFailures *statusfailures.Failures
+	cachesSynced   []cache.InformerSynced
+}
 
-	broadcaster  events.EventBroadcaster
-	cachesSynced []cache.InformerSynced
-	// nodes and maintenances are the queues of what has changed, by name. They wait for no API call
-	// to a node or about a pod, so that the status of a maintenance is current.
+// queues have what has changed, by name.
+type queues struct {
+	// nodes and maintenances are reconciled. They wait for no API call to a node or about a pod, so that the status of a
+	// maintenance is current.
 	nodes, maintenances workqueue.TypedRateLimitingInterface[string]
 	// writes has the nodes that are to be cordoned, or whose status is to be written, and refreshes
 	// those where only the counts of pods are outdated.
 	writes, refreshes workqueue.TypedRateLimitingInterface[string]
-	// clock is that of kube-apiserver: what one process stores, the next one compares with it.
-	clock *serverclock.Clock
-	// begun is when this process has begun to reconcile.
-	begun time.Time
 }
 
 // FleetInformers are the informers that the gate NodeMaintenanceBudgets needs.
@@ -179,35 +176,33 @@ func New(
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
 	c := &Controller{
-		maintenanceLister: maintenanceInformer.Lister(),
-		requestLister:     requestInformer.Lister(),
-		nodeLister:        nodeInformer.Lister(),
-		podLister:         podInformer.Lister(),
-		podIndexer:        podInformer.Informer().GetIndexer(),
-		podBudgets:        podBudgets,
-		progress:          progress.NewStore(progress.NewLimits()),
-		writer:            writer,
-		events:            write.NewEvents(broadcaster.NewRecorder(scheme.Scheme, write.FieldManager), clock),
-		deciding:          keymutex.NewHashed(0),
-		pacer:             pace.New(),
-		contests:          newContests(),
-		liveDrains:        newLiveDrains(),
-		returns:           newReturns(),
-		holdUps:           newHoldUps(),
-		failures:          write.NewFailures(),
-		requests:          newRequestQueue(requestWorkers, local),
-		admissions:        newAdmissions(local),
-		boots:             newBoots(),
-		departed:          departedNodes{},
-		absences:          absences,
-		statusFailures:    statusFailures,
-		broadcaster:       broadcaster,
-		maintenances:      newQueue("nodemaintenance", local),
-		clock:             clock,
-		cachesSynced: []cache.InformerSynced{
-			maintenanceInformer.Informer().HasSynced, requestInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced,
-			podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
+		caches: caches{
+			maintenanceLister: maintenanceInformer.Lister(),
+			requestLister:     requestInformer.Lister(),
+			nodeLister:        nodeInformer.Lister(),
+			podLister:         podInformer.Lister(),
+			podIndexer:        podInformer.Informer().GetIndexer(),
+			podBudgets:        podBudgets,
+			absences:          absences,
+			statusFailures:    statusFailures,
+			cachesSynced: []cache.InformerSynced{
+				maintenanceInformer.Informer().HasSynced, requestInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced,
+				podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
+			},
 		},
+		queues:       queues{maintenances: newQueue("nodemaintenance", local)},
+		nodeMemories: newNodeMemories(),
+		progress:     progress.NewStore(progress.NewLimits()),
+		writer:       writer,
+		events:       write.NewEvents(broadcaster.NewRecorder(scheme.Scheme, write.FieldManager), clock),
+		pacer:        pace.New(),
+		failures:     write.NewFailures(),
+		deciding:     keymutex.NewHashed(0),
+		requests:     newRequestQueue(requestWorkers, local),
+		admissions:   newAdmissions(local),
+		departed:     departedNodes{},
+		broadcaster:  broadcaster,
+		clock:        clock,
 	}
 	c.cachesSynced = append(c.cachesSynced, owners.synced()...)
 	c.returns.nameNodeOf, c.returns.createsMore = owners.nameNodeOf, owners.createsMore
