@@ -37,8 +37,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// hungClient is a client whose writes of EvictionRequests get no response in some namespaces, as if
-// an admission webhook hung there.
+// hungClient is a client whose writes of EvictionRequests in some namespaces, and of the status of some
+// NodeMaintenances, get no response, as if an admission webhook hung there.
 type hungClient struct {
 	kubernetes.Interface
 	// hangs reports whether the namespace is one of them.
@@ -73,6 +73,63 @@ func (r *hungRequests) Apply(ctx context.Context, request *applycoordination.Evi
 		return nil, context.DeadlineExceeded
 	}
 	return r.EvictionRequestInterface.Apply(ctx, request, options)
+}
+
+func (c *hungCoordination) NodeMaintenances() typedcoordination.NodeMaintenanceInterface {
+	return &hungMaintenances{c.CoordinationV1alpha1Interface.NodeMaintenances(), c.client}
+}
+
+type hungMaintenances struct {
+	typedcoordination.NodeMaintenanceInterface
+	client *hungClient
+}
+
+// UpdateStatus hangs for maintenances whose name hangs as a namespace.
+func (m *hungMaintenances) UpdateStatus(ctx context.Context, maintenance *coordinationv1alpha1.NodeMaintenance, options metav1.UpdateOptions) (*coordinationv1alpha1.NodeMaintenance, error) {
+	if m.client.hangs(maintenance.Name) {
+		<-m.client.released
+		return nil, context.DeadlineExceeded
+	}
+	return m.NodeMaintenanceInterface.UpdateStatus(ctx, maintenance, options)
+}
+
+// While the status of some maintenances cannot be written, others go on.
+func TestHungMaintenancesDelayNoOther(t *testing.T) {
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, cancel := context.WithCancel(ctx)
+	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: func(name string) bool { return name != "z-good" }}
+	for _, name := range []string{"hung-0", "hung-1", "hung-2", "z-good"} {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("node-" + name), Labels: map[string]string{"m": name}}}
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		m := &coordinationv1alpha1.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, Finalizers: []string{coordinationv1alpha1.NodeMaintenanceFinalizer}},
+			Spec: coordinationv1alpha1.NodeMaintenanceSpec{Stage: stageCordon, NodeSelector: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: "m", Operator: v1.NodeSelectorOpIn, Values: []string{name}}},
+			}}}},
+		}
+		if _, err := client.Interface.CoordinationV1alpha1().NodeMaintenances().Create(ctx, m, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	factory := informers.NewSharedInformerFactory(client.Interface, 0)
+	c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
+		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil, nil, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); c.Run(ctx, 4) }()
+	defer func() { cancel(); close(client.released); <-stopped; factory.Shutdown() }()
+	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		m, err := client.Interface.CoordinationV1alpha1().NodeMaintenances().Get(ctx, "z-good", metav1.GetOptions{})
+		return err == nil && len(m.Status.StageStatuses) > 0, err
+	})
+	if err != nil {
+		t.Errorf("the status of the maintenance that does not hang: %v", err)
+	}
 }
 
 // While the writes in some namespaces hang, nodes are cordoned, and the eviction of pods in other

@@ -279,8 +279,8 @@ func newRateLimiter() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, pace.MaxRetry)
 }
 
-// Run reconciles until ctx ends. workers is how many nodes are decided on at a time, and how many
-// are written.
+// Run reconciles until ctx ends. workers is how many nodes are decided on at a time, how many are written, and how many
+// maintenances are.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -309,12 +309,12 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	c.observeAll(logger, all)
 	defer metrics.Track(c.count)()
 	running.Go(func() {
-		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenances, c.syncMaintenance) }, time.Second)
-	})
-	running.Go(func() {
 		wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.admissions.queue, c.syncAdmissions) }, time.Second)
 	})
 	for range workers {
+		running.Go(func() {
+			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.maintenances, c.syncMaintenance) }, time.Second)
+		})
 		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.nodes, c.syncNode) }, time.Second)
 		})

@@ -292,6 +292,11 @@ func TestPlanKnowsTheBudgets(t *testing.T) {
 func TestPlanKnowsTheDeployments(t *testing.T) {
 	c := newCluster(t, startAPIServer(t, framework.SharedEtcd(), true))
 	c.createNode("plan-1")
+	other := c.createNode("plan-2") // For replacements.
+	other.Spec.Taints = nil         // A new node is not ready.
+	if _, err := c.client.CoreV1().Nodes().Update(t.Context(), other, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	rolling := func(surge, unavailable intstr.IntOrString) appsv1.DeploymentStrategy {
 		return appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable}}
 	}
