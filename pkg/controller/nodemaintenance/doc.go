@@ -84,11 +84,11 @@ limitations under the License.
 // # Workers
 //
 //	syncNode         counts the pods of one node and decides on it, without any API call
-//	writeNode        cordons it and writes its taint and status; decides again before; ten workers, like syncNode
+//	writeNode        cordons it and writes its taint and status; decides again before; 40 workers
 //	refreshNode      writes its status where only counts of pods are outdated: one node each 100 ms
 //	writeRequests    requests, withdrawals and what escalations do: 80 workers
-//	syncMaintenance  writes finalizer, stage and status of one maintenance, from sums; ten workers, because a webhook
-//	                 that hangs for some must not hold up the others
+//	syncMaintenance  writes finalizer, stage and status of one maintenance, from sums; ten workers, like
+//	                 syncNode: a webhook that hangs for some must not hold up the others
 //	syncAdmissions   decides which nodes are next, and writes the statuses of budgets and rollouts; one worker
 //
 // # Invariants

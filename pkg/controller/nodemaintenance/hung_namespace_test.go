@@ -19,6 +19,8 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
@@ -45,7 +48,12 @@ type hungClient struct {
 	hangs func(namespace string) bool
 	// released is closed at the end of the test.
 	released chan struct{}
+	// nodes and maintenances are how many writes of them hang.
+	nodes, maintenances atomic.Int32
 }
+
+// isHung reports whether what has this name hangs.
+func isHung(name string) bool { return strings.HasPrefix(name, "hung-") }
 
 func (c *hungClient) CoordinationV1alpha1() typedcoordination.CoordinationV1alpha1Interface {
 	return &hungCoordination{c.Interface.CoordinationV1alpha1(), c}
@@ -87,21 +95,51 @@ type hungMaintenances struct {
 // UpdateStatus hangs for maintenances whose name hangs as a namespace.
 func (m *hungMaintenances) UpdateStatus(ctx context.Context, maintenance *coordinationv1alpha1.NodeMaintenance, options metav1.UpdateOptions) (*coordinationv1alpha1.NodeMaintenance, error) {
 	if m.client.hangs(maintenance.Name) {
+		m.client.maintenances.Add(1)
 		<-m.client.released
 		return nil, context.DeadlineExceeded
 	}
 	return m.NodeMaintenanceInterface.UpdateStatus(ctx, maintenance, options)
 }
 
-// While the status of some maintenances cannot be written, others go on.
+func (c *hungClient) CoreV1() typedcore.CoreV1Interface { return &hungCore{c.Interface.CoreV1(), c} }
+
+type hungCore struct {
+	typedcore.CoreV1Interface
+	client *hungClient
+}
+
+func (c *hungCore) Nodes() typedcore.NodeInterface {
+	return &hungNodes{c.CoreV1Interface.Nodes(), c.client}
+}
+
+type hungNodes struct {
+	typedcore.NodeInterface
+	client *hungClient
+}
+
+// Patch hangs for nodes whose name hangs as a namespace.
+func (n *hungNodes) Patch(ctx context.Context, name string, patch types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*v1.Node, error) {
+	if n.client.hangs(name) {
+		n.client.nodes.Add(1)
+		<-n.client.released
+		return nil, context.DeadlineExceeded
+	}
+	return n.NodeInterface.Patch(ctx, name, patch, data, options, subresources...)
+}
+
+// While some nodes, and the status of some maintenances, cannot be written, others go on.
 func TestHungMaintenancesDelayNoOther(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(ctx)
-	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: func(name string) bool { return name != "z-good" }}
-	for _, name := range []string{"hung-0", "hung-1", "hung-2", "z-good"} {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("node-" + name), Labels: map[string]string{"m": name}}}
-		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
+	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: isHung}
+	const workers = 4
+	maintain := func(name string, nodes ...string) {
+		t.Helper()
+		for _, node := range nodes {
+			if _, err := client.CoreV1().Nodes().Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, UID: types.UID(node), Labels: map[string]string{"m": name}}}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		m := &coordinationv1alpha1.NodeMaintenance{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, Finalizers: []string{coordinationv1alpha1.NodeMaintenanceFinalizer}},
@@ -109,9 +147,18 @@ func TestHungMaintenancesDelayNoOther(t *testing.T) {
 				MatchExpressions: []v1.NodeSelectorRequirement{{Key: "m", Operator: v1.NodeSelectorOpIn, Values: []string{name}}},
 			}}}},
 		}
-		if _, err := client.Interface.CoordinationV1alpha1().NodeMaintenances().Create(ctx, m, metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, m, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	await := func(what string, is func(ctx context.Context) (bool, error)) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 20*time.Second, true, is); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i := range workers - 1 {
+		maintain(fmt.Sprintf("hung-%d", i), fmt.Sprintf("hung-%d-a", i), fmt.Sprintf("hung-%d-b", i), fmt.Sprintf("hung-%d-c", i))
 	}
 	factory := informers.NewSharedInformerFactory(client.Interface, 0)
 	c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
@@ -121,15 +168,20 @@ func TestHungMaintenancesDelayNoOther(t *testing.T) {
 	}
 	factory.Start(ctx.Done())
 	stopped := make(chan struct{})
-	go func() { defer close(stopped); c.Run(ctx, 4) }()
+	go func() { defer close(stopped); c.Run(ctx, workers) }()
 	defer func() { cancel(); close(client.released); <-stopped; factory.Shutdown() }()
-	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		m, err := client.Interface.CoordinationV1alpha1().NodeMaintenances().Get(ctx, "z-good", metav1.GetOptions{})
-		return err == nil && len(m.Status.StageStatuses) > 0, err
+	await("writes hang", func(context.Context) (bool, error) {
+		return client.nodes.Load() > workers && client.maintenances.Load() == workers-1, nil
 	})
-	if err != nil {
-		t.Errorf("the status of the maintenance that does not hang: %v", err)
-	}
+	maintain("good", "good")
+	await("the maintenance that does not hang, and its node", func(ctx context.Context) (bool, error) {
+		m, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, "good", metav1.GetOptions{})
+		if err != nil || len(m.Status.StageStatuses) == 0 {
+			return false, err
+		}
+		node, err := client.CoreV1().Nodes().Get(ctx, "good", metav1.GetOptions{})
+		return err == nil && node.Spec.Unschedulable, err
+	})
 }
 
 // While the writes in some namespaces hang, nodes are cordoned, and the eviction of pods in other
@@ -137,7 +189,7 @@ func TestHungMaintenancesDelayNoOther(t *testing.T) {
 func TestHungNamespacesDelayNoOther(t *testing.T) {
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(ctx)
-	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: func(namespace string) bool { return namespace != "fast" }}
+	client := &hungClient{Interface: fake.NewClientset(), released: make(chan struct{}), hangs: isHung}
 	const nodes, podsPerNode, hungNamespaces = 20, 10, 3
 	uid := 0
 	newUID := func() types.UID { uid++; return types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", uid)) }

@@ -279,8 +279,11 @@ func newRateLimiter() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, pace.MaxRetry)
 }
 
-// Run reconciles until ctx ends. workers is how many nodes are decided on at a time, how many are written, and how many
-// maintenances are.
+// nodeWriters is how many nodes are written at a time, which the rate limits of the client allow: a webhook that hangs for
+// some must not hold up the others.
+const nodeWriters = 40
+
+// Run reconciles until ctx ends. workers is how many nodes are decided on at a time, and how many maintenances are written.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -318,6 +321,8 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.nodes, c.syncNode) }, time.Second)
 		})
+	}
+	for range nodeWriters {
 		running.Go(func() {
 			wait.UntilWithContext(ctx, func(ctx context.Context) { work(ctx, c.writes, c.writeNode) }, time.Second)
 		})
