@@ -27,6 +27,7 @@ import (
 	"time"
 
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -82,16 +83,17 @@ type follower struct {
 	hadNodes sets.Set[string]
 	// returned is since when a rebooted node is seen Ready, by the clock of this computer: what nodes say is by another one.
 	returned patience
-	// lost are the nodes that a maintenance has released before they were drained, by its name, and uncounted is
-	// since when a drained maintenance selects more nodes than its controller has counted.
-	lost      map[string]sets.Set[string]
+	// lost are the nodes that a maintenance does not select any more, by its name, and whether they were drained. nodes
+	// are all nodes, and uncounted is since when a drained maintenance selects more than its controller has counted.
+	lost      map[string]map[string]bool
+	nodes     []*corev1.Node
 	uncounted patience
 }
 
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
 // of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, show display, goal goal) (map[string]*view, error) {
-	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]sets.Set[string]{}, uncounted: patience{}}
+	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]map[string]bool{}, uncounted: patience{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -110,7 +112,9 @@ func (f *follower) run(ctx context.Context) error {
 	for {
 		now := f.clock.Now()
 		f.observer.probe(ctx, now)
-		views := f.followed(viewsOf(f.observer.snapshot()))
+		s := f.observer.snapshot()
+		f.nodes = s.nodes
+		views := f.followed(viewsOf(s))
 		seen.apply(views)
 		f.returned.noteReady(views, now)
 		f.findNodeless(views, now)
@@ -196,19 +200,29 @@ func (f *follower) remember(views []*view) bool {
 }
 
 // findLost finds the nodes that were seen and that the maintenance does not select any more, because their labels have
-// changed or they were deleted, although it had not drained them: their pods may run. One that is selected again is
-// drained like the others. What is completed releases all nodes.
+// changed or they were deleted, but for those that were given back on purpose: their pods may run. One that is selected
+// again is drained like the others, and one that was deleted when it was drained has no pods, unless it registers
+// again. What is completed releases all nodes.
 func (f *follower) findLost(before, v *view) {
+	lost := f.lost[v.Name]
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete {
 		selected := nodesByNames(v)
 		for _, node := range before.Nodes {
-			if selected[node.Name] == nil && !node.isFinished() {
-				insert(f.lost, v.Name, node.Name)
+			if selected[node.Name] == nil && !node.isGivenBack() {
+				put(&lost, node.Name, node.isFinished())
 			}
 		}
-		f.lost[v.Name] = f.lost[v.Name].Difference(sets.KeySet(selected))
+		maps.DeleteFunc(lost, func(name string, _ bool) bool { return selected[name] != nil })
+		f.lost[v.Name] = lost
 	}
-	v.lost = sets.List(f.lost[v.Name])
+	for _, name := range sortedNames(lost) {
+		switch {
+		case !lost[name]:
+			v.lost = append(v.lost, name)
+		case slices.Contains(namesOf(f.nodes), name):
+			v.lostDrained = append(v.lostDrained, name)
+		}
+	}
 }
 
 // awaitNodes does not take a maintenance for drained that selects more nodes than its controller has counted: either

@@ -67,7 +67,8 @@ var (
 		left or, with a rollout, when all nodes are released.
 
 		Exit codes: 0 done; with --wait only when all nodes are drained, or done. 1 after an error, and when
-		the maintenance was deleted, replaced or completed, or its selector was changed, before that.
+		the maintenance was deleted, replaced or completed, or its selector or the labels of a node were
+		changed, before that.
 		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, while no
 		further node is drained until somebody intervenes, as when the rollout is paused, halted or
 		frozen, or while no controller acted, 130 after Ctrl-C. None of them ends the maintenance.`))

@@ -171,9 +171,9 @@ var (
 		Exit codes: 0 only when all are drained, so that "kubectl maintenance watch foo && reboot" is
 		safe. Not if nodes are given back one by one, by a rollout or
 		"kubectl maintenance complete foo NODE": they are done then and run pods again. 1 when one was
-		deleted, replaced or completed, when its selector was changed, when a node was deleted, or lost its
-		labels, before it was drained, when there is none to watch, or after an error. 2 when --timeout has passed, 3 when it has passed while pods or nodes were
-		blocked, while no further node is drained until somebody intervenes, as when the rollout is
+		deleted, replaced or completed, when its selector was changed, when a node lost its labels, or was
+		deleted before it was drained, when there is none to watch, or after an error. 2 when --timeout has
+		passed, 3 when it has passed while pods or nodes were blocked, while no further node is drained until somebody intervenes, as when the rollout is
 		paused, halted or frozen, or while no controller acted, 130 after Ctrl-C. A maintenance that
 		selects no node is not drained: 1 if it has selected none for 30 seconds, because its nodes were
 		deleted, or because those that it names do not exist. A lost connection is retried. None of this

@@ -572,7 +572,19 @@ func TestEndingsOfLostNodes(t *testing.T) {
 	}
 	waiting, done := inPool(newNode("node-1")), inPool(admittedNode(rollout(2), "node-2", phaseDone, time.Minute))
 	doneToo := inPool(admittedNode(rollout(2), "node-1", phaseDone, time.Minute))
-	const failure = "error: NodeMaintenance rack has not drained node-1, which it no longer selects: released undrained"
+	const failure = "error: NodeMaintenance rack has not drained node-1, which it no longer selects: released undrained. To drain such nodes: kubectl maintenance start NODE..."
+	const released = "error: NodeMaintenance rack no longer selects node-2, which was drained: released, and may run pods again. To drain such nodes: kubectl maintenance start NODE..."
+	removeDrained := func(t *testing.T, s *server) {
+		if err := s.Tracker().Delete(nodes, "", "node-2"); err != nil {
+			t.Error(err)
+		}
+	}
+	register := func(t *testing.T, s *server) {
+		if err := s.Tracker().Create(nodes, newNode("node-2"), ""); err != nil {
+			t.Error(err)
+		}
+	}
+	failed := inPool(admittedNode(rollout(2), "node-2", phaseFailed, time.Minute))
 	for _, tc := range []struct {
 		name    string
 		stories []any
@@ -584,10 +596,15 @@ func TestEndingsOfLostNodes(t *testing.T) {
 		{"label removed, seen later", []any{rack(2), draining, drained}, []func(*testing.T, *server){becomes(rack(1).drained()), nil, without(draining)}, failure},
 		{"deleted", []any{rack(2), draining, drained}, []func(*testing.T, *server){remove, becomes(rack(1).drained())}, failure},
 		{"deleted, seen later", []any{rack(2), draining, drained}, []func(*testing.T, *server){becomes(rack(1).drained()), nil, remove}, failure},
-		{"drained before", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(drained), becomes(rack(1).drained())}, ""},
+		{"drained before", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(drained), becomes(rack(1).drained())}, released},
+		{"drained before, and selected again", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(drained), put(drained), becomes(rack(2).drained())}, ""},
+		{"drained and deleted", []any{rack(2), draining, drained}, []func(*testing.T, *server){removeDrained, becomes(rack(1).drained())}, ""},
+		{"drained, deleted and registered again", []any{rack(2), draining, drained}, []func(*testing.T, *server){removeDrained, register, becomes(rack(1).drained())}, released},
 		{"drained after its return", []any{rack(2), draining, drained}, []func(*testing.T, *server){without(draining), put(inPool(drainingNode("node-1", 0, 0, "Drained"))), becomes(rack(2).drained())}, ""},
 		{"a controller that counts no more", []any{rack(1).drained(), draining, drained}, []func(*testing.T, *server){func(_ *testing.T, s *server) { s.clock.Step(controllerPatience) }}, ""},
 		{"of a rollout, waiting", []any{rollout(2), waiting, done}, []func(*testing.T, *server){without(waiting), becomes(rollout(1).drained().counting(0, 0, 1))}, failure},
+		{"of a rollout, failed", []any{rollout(2), doneToo, failed}, []func(*testing.T, *server){without(failed), becomes(rollout(1).drained().counting(0, 0, 1))}, released},
+		{"of a rollout, failed and deleted", []any{rollout(2), doneToo, failed}, []func(*testing.T, *server){removeDrained, becomes(rollout(1).drained().counting(0, 0, 1))}, ""},
 		{"of a rollout, done", []any{rollout(2), doneToo, done}, []func(*testing.T, *server){without(doneToo), becomes(rollout(1).drained().counting(0, 0, 1))}, ""},
 	} {
 		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {

@@ -86,8 +86,9 @@ type view struct {
 	changed time.Time
 	// wasDrained reports whether no pod was left when a completed maintenance was drained.
 	wasDrained bool
-	// lost are the nodes that it does not select any more and had not drained, as far as the command has seen.
-	lost []string
+	// lost are the nodes that it does not select any more and had not drained, as far as the command has seen, and
+	// lostDrained those that it had.
+	lost, lostDrained []string
 	// countedNodes is how many nodes the controller has counted.
 	countedNodes int
 	// counted reports whether the controller has counted pods in this stage. Until then, their
@@ -177,6 +178,11 @@ func (n *nodeView) isFinished() bool {
 		return n.Drained // No pod has come back.
 	}
 	return n.Phase != phaseWaiting
+}
+
+// isGivenBack reports whether the node was given back, or is about to, because the work on it is done.
+func (n *nodeView) isGivenBack() bool {
+	return n.completed || n.Phase == phaseReturning || n.Phase == phaseDone
 }
 
 func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
@@ -546,12 +552,19 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 	return v.lostReason()
 }
 
-// lostReason names the nodes that were released before they were drained: their pods run. Empty if there are none.
+// lostReason names the nodes that were released before the end: their pods may run. Empty if there are none.
 func (v *view) lostReason() string {
-	if len(v.lost) == 0 {
+	var reasons []string
+	if len(v.lost) > 0 {
+		reasons = append(reasons, "has not drained "+listFirst(v.lost, maxHeldNodes)+", which it no longer selects: released undrained")
+	}
+	if len(v.lostDrained) > 0 {
+		reasons = append(reasons, "no longer selects "+listFirst(v.lostDrained, maxHeldNodes)+", which was drained: released, and may run pods again")
+	}
+	if len(reasons) == 0 {
 		return ""
 	}
-	return "has not drained " + listFirst(v.lost, maxHeldNodes) + ", which it no longer selects: released undrained"
+	return strings.Join(reasons, "; it ") + ". To drain such nodes: kubectl maintenance start NODE..."
 }
 
 // skippedReason names the nodes that were completed before they were drained: their pods run. Empty if there are
