@@ -88,12 +88,14 @@ type follower struct {
 	lost      map[string]map[string]bool
 	nodes     []*corev1.Node
 	uncounted patience
+	// fewer is how many nodes a maintenance does not select any more whose nodes cannot be read.
+	fewer map[string]int
 }
 
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
 // of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, show display, goal goal) (map[string]*view, error) {
-	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]map[string]bool{}, uncounted: patience{}}
+	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]map[string]bool{}, uncounted: patience{}, fewer: map[string]int{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -214,7 +216,11 @@ func (f *follower) findLost(before, v *view) {
 		}
 		maps.DeleteFunc(lost, func(name string, _ bool) bool { return selected[name] != nil })
 		f.lost[v.Name] = lost
+		if len(v.Unreadable) > 0 {
+			f.fewer[v.Name] += max(0, before.SelectedNodes-v.SelectedNodes-max(0, before.givenBack()-v.givenBack()))
+		}
 	}
+	v.fewer = f.fewer[v.Name]
 	for _, name := range sortedNames(lost) {
 		switch {
 		case !lost[name]:

@@ -461,9 +461,9 @@ func (p *page) addBlockers(v *view, now time.Time, layout layout) {
 		p.add("")
 		p.wrappedOwn("  ", uncordonedText("Not cordoned", names))
 	}
-	if len(v.Unreadable) > 0 {
+	if text := v.unreadableText(); text != "" {
 		p.add("")
-		p.wrapped("  ", fmt.Sprintf("Without the permission to list %s, they are not shown.", strings.Join(v.Unreadable, ", ")))
+		p.wrapped("  ", text)
 	}
 }
 

@@ -346,6 +346,7 @@ func TestChanges(t *testing.T) {
 		}, blockers...)},
 		{"no permission to list nodes", nil, look(withoutNodes(blockedDrain())), append([]string{
 			"stage Drain, 3 nodes: Firmware upgrade, ticket OPS-4711",
+			"Without the permission to list nodes, they are not shown.",
 			"Draining (limited by rack-8)",
 		}, blockers...)},
 		{"nothing", look(blockedDrain()), look(blockedDrain()), nil},

@@ -339,6 +339,7 @@ func (r *reporter) changes(v *view, now time.Time) []string {
 
 func (r *reporter) changesBetween(old, v *view, now time.Time) []string {
 	lines := appendIf(nil, old.Stage != v.Stage, stageChange(v))
+	lines = appendIf(lines, v.unreadableText() != old.unreadableText(), v.unreadableText())
 	lines = appendIf(lines, v.Deleting && !old.Deleting, "is being deleted")
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain {
 		lines = append(lines, cordonChanges(old, v)...)
@@ -378,10 +379,7 @@ func (p *printedTexts) fresh(texts ...string) []string {
 
 // drainedText says on which nodes no pod is left. Those that were given back one by one run pods again.
 func drainedText(v *view) string {
-	given := 0
-	if v.Rollout != nil {
-		given = v.Rollout.DoneNodes
-	}
+	given := v.givenBack()
 	text := "drained: no pod is left on " + counted(v.SelectedNodes-given, "node", "nodes")
 	if given > 0 {
 		text += fmt.Sprintf("; given back: %d", given) + v.skippedNodesText()

@@ -629,6 +629,55 @@ func TestEndingsOfLostNodes(t *testing.T) {
 	}
 }
 
+// TestEndingsOfUnreadableNodes verifies that a wait of a user who may not list nodes fails too if the maintenance has
+// released one, which only its count says, and that it says that nodes are not shown.
+func TestEndingsOfUnreadableNodes(t *testing.T) {
+	const failure = "error: NodeMaintenance rack selects fewer nodes than before: some are released (1), and may run pods. Which, the permission to list nodes is needed to see"
+	rack := func(selected int32) maintenanceStory {
+		m := newMaintenance("rack", drain, "node-1", "node-2").started(time.Minute)
+		m.Status.SelectedNodes = selected
+		return m
+	}
+	rollout := func(selected int32) maintenanceStory { return rack(selected).rollingOut(twoAtATime(manual)) }
+	for _, tc := range []struct {
+		name    string
+		first   maintenanceStory
+		later   []maintenanceStory
+		failure string
+	}{
+		{"all drained", rack(2), []maintenanceStory{rack(2).drained()}, ""},
+		{"one more", rack(1), []maintenanceStory{rack(2).drained()}, ""},
+		{"one fewer", rack(2), []maintenanceStory{rack(1).drained()}, failure},
+		{"another one later", rack(2), []maintenanceStory{rack(1), rack(2).drained()}, failure},
+		{"of a rollout, not done", rollout(2).counting(0, 1, 1), []maintenanceStory{rollout(1).drained().counting(0, 0, 1)}, failure},
+		{"of a rollout, done", rollout(2).counting(0, 0, 2), []maintenanceStory{rollout(1).drained().counting(0, 0, 1)}, ""},
+	} {
+		for _, command := range [][]string{{"watch", "rack"}, {"start", "--name=rack", "--wait"}} {
+			t.Run(command[0]+": "+tc.name, func(t *testing.T) {
+				s := newServer(t, tc.first)
+				s.forbid("nodes")
+				step := 0
+				s.clock.looked = func() {
+					if step == 300 {
+						s.end(context.DeadlineExceeded)
+					} else if step%10 == 0 && step/10 < len(tc.later) {
+						s.update(t, tc.later[step/10])
+					}
+					step++
+				}
+				out := s.run(t, command...)
+				if want := min(len(tc.failure), 1); s.code != want || s.failure != tc.failure {
+					t.Errorf("exit code %d: %s", s.code, s.failure)
+				}
+				const notice = "rack: Without the permission to list nodes, they are not shown.\n"
+				if strings.Count(out, notice) != 1 {
+					t.Errorf("printed %s", out)
+				}
+			})
+		}
+	}
+}
+
 // With skipped nodes, the controller writes that the maintenance is not drained. It has ended all the same.
 func TestEndWithSkippedNodes(t *testing.T) {
 	for name, generation := range map[string]int64{"of this spec": 0, "of an earlier one": 1} {

@@ -89,6 +89,8 @@ type view struct {
 	// lost are the nodes that it does not select any more and had not drained, as far as the command has seen, and
 	// lostDrained those that it had.
 	lost, lostDrained []string
+	// fewer is how many nodes it does not select any more, if the user may not list nodes.
+	fewer int
 	// countedNodes is how many nodes the controller has counted.
 	countedNodes int
 	// counted reports whether the controller has counted pods in this stage. Until then, their
@@ -159,6 +161,22 @@ type nodeView struct {
 	// bootUnknown reports whether the boot in which the node was drained is unknown: no reboot ends the
 	// work on it.
 	bootUnknown bool
+}
+
+// givenBack is how many nodes were given back one by one.
+func (v *view) givenBack() int {
+	if v.Rollout == nil {
+		return 0
+	}
+	return v.Rollout.DoneNodes
+}
+
+// unreadableText says what the user may not see; empty if there is nothing.
+func (v *view) unreadableText() string {
+	if len(v.Unreadable) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Without the permission to list %s, they are not shown.", strings.Join(v.Unreadable, ", "))
 }
 
 // isHeld reports whether a node stays cordoned.
@@ -561,7 +579,10 @@ func (v *view) lostReason() string {
 	if len(v.lostDrained) > 0 {
 		reasons = append(reasons, "no longer selects "+listFirst(v.lostDrained, maxHeldNodes)+", which was drained: released, and may run pods again")
 	}
-	if len(reasons) == 0 {
+	switch {
+	case v.fewer > 0:
+		return fmt.Sprintf("selects fewer nodes than before: some are released (%d), and may run pods. Which, the permission to list nodes is needed to see", v.fewer)
+	case len(reasons) == 0:
 		return ""
 	}
 	return strings.Join(reasons, "; it ") + ". To drain such nodes: kubectl maintenance start NODE..."
