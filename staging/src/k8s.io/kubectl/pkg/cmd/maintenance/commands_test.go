@@ -517,13 +517,26 @@ func TestWatchTimesOut(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
+	// called returns a pod for which pods/eviction was called, with the annotation that kube-apiserver sets if the node was cordoned.
+	called := func(name, cordon string, more ...string) podStory {
+		pod := newPod(name, "node-1").asked()
+		for _, requester := range append([]string{coordinationv1alpha1.EvictionRequesterEvictions}, more...) {
+			pod.request.Spec.Requesters = append(pod.request.Spec.Requesters, coordinationv1alpha1.Requester{Name: requester})
+		}
+		pod.request.Annotations = map[string]string{coordinationv1alpha1.EvictionCallCordonAnnotation: cordon}
+		return pod
+	}
+	node := newNode("node-1")
+	node.UID = "uid-of-node-1"
 	others := newPod("web-0", "node-1").asked()
 	others.request.Spec.Requesters = append(others.request.Spec.Requesters, coordinationv1alpha1.Requester{Name: "drain.example.com"})
-	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0), newMaintenance("ended", complete, "node-1").started(0).completed(), newNode("node-1"),
-		newPod("vm-0", "node-1", migrate).asked().forbidding(), others, newPod("db-0", "node-1").asked(), newPod("idle-0", "node-1"))
+	s := newServer(t, newMaintenance("rack", drain, "node-1").started(0), newMaintenance("ended", complete, "node-1").started(0).completed(), node,
+		newPod("vm-0", "node-1", migrate).asked().forbidding(), others, newPod("db-0", "node-1").asked(), newPod("idle-0", "node-1"),
+		called("called-0", "uid-of-node-1/5"), called("called-1", "uid-of-node-1/6"), called("called-before", ""), called("called-elsewhere", "uid-of-node-2/5"), called("both-0", "uid-of-node-1/5", "drain.example.com"))
 	want := `nodemaintenance/rack is being completed
 1 pod will still be evicted, because its interceptor forbids cancellation: default/vm-0
-1 pod will still be evicted, because another client requests it: default/web-0
+4 pods will still be evicted, because other clients request it: default/both-0, default/called-before, default/called-elsewhere, default/web-0
+2 pods will only be evicted while their nodes stay cordoned, because somebody called pods/eviction for them: default/called-0, default/called-1
 nodemaintenance/ended is already completed
 `
 	if diff := cmp.Diff(want, s.mustRun(t, "complete", "rack", "ended")); diff != "" {

@@ -30,6 +30,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/plaintext"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -156,7 +157,8 @@ var canceling = &ending{
 		The controller completes them first: the nodes become schedulable again, unless another
 		maintenance claims them, and the eviction of pods that are still running is canceled. Two
 		kinds of pods are still evicted, and are named: pods whose interceptor forbids cancellation,
-		and pods whose eviction another client requests too. A node can be named in place of its
+		and pods whose eviction another client requests too; calls of pods/eviction for a cordoned node
+		count only while it stays cordoned. A node can be named in place of its
 		maintenance if it has only one, and that selects no other node. If an argument names no
 		maintenance, nothing is changed. Nodes of a rollout that are released although it is not done with
 		them are named.
@@ -372,13 +374,14 @@ func (o *endOptions) printRemainingEvictions(ctx context.Context, client kuberne
 	if len(names) == 0 || s.readPods(ctx, client, sets.New(names...), podSelectors(names)) != nil {
 		return
 	}
-	forbidding, others := s.remainingEvictions(names)
+	forbidding, others, called := s.remainingEvictions(requested[:len(names)])
 	atLeast := ""
 	if len(requested) > len(names) {
 		atLeast = "at least "
 	}
-	o.printRemaining(atLeast, forbidding, "its interceptor forbids cancellation", "their interceptors forbid cancellation")
-	o.printRemaining(atLeast, others, "another client requests it", "other clients request it")
+	o.printRemaining(atLeast, forbidding, "will still be evicted, because its interceptor forbids cancellation", "will still be evicted, because their interceptors forbid cancellation")
+	o.printRemaining(atLeast, others, "will still be evicted, because another client requests it", "will still be evicted, because other clients request it")
+	o.printRemaining(atLeast, called, "will only be evicted while its node stays cordoned, because somebody called pods/eviction for it", "will only be evicted while their nodes stay cordoned, because somebody called pods/eviction for them")
 }
 
 // nodesWithRequests returns the nodes of the maintenance on which evictions are requested.
@@ -388,32 +391,32 @@ func (s *podSnapshot) nodesWithRequests(nm *coordinationv1alpha1.NodeMaintenance
 	})
 }
 
-// printRemaining names some of the pods.
-func (o *endOptions) printRemaining(atLeast string, pods []string, reason, reasons string) {
-	if len(pods) > 1 {
-		reason = reasons
-	}
+// printRemaining names some of the pods, and says what becomes of one or of several.
+func (o *endOptions) printRemaining(atLeast string, pods []string, one, many string) {
 	if len(pods) > 0 {
-		fmt.Fprintf(o.Out, "%s%s will still be evicted, because %s: %s\n", atLeast, counted(len(pods), "pod", "pods"), reason, plaintext.Line(listFirst(pods, maxRemainingPods)))
+		fmt.Fprintf(o.Out, "%s%s: %s\n", atLeast, counted(len(pods), "pod "+one, "pods "+many), plaintext.Line(listFirst(pods, maxRemainingPods)))
 	}
 }
 
-// remainingEvictions returns the pods whose eviction does not end with the maintenance: their
-// interceptor forbids it, or another client requests it too.
-func (s *podSnapshot) remainingEvictions(nodes []string) (forbidding, others []string) {
+// remainingEvictions returns the pods whose eviction does not end with the maintenance: their interceptor forbids it,
+// or another client requests it too. The server withdraws calls of pods/eviction while a node was cordoned when it
+// gets schedulable, as it does unless something else keeps it cordoned.
+func (s *podSnapshot) remainingEvictions(nodes []*corev1.Node) (forbidding, others, called []string) {
 	for _, node := range nodes {
-		for _, pod := range s.pods[node] {
+		for _, pod := range s.pods[node.Name] {
 			request, name := s.openRequestOf(pod), pod.Namespace+"/"+pod.Name
 			switch {
 			case request == nil:
 			case request.Status.EvictionRequestCancellationPolicy == coordinationv1alpha1.EvictionRequestCancellationPolicyForbid:
 				forbidding = append(forbidding, name)
-			case slices.ContainsFunc(request.Spec.Requesters, func(other coordinationv1alpha1.Requester) bool {
+			case slices.ContainsFunc(evictionrequest.RequestersWithoutCalls(request), func(other coordinationv1alpha1.Requester) bool {
 				return other.Name != coordinationv1alpha1.NodeMaintenanceRequester
-			}):
+			}), evictionrequest.IsRequestedByCalls(request) && !evictionrequest.WasEvictionCallCordoned(request, node):
 				others = append(others, name)
+			case evictionrequest.IsRequestedByCalls(request):
+				called = append(called, name)
 			}
 		}
 	}
-	return forbidding, others
+	return forbidding, others, called
 }

@@ -384,11 +384,11 @@ func TestMoveOnDryRun(t *testing.T) {
 func TestRemainingEvictions(t *testing.T) {
 	over := newPod("vm-1", "node-1", migrate).asked().forbidding().requestCondition(coordinationv1alpha1.EvictionRequestConditionEvicted, coordinationv1alpha1.EvictionRequestReasonPodTerminal, 0)
 	s := snapshotOf(newMaintenance("rack", drain, "node-1").started(0), newNode("node-1"), newNode("node-2"), newPod("vm-0", "node-1", migrate).asked().forbidding(), over)
-	nodes := namesOf(s.nodesWithRequests(s.maintenances[0]))
-	if diff := cmp.Diff([]string{"node-1"}, nodes); diff != "" {
+	nodes := s.nodesWithRequests(s.maintenances[0])
+	if diff := cmp.Diff([]string{"node-1"}, namesOf(nodes)); diff != "" {
 		t.Errorf("nodes (-want, +got):\n%s", diff)
 	}
-	forbidding, others := s.remainingEvictions(nodes)
+	forbidding, others, _ := s.remainingEvictions(nodes)
 	if diff := cmp.Diff([]string{"default/vm-0"}, forbidding); diff != "" || others != nil {
 		t.Errorf("others %v (-want, +got):\n%s", others, diff)
 	}
@@ -397,7 +397,7 @@ func TestRemainingEvictions(t *testing.T) {
 		request.Status.EvictionRequestCancellationPolicy = coordinationv1alpha1.EvictionRequestCancellationPolicyAllow
 		request.Spec.Requesters = []coordinationv1alpha1.Requester{{Name: "drain.example.com"}}
 	}
-	forbidding, others = s.remainingEvictions(nodes)
+	forbidding, others, _ = s.remainingEvictions(nodes)
 	if diff := cmp.Diff([]string{"default/vm-0"}, others); diff != "" || forbidding != nil {
 		t.Errorf("forbidding %v (-want, +got):\n%s", forbidding, diff)
 	}
