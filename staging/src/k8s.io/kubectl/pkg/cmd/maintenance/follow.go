@@ -387,9 +387,12 @@ func (v *view) admissionText(now time.Time) (text string, isStopped bool) {
 	return "waiting: " + waitsText(v, now), isStopped
 }
 
-// timedOut names the blockers, what nodes wait for, and other problems.
+// maxWaits is of how many causes a timeout names the pods that wait while nothing is blocked.
+const maxWaits = 3
+
+// timedOut names the blockers, or else what pods wait for, what nodes wait for, and other problems.
 func (f *follower) timedOut() error {
-	var blockers, others []string
+	var blockers, waits, others []string
 	what, isBlocked := "something was", false
 	for _, name := range sortedNames(f.last) {
 		v := f.last[name]
@@ -414,6 +417,9 @@ func (f *follower) timedOut() error {
 			}
 			addLine(&blockers, name, b.line())
 		}
+		for _, b := range filtered(v.Blockers, func(b *blockerView) bool { return !b.Blocked && f.goal.needsAdmissions }) {
+			addLine(&waits, name, b.lineWithETA(f.shown.now))
+		}
 	}
 	text, code := "timed out; "+f.continues(), exitTimedOut
 	switch {
@@ -423,6 +429,8 @@ func (f *follower) timedOut() error {
 		text, code = "timed out while no controller acted; "+f.continues(), exitBlocked
 	case f.shown.unobserved != "":
 		text, code = "timed out while no controller acted on some of them; "+f.seeing(f.goal.others), exitBlocked
+	default:
+		others = append(waits[:min(maxWaits, len(waits))], others...)
 	}
 	lines := slices.Concat([]string{text}, blockers, others, filtered(f.shown.notices(), func(text string) bool { return text != "" }))
 	return exec.CodeExitError{Err: errors.New(strings.Join(lines, "\n")), Code: code}

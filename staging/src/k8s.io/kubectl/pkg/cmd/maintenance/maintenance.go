@@ -57,7 +57,8 @@ var (
 
 		    0    done
 		    1    an error, wrong usage, or a maintenance that ended before it was drained
-		    2    --timeout has passed while pods were leaving, or nodes waited for their turn
+		    2    --timeout has passed while pods were leaving, or nodes waited for their turn: the
+		         message names the first of what they wait for
 		    3    --timeout has passed while pods or nodes were blocked: the message names the
 		         blockers. Also if no further node is drained until somebody intervenes, or no
 		         controller acted
