@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -503,6 +504,52 @@ func TestWatchNoticesASilentServer(t *testing.T) {
 	contains(t, s.failure, notice)
 	if s.code != exitTimedOut {
 		t.Errorf("exit code %d", s.code)
+	}
+}
+
+// TestWatchAfterAnOutage does not call a view outdated when the probe that has failed, or the watch, has worked again.
+func TestWatchAfterAnOutage(t *testing.T) {
+	for name, tc := range map[string]struct{ probe, watches, works, outdated bool }{
+		"a probe answers again":              {probe: true, works: true},
+		"an update comes again":              {watches: true, works: true},
+		"only the probe is answered":         {watches: true, outdated: true},
+		"only the watch works, and no probe": {probe: true, outdated: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rack := func() maintenanceStory { return newMaintenance("rack", drain, "node-1").started(time.Minute) }
+			s := newServer(t, rack(), drainingNode("node-1", 0, 1, "Draining"))
+			var down, works atomic.Bool
+			s.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) {
+				return tc.watches && !works.Load(), nil, errors.New("connection refused")
+			})
+			s.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return tc.probe && down.Load() && !works.Load(), nil, errors.New("connection refused")
+			})
+			looks, seen := 0, 0
+			s.clock.looked = func() {
+				down.Store(true)
+				if looks++; seen == 0 || looks < seen+15 {
+					s.clock.Step(probeInterval / 2) // All in all, less than a minute.
+				}
+				if seen == 0 && strings.Contains(s.out.String(), "may be outdated") {
+					works.Store(tc.works)
+					seen = looks
+				}
+				retried := tc.watches && tc.works
+				if seen > 0 && retried && looks%20 == 0 {
+					m := rack()
+					m.ResourceVersion = strconv.Itoa(looks)
+					s.update(t, m) // The watch is tried again after a second or two.
+				}
+				if seen > 0 && (looks == seen+300 || !retried && looks == seen+15) || looks == 1000 {
+					s.end(context.DeadlineExceeded)
+				}
+			}
+			s.run(t, "watch", "rack")
+			if seen == 0 || strings.Contains(s.failure, "may be outdated") != tc.outdated {
+				t.Errorf("seen %d: %s", seen, s.failure)
+			}
+		})
 	}
 }
 

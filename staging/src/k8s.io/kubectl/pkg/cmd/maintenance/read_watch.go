@@ -56,8 +56,8 @@ type observer struct {
 	unreadable          []string
 
 	clock clock.PassiveClock
-	// trouble is the last failure of a watch, or of a probe.
-	trouble atomic.Pointer[trouble]
+	// troubles are the last failures of the probes and of each watch, unless these have worked since.
+	troubles [3]atomic.Pointer[trouble]
 	// probed is when the server was last probed; probing reports that it has not answered yet.
 	probed  time.Time
 	probing atomic.Bool
@@ -115,14 +115,21 @@ func forgetUnused(object any) (any, error) {
 // start runs informers until ctx ends, and waits until each has listed its objects.
 func (o *observer) start(ctx context.Context, informers []cache.SharedIndexInformer) error {
 	var synced []cache.InformerSynced
-	for _, informer := range informers {
-		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { o.notify() },
-			UpdateFunc: func(_, _ any) { o.notify() },
-			DeleteFunc: func(any) { o.notify() },
-		})
+	for i, informer := range informers {
+		source := &o.troubles[1+i]
+		works := func(any) {
+			source.Store(nil)
+			o.notify()
+		}
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: works, DeleteFunc: works, UpdateFunc: func(before, after any) {
+			// A list that precedes a watch that fails again and again has the same objects.
+			if before.(metav1.Object).GetResourceVersion() != after.(metav1.Object).GetResourceVersion() {
+				source.Store(nil)
+			}
+			o.notify()
+		}})
 		// The reflector reconnects by itself; its log would mix with the output.
-		onError := func(_ context.Context, _ *cache.Reflector, err error) { o.noteTrouble(err) }
+		onError := func(_ context.Context, _ *cache.Reflector, err error) { o.noteTrouble(source, err) }
 		if err := errors.Join(err, informer.SetWatchErrorHandlerWithContext(onError), informer.SetTransform(forgetUnused)); err != nil {
 			return err
 		}
@@ -135,13 +142,13 @@ func (o *observer) start(ctx context.Context, informers []cache.SharedIndexInfor
 	return nil
 }
 
-// noteTrouble notes that a watch has failed. Watches also end without a failure, and are then
+// noteTrouble notes that a watch or a probe has failed. Watches also end without a failure, and are then
 // continued, or restarted if they are too old.
-func (o *observer) noteTrouble(err error) {
+func (o *observer) noteTrouble(source *atomic.Pointer[trouble], err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
-	o.trouble.Store(&trouble{at: o.clock.Now(), err: err})
+	source.Store(&trouble{at: o.clock.Now(), err: err})
 	o.notify()
 }
 
@@ -160,9 +167,10 @@ func (o *observer) probe(ctx context.Context, now time.Time) {
 		limited, cancel := context.WithTimeout(ctx, probeInterval)
 		defer cancel()
 		if err := o.listOne(limited); err != nil && ctx.Err() == nil {
-			o.noteTrouble(err)
+			o.noteTrouble(&o.troubles[0], err)
 			return
 		}
+		o.troubles[0].Store(nil)
 		o.readSilence(limited, now)
 	}()
 }
@@ -198,7 +206,12 @@ type trouble struct {
 // troubleText says that the view may be outdated. Attempts follow each other within a minute, so
 // an older failure is over.
 func (o *observer) troubleText(now time.Time) string {
-	last := o.trouble.Load()
+	var last *trouble
+	for i := range o.troubles {
+		if t := o.troubles[i].Load(); t != nil && (last == nil || t.at.After(last.at)) {
+			last = t
+		}
+	}
 	if last == nil || now.Sub(last.at) > time.Minute {
 		return ""
 	}

@@ -151,7 +151,7 @@ func TestTroubleText(t *testing.T) {
 	} {
 		o := &observer{clock: testingclock.NewFakePassiveClock(testNow), changed: make(chan struct{}, 1)}
 		if tc.err != nil {
-			o.noteTrouble(tc.err)
+			o.noteTrouble(&o.troubles[0], tc.err)
 		}
 		if got := o.troubleText(testNow.Add(tc.after)); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
