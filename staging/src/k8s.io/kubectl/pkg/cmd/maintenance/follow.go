@@ -369,21 +369,17 @@ var stopReasons = sets.New(
 // to intervene; empty if none waits. That it is halted is said elsewhere.
 func (v *view) admissionText(now time.Time) (text string, isStopped bool) {
 	r := v.Rollout
-	waitsFor := func(is func(reason coordinationv1alpha1.NodeMaintenanceWaitReason) bool) bool {
-		return slices.ContainsFunc(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool { return is(wait.Reason) })
-	}
-	isOther := func(reason coordinationv1alpha1.NodeMaintenanceWaitReason) bool {
-		return reason != coordinationv1alpha1.NodeMaintenanceWaitHalted
-	}
 	switch {
 	case r == nil || v.Stage != coordinationv1alpha1.NodeMaintenanceStageDrain || isEnded(v) || r.counted && r.WaitingNodes == 0:
 		return "", false
 	case r.Paused:
 		return v.pausedText(), true
-	case !waitsFor(isOther):
+	case !slices.ContainsFunc(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool { return !isHaltedWait(wait) }):
 		return "", false
 	}
-	isStopped = waitsFor(stopReasons.Has) || slices.ContainsFunc(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool { return maintenance.IsNeverOpen(&wait) })
+	isStopped = slices.ContainsFunc(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool {
+		return stopReasons.Has(wait.Reason) || maintenance.IsNeverOpen(&wait)
+	})
 	return "waiting: " + waitsText(v, now), isStopped
 }
 

@@ -315,8 +315,16 @@ func phaseText(v *view, node *nodeView, now time.Time) string {
 
 // rolloutChanges returns lines for the changes of a rollout as a whole.
 func rolloutChanges(old, v *view, now time.Time) []string {
-	if v.Rollout == nil || !v.observed {
+	if v.Rollout == nil {
 		return nil
+	}
+	var halts []string
+	if v.isHalted() && !old.isHalted() {
+		halts = append(halts, plaintext.Line("blocked: "+v.haltedText()))
+	}
+	halts = appendIf(halts, !v.isHalted() && old.isHalted(), "resolved: no longer halted")
+	if !v.observed {
+		return halts
 	}
 	before, r, known := &rolloutView{}, v.Rollout, old.Rollout != nil && old.observed
 	if known {
@@ -325,10 +333,7 @@ func rolloutChanges(old, v *view, now time.Time) []string {
 	lines := appendIf(nil, !known, r.countsText())
 	lines = appendIf(lines, r.Paused && !before.Paused, v.pausedText())
 	lines = appendIf(lines, !r.Paused && before.Paused, "resumed")
-	if v.isHalted() && !old.isHalted() {
-		lines = append(lines, "blocked: "+v.haltedText())
-	}
-	lines = appendIf(lines, !v.isHalted() && old.isHalted(), "resolved: no longer halted")
+	lines = append(lines, halts...)
 	waits := waitsText(v, now)
 	lines = appendIf(lines, waits != "" && !slices.Equal(waitCauses(before), waitCauses(r)) && !r.Paused, "waiting: "+waits)
 	return plaintext.Lines(lines)

@@ -290,6 +290,44 @@ func TestRolloutLinesOfOldNews(t *testing.T) {
 	}
 }
 
+// TestRolloutLinesOfTwoWatches verifies that what the maintenance says of its nodes waits until these say so too: each
+// has a watch of its own. After a resume, the controller may write what nodes wait for a moment later.
+func TestRolloutLinesOfTwoWatches(t *testing.T) {
+	m := newMaintenance("kernel", drain, "node-1", "node-2").started(0).rollingOut(twoAtATime(rebooted)).counting(1, 1, 0)
+	failed := func(m maintenanceStory) maintenanceStory {
+		return maintenanceStory{m.DeepCopy()}.counting(1, 1, 0, "node-1").halted().waitingFor(1, coordinationv1alpha1.NodeMaintenanceWaitHalted, "", nil)
+	}
+	inTime, late := admittedNode(m, "node-1", phaseDrained, time.Minute), admittedNode(m, "node-1", phaseFailed, 0)
+	inTime.UID, late.UID = "uid-of-node-1", "uid-of-node-1"
+	resumed := failed(m)
+	resumed.Spec.Rollout.AcknowledgedNodeUIDs = append(resumed.Spec.Rollout.AcknowledgedNodeUIDs, late.UID)
+	unseen := maintenanceStory{resumed.DeepCopy()}
+	unseen.Generation++
+	notHalted := maintenanceStory{resumed.DeepCopy()}
+	notHalted.Generation, notHalted.Status.ObservedGeneration = 2, 2
+	notHalted.Status.Conditions = nil
+	const halted = "blocked: halted, because node-1 did not come back in time, and maxFailedNodes is 0: repair it, or go on without it: kubectl maintenance resume kernel"
+	const waiting = "waiting: 1 because more nodes have failed than spec.rollout.maxFailedNodes"
+	r := &reporter{}
+	for _, step := range []struct {
+		name  string
+		story maintenanceStory
+		node  *corev1.Node
+		want  []string
+	}{
+		{"drained", m, inTime, []string{"stage Drain, 2 nodes", "0 done, 1 in progress (1 drained), 1 waiting", "node-1: drained"}},
+		{"the maintenance says it first", failed(m), inTime, nil},
+		{"the node says it too", failed(m), late, []string{halted, waiting, "node-1: did not come back in time"}},
+		{"resumed", unseen, late, []string{"resolved: no longer halted"}},
+		{"the controller has acted", notHalted, late, []string{"0 done, 1 in progress (1 failed), 1 waiting"}},
+	} {
+		v := viewsIn(snapshotOf(step.story, step.node, newNode("node-2")))[0]
+		if diff := cmp.Diff(step.want, r.changes(v, testNow)); diff != "" {
+			t.Errorf("%s (-want, +got):\n%s", step.name, diff)
+		}
+	}
+}
+
 // TestDrainedWithDoneNodes verifies that a drain that is limited by budgets shows nodes that were
 // given back as they are, when no pod is left on the others.
 func TestDrainedWithDoneNodes(t *testing.T) {

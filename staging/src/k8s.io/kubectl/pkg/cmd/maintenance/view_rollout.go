@@ -116,6 +116,11 @@ func isHalted(nm *coordinationv1alpha1.NodeMaintenance) bool {
 	return nm.Spec.Rollout != nil && meta.IsStatusConditionTrue(nm.Status.Conditions, string(coordinationv1alpha1.NodeMaintenanceConditionHalted))
 }
 
+// isHaltedWait reports whether nodes wait because the maintenance is halted.
+func isHaltedWait(wait coordinationv1alpha1.NodeMaintenanceWait) bool {
+	return wait.Reason == coordinationv1alpha1.NodeMaintenanceWaitHalted
+}
+
 // addPhases sets how far each node is. Numbers that follow from the nodes replace those of the
 // status, which may be older.
 func (v *view) addPhases(nm *coordinationv1alpha1.NodeMaintenance, nodes []*corev1.Node) {
@@ -161,6 +166,8 @@ func (v *view) addPhases(nm *coordinationv1alpha1.NodeMaintenance, nodes []*core
 	}
 	r.WaitingNodes, r.DoneNodes, r.FailedNodes = r.phases[phaseWaiting], r.phases[phaseDone], r.phases[phaseFailed]
 	r.AdmittedNodes = len(nodes) - r.WaitingNodes - r.DoneNodes
+	// The maintenance may say it before the nodes, and after somebody has acknowledged their failure.
+	r.Halted = r.halting.halt(nm)
 	v.DrainedNodes += r.DoneNodes - r.SkippedNodes
 }
 

@@ -275,6 +275,9 @@ func viewOf(nm *coordinationv1alpha1.NodeMaintenance, s *snapshot) *view {
 		v.addNodes(nodes, s)
 		v.addPhases(nm, nodes)
 	}
+	if r := v.Rollout; r != nil && !r.Halted {
+		r.WaitingFor = filtered(r.WaitingFor, func(wait coordinationv1alpha1.NodeMaintenanceWait) bool { return !isHaltedWait(wait) })
+	}
 	v.addBlockers(nm)
 	if v.Outcome == outcomeDrained && (len(v.Nodes) == 0 || int32(len(v.Nodes)) == nm.Status.SelectedNodes) {
 		v.settle()
