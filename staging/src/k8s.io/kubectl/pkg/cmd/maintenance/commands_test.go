@@ -239,6 +239,19 @@ func TestStartOfEndedOne(t *testing.T) {
 	}
 }
 
+// TestStartOfOneThatIsBeingDeleted does not ask to delete it: what its deletion waits for is named.
+func TestStartOfOneThatIsBeingDeleted(t *testing.T) {
+	old := newMaintenance("old", drain, "node-1").deletedNow()
+	old.Finalizers = append(old.Finalizers, "example.com/backup")
+	s := newServer(t, newNode("node-1"), old)
+	s.run(t, "start", "node-1", "--name=old")
+	const want = `error: NodeMaintenance "old" is being deleted already, and exists until its finalizers are removed (nodemaintenance.k8s.io/maintenance-completion, example.com/backup): ` +
+		`choose another name, or wait for that: kubectl wait --for=delete nm/old`
+	if s.failure != want {
+		t.Errorf("%q, want %q", s.failure, want)
+	}
+}
+
 // TestMoveAfterConflict verifies that a retry decides again: another user has completed it.
 func TestMoveAfterConflict(t *testing.T) {
 	s := newServer(t, newMaintenance("old", cordon, "node-1"))

@@ -270,7 +270,11 @@ func hasMaintenance(ctx context.Context, client kubernetes.Interface, name strin
 // nameTaken says what to do about a name that another maintenance has. One that has ended keeps it until it is deleted.
 func nameTaken(ctx context.Context, client kubernetes.Interface, name string) error {
 	taken, err := client.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
-	if err == nil && (taken.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete || taken.DeletionTimestamp != nil) {
+	switch {
+	case err == nil && taken.DeletionTimestamp != nil:
+		return fmt.Errorf("NodeMaintenance %q is being deleted already, and exists until its finalizers are removed (%s): choose another name, or wait for that: kubectl wait --for=delete nm/%s",
+			name, strings.Join(taken.Finalizers, ", "), name)
+	case err == nil && taken.Spec.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete:
 		return fmt.Errorf("NodeMaintenance %q already exists, and has ended: choose another name, or delete it first: kubectl delete nm %s", name, name)
 	}
 	return fmt.Errorf("NodeMaintenance %q already exists: choose another name, or move that one to a later stage with \"kubectl maintenance start --name=%s\" and no nodes", name, name)
