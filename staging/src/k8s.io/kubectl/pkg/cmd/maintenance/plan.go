@@ -34,6 +34,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/component-helpers/plaintext"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
@@ -256,9 +257,13 @@ func (o *planOptions) readManifest() (*coordinationv1alpha1.NodeMaintenance, err
 	if err != nil {
 		return nil, fmt.Errorf("--filename: %w", err)
 	}
-	// First, because the NodeMaintenances of other projects have other fields.
+	// First, because other objects, and the NodeMaintenances of other projects, have other fields.
 	var found metav1.TypeMeta
-	if version := coordinationv1alpha1.SchemeGroupVersion.String(); yaml.Unmarshal(data, &found) == nil && found.Kind == "NodeMaintenance" && found.APIVersion != version {
+	switch version := coordinationv1alpha1.SchemeGroupVersion.String(); {
+	case yaml.Unmarshal(data, &found) != nil || found.Kind == "":
+	case found.Kind != "NodeMaintenance":
+		return nil, fmt.Errorf("--filename=%s: is a %s of %q, and not a NodeMaintenance of %s", name, plaintext.Line(found.Kind), found.APIVersion, version)
+	case found.APIVersion != version:
 		return nil, fmt.Errorf("--filename=%s: is a NodeMaintenance of %q, and not of %s: convert it with \"kubectl maintenance convert -f %s\"", name, found.APIVersion, version, name)
 	}
 	nm := &coordinationv1alpha1.NodeMaintenance{}

@@ -405,7 +405,9 @@ spec:
 		{name: "nodes and a selector", args: []string{"node-1", "-l", "a=b"}, failure: "exactly one of"},
 		{name: "a maintenance and a drain plan", args: []string{"--maintenance=rack-8", "--drain-plan-file", drainPlan}, failure: "has its own drain plan"},
 		{name: "no such maintenance", args: []string{"--maintenance=none"}, failure: `reading NodeMaintenance "none"`},
-		{name: "no maintenance in the file", args: []string{"-f", file("pod.yaml", "kind: Pod\n")}, failure: "not a NodeMaintenance with a spec.nodeSelector"},
+		{name: "no maintenance in the file", args: []string{"-f", file("pod.yaml", "kind: Pod\n")}, failure: "pod.yaml: is a Pod of \"\", and not a NodeMaintenance of coordination.k8s.io/v1alpha1"},
+		{name: "another object in the file", args: []string{"-f", file("deployment.yaml", "{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}")}, failure: "deployment.yaml: is a Deployment of \"apps/v1\", and not a NodeMaintenance of coordination.k8s.io/v1alpha1"},
+		{name: "no object in the file", args: []string{"-f", file("empty.yaml", "{}")}, failure: "empty.yaml: not a NodeMaintenance with a spec.nodeSelector"},
 		{name: "a file that does not exist", args: []string{"-f", "/nowhere"}, failure: "--filename: open /nowhere"},
 		{name: "an unknown format", args: []string{"node-1", "-o", "xml"}, failure: `--output="xml": must be one of [json yaml wide]`},
 	} {
