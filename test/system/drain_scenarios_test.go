@@ -171,7 +171,7 @@ func newScenarios() []scenario {
 func endedScenarios() []scenario {
 	pods := []*v1.Pod{managed("waiting", coordinationv1alpha1.EvictionInterceptorDeployment)}
 	const (
-		stays        = `pods/"waiting" -n "drain" stays: its eviction is withdrawn`
+		stays        = `pods/"waiting" -n "drain" stays, unless somebody calls pods/eviction for it again: its eviction is withdrawn`
 		withdrawCall = "patch /apis/coordination.k8s.io/v1alpha1/namespaces/drain/evictionrequests/UID"
 	)
 	ended := func(code int, requesters []string, messages ...string) *expected {

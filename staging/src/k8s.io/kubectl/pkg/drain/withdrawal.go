@@ -203,6 +203,9 @@ func (r *Requests) withdraw() {
 	}
 }
 
+// stays is what becomes of a pod whose eviction nobody requests. Another drain of its node calls every few seconds.
+const stays = "stays, unless somebody calls pods/eviction for it again: "
+
 // withdrawOne withdraws one request, and returns what becomes of the pod.
 func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, open openRequest) string {
 	request, err := r.remove(ctx, pod.Namespace, open)
@@ -215,7 +218,7 @@ func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, op
 	case podErr == nil && current.DeletionTimestamp != nil:
 		return "leaves all the same: it terminates already"
 	case apierrors.IsNotFound(err):
-		return "stays: its eviction is not requested any more"
+		return stays + "its eviction is not requested any more"
 	case err != nil:
 		return fmt.Sprintf("may leave all the same: its eviction cannot be withdrawn: %v. To cancel it, uncordon the node, or, for all who request it: kubectl -n %s delete evictionrequest %s",
 			err, pod.Namespace, open.name)
@@ -229,7 +232,7 @@ func (r *Requests) withdrawOne(ctx context.Context, pod types.NamespacedName, op
 	if meta.IsStatusConditionTrue(request.Status.Conditions, string(coordinationv1alpha1.EvictionRequestConditionEvicted)) {
 		return "leaves all the same: it is evicted already"
 	}
-	return "stays: its eviction is withdrawn"
+	return stays + "its eviction is withdrawn"
 }
 
 // remove removes the requester that stands for all callers of pods/eviction from this request, and from

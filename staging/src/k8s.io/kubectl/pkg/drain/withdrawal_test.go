@@ -138,10 +138,10 @@ func TestInterrupt(t *testing.T) {
 		want        string
 		wantRequest string
 	}{
-		"it waits": {want: "stays: its eviction is withdrawn", wantRequest: kept},
+		"it waits": {want: "stays, unless somebody calls pods/eviction for it again: its eviction is withdrawn", wantRequest: kept},
 		"a budget refuses it now": {
 			answers: []error{apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)},
-			want:    "stays: its eviction is withdrawn", wantRequest: kept,
+			want:    "stays, unless somebody calls pods/eviction for it again: its eviction is withdrawn", wantRequest: kept,
 		},
 		"it is evicted":               {answers: []error{nil}, wantRequest: untouched},
 		"it is gone, says the answer": {answers: []error{apierrors.NewNotFound(corev1.Resource("pods"), "pod")}, wantRequest: untouched},
@@ -187,7 +187,7 @@ func TestInterrupt(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			want: "stays: its eviction is not requested any more",
+			want: "stays, unless somebody calls pods/eviction for it again: its eviction is not requested any more",
 		},
 		"its request was replaced": {
 			prepare: func(t *testing.T, s *server, pod *corev1.Pod) {
@@ -296,7 +296,7 @@ func TestInterruptDuringEvictions(t *testing.T) {
 			t.Errorf("it took %v, want %v", took, answerTimeout)
 		}
 		if diff := cmp.Diff([]string{
-			"withdrawing evictions that wait for interceptors: 1", `pods/"slow" -n "default" stays: its eviction is withdrawn`,
+			"withdrawing evictions that wait for interceptors: 1", `pods/"slow" -n "default" stays, unless somebody calls pods/eviction for it again: its eviction is withdrawn`,
 			`pods/"hanging" -n "default" may leave: the server has not answered its eviction yet. To see whether that is requested: kubectl -n default get evictionrequest hanging-uid`,
 		}, s.lines()); diff != "" {
 			t.Errorf("unexpected lines (-want +got):\n%s", diff)
