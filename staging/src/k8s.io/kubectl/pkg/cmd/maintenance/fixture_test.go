@@ -379,6 +379,9 @@ func newServer(t *testing.T, stories ...any) *server {
 		if created.Name == "" {
 			created.Name = created.GenerateName + "x7k2p"
 		}
+		if len(action.(clienttesting.CreateActionImpl).CreateOptions.DryRun) > 0 {
+			return true, created, nil
+		}
 		created.UID, created.Generation = types.UID("uid-of-"+created.Name), 1
 		if len(published.requests) > 0 {
 			// The controller acts immediately.
@@ -464,10 +467,13 @@ func (s *server) mustRun(t *testing.T, args ...string) string {
 	return out
 }
 
-// writes returns the verbs and resources of all requests that are not reads.
+// writes returns the verbs and resources of all requests that are not reads, nor create something in a dry run.
 func (s *server) writes() []string {
 	var writes []string
 	for _, action := range s.Actions() {
+		if create, ok := action.(clienttesting.CreateActionImpl); ok && len(create.CreateOptions.DryRun) > 0 {
+			continue
+		}
 		switch action.GetVerb() {
 		case "get", "list", "watch":
 		default:

@@ -22,15 +22,15 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/node/maintenance"
@@ -39,6 +39,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/i18n"
 	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -67,7 +68,9 @@ var (
 		surges, if its template, its claims, its volumes or its topology spread constraints let none start
 		while it runs.
 
-		The command only reads from the server.`))
+		The command only reads from the server. It asks the server by a dry run whether that accepts the
+		manifest in a file; without the permission to create it, or to patch it if it exists, it warns
+		that nothing has checked it.`))
 
 	planExample = templates.Examples(i18n.T(`
 		# Show what a drain of node "foo" would do
@@ -201,7 +204,7 @@ func (o *planOptions) target(ctx context.Context, client kubernetes.Interface) (
 	case o.maintenance != "":
 		return getMaintenance(ctx, client, o.maintenance)
 	case o.filename != "":
-		return o.readManifest()
+		return o.readManifest(ctx, client)
 	case o.selector != "":
 		nm.Spec.NodeSelector, err = nodeselection.ByLabels(o.selector)
 	default:
@@ -251,7 +254,7 @@ func (o *planOptions) warnOfPriorities(unset []int) {
 	}
 }
 
-func (o *planOptions) readManifest() (*coordinationv1alpha1.NodeMaintenance, error) {
+func (o *planOptions) readManifest(ctx context.Context, client kubernetes.Interface) (*coordinationv1alpha1.NodeMaintenance, error) {
 	name := o.filename
 	data, err := readFile(name, o.In)
 	if err != nil {
@@ -273,31 +276,40 @@ func (o *planOptions) readManifest() (*coordinationv1alpha1.NodeMaintenance, err
 	if nm.Kind != "NodeMaintenance" || nm.Spec.NodeSelector == nil {
 		return nil, fmt.Errorf("--filename=%s: not a NodeMaintenance with a spec.nodeSelector", name)
 	}
-	if err := validateRollout(nm.Spec.Rollout); err != nil {
-		return nil, fmt.Errorf("--filename=%s: %w", name, err)
-	}
 	_, unset, err := parseDrainPlan(data)
 	if err != nil {
 		return nil, fmt.Errorf("--filename=%s: %w", name, err)
 	}
 	o.warnOfPriorities(unset)
-	return nm, nil
+	return nm, o.check(ctx, client, nm, data)
 }
 
-// validateRollout refuses a rollout that the server would refuse, and of which a plan would show that it
-// drains nothing.
-func validateRollout(rollout *coordinationv1alpha1.NodeMaintenanceRollout) error {
-	if rollout == nil || rollout.MaxConcurrent == nil {
-		return nil
+// check asks the server by a dry run whether it accepts the manifest, as a new object or as a change of the stored one,
+// if the user may write that.
+func (o *planOptions) check(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance, manifest []byte) error {
+	verb, dryRun := "create", []string{metav1.DryRunAll}
+	_, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, nm, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dryRun})
+	if apierrors.IsAlreadyExists(err) {
+		verb = "patch"
+		_, err = client.CoordinationV1alpha1().NodeMaintenances().Patch(ctx, nm.Name, types.ApplyPatchType, manifest, metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true), DryRun: dryRun})
 	}
-	value := rollout.MaxConcurrent.String()
-	if rollout.MaxConcurrent.Type == intstr.String {
-		value = strconv.Quote(value)
-	}
-	if valid, err := parseMaxConcurrent(rollout.MaxConcurrent.String()); err != nil || valid.Type != rollout.MaxConcurrent.Type {
-		return fmt.Errorf("spec.rollout.maxConcurrent: %s: %s; only a percentage has quotes", value, validMaxConcurrent)
+	switch {
+	case err == nil:
+	case !apierrors.IsForbidden(err) || mayWrite(ctx, client, verb):
+		return fmt.Errorf("--filename=%s: the server does not accept it: %w", o.filename, err)
+	default:
+		fmt.Fprintf(o.ErrOut, "Warning: the server was not asked whether it accepts the manifest: %v\n", err)
 	}
 	return nil
+}
+
+// mayWrite reports whether the user may write maintenances by this verb, as far as the server says that: otherwise,
+// it is the admission that forbids it.
+func mayWrite(ctx context.Context, client kubernetes.Interface, verb string) bool {
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: coordinationv1alpha1.GroupName, Resource: resource},
+	}}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed
 }
 
 // read reads everything that a plan shows. A plan needs the permission to list nodes and pods.

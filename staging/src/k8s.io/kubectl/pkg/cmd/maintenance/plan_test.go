@@ -18,6 +18,7 @@ package maintenance
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,12 +28,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubectl/pkg/cmd/maintenance/nodeselection"
@@ -482,19 +488,74 @@ func TestPlanOfAnotherProject(t *testing.T) {
 	contains(t, s.failure, `--filename=-: is a NodeMaintenance of "nodemaintenance.medik8s.io/v1beta1", and not of coordination.k8s.io/v1alpha1: convert it with "kubectl maintenance convert -f -"`)
 }
 
-// What the server would refuse is no plan that drains nothing.
-func TestPlanOfMaxConcurrent(t *testing.T) {
-	for value, valid := range map[string]bool{"2": true, `"10%"`: true, `"100%"`: true, `"10"`: false, "0": false, "-1": false, `"0%"`: false, `"101%"`: false, `"all"`: false} {
+// TestPlanAsksTheServer verifies that a manifest is checked by the server, which stores nothing.
+func TestPlanAsksTheServer(t *testing.T) {
+	const manifest = `{apiVersion: coordination.k8s.io/v1alpha1, kind: NodeMaintenance, metadata: {name: next},
+		spec: {stage: drain, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}}}`
+	gr := coordinationv1alpha1.Resource(resource)
+	kind := coordinationv1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance").GroupKind()
+	invalid := apierrors.NewInvalid(kind, "next", field.ErrorList{field.NotSupported(field.NewPath("spec", "stage"), "drain", []string{"Drain"})})
+	immutable := apierrors.NewInvalid(kind, "next", field.ErrorList{field.Forbidden(field.NewPath("spec", "drainPlan"), "is immutable")})
+	forbidden := apierrors.NewForbidden(gr, "next", errors.New("no permission"))
+	exists := apierrors.NewAlreadyExists(gr, "next")
+	for _, tc := range []struct {
+		name          string
+		create, patch error
+		allowed       bool
+		failure       string
+		warning       string
+		asked         []string
+	}{
+		{name: "accepted", asked: []string{"create"}},
+		{name: "refused", create: invalid, failure: `--filename=-: the server does not accept it: NodeMaintenance.coordination.k8s.io "next" is invalid: spec.stage: Unsupported value: "drain"`, asked: []string{"create"}},
+		{name: "exists", create: exists, asked: []string{"create", "patch"}},
+		{name: "exists, and the change is refused", create: exists, patch: immutable, failure: "spec.drainPlan: Forbidden: is immutable", asked: []string{"create", "patch"}},
+		{name: "no right to create", create: forbidden, warning: "Warning: the server was not asked whether it accepts the manifest: nodemaintenances.coordination.k8s.io \"next\" is forbidden: no permission\n", asked: []string{"create"}},
+		{name: "exists, and no right to change it", create: exists, patch: forbidden, warning: "Warning: the server was not asked whether", asked: []string{"create", "patch"}},
+		{name: "refused by admission", create: forbidden, allowed: true, failure: "the server does not accept it: ", asked: []string{"create"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, newNode("node-1"))
+			s.environment.In = strings.NewReader(manifest)
+			var asked []string
+			answer := func(err error, dryRun func(clienttesting.Action) []string) clienttesting.ReactionFunc {
+				return func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if asked = append(asked, action.GetVerb()); !slices.Equal(dryRun(action), []string{metav1.DryRunAll}) {
+						t.Errorf("%s is no dry run", action.GetVerb())
+					}
+					return true, &coordinationv1alpha1.NodeMaintenance{}, err
+				}
+			}
+			s.PrependReactor("create", resource, answer(tc.create, func(a clienttesting.Action) []string { return a.(clienttesting.CreateActionImpl).CreateOptions.DryRun }))
+			s.PrependReactor("patch", resource, answer(tc.patch, func(a clienttesting.Action) []string { return a.(clienttesting.PatchActionImpl).PatchOptions.DryRun }))
+			s.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
+			})
+			out := s.run(t, "plan", "-f", "-")
+			if want := min(len(tc.failure), 1); s.code != want || want == 0 && !strings.Contains(out, "node-1: ") {
+				t.Errorf("exit code %d: %s%s", s.code, out, s.failure)
+			}
+			contains(t, s.failure, tc.failure)
+			contains(t, s.errOut.String(), tc.warning)
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("requests (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlanOfUncheckedMaxConcurrent verifies that a value that nothing has refused, because the server was not asked, is
+// at least warned of.
+func TestPlanOfUncheckedMaxConcurrent(t *testing.T) {
+	for _, value := range []string{`"10"`, "0", "-1", `"0%"`, `"101%"`, `"all"`} {
 		s := newServer(t, newNode("node-1"))
+		s.PrependReactor("create", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(coordinationv1alpha1.Resource(resource), "next", errors.New("no permission"))
+		})
 		s.environment.In = strings.NewReader(`{apiVersion: coordination.k8s.io/v1alpha1, kind: NodeMaintenance, metadata: {name: next},
 			spec: {stage: Drain, rollout: {maxConcurrent: ` + value + `}, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}]}}}`)
 		s.run(t, "plan", "-f", "-")
-		if valid != (s.code == 0) {
-			t.Errorf("%s: exit code %d: %s", value, s.code, s.failure)
-		}
-		if !valid {
-			contains(t, s.failure, "--filename=-: spec.rollout.maxConcurrent: "+value+": must be a number of nodes, at least 1, or a percentage of them from 1% to 100%; only a percentage has quotes")
-		}
+		contains(t, s.errOut.String(), "Warning: the server was not asked whether it accepts the manifest: ")
 	}
 }
 
