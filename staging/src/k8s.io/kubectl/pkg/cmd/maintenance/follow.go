@@ -220,14 +220,12 @@ func (f *follower) findLost(before, v *view) {
 			f.fewer[v.Name] += max(0, before.SelectedNodes-v.SelectedNodes-max(0, before.givenBack()-v.givenBack()))
 		}
 	}
-	v.fewer = f.fewer[v.Name]
 	for _, name := range sortedNames(lost) {
-		switch {
-		case !lost[name]:
-			v.lost = append(v.lost, name)
-		case slices.Contains(namesOf(f.nodes), name):
-			v.lostDrained = append(v.lostDrained, name)
-		}
+		v.lost = appendIf(v.lost, !lost[name], name+" (undrained)")
+		v.lost = appendIf(v.lost, lost[name] && slices.Contains(namesOf(f.nodes), name), name)
+	}
+	if fewer := f.fewer[v.Name]; fewer > 0 {
+		v.lost = []string{counted(fewer, "node", "nodes") + " (to see which, the permission to list nodes is needed)"}
 	}
 }
 

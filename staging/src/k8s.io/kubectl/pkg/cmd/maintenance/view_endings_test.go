@@ -572,8 +572,8 @@ func TestEndingsOfLostNodes(t *testing.T) {
 	}
 	waiting, done := inPool(newNode("node-1")), inPool(admittedNode(rollout(2), "node-2", phaseDone, time.Minute))
 	doneToo := inPool(admittedNode(rollout(2), "node-1", phaseDone, time.Minute))
-	const failure = "error: NodeMaintenance rack has not drained node-1, which it no longer selects: released undrained. To drain such nodes: kubectl maintenance start NODE..."
-	const released = "error: NodeMaintenance rack no longer selects node-2, which was drained: released, and may run pods again. To drain such nodes: kubectl maintenance start NODE..."
+	const failure = "error: NodeMaintenance rack no longer selects node-1 (undrained): released, and may run pods. To drain such nodes: kubectl maintenance start NODE..."
+	const released = "error: NodeMaintenance rack no longer selects node-2: released, and may run pods. To drain such nodes: kubectl maintenance start NODE..."
 	removeDrained := func(t *testing.T, s *server) {
 		if err := s.Tracker().Delete(nodes, "", "node-2"); err != nil {
 			t.Error(err)
@@ -632,7 +632,7 @@ func TestEndingsOfLostNodes(t *testing.T) {
 // TestEndingsOfUnreadableNodes verifies that a wait of a user who may not list nodes fails too if the maintenance has
 // released one, which only its count says, and that it says that nodes are not shown.
 func TestEndingsOfUnreadableNodes(t *testing.T) {
-	const failure = "error: NodeMaintenance rack selects fewer nodes than before: some are released (1), and may run pods. Which, the permission to list nodes is needed to see"
+	const failure = "error: NodeMaintenance rack no longer selects 1 node (to see which, the permission to list nodes is needed): released, and may run pods. To drain such nodes: kubectl maintenance start NODE..."
 	rack := func(selected int32) maintenanceStory {
 		m := newMaintenance("rack", drain, "node-1", "node-2").started(time.Minute)
 		m.Status.SelectedNodes = selected

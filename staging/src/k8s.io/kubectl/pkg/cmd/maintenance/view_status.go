@@ -86,11 +86,8 @@ type view struct {
 	changed time.Time
 	// wasDrained reports whether no pod was left when a completed maintenance was drained.
 	wasDrained bool
-	// lost are the nodes that it does not select any more and had not drained, as far as the command has seen, and
-	// lostDrained those that it had.
-	lost, lostDrained []string
-	// fewer is how many nodes it does not select any more, if the user may not list nodes.
-	fewer int
+	// lost says which nodes it does not select any more, as far as the command has seen.
+	lost []string
 	// countedNodes is how many nodes the controller has counted.
 	countedNodes int
 	// counted reports whether the controller has counted pods in this stage. Until then, their
@@ -575,20 +572,10 @@ func undrainedReason(v *view, selector *corev1.NodeSelector) string {
 
 // lostReason names the nodes that were released before the end: their pods may run. Empty if there are none.
 func (v *view) lostReason() string {
-	var reasons []string
-	if len(v.lost) > 0 {
-		reasons = append(reasons, "has not drained "+listFirst(v.lost, maxHeldNodes)+", which it no longer selects: released undrained")
-	}
-	if len(v.lostDrained) > 0 {
-		reasons = append(reasons, "no longer selects "+listFirst(v.lostDrained, maxHeldNodes)+", which was drained: released, and may run pods again")
-	}
-	switch {
-	case v.fewer > 0:
-		return fmt.Sprintf("selects fewer nodes than before: some are released (%d), and may run pods. Which, the permission to list nodes is needed to see", v.fewer)
-	case len(reasons) == 0:
+	if len(v.lost) == 0 {
 		return ""
 	}
-	return strings.Join(reasons, "; it ") + ". To drain such nodes: kubectl maintenance start NODE..."
+	return "no longer selects " + listFirst(v.lost, maxHeldNodes) + ": released, and may run pods. To drain such nodes: kubectl maintenance start NODE..."
 }
 
 // skippedReason names the nodes that were completed before they were drained: their pods run. Empty if there are
