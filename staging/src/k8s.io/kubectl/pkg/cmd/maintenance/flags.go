@@ -185,15 +185,12 @@ func oneOf(flag, text string, values []string) (string, error) {
 	return values[i], nil
 }
 
-// validMaxConcurrent says what spec.rollout.maxConcurrent can be.
-const validMaxConcurrent = "must be a number of nodes, at least 1, or a percentage of them from 1% to 100%"
-
 // parseMaxConcurrent accepts what the server does.
 func parseMaxConcurrent(text string) (*intstr.IntOrString, error) {
 	number, isPercentage := strings.CutSuffix(text, "%")
 	value, err := strconv.ParseInt(number, 10, 32)
 	if err != nil || value < 1 || isPercentage && value > 100 {
-		return nil, fmt.Errorf("--%s=%q: %s", maxConcurrentFlag, text, validMaxConcurrent)
+		return nil, fmt.Errorf("--%s=%q: must be a number of nodes, at least 1, or a percentage of them from 1%% to 100%%", maxConcurrentFlag, text)
 	}
 	if isPercentage {
 		return ptr.To(intstr.FromString(fmt.Sprintf("%d%%", value))), nil

@@ -83,13 +83,13 @@ type follower struct {
 	hadNodes sets.Set[string]
 	// returned is since when a rebooted node is seen Ready, by the clock of this computer: what nodes say is by another one.
 	returned patience
-	// lost are the nodes that a maintenance does not select any more, by its name, and whether they were drained. nodes
-	// are all nodes, and uncounted is since when a drained maintenance selects more than its controller has counted.
-	lost      map[string]map[string]bool
-	nodes     []*corev1.Node
-	uncounted patience
-	// fewer is how many nodes a maintenance does not select any more whose nodes cannot be read.
+	// lost are the nodes that a maintenance does not select any more, by its name, and whether they were drained, fewer
+	// is how many those are that cannot be read, and nodes are all nodes.
+	lost  map[string]map[string]bool
 	fewer map[string]int
+	nodes []*corev1.Node
+	// uncounted is since when a drained maintenance selects more nodes than its controller has counted.
+	uncounted patience
 }
 
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
@@ -210,7 +210,8 @@ func (f *follower) findLost(before, v *view) {
 	if v.Stage != coordinationv1alpha1.NodeMaintenanceStageComplete {
 		selected := nodesByNames(v)
 		for _, node := range before.Nodes {
-			if selected[node.Name] == nil && !node.isGivenBack() {
+			isGivenBack := node.completed || node.Phase == phaseReturning || node.Phase == phaseDone
+			if selected[node.Name] == nil && !isGivenBack {
 				put(&lost, node.Name, node.isFinished())
 			}
 		}

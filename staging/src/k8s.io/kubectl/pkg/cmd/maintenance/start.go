@@ -66,12 +66,8 @@ var (
 		With --wait, blockers are printed as soon as they appear, and the command ends when no pod is
 		left or, with a rollout, when all nodes are released.
 
-		Exit codes: 0 done; with --wait only when all nodes are drained, or done. 1 after an error, and when
-		the maintenance was deleted, replaced or completed, or its selector or the labels of a node were
-		changed, before that.
-		2 when --timeout has passed, 3 when it has passed while pods or nodes were blocked, while no
-		further node is drained until somebody intervenes, as when the rollout is paused, halted or
-		frozen, or while no controller acted, 130 after Ctrl-C. None of them ends the maintenance.`))
+		Exit codes: 0 done; with --wait only when all nodes are drained, or done, and otherwise those of
+		"kubectl maintenance watch". 1 after an error. None of them ends the maintenance.`))
 
 	startExample = templates.Examples(i18n.T(`
 		# Drain node "foo"

@@ -195,11 +195,6 @@ func (n *nodeView) isFinished() bool {
 	return n.Phase != phaseWaiting
 }
 
-// isGivenBack reports whether the node was given back, or is about to, because the work on it is done.
-func (n *nodeView) isGivenBack() bool {
-	return n.completed || n.Phase == phaseReturning || n.Phase == phaseDone
-}
-
 func (n *nodeView) podsLeft() int { return n.PodsPending + n.PodsEvicting }
 
 // blockerView is a blocker that the controller publishes.
