@@ -79,7 +79,7 @@ func (c *Controller) hasCurrentLimits(ctx context.Context, m *coordinationv1alph
 
 // hasStoredLimits reports whether this process knows all budgets that the API server has.
 func (c *Controller) hasStoredLimits(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	stored, err := admissionStore{c}.ListBudgets(ctx)
 	if err != nil {

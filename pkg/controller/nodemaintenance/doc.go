@@ -121,7 +121,7 @@ limitations under the License.
 //   - A maintenance of few nodes does not wait for one of thousands: in each queue of nodes and of requests,
 //     maintenances have equal shares. A node of several is in the share of the one with the fewest nodes.
 //   - A slow admission webhook of a namespace delays only requests in this namespace. Withdrawals of a namespace
-//     go before its new requests. A request that takes longer than 5 seconds is given up and retried, a deletion
+//     go before its new requests. A request that takes longer than 12 seconds is given up and retried, a deletion
 //     after 35; if that repeats, it is the blocker RequestFailed.
 //   - Nothing lists all pods.
 //   - The status of an object is written at most once a second, and only if it has changed; the start of a stage

@@ -313,7 +313,7 @@ func (c *Controller) act(w requestWrite, facts *podFacts, node *v1.Node, specs [
 // given the node back, and others may have requested the eviction of the pod as well, whose interceptors are not to be
 // passed over then. If a node is back that was out of service, it runs pods that their owners would start a second time.
 func (c *Controller) confirmAct(ctx context.Context, act v1.MaintenanceEscalation, pod *podFacts, node *v1.Node, specs []progress.Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	stored, err := c.writer.RequestClient.CoreV1().Nodes().Get(ctx, node.Name, metav1.GetOptions{})
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *Controller) readClaims(ctx context.Context) ([]coordinationv1alpha1.Nod
 	if isCurrent(c.clock.Now(), l.at, liveClaimsAge) {
 		return l.maintenances, l.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	began := c.clock.Now()
 	list, err := c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().List(ctx, metav1.ListOptions{})

@@ -227,7 +227,7 @@ func TestLiveClaims(t *testing.T) {
 		if !broken {
 			return false, nil, nil
 		}
-		f.clock.Step(write.RequestTimeout)
+		f.clock.Step(write.ReadTimeout)
 		return true, nil, apierrors.NewTimeoutError("too slow", 1)
 	})
 	for _, step := range []struct {

@@ -43,7 +43,7 @@ const drainedTimeout = 30 * time.Second
 // confirmEmpty returns an error if the API server has pods on the node that the cache has not. It precedes the condition
 // Drained of the node, for which machines are switched off: the watch of a cache may have been interrupted for minutes.
 func (c *Controller) confirmEmpty(ctx context.Context, node *v1.Node) error {
-	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	selector := fields.OneTermEqualSelector("spec.nodeName", node.Name).String()
 	pods, err := c.writer.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector})

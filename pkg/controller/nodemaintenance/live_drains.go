@@ -108,7 +108,7 @@ func drainOf(node *v1.Node, specs []progress.Spec) string {
 // readDrain returns the targets of the node as the API server has them, and an error unless all these maintenances are
 // there and drain.
 func (c *Controller) readDrain(ctx context.Context, node *v1.Node, specs []progress.Spec) (maintenance.Targets, error) {
-	ctx, cancel := context.WithTimeout(ctx, write.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
 	defer cancel()
 	for i := range specs {
 		o := &specs[i]

@@ -46,7 +46,7 @@ func TestConfirmedDrain(t *testing.T) {
 		if !broken {
 			return false, nil, nil
 		}
-		f.clock.Step(write.RequestTimeout)
+		f.clock.Step(write.ReadTimeout)
 		return true, nil, apierrors.NewTimeoutError("too slow", 1)
 	})
 	anotherOrder, anotherCordon := slices.Clone(specs), slices.Clone(specs)

@@ -65,8 +65,12 @@ const (
 	MaxStatusConflicts = 10
 
 	// RequestTimeout bounds the wait for a webhook, or for the deletion of a canceled request that
-	// prevents a new one. The write is retried later.
-	RequestTimeout = 5 * time.Second
+	// prevents a new one. It is longer than the default time-out of webhooks, after which the API server says which one
+	// does not answer. The write is retried later.
+	RequestTimeout = 12 * time.Second
+
+	// ReadTimeout bounds a read before a write. The write is retried later.
+	ReadTimeout = 5 * time.Second
 )
 
 // The resources that are written, for conflicts and for the versions that caches lack.
