@@ -531,14 +531,15 @@ func TestWatchAfterAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rack := func() maintenanceStory { return newMaintenance("rack", drain, "node-1").started(time.Minute) }
 			s := newServer(t, rack(), drainingNode("node-1", 0, 1, "Draining"))
-			var down, works atomic.Bool
+			var down, works, again atomic.Bool
 			s.PrependWatchReactor(resource, func(clienttesting.Action) (bool, watch.Interface, error) {
+				again.Store(works.Load())
 				return tc.watches && !works.Load(), nil, errors.New("connection refused")
 			})
 			s.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 				return tc.probe && down.Load() && !works.Load(), nil, errors.New("connection refused")
 			})
-			looks, seen := 0, 0
+			looks, seen, watched := 0, 0, 0
 			s.clock.looked = func() {
 				down.Store(true)
 				if looks++; seen == 0 || looks < seen+15 {
@@ -550,11 +551,15 @@ func TestWatchAfterAnOutage(t *testing.T) {
 				}
 				retried := tc.watches && tc.works
 				if seen > 0 && retried && looks%20 == 0 {
+					time.Sleep(10 * time.Millisecond) // The watch is tried again after some seconds, whatever the clock says.
 					m := rack()
 					m.ResourceVersion = strconv.Itoa(looks)
-					s.update(t, m) // The watch is tried again after a second or two.
+					s.update(t, m)
+					if watched == 0 && again.Load() {
+						watched = looks
+					}
 				}
-				if seen > 0 && (looks == seen+300 || !retried && looks == seen+15) || looks == 1000 {
+				if seen > 0 && (watched > 0 && looks == watched+100 || !retried && looks == seen+15) || looks == 100000 {
 					s.end(context.DeadlineExceeded)
 				}
 			}

@@ -87,7 +87,9 @@ type follower struct {
 	// is how many those are that cannot be read, and nodes are all nodes.
 	lost  map[string]map[string]bool
 	fewer map[string]int
-	nodes []*corev1.Node
+	// skipped are the nodes that were seen to be skipped, by maintenance.
+	skipped map[string]sets.Set[string]
+	nodes   []*corev1.Node
 	// uncounted is since when a drained maintenance selects more nodes than its controller has counted.
 	uncounted patience
 }
@@ -95,7 +97,7 @@ type follower struct {
 // follow returns the last views of the maintenances, by name. It returns an error with an exit code
 // of its own if ctx ends first.
 func follow(ctx context.Context, client kubernetes.Interface, maintenances []*coordinationv1alpha1.NodeMaintenance, clock clock.WithTicker, show display, goal goal) (map[string]*view, error) {
-	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]map[string]bool{}, uncounted: patience{}, fewer: map[string]int{}}
+	f := &follower{clock: clock, show: show, goal: goal, uids: map[string]types.UID{}, last: map[string]*view{}, unobserved: patience{}, uncordoned: patience{}, nodeless: patience{}, hadNodes: sets.New[string](), returned: patience{}, lost: map[string]map[string]bool{}, uncounted: patience{}, fewer: map[string]int{}, skipped: map[string]sets.Set[string]{}}
 	for _, nm := range maintenances {
 		f.uids[nm.Name] = nm.UID
 	}
@@ -185,10 +187,7 @@ func (f *follower) remember(views []*view) bool {
 	done := true
 	for _, v := range views {
 		before := ptr.Deref(f.last[v.Name], view{})
-		if v.Rollout != nil && before.Rollout != nil && v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
-			// Which nodes were skipped, they do not say any more.
-			v.Rollout.SkippedNodes, v.Rollout.skipped = before.Rollout.SkippedNodes, before.Rollout.skipped
-		}
+		f.keepSkipped(v)
 		f.findLost(&before, v)
 		f.last[v.Name] = v
 		done = done && f.goal.reached(v)
@@ -199,6 +198,26 @@ func (f *follower) remember(views []*view) bool {
 		}
 	}
 	return done
+}
+
+// keepSkipped keeps the nodes that were skipped when the maintenance is completed: they do not say it any more, maybe even
+// before the maintenance is seen as completed.
+func (f *follower) keepSkipped(v *view) {
+	if f.skipped[v.Name] == nil {
+		f.skipped[v.Name] = sets.New[string]()
+	}
+	skipped := f.skipped[v.Name]
+	for _, node := range v.Nodes {
+		switch {
+		case node.Skipped:
+			skipped.Insert(node.Name)
+		case node.Phase.isUnderWay(), node.Phase == phaseDone:
+			skipped.Delete(node.Name) // It was begun with after all.
+		}
+	}
+	if v.Rollout != nil && v.Stage == coordinationv1alpha1.NodeMaintenanceStageComplete {
+		v.Rollout.SkippedNodes, v.Rollout.skipped = skipped.Len(), sets.List(skipped)
+	}
 }
 
 // findLost finds the nodes that were seen and that the maintenance does not select any more, because their labels have
