@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -285,7 +286,7 @@ func (o *planOptions) readManifest(ctx context.Context, client kubernetes.Interf
 }
 
 // check asks the server by a dry run whether it accepts the manifest, as a new object or as a change of the stored one,
-// if the user may write that.
+// if the user may write that, and no webhook says that it knows no dry runs.
 func (o *planOptions) check(ctx context.Context, client kubernetes.Interface, nm *coordinationv1alpha1.NodeMaintenance, manifest []byte) error {
 	verb, dryRun := "create", []string{metav1.DryRunAll}
 	_, err := client.CoordinationV1alpha1().NodeMaintenances().Create(ctx, nm, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dryRun})
@@ -295,7 +296,7 @@ func (o *planOptions) check(ctx context.Context, client kubernetes.Interface, nm
 	}
 	switch {
 	case err == nil:
-	case !apierrors.IsForbidden(err) || mayWrite(ctx, client, verb):
+	case !strings.Contains(err.Error(), "does not support dry run") && (!apierrors.IsForbidden(err) || mayWrite(ctx, client, verb)):
 		return fmt.Errorf("--filename=%s: the server does not accept it: %w", o.filename, err)
 	default:
 		fmt.Fprintf(o.ErrOut, "Warning: the server was not asked whether it accepts the manifest: %v\n", err)

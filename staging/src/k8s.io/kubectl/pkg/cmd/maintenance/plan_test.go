@@ -498,6 +498,7 @@ func TestPlanAsksTheServer(t *testing.T) {
 	immutable := apierrors.NewInvalid(kind, "next", field.ErrorList{field.Forbidden(field.NewPath("spec", "drainPlan"), "is immutable")})
 	forbidden := apierrors.NewForbidden(gr, "next", errors.New("no permission"))
 	exists := apierrors.NewAlreadyExists(gr, "next")
+	noDryRun := apierrors.NewBadRequest(`admission webhook "a.example.com" does not support dry run`)
 	for _, tc := range []struct {
 		name          string
 		create, patch error
@@ -512,6 +513,7 @@ func TestPlanAsksTheServer(t *testing.T) {
 		{name: "exists, and the change is refused", create: exists, patch: immutable, failure: "spec.drainPlan: Forbidden: is immutable", asked: []string{"create", "patch"}},
 		{name: "no right to create", create: forbidden, warning: "Warning: the server was not asked whether it accepts the manifest: nodemaintenances.coordination.k8s.io \"next\" is forbidden: no permission\n", asked: []string{"create"}},
 		{name: "exists, and no right to change it", create: exists, patch: forbidden, warning: "Warning: the server was not asked whether", asked: []string{"create", "patch"}},
+		{name: "a webhook knows no dry runs", create: noDryRun, warning: "Warning: the server was not asked whether it accepts the manifest: admission webhook", asked: []string{"create"}},
 		{name: "refused by admission", create: forbidden, allowed: true, failure: "the server does not accept it: ", asked: []string{"create"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
