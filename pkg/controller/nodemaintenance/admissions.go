@@ -383,7 +383,7 @@ func (s admissionStore) Admit(ctx context.Context, node *v1.Node, added []v1.Mai
 	return false, nil
 }
 
-// AdmissionFailed records that a node could not be admitted, like CordonFailed. Other nodes do not wait
+// admissionFailed records that a node could not be admitted, like cordonFailed. Other nodes do not wait
 // for it.
 func (c *Controller) admissionFailed(ctx context.Context, node *v1.Node, added []v1.MaintenanceAdmission, err error) {
 	write := write.Admission.Of(node.UID)

@@ -751,7 +751,7 @@ func (f *fixture) failStatus(pod *v1.Pod) {
 	}
 }
 
-// RequestFailed returns the blockers of the maintenance m because of requests that fail.
+// requestFailed returns the blockers of the maintenance m because of requests that fail.
 func (f *fixture) requestFailed() (found []coordinationv1alpha1.DrainBlocker) {
 	f.t.Helper()
 	for _, b := range f.maintenance("m").Status.DrainStatus.Blockers {

@@ -219,7 +219,7 @@ func (c *Controller) leaveCordoned(s *nodeSync, write *cordonWrite, manager stri
 	c.events.LeftCordoned(s.node, manager)
 }
 
-// CordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
+// cordonFailed records that the node cannot be cordoned or uncordoned, which is retried later. It
 // returns errors that say nothing about that: the node has changed or is gone, or the controller
 // stops. The log gets the error once. What the cache does not have yet is no blocker before that has
 // gone on for a while.

@@ -104,7 +104,7 @@ func (c *Controller) pacedStep(m *coordinationv1alpha1.NodeMaintenance) step {
 	return next
 }
 
-// AddFinalizer adds the finalizer, for the first time or again.
+// addFinalizer adds the finalizer, for the first time or again.
 func (c *Controller) addFinalizer(ctx context.Context, m *coordinationv1alpha1.NodeMaintenance) error {
 	err := c.noteFinalizerFailed(ctx, m, c.writer.AddFinalizer(ctx, m))
 	if err == nil && progress.IsEffective(m) && c.pacer.Rewrote(pace.RevertedFinalizer, m.Name, time.Time{}, c.clock.Now()) {

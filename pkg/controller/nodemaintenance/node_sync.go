@@ -183,7 +183,7 @@ func (c *Controller) dropRequests(name string, specs []progress.Spec) (quiet boo
 	return !running
 }
 
-// ForgetNode withdraws the requests for the pods of a node that is gone, and forgets the node.
+// forgetNode withdraws the requests for the pods of a node that is gone, and forgets the node.
 func (c *Controller) forgetNode(name string, facts *nodeFacts) {
 	withdrawals := facts.withdrawals()
 	c.failures.Keep(name, write.KeysOf(write.Withdrawal, withdrawals))
@@ -377,7 +377,7 @@ func (c *Controller) enqueueAfterWrite(node *v1.Node) {
 	c.nodes.AddAfter(node.Name, pace.StaleInterval)
 }
 
-// StatusFailed records that the status of the node could not be written, like CordonFailed. A
+// statusFailed records that the status of the node could not be written, like cordonFailed. A
 // conflict, which means that the decision is outdated, counts once it has happened repeatedly.
 func (c *Controller) statusFailed(ctx context.Context, node *v1.Node, err error) error {
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {
@@ -496,7 +496,7 @@ func (c *Controller) recordDelays(node string, blockers []maintenance.Hold, revi
 	}
 }
 
-// ReleaseBlockers returns what delays the release of the node.
+// releaseBlockers returns what delays the release of the node.
 func (c *Controller) releaseBlockers(s *nodeSync) []maintenance.Hold {
 	var blockers []maintenance.Hold
 	if s.view.Drains() {

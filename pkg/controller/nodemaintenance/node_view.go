@@ -146,7 +146,7 @@ func (f *nodeFacts) countRequests() (pending, active int) {
 	return pending, active
 }
 
-// PodBlockers returns what delays the eviction of pods, and counts those that need an intervention.
+// podBlockers returns what delays the eviction of pods, and counts those that need an intervention.
 func (f *nodeFacts) podBlockers(targets maintenance.Targets) (blockers []maintenance.Hold, blocked int) {
 	for i := range f.pods {
 		pod := &f.pods[i]

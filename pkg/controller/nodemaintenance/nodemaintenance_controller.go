@@ -270,7 +270,7 @@ func newFlowQueue(name string, clock clock.WithTicker, flowOf func(string) strin
 	})
 }
 
-// FlowOf returns in whose flow a node is queued.
+// flowOf returns in whose flow a node is queued.
 func (c *Controller) flowOf(node string) string { return c.progress.FlowOf(node) }
 
 // newRateLimiter returns one without an overall limit: many keys that fail must not delay the first

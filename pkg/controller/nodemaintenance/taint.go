@@ -101,7 +101,7 @@ func (c *Controller) reconcileTaint(ctx context.Context, s *nodeSync) error {
 	return nil
 }
 
-// TaintFailed records that the taint could not be written, like CordonFailed.
+// taintFailed records that the taint could not be written, like cordonFailed.
 func (c *Controller) taintFailed(ctx context.Context, node *v1.Node, err error) error {
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err

@@ -62,7 +62,7 @@ func setRollout(status *coordinationv1alpha1.NodeMaintenanceStatus, m *coordinat
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// WaitingFor lists what nodes wait for, most nodes first.
+// waitingFor lists what nodes wait for, most nodes first.
 func waitingFor(sums *progress.Summary) []coordinationv1alpha1.NodeMaintenanceWait {
 	if sums.Waiting == 0 {
 		return nil // What is known may be older.
