@@ -34,6 +34,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	evictionrequesttools "k8s.io/client-go/tools/evictionrequest"
+	"k8s.io/component-helpers/coordination/evictioninterceptor"
 	"k8s.io/component-helpers/plaintext"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest/metrics"
@@ -43,7 +44,7 @@ import (
 )
 
 // fieldManager is the field manager of this controller's writes.
-const fieldManager = "evictionrequest-controller"
+const fieldManager = evictioninterceptor.ControllerFieldManager
 
 // callTimeout limits each API call. It is longer than the 30 seconds that an admission webhook may
 // take, so that a write that is slow to be admitted succeeds. It is shorter than the 60 seconds

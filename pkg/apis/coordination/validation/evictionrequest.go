@@ -97,9 +97,6 @@ const (
 	finalizerSize, ownerSize = 12, 20
 )
 
-// controllerManager is the manager of what the eviction request controller writes.
-const controllerManager = "evictionrequest-controller"
-
 // validateSize validates what an update makes larger. Both versions are measured alike: when a requester withdraws, what
 // is left of its fields must not count more than before.
 func validateSize(request, oldRequest *coordination.EvictionRequest) field.ErrorList {
@@ -132,7 +129,7 @@ func metadataSize(request *coordination.EvictionRequest, requesters []coordinati
 		switch {
 		case manager == initialManager:
 			size -= min(fields, maxInitialFields)
-		case manager == controllerManager, isReservedManager(manager, requesters):
+		case manager == evictioninterceptor.ControllerFieldManager, isReservedManager(manager, requesters):
 			size -= min(fields, maxReservedFields)
 		}
 	}

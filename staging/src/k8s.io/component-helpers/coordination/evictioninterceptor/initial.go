@@ -67,6 +67,10 @@ func Initialize(status *coordinationv1alpha1.EvictionRequestStatus, targets []st
 // its request would be too large for etcd.
 const MaxLabelsSize = 32 * 1024
 
+// ControllerFieldManager is the field manager of the evictionrequest-controller, whose fields do not count for the limit of
+// the size of a request: it must always be able to withdraw callers of pods/eviction.
+const ControllerFieldManager = "evictionrequest-controller"
+
 // FieldSize is what a label or an annotation counts besides its key and its value: a byte more than the "f:":{}, around
 // the key in managed fields. A client that resets these has the next apply name all fields.
 const FieldSize = 9
