@@ -68,9 +68,10 @@ func (c *Controller) endOfPod(ctx context.Context, t *target, hasBegun bool) (en
 
 // endWithoutPod is endOf if the cache lacks the pod.
 func (c *Controller) endWithoutPod(ctx context.Context, t *target, isOpen, hasBegun bool) (end outcome, wait time.Duration, err error) {
+	wasThere := slices.ContainsFunc(t.evictions, provesPod) || t.past != nil && isCanceled(outcomeOf(t.past))
 	switch {
-	case isOpen, len(t.evictions) > 0 && len(t.wanted) > 0:
-		return c.confirmMissing(ctx, t, slices.ContainsFunc(t.evictions, provesPod), hasBegun)
+	case isOpen, len(t.evictions) > 0 && len(t.wanted) > 0, wasThere && len(t.wanted) > 0:
+		return c.confirmMissing(ctx, t, wasThere, hasBegun)
 	case len(t.evictions) == 0 && slices.ContainsFunc(t.requests, isNotOver):
 		return c.confirmMissing(ctx, t, false, false)
 	}

@@ -646,6 +646,63 @@ func TestGoneWithoutRequest(t *testing.T) {
 	}
 }
 
+// A canceled request, which is kept for a while, says nothing to those that ask when the pod is gone, and is not taken up
+// again: nobody could. Whether an Eviction says so as well, or was deleted.
+func TestGoneSinceTheCancellation(t *testing.T) {
+	canceled := func() *coordinationv1alpha1.EvictionRequest {
+		request := requestedBy(requestAt(0, early, late, last))
+		request.Status.ActiveInterceptors = nil
+		request.Status.Conditions = []metav1.Condition{{
+			Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+		}}
+		return request
+	}
+	successor := newPod()
+	successor.UID = "successor"
+	for name, objects := range map[string][]runtime.Object{
+		"no Eviction":           {canceled(), asks("one", drainer)},
+		"a failed Eviction":     {canceled(), asks("one", drainer), endedAs(shows("pod-1-web", early, evictor), canceledAs(""))},
+		"another pod":           {successor, canceled(), asks("one", drainer)},
+		"another pod, Eviction": {successor, canceled(), asks("one", drainer), endedAs(shows("pod-1-web", early, evictor), canceledAs(""))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, objects...)
+			w.refuses("patch", "evictionrequests", coordinationv1alpha1.GroupName, "", apierrors.NewForbidden(ownResource, "pod", errors.New("it is gone")))
+			evictions := len(w.evictionList())
+			for range 3 {
+				if _, after, err := w.step(); err != nil {
+					t.Fatal(err)
+				} else if after > 0 {
+					w.clock.Step(after)
+				}
+				w.refresh()
+			}
+			if got := w.answered("one"); got != podIsGone {
+				t.Errorf("the answer is %s", got)
+			}
+			if got := len(w.evictionList()); got != evictions {
+				t.Errorf("%d Evictions, want %d", got, evictions)
+			}
+		})
+	}
+	t.Run("the cache lacks the pod", func(t *testing.T) {
+		w := newWorld(t, canceled(), asks("one", drainer))
+		w.add(newPod())
+		w.clock.Step(missingTimeout)
+		if writes, _, err := w.step(); err != nil || !cmp.Equal(writes, []string{answerOne}) {
+			t.Errorf("writes %v, %v", writes, err)
+		}
+		if got := w.answered("one"); got != goingOn {
+			t.Errorf("the answer is %s", got)
+		}
+		w.refresh()
+		w.clock.Step(restoreInterval)
+		if writes, _, err := w.step(); err != nil || len(writes) == 0 || writes[0] != applyOwn {
+			t.Errorf("the cache has it, and the writes are %v, %v", writes, err)
+		}
+	})
+}
+
 // Requesters that withdraw are removed from the request, unless others have them there.
 func TestWithdrawn(t *testing.T) {
 	request := requestedBy(requestAt(0, early, late, last))

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/evictionrequest"
 )
 
 // target is all that is known about the eviction of one pod.
@@ -42,6 +43,9 @@ type target struct {
 	// request is that of the other group, or nil, and pod is nil if it is not in the cache.
 	request *coordinationv1alpha1.EvictionRequest
 	pod     *v1.Pod
+	// past is the request of the other group if it was canceled before the pod was missing: it says nothing to those that
+	// want the eviction since, and is not taken up again for a pod that is gone.
+	past *coordinationv1alpha1.EvictionRequest
 	// isIdentified is whether name is known to be that of the pod. Otherwise it is the next one to ask kube-apiserver for.
 	isIdentified bool
 	// successor is the UID of another pod that has the name, and others are requests for a pod of this UID with another name.
@@ -92,6 +96,9 @@ func (c *Controller) read(key string) (*target, error) {
 		if t.successor = pod.UID; pod.UID == t.uid {
 			t.pod, t.successor = pod, ""
 		}
+	}
+	if t.pod == nil && len(t.wanted) > 0 && t.request != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateCanceled {
+		t.past, t.request = t.request, nil
 	}
 	return t, nil
 }
