@@ -57,6 +57,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
@@ -215,6 +216,12 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := p.findPod(ctx, e); err != nil {
 		return err
 	}
+	if len(e.interceptors) > 0 {
+		// The storage refuses them as well, but only when the interceptors are done.
+		if errs := metav1validation.ValidateDeleteOptions(&options); len(errs) > 0 {
+			return apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("DeleteOptions").GroupKind(), "", errs)
+		}
+	}
 	if err := p.decide(ctx, e); err != nil {
 		return err
 	}
@@ -304,12 +311,12 @@ func (e *eviction) hasVersion() bool {
 	return e.preconditions != nil && e.preconditions.ResourceVersion != nil && *e.preconditions.ResourceVersion != ""
 }
 
-// isPast reports whether the resourceVersion is older than the current one, and so never comes back.
-// One that is not may be that of the next change: versions can be guessed.
+// isPast reports whether the resourceVersion is older than the current one, or none at all, and so
+// never comes. One that is not may be that of the next change: versions can be guessed.
 func isPast(version *string, current string) bool {
-	if version == nil {
+	if version == nil || *version == "" {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(*version, current)
-	return err == nil && order < 0
+	return err != nil || order < 0
 }

@@ -218,6 +218,7 @@ func TestCaches(t *testing.T) {
 		"an older version of the pod":                        {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("6"), want: admitted, wantRequests: []string{"get pods"}},
 		"the version of the pod":                             {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("7"), want: "preconditions.resourceVersion does not request that"},
 		"the next version of the pod, guessed":               {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("8"), want: "preconditions.resourceVersion does not request that"},
+		"what is no version":                                 {world: world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}, preconditions: version("abc"), want: admitted, wantRequests: []string{"get pods"}},
 		"the version of the pod, and a request of others":    {world: world{stored: []runtime.Object{pod, atFirst}, cached: []runtime.Object{pod, atFirst}}, preconditions: version("7"), want: "Interceptor first.example.com is active"},
 		"the version of the pod, and a request that is done": {world: world{stored: []runtime.Object{pod, atLast}, cached: []runtime.Object{pod, atLast}}, preconditions: version("7"), want: admitted, wantRequests: []string{"get evictionrequests", "get pods"}},
 		"the version of the pod, and a canceled request":     {world: world{stored: []runtime.Object{pod, over}, cached: []runtime.Object{pod, over}}, preconditions: version("7"), want: "preconditions.resourceVersion does not request that", wantRequests: []string{"get evictionrequests"}},
@@ -463,6 +464,39 @@ func TestDryRun(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, writes); diff != "" {
 				t.Errorf("unexpected writes (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestInvalidOptions: what the storage would refuse in the end requests nothing, and is refused as by the storage.
+func TestInvalidOptions(t *testing.T) {
+	for name, test := range map[string]struct {
+		options metav1.DeleteOptions
+		want    string
+	}{
+		"a dry run of something else":   {metav1.DeleteOptions{DryRun: []string{"Nope"}}, `dryRun: Unsupported value: ["Nope"]`},
+		"a policy that is none":         {metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletionPropagation("Nope"))}, `propagationPolicy: Unsupported value: "Nope"`},
+		"two that exclude one another":  {metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan), OrphanDependents: ptr.To(true)}, "cannot be both set"},
+		"a pod that has no interceptor": {metav1.DeleteOptions{DryRun: []string{"Nope"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := newPod(interceptedBy(first))
+			if test.want == "" {
+				pod = newPod() // The storage says so.
+			}
+			plugin, client := world{stored: []runtime.Object{pod}, cached: []runtime.Object{pod}}.newPlugin(t)
+			eviction := newEviction(nil)
+			eviction.DeleteOptions = &test.options
+			err := plugin.Validate(t.Context(), call("pods", "eviction", eviction), nil)
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("unexpected error: %v", err)
+			case test.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want 422 with %q", err, test.want)
+			}
+			if len(client.Actions()) > 0 {
+				t.Errorf("unexpected requests: %v", client.Actions())
 			}
 		})
 	}
