@@ -51,7 +51,7 @@ func RequestRules() []Rule {
 		{"the interceptors of a pod come before its eviction", interceptorsOfPod},
 		{"an interceptor has its turn until it has completed or is silent for too long", wholeTurns},
 		{"who was evicted is gone", evictedIsTrue},
-		{"a pod stays whose request is canceled", canceledIsTrue},
+		{"a pod stays whose request is canceled", wanted.canceledIsTrue},
 		{"a pod is evicted only while its request wants that", wanted.check},
 	}
 }
@@ -208,18 +208,6 @@ func evictedIsTrue(w *World, c *Change) string {
 	return ""
 }
 
-func canceledIsTrue(w *World, c *Change) string {
-	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
-	if !ok || !becomes(before, after, canceled) {
-		return ""
-	}
-	pod, found := targetOf(w, after)
-	if found && markOf(pod) == after.UID {
-		return fmt.Sprintf("pod %s is marked for its eviction", describe(pod))
-	}
-	return ""
-}
-
 func hasEnded(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
@@ -276,6 +264,20 @@ func newWantedRequests() *wantedRequests {
 func wantsEviction(request *coordinationv1alpha1.EvictionRequest) bool {
 	return len(request.Spec.Requesters) > 0 && request.DeletionTimestamp == nil && !isFinished(request) &&
 		(slices.Equal(request.Status.ActiveInterceptors, []string{imperative}) || slices.Equal(request.Status.ActiveInterceptors, []string{ofReplicaSets}))
+}
+
+// canceledIsTrue finds pods that are about to be deleted for a request that says that they stay. One that was marked after
+// the request was withdrawn stays: kube-apiserver reads it after that, and removes the mark.
+func (r *wantedRequests) canceledIsTrue(w *World, c *Change) string {
+	before, after, ok := versions[*coordinationv1alpha1.EvictionRequest](c)
+	if !ok || !becomes(before, after, canceled) {
+		return ""
+	}
+	pod, found := targetOf(w, after)
+	if found && markOf(pod) == after.UID && (r.wanted[after.UID] || r.until[after.UID] >= r.marked[pod.UID]) {
+		return fmt.Sprintf("pod %s is marked for its eviction", describe(pod))
+	}
+	return ""
 }
 
 func (r *wantedRequests) check(w *World, c *Change) string {

@@ -435,6 +435,19 @@ func TestRules(t *testing.T) {
 			s.request(withdraw)
 			s.request(finish(canceled, metav1.ConditionTrue))
 		}, "is marked for its eviction"},
+		"canceled, and marked when that was withdrawn": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.pod(mark(requestUID))
+			s.request(finish(canceled, metav1.ConditionTrue))
+		}, ""},
+		"canceled, marked too late, and deleted": {func(s *story) {
+			s.evicting()
+			s.request(withdraw)
+			s.pod(mark(requestUID))
+			s.request(finish(canceled, metav1.ConditionTrue))
+			s.removePod()
+		}, "a pod is evicted only while"},
 		"canceled while it is marked for another one": {func(s *story) {
 			s.evicting()
 			s.pod(mark("another"))
