@@ -100,6 +100,7 @@ func (c *Controller) forget(key string) {
 func (c *Controller) forgetAll(key string) {
 	c.forget(key)
 	c.forgetForeign(key)
+	c.deletions.DeleteEntry(key)
 	c.lock.Lock()
 	delete(c.restored, key)
 	delete(c.reported, key)

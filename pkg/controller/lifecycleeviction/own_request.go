@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -28,11 +29,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// request has the requesters of the group in the request of the other one, as long as they have not withdrawn.
-func (c *Controller) request(ctx context.Context, t *target) error {
+// request has the requesters of the group in the request of the other one, as long as they have not withdrawn. It returns
+// when to try again, if others delete that again and again.
+func (c *Controller) request(ctx context.Context, t *target) (wait time.Duration, err error) {
+	if len(t.wanted) == 0 {
+		c.deletions.DeleteEntry(t.key)
+	}
 	needed, err := c.needsRequest(ctx, t)
 	if err != nil || !needed {
-		return err
+		return 0, err
+	}
+	isNew := t.request == nil
+	if isNew && c.deletions.IsInBackOffSinceUpdate(t.key, t.now) {
+		return restoreInterval, nil
 	}
 	requesters := []*coordinationapply.RequesterApplyConfiguration{}
 	for _, name := range sets.List(t.wanted) {
@@ -46,12 +55,17 @@ func (c *Controller) request(ctx context.Context, t *target) error {
 	}
 	applied, err := c.client.CoordinationV1alpha1().EvictionRequests(t.namespace).Apply(ctx, apply, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 	if err != nil {
-		return fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
+		return 0, fmt.Errorf("requesting the eviction of pod %s: %w", t.name, err)
+	}
+	if isNew {
+		if c.deletions.Next(t.key, t.now); c.deletions.Get(t.key) > restoreInterval {
+			c.recordDeletions(t)
+		}
 	}
 	t.request = applied
 	c.wrote(t, ownResource, applied)
 	c.forgetForeign(t.key) // Who else has one of the names, the next reading says.
-	return nil
+	return 0, nil
 }
 
 // needsRequest reports whether the request lacks a requester of the group, or has one that has withdrawn, and records
@@ -65,6 +79,10 @@ func (c *Controller) needsRequest(ctx context.Context, t *target) (bool, error) 
 	c.compared.Set(t.requestName(), t.wanted)
 	if t.request == nil {
 		return len(t.wanted) > 0 && t.pod != nil && !isEvicted(t.evictions), nil
+	}
+	if t.request.DeletionTimestamp != nil && evictionrequest.StateOf(t.request) == evictionrequest.StateCanceled {
+		// Finalizers keep it, and an apply replaces it.
+		return len(t.wanted) > 0, nil
 	}
 	has := sets.New[string]()
 	for _, requester := range t.request.Spec.Requesters {

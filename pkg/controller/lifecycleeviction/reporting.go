@@ -35,6 +35,10 @@ import (
 const (
 	// eventEvictionWriteFailed: objects about the eviction of a pod cannot be written.
 	eventEvictionWriteFailed = "EvictionWriteFailed"
+	// eventRequestContested: somebody deletes the request of the other group again and again.
+	eventRequestContested = "RequestContested"
+	// deletedText is what requests of the group say meanwhile.
+	deletedText = "Somebody keeps deleting the EvictionRequest of coordination.k8s.io for the pod, so it is created again at intervals of up to a minute only."
 	// maxNoteLength is the maximum length of the note of an event, in bytes.
 	maxNoteLength = 1024
 	// failuresUntilEvent is after how many failures in succession an event says so.
@@ -90,6 +94,11 @@ func (c *Controller) recordFailure(key string, err error) {
 	}
 	c.recorder.Eventf(regarding, pod, v1.EventTypeWarning, eventEvictionWriteFailed, "Write", "%s",
 		plaintext.Truncate(plaintext.Line(fmt.Sprintf("What concerns the eviction of pod %s cannot be written, and is retried: %v", t.name, err)), maxNoteLength))
+}
+
+// recordDeletions records that the request of the other group was deleted again, although somebody requests the eviction.
+func (c *Controller) recordDeletions(t *target) {
+	c.recorder.Eventf(referenceTo(t.requests[0]), referenceToPod(t), v1.EventTypeWarning, eventRequestContested, "Request", "%s", deletedText)
 }
 
 // recordEnd counts a request that has got its answer, and records it if nothing evicts the pod although somebody asks for it.

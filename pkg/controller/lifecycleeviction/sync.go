@@ -58,11 +58,15 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	}
 	// What cannot be written must not keep responders from acting, nor requesters from hearing of it.
 	var errs []error
+	isDeleted := false
 	if !end.isFinal() {
-		err := c.request(ctx, t)
+		later, err := c.request(ctx, t)
+		wait = earlier(wait, later)
 		switch errs = append(errs, err); {
 		case t.request != nil:
 			end = outcomeOf(t.request)
+		case later > 0:
+			end, isDeleted = awaitingAs(deletedText), true
 		case apierrors.IsForbidden(err):
 			// A quota or a policy, which may allow it later.
 			end = awaitingAs(refusal(err))
@@ -86,6 +90,9 @@ func (c *Controller) sync(ctx context.Context, key string) (after time.Duration,
 	default:
 		next, later, err := c.report(ctx, t, eviction, end)
 		conditions, wait, errs = next.Conditions, earlier(wait, later), append(errs, err)
+	}
+	if isDeleted {
+		conditions = nil // The Eviction does not know it.
 	}
 	errs = append(errs, c.refuse(ctx, t, eviction))
 	later, err = c.answer(ctx, t, conditions, end)

@@ -38,6 +38,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -701,6 +702,79 @@ func TestGoneSinceTheCancellation(t *testing.T) {
 			t.Errorf("the cache has it, and the writes are %v, %v", writes, err)
 		}
 	})
+}
+
+// A request that others delete again and again is created again ever more slowly, and its requesters hear of it.
+func TestRequestIsDeletedAgainAndAgain(t *testing.T) {
+	w := newWorld(t, newPod(), asks("one", drainer))
+	recorder := events.NewFakeRecorder(100)
+	w.recorder = recorder
+	deleteRequest := func() {
+		t.Helper()
+		if err := w.client.CoordinationV1alpha1().EvictionRequests("default").Delete(t.Context(), "pod", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		w.refresh()
+	}
+	created := 0
+	for end := w.clock.Now().Add(10 * time.Minute); w.clock.Now().Before(end); w.clock.Step(time.Second) {
+		writes, _, err := w.step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(writes, applyOwn) {
+			created++
+		}
+		w.refresh()
+		deleteRequest()
+	}
+	if created < 10 || created > 14 {
+		t.Errorf("created %d times in 10 minutes", created)
+	}
+	if got := w.requestList()[0].Status.Conditions; len(got) == 0 || got[0].Message != deletedText {
+		t.Errorf("the answer is %v", got)
+	}
+	if got := recorded(recorder); len(got) != created-1 || !strings.Contains(got[0], eventRequestContested) {
+		t.Errorf("created %d times, recorded %q", created, got)
+	}
+	// Nobody wants it, and then somebody does: that is no contest.
+	withdraw := func(intent lifecyclev1alpha1.EvictionRequestIntent) {
+		t.Helper()
+		request := w.requestList()[0].DeepCopy()
+		request.Spec.Intent = intent
+		if _, err := w.client.LifecycleV1alpha1().EvictionRequests("default").Update(t.Context(), request, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.refresh()
+		if _, _, err := w.step(); err != nil {
+			t.Fatal(err)
+		}
+		w.refresh()
+	}
+	withdraw(lifecyclev1alpha1.EvictionRequestIntentWithdrawn)
+	withdraw(lifecyclev1alpha1.EvictionRequestIntentEviction)
+	if _, err := w.client.CoordinationV1alpha1().EvictionRequests("default").Get(t.Context(), "pod", metav1.GetOptions{}); err != nil {
+		t.Errorf("not requested again: %v", err)
+	}
+}
+
+// Finalizers keep a canceled request that is deleted: an apply replaces it, also if it names the requesters already.
+func TestCanceledRequestIsKeptByFinalizers(t *testing.T) {
+	kept := requestedBy(requestAt(0, early, late, last), drainer)
+	kept.Status.ActiveInterceptors = nil
+	kept.Finalizers, kept.DeletionTimestamp = []string{"example.com/x"}, ptr.To(metav1.NewTime(epoch))
+	kept.Status.Conditions = []metav1.Condition{{
+		Type: string(coordinationv1alpha1.EvictionRequestConditionCanceled), Status: metav1.ConditionTrue, Reason: coordinationv1alpha1.EvictionRequestReasonNoRequesters,
+	}}
+	w := newWorld(t, newPod(), kept, asks("one", drainer))
+	if writes, _, err := w.step(); err != nil || len(writes) == 0 || writes[0] != applyOwn {
+		t.Errorf("writes %v, %v", writes, err)
+	}
+	// Nobody wants that.
+	w = newWorld(t, newPod(), kept, asks("one", drainer, withdrawn))
+	if writes, _, err := w.step(); err != nil || slices.Contains(writes, applyOwn) {
+		t.Errorf("writes %v, %v", writes, err)
+	}
 }
 
 // Requesters that withdraw are removed from the request, unless others have them there.
