@@ -139,6 +139,8 @@ limitations under the License.
 //	                  whether the cache has the maintenances that claim the node; once a second for all
 //	                  nodes (live_claims.go)
 //	a cordon          whether it serves maintenances at all: their gate may have been turned off
+//	a cordon, or the beginning of a claim or of an admission
+//	                  whether the maintenances still claim the node (live_claims.go)
 //	an uncordon       which field manager has set spec.unschedulable: cordons of others stay (write/writer.go)
 //	Drained           whether the cache has the pods and nodes, because machines are switched off then
 //	                  (live_drained.go)

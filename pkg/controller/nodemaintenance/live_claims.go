@@ -76,6 +76,37 @@ func (c *Controller) confirmRelease(ctx context.Context, node *v1.Node, specs []
 	return nil
 }
 
+// confirmClaims returns an error if the API server says that a maintenance does not claim the node that does by the specs. It
+// precedes the writes that give something to a maintenance: the node is cordoned, or its claim or an admission recorded. A
+// process that was suspended would take the node for one that has ended since, and nobody would give it back. What cannot be
+// read keeps no node from being claimed.
+func (c *Controller) confirmClaims(ctx context.Context, specs []progress.Spec) error {
+	maintenances, err := c.readClaims(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range specs {
+		o := &specs[i]
+		isClaimed := func(m coordinationv1alpha1.NodeMaintenance) bool {
+			return m.UID == o.UID && m.DeletionTimestamp == nil && claimsInStage(m.Spec.Stage)
+		}
+		if !o.Claims() || slices.ContainsFunc(maintenances, isClaimed) {
+			continue
+		}
+		// What was read may be a moment older than the maintenance.
+		if m, err := c.readClaim(ctx, o.Name); apierrors.IsNotFound(err) || err == nil && !isClaimed(*m) {
+			return write.NewUnseen(write.MaintenanceResource, o.Name, errors.New("it does not claim the node any more, which was not known when it was decided to claim it"))
+		}
+	}
+	return nil
+}
+
+func (c *Controller) readClaim(ctx context.Context, name string) (*coordinationv1alpha1.NodeMaintenance, error) {
+	ctx, cancel := context.WithTimeout(ctx, write.ReadTimeout)
+	defer cancel()
+	return c.writer.RequestClient.CoordinationV1alpha1().NodeMaintenances().Get(ctx, name, metav1.GetOptions{})
+}
+
 func claimsInStage(stage coordinationv1alpha1.NodeMaintenanceStage) bool {
 	return stage == coordinationv1alpha1.NodeMaintenanceStageCordon || stage == coordinationv1alpha1.NodeMaintenanceStageDrain
 }

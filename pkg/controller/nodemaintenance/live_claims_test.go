@@ -99,6 +99,79 @@ func TestReleaseIsConfirmed(t *testing.T) {
 	}
 }
 
+// A controller that was suspended goes on with the node as the next leader has released it, and the maintenances as they
+// were: it does not take the node again for one that has ended since.
+func TestClaimIsConfirmed(t *testing.T) {
+	for name, change := range map[string]func(f *fixture){
+		"it is completed": func(f *fixture) {
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage, m.Finalizers = stageComplete, nil })
+		},
+		"it is being deleted": func(f *fixture) {
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.NewTime(f.clock.Now())) })
+		},
+		"it was deleted": func(f *fixture) {
+			f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Finalizers = nil })
+			if err := f.client.CoordinationV1alpha1().NodeMaintenances().Delete(f.ctx, "m", metav1.DeleteOptions{}); err != nil {
+				f.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "n")
+			f.createPods(1, "n", 0)
+			f.createPlain("m")
+			f.run(10 * time.Second)
+			if node := f.node("n"); !node.Spec.Unschedulable || len(maintenance.Admissions(node)) != 1 {
+				t.Fatalf("not begun with: %+v", node)
+			}
+			change(f)
+			node := f.node("n").DeepCopy()
+			node.Spec.Unschedulable, node.Status.MaintenanceStatus = false, nil
+			f.update(node)
+			f.deliverNodes()
+			f.runOnCaches(20 * time.Second)
+			if node := f.node("n"); node.Spec.Unschedulable || node.Status.MaintenanceStatus != nil {
+				t.Errorf("claimed again: unschedulable %t, status %+v", node.Spec.Unschedulable, node.Status.MaintenanceStatus)
+			}
+		})
+	}
+}
+
+// A maintenance that was created a moment ago may be newer than what was read of all.
+func TestClaimOfANewMaintenance(t *testing.T) {
+	f := newFixture(t)
+	f.createNode("n", map[string]string{"a": ""})
+	if _, err := f.readClaims(f.ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.createMaintenance("m", stageDrain, "a", maintenance.StandardPlan()...)
+	f.run(liveClaimsAge / 2)
+	if !f.node("n").Spec.Unschedulable {
+		t.Error("not cordoned while others share what was read before")
+	}
+}
+
+// An admission of a maintenance with nothing left to do is not that of one that the cache lacks: an old leader has recorded
+// it, for example.
+func TestAdmissionByAnOldLeader(t *testing.T) {
+	f := newFleet(t, "n")
+	f.createPlain("m")
+	f.run(10 * time.Second)
+	before := f.node("n").Status.MaintenanceStatus.DeepCopy()
+	f.change("m", func(m *coordinationv1alpha1.NodeMaintenance) { m.Spec.Stage = stageComplete })
+	f.run(10 * time.Second)
+	node := f.node("n").DeepCopy()
+	if node.Status.MaintenanceStatus != nil || len(f.maintenance("m").Finalizers) > 0 {
+		t.Fatalf("not released: %+v", node)
+	}
+	node.Status.MaintenanceStatus = before
+	f.update(node)
+	f.run(10 * time.Second)
+	if status := f.node("n").Status.MaintenanceStatus; status != nil {
+		t.Errorf("the status stays: %+v", status)
+	}
+}
+
 // While kube-apiserver does not serve NodeMaintenances, because its gate was turned off, no node is cordoned for what the
 // cache has of them: nobody could complete them.
 func TestNoCordonWhileMaintenancesAreNotServed(t *testing.T) {

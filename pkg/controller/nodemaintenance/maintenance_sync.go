@@ -71,7 +71,7 @@ func (c *Controller) syncMaintenance(ctx context.Context, name string) error {
 		c.reportWrite(ctx, m, err)
 		return err
 	case stepNothing:
-		c.enqueueNodes(c.progress.Forget(name))
+		c.enqueueNodes(c.progress.Forget(name, m.UID))
 		return nil
 	}
 	if current, err := c.hasCurrentLimits(ctx, m); err != nil {

@@ -87,10 +87,20 @@ func (c *Controller) writeNode(ctx context.Context, name string) error {
 	if s == nil || err != nil {
 		return err
 	}
-	if needed, wait := c.neededCordon(s); needed != nil && needed.Kind == write.Cordon && wait <= 0 && c.areUnserved(ctx) {
+	needed, wait := c.neededCordon(s)
+	cordons := needed != nil && needed.Kind == write.Cordon && wait <= 0
+	if cordons && c.areUnserved(ctx) {
 		klog.FromContext(ctx).V(2).Info("Not cordoning the node, because kube-apiserver does not serve NodeMaintenances", "node", klog.KObj(s.node))
 		c.nodes.AddAfter(name, unservedInterval)
 		return nil
+	}
+	if cordons || claims(s.node, s.view) {
+		// Once for both: who has cordoned a node, if only maybe, has to record that.
+		if err := c.confirmClaims(ctx, s.specs); cordons && err != nil {
+			return c.cordonFailed(ctx, s.node, needed.Key, err)
+		} else if err != nil {
+			return c.statusFailed(ctx, s.node, err)
+		}
 	}
 	if err := c.reconcileCordon(ctx, s); err != nil {
 		return err
@@ -360,6 +370,13 @@ func (c *Controller) publishStatus(ctx context.Context, s *nodeSync) error {
 // does not.
 func withdraws(node *v1.Node, view *status.View) bool {
 	return maintenance.IsClaimed(node) && !view.Claimed() || !view.Targets.Reaches(progress.StoredTargets(node))
+}
+
+// claims reports whether the next status of a node says that it is claimed, or that a maintenance has begun with it, and the
+// stored one does not.
+func claims(node *v1.Node, view *status.View) bool {
+	return !maintenance.IsClaimed(node) && view.Claimed() ||
+		slices.ContainsFunc(view.Admissions, func(next v1.MaintenanceAdmission) bool { return maintenance.AdmissionOf(node, next.MaintenanceUID) == nil })
 }
 
 // forgets reports whether the next admissions of a node lack one that is stored and not over: its maintenance has begun

@@ -47,7 +47,7 @@ type Store struct {
 	revision int
 	// Limits say which nodes need to be admitted.
 	Limits *Limits
-	// gone has when maintenances were deleted, within the last UnknownAdmission.
+	// gone has when maintenances were deleted, or had nothing left to do, within the last UnknownAdmission.
 	gone map[types.UID]time.Time
 	// deselected has, by node, the maintenances that have claimed it until their selectors were changed, with the revision
 	// of that, until the node is reconciled.
@@ -121,7 +121,7 @@ func (s *Store) Remove(name string) []string {
 	return sets.List(s.replace(name, nil))
 }
 
-// noteGone records that a maintenance was deleted: an admission that names it is not for one that the cache
+// noteGone records that a maintenance was deleted, or has nothing left to do: an admission that names it is not for one that the cache
 // lacks because it is behind.
 func (s *Store) noteGone(uid types.UID) {
 	now := s.Limits.Now()
@@ -129,7 +129,7 @@ func (s *Store) noteGone(uid types.UID) {
 	s.gone[uid] = now
 }
 
-// IsGone reports whether this process has seen the maintenance, and then that it was deleted.
+// IsGone reports whether this process has seen the maintenance, and then that it was deleted or had nothing left to do.
 func (s *Store) IsGone(uid types.UID) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -138,9 +138,10 @@ func (s *Store) IsGone(uid types.UID) bool {
 }
 
 // Forget removes a maintenance that has nothing left to do and returns the nodes that it had.
-func (s *Store) Forget(name string) []string {
+func (s *Store) Forget(name string, uid types.UID) []string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	s.noteGone(uid)
 	return sets.List(s.replace(name, nil))
 }
 
