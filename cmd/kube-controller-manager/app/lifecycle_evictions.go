@@ -36,7 +36,7 @@ import (
 )
 
 // concurrentLifecycleEvictionSyncs is the number of pods about which objects are brought into agreement at a time.
-const concurrentLifecycleEvictionSyncs = 10
+const concurrentLifecycleEvictionSyncs = 20
 
 func newLifecycleEvictionControllerDescriptor() *ControllerDescriptor {
 	return &ControllerDescriptor{

@@ -41,6 +41,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/fairshare"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -91,8 +92,10 @@ type Controller struct {
 	own       coordinationlisters.EvictionRequestLister
 	pods      corelisters.PodLister
 	queue     workqueue.TypedRateLimitingInterface[string]
-	clock     clock.WithTicker
-	synced    []cache.InformerSynced
+	// limitWorkers limits the workers per namespace.
+	limitWorkers func(workers int)
+	clock        clock.WithTicker
+	synced       []cache.InformerSynced
 	// compared has the requests of the other group that were compared with those of this one.
 	compared *agreement.Requests
 	// written has which versions this controller has written about a pod: the caches may lack them.
@@ -140,10 +143,6 @@ func New(
 		failed: map[string]failure{}, unanswered: map[string]types.UID{},
 		requests: requestInformer.Informer().GetIndexer(), evictions: evictionInformer.Informer().GetIndexer(),
 		own: ownInformer.Lister(), pods: podInformer.Lister(),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, maxRetryInterval),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: "lifecycle_eviction", Clock: clock},
-		),
 		clock:     clock,
 		ended:     map[string]time.Time{},
 		deletions: flowcontrol.NewBackOff(restoreInterval, maxDeletionInterval),
@@ -153,6 +152,7 @@ func New(
 		}),
 	}
 	c.deletions.Clock = clock
+	c.queue, c.limitWorkers = newQueue(clock)
 	if err := evictionInformer.Informer().AddIndexers(cache.Indexers{nameIndex: podNamesOf}); err != nil {
 		return nil, fmt.Errorf("indexing evictions: %w", err)
 	}
@@ -180,6 +180,25 @@ func New(
 	return c, nil
 }
 
+// queueName is that of the queue in metrics.
+const queueName = "lifecycle_eviction"
+
+// newQueue returns the queue of pods, whose workers namespaces share, and a function that limits those per namespace, as
+// for the engine: the webhooks of a tenant can make each call take half a minute, and must not delay others.
+func newQueue(clock clock.WithTicker) (queue workqueue.TypedRateLimitingInterface[string], limitWorkers func(workers int)) {
+	fair := fairshare.NewWorkQueue(workqueue.TypedQueueConfig[string]{Name: queueName, Clock: clock}, func(key string) fairshare.Owner {
+		namespace, _, _ := cache.SplitMetaNamespaceKey(key)
+		return fairshare.Owner{Tenant: namespace}
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, maxRetryInterval),
+		workqueue.TypedRateLimitingQueueConfig[string]{
+			Name: queueName, Clock: clock,
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Name: queueName, Clock: clock, Queue: fair}),
+		},
+	), func(workers int) { fair.Limit(workers, max(1, workers*3/4)) }
+}
+
 func (c *Controller) handler(keys cache.IndexFunc) cache.ResourceEventHandlerFuncs {
 	enqueue := func(obj any) {
 		found, _ := keys(obj) // None of them returns an error.
@@ -198,7 +217,7 @@ func (c *Controller) handler(keys cache.IndexFunc) cache.ResourceEventHandlerFun
 	}
 }
 
-// Run runs so many workers until the context is canceled.
+// Run runs so many workers, which namespaces share, until the context is canceled.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	var running sync.WaitGroup
@@ -213,6 +232,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 	if !cache.WaitForNamedCacheSyncWithContext(ctx, c.synced...) {
 		return
 	}
+	c.limitWorkers(workers)
 	for range workers {
 		running.Go(func() { wait.UntilWithContext(ctx, c.work, time.Second) })
 	}

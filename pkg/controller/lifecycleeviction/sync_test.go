@@ -704,6 +704,27 @@ func TestGoneSinceTheCancellation(t *testing.T) {
 	})
 }
 
+// Whatever the webhooks of a namespace do to the calls about its pods, the other namespaces have workers left.
+func TestNamespacesShareTheWorkers(t *testing.T) {
+	w := newWorld(t)
+	const workers = 20
+	w.limitWorkers(workers)
+	for i := range 2 * workers {
+		w.queue.Add(fmt.Sprintf("slow/%d", i))
+	}
+	w.queue.Add("good/0")
+	for held := 1; ; held++ {
+		key, _ := w.queue.Get() // Nothing is done.
+		if key == "good/0" {
+			break
+		}
+		if held >= workers {
+			t.Fatalf("%d pods of a namespace have all workers", held)
+		}
+	}
+	w.queue.ShutDown()
+}
+
 // A request that others delete again and again is created again ever more slowly, and its requesters hear of it.
 func TestRequestIsDeletedAgainAndAgain(t *testing.T) {
 	w := newWorld(t, newPod(), asks("one", drainer))
