@@ -27,6 +27,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/clock"
@@ -128,26 +129,26 @@ func newNodeMaintenanceController(ctx context.Context, controllerContext Control
 		return nil, err
 	}
 	create := func(budgetsServed bool) (*nodemaintenance.Controller, error) {
-		controller, err := nodemaintenance.New(
-			ctx,
-			controllerContext.InformerFactory.Coordination().V1alpha1().NodeMaintenances(),
-			controllerContext.InformerFactory.Coordination().V1alpha1().EvictionRequests(),
-			controllerContext.InformerFactory.Core().V1().Nodes(),
-			controllerContext.InformerFactory.Core().V1().Pods(),
-			controllerContext.InformerFactory.Policy().V1().PodDisruptionBudgets(),
-			client,
-			requestClient,
-			eventClient,
-			absences,
-			&nodemaintenance.OwnerInformers{
-				Jobs:                   controllerContext.InformerFactory.Batch().V1().Jobs(),
-				ReplicaSets:            controllerContext.InformerFactory.Apps().V1().ReplicaSets(),
-				StatefulSets:           controllerContext.InformerFactory.Apps().V1().StatefulSets(),
-				ReplicationControllers: controllerContext.InformerFactory.Core().V1().ReplicationControllers(),
+		factory := controllerContext.InformerFactory
+		controller, err := nodemaintenance.New(ctx, nodemaintenance.Config{
+			Maintenances:         factory.Coordination().V1alpha1().NodeMaintenances(),
+			Requests:             factory.Coordination().V1alpha1().EvictionRequests(),
+			Nodes:                factory.Core().V1().Nodes(),
+			Pods:                 factory.Core().V1().Pods(),
+			PodDisruptionBudgets: factory.Policy().V1().PodDisruptionBudgets(),
+			Client:               client,
+			RequestClient:        requestClient,
+			EventClient:          eventClient,
+			Absences:             absences,
+			Owners: &returns.OwnerInformers{
+				Jobs:                   factory.Batch().V1().Jobs(),
+				ReplicaSets:            factory.Apps().V1().ReplicaSets(),
+				StatefulSets:           factory.Apps().V1().StatefulSets(),
+				ReplicationControllers: factory.Core().V1().ReplicationControllers(),
 			},
-			fleetInformers(controllerContext, budgetsServed),
-			now,
-		)
+			Fleet: fleetInformers(controllerContext, budgetsServed),
+			Clock: now,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("creating the %s: %w", controllerName, err)
 		}

@@ -159,7 +159,7 @@ limitations under the License.
 //	                                      node, ten owners per namespace, from when they come if that is later.
 //	                                      The node is drained when it was empty for 5 s, or 30 s if pods have
 //	                                      come back or are likely to, or when a Job is over whose pods come back
-//	                                      and can only run there (returns.go)
+//	                                      and can only run there (package returns)
 //	cordons, taints, conditions,          three in ten minutes at once, then one a minute (package pace)
 //	status.maintenanceStatus, finalizers,
 //	and labels that select
@@ -230,9 +230,8 @@ limitations under the License.
 //	live_claims.go                 whether the API server agrees that the node is released
 //	live_drains.go                 whether the API server agrees that it is to leave
 //	live_drained.go                whether the API server agrees that all have left
-//	contests.go, returns.go        when to ask again for pods whose requests others withdraw, or that
+//	contests.go, returns/          when to ask again for pods whose requests others withdraw, or that
 //	                               come back
-//	owners.go                      whether the template of a pod's owner brings the next one back
 //	request_queue.go               which of these writes is next, with shares for maintenances and
 //	                               namespaces
 //	maintenance_sync.go            one maintenance: finalizer, stage, status

@@ -37,6 +37,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 )
 
@@ -148,8 +149,11 @@ func (h *handover) startSuccessor(ctx context.Context, t *testing.T) *successor 
 	for _, informer := range []cache.SharedIndexInformer{maintenances.Informer(), requests.Informer(), nodes.Informer(), pods.Informer(), budgets.Informer()} {
 		s.gates = append(s.gates, &gate{informer, make(chan struct{})})
 	}
-	c, err := NewWithClock(ctx, handledMaintenances{maintenances, s.gates[0]}, handledRequests{requests, s.gates[1]},
-		handledNodes{nodes, s.gates[2]}, handledPods{pods, s.gates[3]}, budgets, client, client, client, nil, nil, nil, clock.RealClock{})
+	c, err := New(ctx, Config{
+		Maintenances: handledMaintenances{maintenances, s.gates[0]}, Requests: handledRequests{requests, s.gates[1]},
+		Nodes: handledNodes{nodes, s.gates[2]}, Pods: handledPods{pods, s.gates[3]}, PodDisruptionBudgets: budgets,
+		Client: client, RequestClient: client, EventClient: client, Clock: serverclock.New(clock.RealClock{}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

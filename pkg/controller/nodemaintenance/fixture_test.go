@@ -48,6 +48,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	testingclock "k8s.io/utils/clock/testing"
@@ -79,7 +80,7 @@ type fixture struct {
 	limitInformer *handledInformer
 	daemonSets    cache.Store
 	// owners have caches that tests fill.
-	owners *OwnerInformers
+	owners *returns.OwnerInformers
 	// namespaces, attachments, claims and podBudgetCache are caches that tests fill.
 	namespaces, attachments, claims, podBudgetCache cache.Store
 	admissionQueue                                  *recordedQueue
@@ -149,16 +150,19 @@ func (f *fixture) restart() {
 	}
 	f.namespaces, f.attachments, f.claims = fleet.Namespaces.Informer().GetStore(), fleet.VolumeAttachments.Informer().GetIndexer(), fleet.Claims.Informer().GetStore()
 	f.daemonSets = fleet.DaemonSets.Informer().GetStore()
-	f.owners = &OwnerInformers{
+	f.owners = &returns.OwnerInformers{
 		Jobs: factory.Batch().V1().Jobs(), ReplicaSets: factory.Apps().V1().ReplicaSets(),
 		StatefulSets: factory.Apps().V1().StatefulSets(), ReplicationControllers: factory.Core().V1().ReplicationControllers(),
 	}
 	if f.withoutFleet {
 		fleet = nil
 	}
-	c, err := New(f.ctx, handledMaintenances{maintenances, f.maintenanceInformer}, handledRequests{requests, f.requestInformer},
-		handledNodes{nodes, f.nodeInformer}, handledPods{pods, f.podInformer}, budgets, f.client, f.client, f.client, f.absences, f.owners, fleet,
-		serverclock.New(&skewedClock{FakeClock: f.clock, ahead: f.skew}))
+	c, err := New(f.ctx, Config{
+		Maintenances: handledMaintenances{maintenances, f.maintenanceInformer}, Requests: handledRequests{requests, f.requestInformer},
+		Nodes: handledNodes{nodes, f.nodeInformer}, Pods: handledPods{pods, f.podInformer}, PodDisruptionBudgets: budgets,
+		Client: f.client, RequestClient: f.client, EventClient: f.client, Absences: f.absences, Owners: f.owners, Fleet: fleet,
+		Clock: serverclock.New(&skewedClock{FakeClock: f.clock, ahead: f.skew}),
+	})
 	if err != nil {
 		f.t.Fatalf("creating the controller: %v", err)
 	}

@@ -31,19 +31,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	applycoordination "k8s.io/client-go/applyconfigurations/coordination/v1alpha1"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1alpha1"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/utils/clock"
 )
 
 // hungClient is a client whose writes of EvictionRequests in some namespaces, and of the status of some
 // NodeMaintenances, get no response, as if an admission webhook hung there.
 type hungClient struct {
-	kubernetes.Interface
+	clientset.Interface
 	// hangs reports whether the namespace is one of them.
 	hangs func(namespace string) bool
 	// released is closed at the end of the test.
@@ -161,8 +162,7 @@ func TestHungMaintenancesDelayNoOther(t *testing.T) {
 		maintain(fmt.Sprintf("hung-%d", i), fmt.Sprintf("hung-%d-a", i), fmt.Sprintf("hung-%d-b", i), fmt.Sprintf("hung-%d-c", i))
 	}
 	factory := informers.NewSharedInformerFactory(client.Interface, 0)
-	c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil, nil, clock.RealClock{})
+	c, err := New(ctx, configOf(factory, client, client, client))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,8 +218,7 @@ func TestHungNamespacesDelayNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	factory := informers.NewSharedInformerFactory(client.Interface, 0)
-	c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), client, client, client, nil, nil, nil, clock.RealClock{})
+	c, err := New(ctx, configOf(factory, client, client, client))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,5 +233,14 @@ func TestHungNamespacesDelayNoOther(t *testing.T) {
 		return requested == nodes, err
 	}); err != nil {
 		t.Errorf("%d of %d evictions in the namespace that responds were requested: %v", requested, nodes, err)
+	}
+}
+
+// configOf returns the configuration of a controller that reads from a factory, without what is optional.
+func configOf(factory informers.SharedInformerFactory, client, requestClient, eventClient clientset.Interface) Config {
+	return Config{
+		Maintenances: factory.Coordination().V1alpha1().NodeMaintenances(), Requests: factory.Coordination().V1alpha1().EvictionRequests(),
+		Nodes: factory.Core().V1().Nodes(), Pods: factory.Core().V1().Pods(), PodDisruptionBudgets: factory.Policy().V1().PodDisruptionBudgets(),
+		Client: client, RequestClient: requestClient, EventClient: eventClient, Clock: serverclock.New(clock.RealClock{}),
 	}
 }

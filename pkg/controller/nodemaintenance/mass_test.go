@@ -38,7 +38,6 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
-	"k8s.io/utils/clock"
 )
 
 // pacedClient is a client whose writes of nodes and requests wait for its rate limit.
@@ -144,8 +143,7 @@ func inMassDrain(t *testing.T, test func(*massDrain)) {
 		d.createNodes("few", 3, 1)
 		d.createMaintenance("mass")
 		factory := informers.NewSharedInformerFactory(client, 0)
-		c, err := NewWithClock(ctx, factory.Coordination().V1alpha1().NodeMaintenances(), factory.Coordination().V1alpha1().EvictionRequests(), factory.Core().V1().Nodes(),
-			factory.Core().V1().Pods(), factory.Policy().V1().PodDisruptionBudgets(), d.nodeClient, newPacedClient(client), client, nil, nil, nil, clock.RealClock{})
+		c, err := New(ctx, configOf(factory, d.nodeClient, newPacedClient(client), client))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/evictionrequest"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
 
@@ -97,10 +98,10 @@ func (c *Controller) readFacts(name string, node *v1.Node, specs []progress.Spec
 	verdicts, agentsStay := c.verdictsOn(name, pods, specs)
 	if node != nil && progress.IsDraining(specs) {
 		leaving := leaving(pods, verdicts)
-		c.returns.resume(node, len(leaving) == 0, hasBeenDrained(node, specs), func() map[string]time.Time { return c.comesBackSince(specs) }, now)
-		c.returns.see(node, leaving, now)
+		c.returns.Resume(node, len(leaving) == 0, hasBeenDrained(node, specs), func() map[string]time.Time { return c.comesBackSince(specs) }, now)
+		c.returns.See(node, leaving, now)
 	} else {
-		c.returns.forget(name)
+		c.returns.Forget(name)
 		c.liveDrains.forget(name)
 	}
 	if node != nil {
@@ -182,13 +183,13 @@ func (c *Controller) readPod(pod *v1.Pod, verdict progress.Verdict, budgets func
 	facts.excuseSilence(c.contests.last(pod.Spec.NodeName, pod.UID), now)
 	contest, contestedSince, contested := c.contests.message(pod.Spec.NodeName, pod.UID, now)
 	escalation, escalates := c.failures.Get(pod.Spec.NodeName, write.Escalation.Of(pod.UID))
-	var held heldReturn
-	held, facts.held = c.returns.held(pod.Spec.NodeName, pod.UID)
+	var held returns.Held
+	held, facts.held = c.returns.Held(pod.Spec.NodeName, pod.UID)
 	switch {
 	case facts.IsKeptByNeighbors() && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
 		facts.blocker, facts.blocked = maintenance.KeptPod(pod, verdict.KeptBy, c.drainedSince(pod.Spec.NodeName)), true
 	case facts.held && !isRequested(facts.request) && pod.DeletionTimestamp == nil:
-		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.why, held.since, held.next), true
+		facts.blocker, facts.blocked = maintenance.ReturnedPod(pod, held.Why, held.Since, held.Next), true
 	case escalates && escalation.Blocks():
 		facts.blocker, facts.blocked = maintenance.FailedRequest(pod, escalation.Message, escalation.Since), true
 	case contested && !isRequested(facts.request) && !facts.over:

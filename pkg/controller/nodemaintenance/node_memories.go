@@ -16,14 +16,18 @@ limitations under the License.
 
 package nodemaintenance
 
-import "sync"
+import (
+	"sync"
+
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
+)
 
 // nodeMemories are what this process remembers of nodes. Each is empty after a restart, and only delays or explains what the
 // objects and the caches say, but for ownCordons.
 type nodeMemories struct {
 	contests   *contests
 	liveDrains *liveDrains
-	returns    *returns
+	returns    *returns.Returns
 	holdUps    *holdUps
 	// boots has since when nodes are Ready.
 	boots *boots
@@ -38,15 +42,15 @@ type nodeMemories struct {
 	ownConditions sync.Map
 }
 
-func newNodeMemories() nodeMemories {
-	return nodeMemories{contests: newContests(), liveDrains: newLiveDrains(), returns: newReturns(), holdUps: newHoldUps(), boots: newBoots()}
+func newNodeMemories(owners *returns.OwnerInformers) nodeMemories {
+	return nodeMemories{contests: newContests(), liveDrains: newLiveDrains(), returns: returns.New(owners), holdUps: newHoldUps(), boots: newBoots()}
 }
 
 // forget forgets a node that is gone.
 func (m *nodeMemories) forget(node string) {
 	m.contests.forget(node)
 	m.liveDrains.forget(node)
-	m.returns.forget(node)
+	m.returns.Forget(node)
 	m.holdUps.forget(node)
 	m.boots.forget(node)
 	m.ownCordons.Delete(node)

@@ -123,8 +123,8 @@ func (c *Controller) addDrain(view *status.View, s *nodeSync) {
 		view.InitialPods = stored.InitialPods
 	}
 	view.PodBlockers, view.Blocked = facts.podBlockers(view.Targets)
-	if wait := c.returns.settles(node.Name, s.now); wait > 0 {
-		view.State.Settling, view.ReturnBlockers = true, c.returns.unsettled(node.Name, s.now)
+	if wait := c.returns.Settles(node.Name, s.now); wait > 0 {
+		view.State.Settling, view.ReturnBlockers = true, c.returns.Unsettled(node.Name, s.now)
 		c.nodes.AddAfter(node.Name, wait)
 	}
 	view.State.Draining = facts.anyTaken(view.Targets)

@@ -51,6 +51,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/metrics"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/rollout"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 	"k8s.io/kubernetes/pkg/controller/util/serverclock"
@@ -131,70 +132,76 @@ type FleetInformers struct {
 	Claims            coreinformers.PersistentVolumeClaimInformer
 }
 
-// New returns a controller that reads from the informers, writes nodes and maintenances through
-// client and requests through RequestClient, and records events through eventClient. The clients need
-// separate rate limits: calls come in waves, and the cordons and statuses of nodes must wait neither
-// for the requests of 100,000 pods nor for events. absences has the interceptors that nobody runs, whose
-// pods are left; it may be nil. owners have those whose pods may come back; nil if they are not known. fleet is nil while the gate NodeMaintenanceBudgets is off. clock learns the time
-// of kube-apiserver from the answers to client and RequestClient: see serverclock.Clock.Transport.
-func New(
-	ctx context.Context,
-	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
-	requestInformer coordinationinformers.EvictionRequestInformer,
-	nodeInformer coreinformers.NodeInformer,
-	podInformer coreinformers.PodInformer,
-	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, requestClient, eventClient clientset.Interface,
-	absences *Absences,
-	owners *OwnerInformers,
-	fleet *FleetInformers,
-	clock *serverclock.Clock,
-) (*Controller, error) {
-	local := clock.WithTicker // Queues only measure how long something takes.
+// Config is what a controller reads from, and writes through. All of it is required, but where it says otherwise.
+type Config struct {
+	Maintenances         coordinationinformers.NodeMaintenanceInformer
+	Requests             coordinationinformers.EvictionRequestInformer
+	Nodes                coreinformers.NodeInformer
+	Pods                 coreinformers.PodInformer
+	PodDisruptionBudgets policyinformers.PodDisruptionBudgetInformer
+
+	// Client writes nodes and maintenances, RequestClient requests, and EventClient events. They need separate rate limits:
+	// calls come in waves, and the cordons and statuses of nodes must wait neither for the requests of 100,000 pods nor for
+	// events.
+	Client, RequestClient, EventClient clientset.Interface
+
+	// Absences has the interceptors that nobody runs, whose pods are left; it may be nil.
+	Absences *Absences
+	// Owners have those whose pods may come back; nil if they are not known.
+	Owners *returns.OwnerInformers
+	// Fleet is nil while the gate NodeMaintenanceBudgets is off.
+	Fleet *FleetInformers
+	// Clock learns the time of kube-apiserver from the answers to Client and RequestClient: see serverclock.Clock.Transport.
+	Clock *serverclock.Clock
+}
+
+// New returns a controller, whose events are handled from now on.
+func New(ctx context.Context, config Config) (*Controller, error) {
+	local := config.Clock.WithTicker // Queues only measure how long something takes.
 	metrics.Register()
-	if err := controller.AddPodNodeNameIndexer(podInformer.Informer()); err != nil {
+	if err := controller.AddPodNodeNameIndexer(config.Pods.Informer()); err != nil {
 		return nil, fmt.Errorf("indexing pods by node: %w", err)
 	}
-	podBudgets, err := poddisruptionbudget.IndexOf(budgetInformer.Informer().GetIndexer())
+	podBudgets, err := poddisruptionbudget.IndexOf(config.PodDisruptionBudgets.Informer().GetIndexer())
 	if err != nil {
 		return nil, err
 	}
-	statusFailures, err := statusfailures.Of(requestInformer.Informer().GetIndexer())
+	statusFailures, err := statusfailures.Of(config.Requests.Informer().GetIndexer())
 	if err != nil {
 		return nil, err
 	}
 	var budgetStore cache.Store
-	if fleet != nil {
-		if err := addUnreadyIndexer(podInformer.Informer()); err != nil {
+	if config.Fleet != nil {
+		if err := addUnreadyIndexer(config.Pods.Informer()); err != nil {
 			return nil, fmt.Errorf("indexing pods that are not ready: %w", err)
 		}
-		budgetStore = fleet.Budgets.Informer().GetStore()
+		budgetStore = config.Fleet.Budgets.Informer().GetStore()
 	}
-	writer, err := write.New(client, requestClient, nodeInformer.Informer().GetStore(), podInformer.Informer().GetStore(), requestInformer.Informer().GetStore(), maintenanceInformer.Informer().GetStore(), budgetStore, clock)
+	writer, err := write.New(config.Client, config.RequestClient, config.Nodes.Informer().GetStore(), config.Pods.Informer().GetStore(), config.Requests.Informer().GetStore(), config.Maintenances.Informer().GetStore(), budgetStore, config.Clock)
 	if err != nil {
 		return nil, err
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: eventClient.EventsV1()})
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: config.EventClient.EventsV1()})
 	c := &Controller{
 		caches: caches{
-			maintenanceLister: maintenanceInformer.Lister(),
-			requestLister:     requestInformer.Lister(),
-			nodeLister:        nodeInformer.Lister(),
-			podLister:         podInformer.Lister(),
-			podIndexer:        podInformer.Informer().GetIndexer(),
+			maintenanceLister: config.Maintenances.Lister(),
+			requestLister:     config.Requests.Lister(),
+			nodeLister:        config.Nodes.Lister(),
+			podLister:         config.Pods.Lister(),
+			podIndexer:        config.Pods.Informer().GetIndexer(),
 			podBudgets:        podBudgets,
-			absences:          absences,
+			absences:          config.Absences,
 			statusFailures:    statusFailures,
 			cachesSynced: []cache.InformerSynced{
-				maintenanceInformer.Informer().HasSynced, requestInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced,
-				podInformer.Informer().HasSynced, budgetInformer.Informer().HasSynced,
+				config.Maintenances.Informer().HasSynced, config.Requests.Informer().HasSynced, config.Nodes.Informer().HasSynced,
+				config.Pods.Informer().HasSynced, config.PodDisruptionBudgets.Informer().HasSynced,
 			},
 		},
 		queues:       queues{maintenances: newQueue("nodemaintenance", local)},
-		nodeMemories: newNodeMemories(),
+		nodeMemories: newNodeMemories(config.Owners),
 		progress:     progress.NewStore(progress.NewLimits()),
 		writer:       writer,
-		events:       write.NewEvents(broadcaster.NewRecorder(scheme.Scheme, write.FieldManager), clock),
+		events:       write.NewEvents(broadcaster.NewRecorder(scheme.Scheme, write.FieldManager), config.Clock),
 		pacer:        pace.New(),
 		failures:     write.NewFailures(),
 		deciding:     keymutex.NewHashed(0),
@@ -202,10 +209,9 @@ func New(
 		admissions:   newAdmissions(local),
 		departed:     departedNodes{},
 		broadcaster:  broadcaster,
-		clock:        clock,
+		clock:        config.Clock,
 	}
-	c.cachesSynced = append(c.cachesSynced, owners.synced()...)
-	c.returns.nameNodeOf, c.returns.createsMore = owners.nameNodeOf, owners.createsMore
+	c.cachesSynced = append(c.cachesSynced, config.Owners.Synced()...)
 	c.statusFailures.OnChange(c.enqueueNodeOfStatus)
 	c.absences.onChange(func() { c.enqueueNodes(c.progress.Tracked()) })
 	c.progress.Limits.ShutsDown = func(node string) bool {
@@ -218,33 +224,16 @@ func New(
 	c.nodes = newFlowQueue("nodemaintenance_nodes", local, c.flowOf)
 	c.writes = newFlowQueue("nodemaintenance_node_writes", local, c.flowOf)
 	c.refreshes = newFlowQueue("nodemaintenance_node_refreshes", local, c.flowOf)
-	if err := c.addEventHandlers(klog.FromContext(ctx), maintenanceInformer.Informer(), requestInformer.Informer(), nodeInformer.Informer(), podInformer.Informer()); err != nil {
+	if err := c.addEventHandlers(klog.FromContext(ctx), config.Maintenances.Informer(), config.Requests.Informer(), config.Nodes.Informer(), config.Pods.Informer()); err != nil {
 		return nil, fmt.Errorf("adding event handlers: %w", err)
 	}
-	if fleet != nil {
-		c.fleet = fleet
+	if config.Fleet != nil {
+		c.fleet = config.Fleet
 		if err := c.watchFleet(klog.FromContext(ctx)); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
-}
-
-// NewWithClock is New with a clock that kube-apiserver has as well.
-func NewWithClock(
-	ctx context.Context,
-	maintenanceInformer coordinationinformers.NodeMaintenanceInformer,
-	requestInformer coordinationinformers.EvictionRequestInformer,
-	nodeInformer coreinformers.NodeInformer,
-	podInformer coreinformers.PodInformer,
-	budgetInformer policyinformers.PodDisruptionBudgetInformer,
-	client, requestClient, eventClient clientset.Interface,
-	absences *Absences,
-	owners *OwnerInformers,
-	fleet *FleetInformers,
-	clock clock.WithTicker,
-) (*Controller, error) {
-	return New(ctx, maintenanceInformer, requestInformer, nodeInformer, podInformer, budgetInformer, client, requestClient, eventClient, absences, owners, fleet, serverclock.New(clock))
 }
 
 // minBackoff is the first delay of a key whose sync failed. The usual reason is a conflict with the

@@ -17,8 +17,11 @@ limitations under the License.
 package nodemaintenance
 
 import (
+	"slices"
 	"time"
 
+	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
@@ -49,4 +52,33 @@ func (c *Controller) earlierSince(node string, write write.Kind, namespace strin
 		}
 	}
 	return earliest
+}
+
+// hasBeenDrained reports whether the node was drained for one of the maintenances that drain it.
+func hasBeenDrained(node *v1.Node, specs []progress.Spec) bool {
+	return slices.ContainsFunc(specs, func(o progress.Spec) bool {
+		admission := maintenance.AdmissionOf(node, o.UID)
+		return o.Drains() && admission != nil && admission.DrainedTime != nil
+	})
+}
+
+// comesBackSince returns since when pods come back to nodes of the maintenances that drain a node, as their
+// statuses say, by why they do.
+func (c *Controller) comesBackSince(specs []progress.Spec) map[string]time.Time {
+	since := map[string]time.Time{}
+	for i := range specs {
+		m, err := c.maintenanceLister.Get(specs[i].Name)
+		if err != nil || m.UID != specs[i].UID || !specs[i].Drains() {
+			continue
+		}
+		for _, b := range m.Status.DrainStatus.Blockers {
+			if b.Cause != coordinationv1alpha1.DrainBlockerComesBack || b.SinceTime == nil {
+				continue
+			}
+			if known, found := since[b.Name]; !found || b.SinceTime.Time.Before(known) {
+				since[b.Name] = b.SinceTime.Time
+			}
+		}
+	}
+	return since
 }

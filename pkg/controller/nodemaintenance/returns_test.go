@@ -28,8 +28,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-helpers/node/maintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/utils/ptr"
 )
@@ -72,7 +71,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 	f := newFixture(t)
 	f.createReadyNode("n", map[string]string{"ours": ""})
 	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
-	f.run(bindingDelay + 2*time.Second)
+	f.run(returns.BindingDelay + 2*time.Second)
 	for i := range 10 {
 		pods := f.createPods(1, "n", 0, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(f.clock.Now()) })
 		f.run(time.Second)
@@ -87,7 +86,7 @@ func TestPodsThatComeAndGo(t *testing.T) {
 			t.Errorf("after %d pods: blockers %+v", i+1, blockers)
 		}
 	}
-	f.run(lateSettled)
+	f.run(returns.LateSettled)
 	if m := f.maintenance("m"); !status.IsDrained(&m.Status) || len(m.Status.DrainStatus.Blockers) > 0 {
 		t.Errorf("not drained in the end: %+v", m.Status)
 	}
@@ -109,7 +108,7 @@ func TestPodsThatComeBack(t *testing.T) {
 			options := []func(*v1.Pod){ownedBy("rs"), test.option}
 			f.createPods(2, "n", 0, options...)
 			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
-			f.run(bindingDelay + 2*time.Second)
+			f.run(returns.BindingDelay + 2*time.Second)
 			created, drained := f.replaceFor(10*time.Minute, options...)
 			// Two at first, and two at 0, 10, 30, 70, 150, 310 and 610 seconds after the first ones have come back.
 			if created < 10 || created > 16 {
@@ -130,7 +129,7 @@ func TestPodsThatComeBack(t *testing.T) {
 			for _, object := range f.podInformer.GetIndexer().List() {
 				f.deletePods(object.(*v1.Pod))
 			}
-			f.run(lateSettled - 2*time.Second)
+			f.run(returns.LateSettled - 2*time.Second)
 			if m := f.maintenance("m"); status.IsDrained(&m.Status) {
 				t.Errorf("drained at once")
 			}
@@ -194,7 +193,7 @@ func TestForgedClaimTimes(t *testing.T) {
 			options := []func(*v1.Pod){ownedBy("rs"), tolerating}
 			f.createPods(2, "n", 0, options...)
 			f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
-			f.run(bindingDelay + 2*time.Second)
+			f.run(returns.BindingDelay + 2*time.Second)
 			total := 0
 			for range 60 {
 				forge(f)
@@ -208,91 +207,6 @@ func TestForgedClaimTimes(t *testing.T) {
 				t.Errorf("%d pods were created in five minutes", total)
 			}
 		})
-	}
-}
-
-// Since when a node is claimed is what was read first, and not that of another node with its name.
-func TestClaimTimesAreRemembered(t *testing.T) {
-	r, never := newReturns(), time.Time{}
-	for _, step := range []struct {
-		name        string
-		uid         types.UID
-		since, want time.Time
-	}{
-		{"its status does not say it yet", "first", never, never},
-		{"it says so", "first", start, start},
-		{"others write it", "first", start.Add(time.Minute), start},
-		{"it does not say it any more", "first", never, start},
-		{"another node", "second", start.Add(time.Minute), start.Add(time.Minute)},
-	} {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: step.uid}}
-		if !step.since.IsZero() {
-			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(step.since)}}
-		}
-		if got := r.claimedSince(node, start.Add(time.Hour)); !got.Equal(step.want) {
-			t.Errorf("%s: got %v, want %v", step.name, got, step.want)
-		}
-	}
-}
-
-// Each owner has a pace of its own, but not each owner that a pod names.
-func TestPaceOfOwners(t *testing.T) {
-	r, node := newReturns(), &v1.Node{}
-	node.Name = "n"
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	node.Status.Conditions = []v1.NodeCondition{{
-		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
-	}}
-	pod := func(uid, owner types.UID, options ...func(*v1.Pod)) *v1.Pod {
-		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(now)}}
-		for _, option := range append([]func(*v1.Pod){ownedBy(owner)}, options...) {
-			option(created)
-		}
-		return created
-	}
-	isHeld := func(uid types.UID) bool { _, held := r.held("n", uid); return held }
-	r.see(node, []*v1.Pod{pod("a1", "a"), pod("b1", "b")}, now)
-	if isHeld("a1") || isHeld("b1") {
-		t.Errorf("the first pods are held")
-	}
-	r.see(node, []*v1.Pod{pod("a2", "a"), pod("b1", "b"), pod("c1", "c")}, now.Add(time.Second))
-	if !isHeld("a2") || isHeld("b1") || isHeld("c1") {
-		t.Errorf("held: %t, %t, %t; only the second one of an owner must be", isHeld("a2"), isHeld("b1"), isHeld("c1"))
-	}
-	r.see(node, []*v1.Pod{pod("a2", "a")}, now.Add(returnPause))
-	if isHeld("a2") {
-		t.Errorf("held after its time")
-	}
-	var many []*v1.Pod
-	for i := range 3 * maxReturnOwners {
-		uid := types.UID("x" + strings.Repeat("x", i))
-		many = append(many, pod(uid, uid))
-	}
-	for i := range many {
-		r.see(node, many[i:i+1], now.Add(returnPause+time.Duration(i)*time.Millisecond))
-	}
-	if !isHeld(many[len(many)-1].UID) || len(r.nodes["n"].owners) > maxReturnOwners+1 {
-		t.Errorf("a pod that names another owner each time is not held, with %d owners", len(r.nodes["n"].owners))
-	}
-	r.see(node, nil, now.Add(time.Hour))
-	if got := r.settles("n", now.Add(time.Hour)); got != lateSettled {
-		t.Errorf("settles for %v", got)
-	}
-	r.see(node, []*v1.Pod{pod("a3", "a")}, now.Add(2*time.Hour))
-	if isHeld("a3") {
-		t.Errorf("held long after the last one")
-	}
-	for name, other := range map[string]*v1.Pod{
-		"of a DaemonSet":         pod("d", "d", daemon),
-		"created before":         pod("e", "e", tolerating, func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour)) }),
-		"bound during the write": pod("f", "f", func(pod *v1.Pod) { pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour + bindingDelay)) }),
-	} {
-		if since := maintenance.ClaimedSince(node, now); isCreatedSince(other, since) && !isLateBinding(other, since) {
-			t.Errorf("a pod %s has come back", name)
-		}
-	}
-	if maintenance.ComesBack(pod("g", "g")) || !maintenance.ComesBack(pod("g", "g", tolerating)) || maintenance.ComesBack(pod("g", "g", tolerating, func(pod *v1.Pod) { pod.OwnerReferences = nil })) {
-		t.Errorf("a pod comes back to a cordoned node if its controller creates another one that tolerates it")
 	}
 }
 
@@ -447,11 +361,11 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 		create  func(f *fixture) error
 		settles time.Duration
 	}{
-		"a Job":                         {"Job", job("owner", "n"), lateSettled},
+		"a Job":                         {"Job", job("owner", "n"), returns.LateSettled},
 		"a Job of another node":         {"Job", job("owner", "other"), 0},
 		"a Job that leaves it open":     {"Job", job("owner", ""), 0},
 		"a Job that is gone":            {"Job", job("other", "n"), 0},
-		"a ReplicaSet":                  {"ReplicaSet", replicaSet("n"), lateSettled},
+		"a ReplicaSet":                  {"ReplicaSet", replicaSet("n"), returns.LateSettled},
 		"a ReplicaSet of any node":      {"ReplicaSet", replicaSet(""), 0},
 		"another kind of the same name": {"Job", replicaSet("n"), 0},
 		"another Job of that name": {"Job", func(f *fixture) error {
@@ -462,16 +376,16 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 		"a ReplicationController": {"ReplicationController", func(f *fixture) error {
 			named := template("n")
 			return f.owners.ReplicationControllers.Informer().GetStore().Add(&v1.ReplicationController{ObjectMeta: owner("owner"), Spec: v1.ReplicationControllerSpec{Template: &named}})
-		}, lateSettled},
+		}, returns.LateSettled},
 		"a ReplicationController without template": {"ReplicationController", func(f *fixture) error {
 			return f.owners.ReplicationControllers.Informer().GetStore().Add(&v1.ReplicationController{ObjectMeta: owner("owner")})
 		}, 0},
 		"a StatefulSet": {"StatefulSet", func(f *fixture) error {
 			return f.owners.StatefulSets.Informer().GetStore().Add(&appsv1.StatefulSet{ObjectMeta: owner("owner"), Spec: appsv1.StatefulSetSpec{Template: template("n")}})
-		}, lateSettled},
+		}, returns.LateSettled},
 		"a StatefulSet of any node": {"StatefulSet", func(f *fixture) error {
 			return f.owners.StatefulSets.Informer().GetStore().Add(&appsv1.StatefulSet{ObjectMeta: owner("owner")})
-		}, returnSettled},
+		}, returns.Settled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -502,21 +416,6 @@ func TestTemplatesThatNameTheNode(t *testing.T) {
 	}
 }
 
-// No pod is decided on before all kinds of owners are known, where they are.
-func TestOwnersAreAwaited(t *testing.T) {
-	f := newFixture(t)
-	awaited := f.owners.synced()
-	if len(awaited) != 4 || slices.ContainsFunc(awaited, func(synced cache.InformerSynced) bool { return synced() }) {
-		t.Errorf("%d informers are awaited, want 4, none of which has synced", len(awaited))
-	}
-	var unknown *OwnerInformers
-	pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n"}}
-	ownedBy("owner")(pod)
-	if len(unknown.synced()) > 0 || unknown.nameNodeOf(pod) {
-		t.Error("owners that are not known name a node")
-	}
-}
-
 // Pods that have the name of their node in their spec come back from the first second on, in which they cannot be told
 // from those that a scheduler has bound that did not know of the cordon. Only the first ones are taken for these.
 func TestPodsThatComeBackAtOnce(t *testing.T) {
@@ -538,95 +437,6 @@ func TestPodsThatComeBackAtOnce(t *testing.T) {
 	}
 }
 
-// The first pods of each owner that may have been bound late have not come back, and do not keep the node from being
-// drained; the next ones have.
-func TestLateBindings(t *testing.T) {
-	r, node := newReturns(), &v1.Node{}
-	node.Name = "n"
-	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	node.Status.Conditions = []v1.NodeCondition{{
-		Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
-	}}
-	pod := func(uid, owner types.UID, after time.Duration) *v1.Pod {
-		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(claimed.Add(after))}}
-		ownedBy(owner)(created)
-		return created
-	}
-	isHeld := func(uid types.UID) bool { _, held := r.held("n", uid); return held }
-	see := func(after time.Duration, pods ...*v1.Pod) { r.see(node, pods, claimed.Add(after)) }
-	before := pod("a0", "a", 0)
-	a1, b1 := pod("a1", "a", time.Second), pod("b1", "b", bindingDelay)
-	see(0, before)
-	see(time.Second, before, a1)
-	see(bindingDelay, a1, b1)
-	if isHeld("a0") || isHeld("a1") || isHeld("b1") {
-		t.Errorf("the first ones are held: %t, %t, %t", isHeld("a0"), isHeld("a1"), isHeld("b1"))
-	}
-	see(bindingDelay + time.Second)
-	if got := r.settles("n", claimed.Add(bindingDelay+time.Second)); got != 0 {
-		t.Errorf("after the first ones, the node settles for %v", got)
-	}
-	b2 := pod("b2", "b", bindingDelay)
-	see(bindingDelay+2*time.Second, b2)
-	if !isHeld("b2") {
-		t.Error("the second one of an owner is not held")
-	}
-	see(bindingDelay+returnPause, b2)
-	if isHeld("b2") {
-		t.Error("held after its time")
-	}
-	see(bindingDelay+returnPause+time.Millisecond, b2)
-	see(bindingDelay + returnPause + time.Second)
-	if got := r.settles("n", claimed.Add(bindingDelay+returnPause+time.Second)); got != lateSettled {
-		t.Errorf("after a second one, the node settles for %v", got)
-	}
-}
-
-// How long an empty node settles, and whether it names pods that come back, depends on those that have come back indeed.
-func TestSettling(t *testing.T) {
-	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	pod := func(after time.Duration, options ...func(*v1.Pod)) *v1.Pod {
-		uid := types.UID(after.String())
-		created := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", UID: uid, CreationTimestamp: metav1.NewTime(claimed.Add(after))}}
-		for _, option := range append([]func(*v1.Pod){ownedBy(uid)}, options...) {
-			option(created)
-		}
-		return created
-	}
-	for name, test := range map[string]struct {
-		unclaimed bool
-		pods      []*v1.Pod
-		settles   time.Duration
-		comeBack  int
-	}{
-		"one that may come back":                     {pods: []*v1.Pod{pod(-time.Minute, tolerating)}, settles: returnSettled},
-		"such a one, and another one was bound late": {pods: []*v1.Pod{pod(-time.Minute, tolerating), pod(time.Second)}, settles: returnSettled},
-		"one was bound late":                         {pods: []*v1.Pod{pod(time.Second)}},
-		"one has come back at once":                  {pods: []*v1.Pod{pod(time.Second, tolerating)}, settles: lateSettled, comeBack: 1},
-		"one came after the cordon was known":        {pods: []*v1.Pod{pod(bindingDelay + time.Second)}, settles: lateSettled, comeBack: 1},
-		"nobody claims the node":                     {unclaimed: true, pods: []*v1.Pod{pod(time.Second)}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, node := newReturns(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-			if !test.unclaimed {
-				node.Status.Conditions = []v1.NodeCondition{{
-					Type: v1.NodeMaintenanceInProgress, Status: v1.ConditionTrue, Reason: status.ReasonInProgress, LastTransitionTime: metav1.NewTime(claimed),
-				}}
-			}
-			emptied := claimed.Add(bindingDelay + unsettledAfter + 2*time.Second)
-			r.see(node, test.pods, claimed.Add(bindingDelay+time.Second))
-			r.see(node, test.pods, emptied.Add(-time.Second))
-			r.see(node, nil, emptied)
-			if got := r.settles("n", emptied); got != test.settles {
-				t.Errorf("settles for %v, want %v", got, test.settles)
-			}
-			if got := r.unsettled("n", emptied); len(got) != test.comeBack {
-				t.Errorf("pods that come back: %+v, want %d", got, test.comeBack)
-			}
-		})
-	}
-}
-
 // ofStatefulSet gives a pod an owner that creates the next one when this one is gone.
 func ofStatefulSet(pod *v1.Pod) {
 	ownedBy("set")(pod)
@@ -640,7 +450,7 @@ func TestFirstReturnToNamedNode(t *testing.T) {
 	f.createReadyNode("n", map[string]string{"ours": ""})
 	f.createPods(1, "n", 0, ofStatefulSet)
 	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
-	f.run(bindingDelay + 2*time.Second)
+	f.run(returns.BindingDelay + 2*time.Second)
 	if created, drained := f.replaceFor(time.Minute, ofStatefulSet); created < 2 || drained {
 		t.Errorf("%d pods have come back, and the node was drained: %t", created, drained)
 	}
@@ -654,7 +464,7 @@ func TestReturnsAcrossRestart(t *testing.T) {
 	options := []func(*v1.Pod){ownedBy("rs"), tolerating}
 	f.createPods(1, "n", 0, options...)
 	f.createWith("m", "ours", func(*coordinationv1alpha1.NodeMaintenanceSpec) {})
-	f.run(bindingDelay + 2*time.Second)
+	f.run(returns.BindingDelay + 2*time.Second)
 	f.replaceFor(10*time.Minute, options...)
 	blockers := f.maintenance("m").Status.DrainStatus.Blockers
 	if len(blockers) != 1 || blockers[0].Cause != coordinationv1alpha1.DrainBlockerComesBack {
@@ -683,7 +493,7 @@ func TestReturnsAcrossRestart(t *testing.T) {
 	for _, object := range f.podInformer.GetIndexer().List() {
 		f.deletePods(object.(*v1.Pod))
 	}
-	f.run(lateSettled + time.Second)
+	f.run(returns.LateSettled + time.Second)
 	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("not drained in the end: %+v", m.Status)
 	}
@@ -703,7 +513,7 @@ func TestRestartWhileNodeIsEmpty(t *testing.T) {
 	f.run(time.Minute)
 	f.deletePods(pod)
 	f.restart()
-	f.run(returnSettled - time.Second)
+	f.run(returns.Settled - time.Second)
 	if m := f.maintenance("m"); status.IsDrained(&m.Status) || !strings.Contains(status.FindDrained(&m.Status).Message, "it waits some seconds whether others come back") {
 		t.Errorf("drained at once, or not said why not: %+v", m.Status)
 	}

@@ -30,6 +30,7 @@ import (
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/write"
 )
@@ -405,7 +406,7 @@ func TestFinalizerThatOthersRemove(t *testing.T) {
 		t.Errorf("no event: %q", f.events)
 	}
 	f.endAllPods()
-	f.run(lateSettled)
+	f.run(returns.LateSettled)
 	if m := f.maintenance("m"); !status.IsDrained(&m.Status) {
 		t.Errorf("the drain does not go on without the finalizer: %+v", m.Status)
 	}

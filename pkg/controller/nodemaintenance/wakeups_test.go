@@ -302,13 +302,14 @@ func (f *fixture) memoryOf(name string) []string {
 	_, unrecorded := f.unrecorded.Load(name)
 	_, conditions := f.ownConditions.Load(name)
 	ownStatus, unseen := f.writer.Remembers(name)
+	returning, claim := f.returns.Remembers(name)
 	var found []string
 	for what, has := range map[string]bool{
 		"boots": f.boots.nodes[name] != nil, "contests": f.contests.nodes[name] != nil, "failures": slices.Contains(f.failures.Nodes(), name),
-		"claim times": f.returns.claims[name] != nodeClaim{}, "hold-ups": f.holdUps.nodes[name] != nil,
+		"claim times": claim, "hold-ups": f.holdUps.nodes[name] != nil,
 		"live drains": f.liveDrains.nodes[name] != nil, "own cordons": ownCordon, "progress": len(f.progress.Concerning(name)) > 0,
 		"conditions":   conditions,
-		"returns":      f.returns.nodes[name] != nil,
+		"returns":      returning,
 		"own statuses": ownStatus,
 		"unrecorded":   unrecorded, "unseen writes": unseen,
 	} {

@@ -31,6 +31,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/evictionrequest"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance"
+	"k8s.io/kubernetes/pkg/controller/nodemaintenance/returns"
+	"k8s.io/kubernetes/pkg/controller/util/serverclock"
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/clock"
 )
@@ -68,17 +70,22 @@ func (c *Cluster) StartSharing(maintenanceClient, evictionClient clientset.Inter
 
 func (c *Cluster) newMaintenanceController(ctx context.Context, factory informers.SharedInformerFactory, client clientset.Interface, now clock.WithTicker) *nodemaintenance.Controller {
 	c.T.Helper()
-	controller, err := nodemaintenance.NewWithClock(ctx,
-		factory.Coordination().V1alpha1().NodeMaintenances(),
-		factory.Coordination().V1alpha1().EvictionRequests(),
-		factory.Core().V1().Nodes(),
-		factory.Core().V1().Pods(),
-		factory.Policy().V1().PodDisruptionBudgets(),
-		client, client, client, nil,
-		&nodemaintenance.OwnerInformers{
+	controller, err := nodemaintenance.New(ctx, nodemaintenance.Config{
+		Maintenances:         factory.Coordination().V1alpha1().NodeMaintenances(),
+		Requests:             factory.Coordination().V1alpha1().EvictionRequests(),
+		Nodes:                factory.Core().V1().Nodes(),
+		Pods:                 factory.Core().V1().Pods(),
+		PodDisruptionBudgets: factory.Policy().V1().PodDisruptionBudgets(),
+		Client:               client,
+		RequestClient:        client,
+		EventClient:          client,
+		Owners: &returns.OwnerInformers{
 			Jobs: factory.Batch().V1().Jobs(), ReplicaSets: factory.Apps().V1().ReplicaSets(),
 			StatefulSets: factory.Apps().V1().StatefulSets(), ReplicationControllers: factory.Core().V1().ReplicationControllers(),
-		}, fleetInformers(factory), now)
+		},
+		Fleet: fleetInformers(factory),
+		Clock: serverclock.New(now),
+	})
 	if err != nil {
 		c.T.Fatalf("creating the nodemaintenance controller: %v", err)
 	}

@@ -14,21 +14,19 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package returns
 
 import (
 	"slices"
 	"sync"
 	"time"
 
-	coordinationv1alpha1 "k8s.io/api/coordination/v1alpha1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/node/maintenance"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/pace"
-	"k8s.io/kubernetes/pkg/controller/nodemaintenance/progress"
 	"k8s.io/kubernetes/pkg/controller/nodemaintenance/status"
 )
 
@@ -40,28 +38,28 @@ const (
 	maxReturnPause = 5 * time.Minute
 	returnMemory   = 3 * maxReturnPause
 
-	// returnSettled is how long a node has to be empty before it is drained, if pods may come back to it: who
+	// Settled is how long a node has to be empty before it is drained, if pods may come back to it: who
 	// reads that it is drained turns it off. Where some have come back, or the template of their owner names the
-	// node, and for pods of Jobs, which are replaced after ten seconds or more, it is lateSettled.
-	returnSettled = 5 * time.Second
-	lateSettled   = 30 * time.Second
+	// node, and for pods of Jobs, which are replaced after ten seconds or more, it is LateSettled.
+	Settled     = 5 * time.Second
+	LateSettled = 30 * time.Second
 
 	// unsettledAfter is after what time pods that come back are a blocker although the node is empty at the moment.
 	unsettledAfter = time.Minute
 
-	// bindingDelay is how long after its cordon pods may be bound to a node by a scheduler that does not know
+	// BindingDelay is how long after its cordon pods may be bound to a node by a scheduler that does not know
 	// of it yet. The first ones of each owner have not come back.
-	bindingDelay = 10 * time.Second
+	BindingDelay = 10 * time.Second
 
 	// maxReturnOwners is how many owners of a namespace have a pace of their own on a node: a pod may name
 	// any owner.
 	maxReturnOwners = 10
 )
 
-// returns has the pods that come back to nodes that are drained: each eviction of such a pod makes its owner
+// Returns has the pods that come back to nodes that are drained: each eviction of such a pod makes its owner
 // create another one, at once and for ever. It only delays requests and explains them: after a restart, one
 // is made at once again. What a process before knew, it takes from what that has stored: see resume.
-type returns struct {
+type Returns struct {
 	lock  sync.Mutex
 	nodes map[string]*nodeReturns
 	// seen are the nodes whose drain this process has seen, by their UIDs.
@@ -69,10 +67,8 @@ type returns struct {
 	// claims are since when nodes that are drained are claimed, as this process has read it first: what others write
 	// into the condition since does not change it.
 	claims map[string]nodeClaim
-	// nameNodeOf reports whether the owner of a pod creates the next one for the same node.
-	nameNodeOf func(pod *v1.Pod) bool
-	// createsMore reports whether the owner of a pod is a Job that creates the next pod after its back-off.
-	createsMore func(pod *v1.Pod) bool
+	// owners say whether they create the next pod for the same node.
+	owners *OwnerInformers
 }
 
 type nodeClaim struct {
@@ -85,7 +81,7 @@ type nodeReturns struct {
 	uid    types.UID
 	owners map[returnOwner]*ownerReturns
 	// held are the pods whose eviction is not requested yet.
-	held map[types.UID]heldReturn
+	held map[types.UID]Held
 	// occupied is whether the node has pods that may come back, or has had some until emptied.
 	occupied bool
 	emptied  time.Time
@@ -119,20 +115,20 @@ type ownerReturns struct {
 	seen   time.Time
 }
 
-type heldReturn struct {
-	why         string
-	since, next time.Time
+type Held struct {
+	Why         string
+	Since, Next time.Time
 }
 
-func newReturns() *returns {
-	never := func(*v1.Pod) bool { return false }
-	return &returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}, nameNodeOf: never, createsMore: never}
+// New returns that no pods have come back. owners is nil if they are not known.
+func New(owners *OwnerInformers) *Returns {
+	return &Returns{nodes: map[string]*nodeReturns{}, seen: map[string]types.UID{}, claims: map[string]nodeClaim{}, owners: owners}
 }
 
-// resume continues what a process before has found on a node, whose drain had begun: if the node is empty, it may
+// Resume continues what a process before has found on a node, whose drain had begun: if the node is empty, it may
 // have become so a moment ago, unless it was drained. earlier returns since when pods come back to the nodes of its
 // maintenances, by why they do.
-func (r *returns) resume(node *v1.Node, empty, drained bool, earlier func() map[string]time.Time, now time.Time) {
+func (r *Returns) Resume(node *v1.Node, empty, drained bool, earlier func() map[string]time.Time, now time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if r.seen[node.Name] == node.UID {
@@ -150,41 +146,12 @@ func (r *returns) resume(node *v1.Node, empty, drained bool, earlier func() map[
 		switch {
 		case !empty:
 		case c.Reason == status.ReasonPodsMayComeBack || len(found.earlier) > 0:
-			found.emptied, found.settled = now, lateSettled
+			found.emptied, found.settled = now, LateSettled
 		case !drained:
-			found.emptied, found.settled = now, returnSettled
+			found.emptied, found.settled = now, Settled
 		}
 		r.nodes[node.Name] = found
 	}
-}
-
-// hasBeenDrained reports whether the node was drained for one of the maintenances that drain it.
-func hasBeenDrained(node *v1.Node, specs []progress.Spec) bool {
-	return slices.ContainsFunc(specs, func(o progress.Spec) bool {
-		admission := maintenance.AdmissionOf(node, o.UID)
-		return o.Drains() && admission != nil && admission.DrainedTime != nil
-	})
-}
-
-// comesBackSince returns since when pods come back to nodes of the maintenances that drain a node, as their
-// statuses say, by why they do.
-func (c *Controller) comesBackSince(specs []progress.Spec) map[string]time.Time {
-	since := map[string]time.Time{}
-	for i := range specs {
-		m, err := c.maintenanceLister.Get(specs[i].Name)
-		if err != nil || m.UID != specs[i].UID || !specs[i].Drains() {
-			continue
-		}
-		for _, b := range m.Status.DrainStatus.Blockers {
-			if b.Cause != coordinationv1alpha1.DrainBlockerComesBack || b.SinceTime == nil {
-				continue
-			}
-			if known, found := since[b.Name]; !found || b.SinceTime.Time.Before(known) {
-				since[b.Name] = b.SinceTime.Time
-			}
-		}
-	}
-	return since
 }
 
 // begins returns since when the pods of an owner come back, the first of which this process sees now.
@@ -230,9 +197,9 @@ func (o *ownerReturns) pause() time.Duration {
 	return pause
 }
 
-// see decides which of the pods on a node that is drained have come back too early. pods are those that are
+// See decides which of the pods on a node that is drained have come back too early. pods are those that are
 // to leave it.
-func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
+func (r *Returns) See(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	found := r.nodes[node.Name]
@@ -241,7 +208,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	}
 	claimed, returned, occupied := r.claimedSince(node, now), map[returnOwner][]*v1.Pod{}, false
 	for _, pod := range pods {
-		isBack, named := false, r.nameNodeOf(pod)
+		isBack, named := false, r.owners.nameNodeOf(pod)
 		if isCreatedSince(pod, claimed) {
 			owner := found.ownerOf(pod)
 			returned[owner] = append(returned[owner], pod)
@@ -264,11 +231,11 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 	if found.occupied && !occupied {
 		found.emptied = now
 		if found.hasReturns() {
-			found.settled = lateSettled
+			found.settled = LateSettled
 		}
 	}
 	found.occupied = occupied
-	found.held = map[types.UID]heldReturn{}
+	found.held = map[types.UID]Held{}
 	for owner, state := range found.owners {
 		if len(returned[owner]) == 0 && now.Sub(state.lastSeen()) > returnMemory {
 			delete(found.owners, owner)
@@ -287,7 +254,7 @@ func (r *returns) see(node *v1.Node, pods []*v1.Pod, now time.Time) {
 }
 
 // claimedSince returns since when a node that is drained is claimed; zero if its status does not say it yet.
-func (r *returns) claimedSince(node *v1.Node, now time.Time) time.Time {
+func (r *Returns) claimedSince(node *v1.Node, now time.Time) time.Time {
 	known := r.claims[node.Name]
 	if known.uid != node.UID || known.since.IsZero() {
 		known = nodeClaim{node.UID, maintenance.ClaimedSince(node, now)}
@@ -324,9 +291,9 @@ func leavesGap(pod *v1.Pod) bool {
 // settledAfter returns how long a node has to be empty after this pod. named is whether its template names the node.
 func settledAfter(pod *v1.Pod, named bool) time.Duration {
 	if by := metav1.GetControllerOf(pod); named || by != nil && by.Kind == "Job" {
-		return lateSettled
+		return LateSettled
 	}
-	return returnSettled
+	return Settled
 }
 
 // hold holds the pods of an owner that have come back before their time, and lets all others leave.
@@ -358,7 +325,7 @@ func (n *nodeReturns) hold(state *ownerReturns, pods []*v1.Pod, now time.Time) {
 	if state.rounds > 0 && now.Before(next) {
 		for _, pod := range pods {
 			if !state.asked.Has(pod.UID) {
-				n.held[pod.UID] = heldReturn{maintenance.WhyComesBack(pod), state.first.Truncate(time.Second), next}
+				n.held[pod.UID] = Held{maintenance.WhyComesBack(pod), state.first.Truncate(time.Second), next}
 			}
 		}
 		return
@@ -395,22 +362,22 @@ func isCreatedSince(pod *v1.Pod, claimed time.Time) bool {
 // isLateBinding reports whether a scheduler may have bound such a pod that did not know of the cordon yet. Its spec may
 // as well name the node.
 func isLateBinding(pod *v1.Pod, claimed time.Time) bool {
-	return maintenance.WhyComesBack(pod) == maintenance.NamesNode && !pod.CreationTimestamp.After(claimed.Add(bindingDelay))
+	return maintenance.WhyComesBack(pod) == maintenance.NamesNode && !pod.CreationTimestamp.After(claimed.Add(BindingDelay))
 }
 
-// held returns why the eviction of a pod is not requested yet, if it has come back.
-func (r *returns) held(node string, pod types.UID) (heldReturn, bool) {
+// Held returns why the eviction of a pod is not requested yet, if it has come back.
+func (r *Returns) Held(node string, pod types.UID) (Held, bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if found := r.nodes[node]; found != nil {
 		held, ok := found.held[pod]
 		return held, ok
 	}
-	return heldReturn{}, false
+	return Held{}, false
 }
 
-// settles returns for how long a node without pods is not drained yet, 0 if it is.
-func (r *returns) settles(node string, now time.Time) time.Duration {
+// Settles returns for how long a node without pods is not drained yet, 0 if it is.
+func (r *Returns) Settles(node string, now time.Time) time.Duration {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	found := r.nodes[node]
@@ -420,20 +387,20 @@ func (r *returns) settles(node string, now time.Time) time.Duration {
 	wait := pace.Within(max(0, found.emptied.Add(found.settled).Sub(now)), found.settled)
 	for _, state := range found.owners {
 		if wait == 0 && r.awaits(state, now) {
-			wait = lateSettled // Then it is looked at again.
+			wait = LateSettled // Then it is looked at again.
 		}
 	}
 	return wait
 }
 
 // awaits reports whether the next pod of an owner is sure to come back.
-func (r *returns) awaits(state *ownerReturns, now time.Time) bool {
-	return state.back && state.pinned && now.Sub(state.seen) <= returnMemory && r.createsMore(state.latest)
+func (r *Returns) awaits(state *ownerReturns, now time.Time) bool {
+	return state.back && state.pinned && now.Sub(state.seen) <= returnMemory && r.owners.createsMore(state.latest)
 }
 
-// unsettled returns the last pods of those owners whose pods have come back for a while, and keep a node from being
+// Unsettled returns the last pods of those owners whose pods have come back for a while, and keep a node from being
 // drained that is empty at the moment: they may go as fast as they come, by themselves.
-func (r *returns) unsettled(node string, now time.Time) []maintenance.Hold {
+func (r *Returns) Unsettled(node string, now time.Time) []maintenance.Hold {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	found := r.nodes[node]
@@ -449,7 +416,7 @@ func (r *returns) unsettled(node string, now time.Time) []maintenance.Hold {
 	return holds
 }
 
-func (r *returns) forget(node string) {
+func (r *Returns) Forget(node string) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	delete(r.nodes, node)

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package nodemaintenance
+package returns
 
 import (
 	"slices"
@@ -39,8 +39,8 @@ type OwnerInformers struct {
 	ReplicationControllers coreinformers.ReplicationControllerInformer
 }
 
-// synced returns what has to be synced before pods are decided on. It registers the informers.
-func (o *OwnerInformers) synced() []cache.InformerSynced {
+// Synced returns what has to be synced before pods are decided on. It registers the informers.
+func (o *OwnerInformers) Synced() []cache.InformerSynced {
 	if o == nil {
 		return nil
 	}
